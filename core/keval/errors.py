@@ -1,0 +1,135 @@
+"""The errors keval raises, each already explained.
+
+Every message names the place, the problem and the remedy, so the CLI prints it without a traceback. A traceback
+on the terminal therefore always means a defect in keval itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import attrs
+
+__all__ = [
+    "ConfigError",
+    "KevalError",
+    "ModelError",
+    "PluginError",
+    "PreflightError",
+    "Problem",
+    "RunError",
+    "ServerLostError",
+    "Stage",
+    "ToolsMissingError",
+    "TrialError",
+]
+
+Stage = Literal["context", "agent", "model", "mcp", "score"]
+"""Where in a trial's life something went wrong."""
+
+
+class KevalError(Exception):
+    """An explained error; the base of all that keval raises on purpose."""
+
+
+@attrs.frozen
+class Problem:
+    """One thing wrong with the user's input: where it stands, what is wrong and what to do."""
+
+    place: str
+    """`file:line:column`, or as much of it as is known."""
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message}" if self.place else self.message
+
+
+class ConfigError(KevalError):
+    """The configuration, the dataset or the selection is wrong; carries every problem found."""
+
+    def __init__(self, problems: Iterable[Problem] | str) -> None:
+        found = [Problem("", problems)] if isinstance(problems, str) else list(problems)
+        self.problems: Sequence[Problem] = found
+        super().__init__("\n".join(map(str, found)))
+
+
+class PluginError(KevalError):
+    """A plugin is unknown, owned twice, does not import, or is no plugin of its kind."""
+
+
+class PreflightError(KevalError):
+    """Something the run needs is not there: a key, a server, a writable directory."""
+
+    def __init__(self, problems: Iterable[str] | str) -> None:
+        self.problems: Sequence[str] = [problems] if isinstance(problems, str) else list(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class RunError(KevalError):
+    """A run directory is missing, damaged, or does not hold what was asked for."""
+
+
+class TrialError(KevalError):
+    """What adapters and contexts raise when a trial cannot be completed.
+
+    `kind` is a short stable name for grouping (`rate_limit`, `tools_missing`); `retryable` says that the same
+    attempt may succeed later; `retry_after` is the wait in seconds that the other side asked for.
+    """
+
+    stage: Stage = "agent"
+    kind: str = "error"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        stage: Stage | None = None,
+        kind: str | None = None,
+        retryable: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.stage = stage or type(self).stage
+        self.kind = kind or type(self).kind
+        self.retryable = retryable
+        self.retry_after = retry_after
+
+
+class ModelError(TrialError):
+    """The model's endpoint refused, failed or timed out.
+
+    Pass the HTTP status where there is one; 408, 409, 429 and everything from 500 on is retryable, as is an error
+    without a status (the connection failed).
+    """
+
+    stage: Stage = "model"
+
+    def __init__(self, message: str, *, status: int | None = None, retry_after: float | None = None) -> None:
+        transient = status is None or status in {408, 409, 429} or status >= 500
+        kind = "connection" if status is None else "rate_limit" if status == 429 else f"http_{status}"
+        super().__init__(message, kind=kind, retryable=transient, retry_after=retry_after)
+        self.status = status
+
+
+class ToolsMissingError(TrialError):
+    """The agent was not offered exactly the tools its condition gives it, so its answer would prove nothing."""
+
+    stage: Stage = "mcp"
+    kind = "tools_missing"
+
+    def __init__(self, missing: Iterable[str], extra: Iterable[str] = ()) -> None:
+        absent, surplus = sorted(missing), sorted(extra)
+        parts = [f"without {', '.join(absent)}"] if absent else []
+        parts += [f"with tools of no condition: {', '.join(surplus)}"] if surplus else []
+        super().__init__(f"the model was asked {' and '.join(parts)}; the trial is not scored", retryable=bool(absent))
+
+
+class ServerLostError(TrialError):
+    """An MCP server died, closed its connection or stopped answering during a trial."""
+
+    stage: Stage = "mcp"
+    kind = "server_lost"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, retryable=True)

@@ -1,0 +1,48 @@
+"""Hooks, in the order they are called. A plugin implements any of them with `@keval.hookimpl`.
+
+Hook plugins are found in the entry-point group `keval` and loaded only when `plugins:` or `-p NAME` selects them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pluggy
+
+from keval.records import Sample, Trial
+
+__all__ = ["hookimpl", "hookspec"]
+
+hookspec = pluggy.HookspecMarker("keval")
+hookimpl = pluggy.HookimplMarker("keval")
+
+
+@hookspec
+def keval_run_started(directory: Path, manifest: Mapping[str, Any]) -> None:
+    """Called once per run, after preflight and before the first trial; `manifest` is what manifest.json holds."""
+
+
+@hookspec
+def keval_sample_facts(sample: Sample) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]] | None:
+    """Called once per sample, before the first trial, all samples of a run at once up to `max_concurrent`.
+
+    What is returned is merged into `sample.facts` under its keys and frozen in the run, so that every arm is held to
+    the same facts. A fact that the sample already has is kept; the sample's author wins. `None` adds nothing.
+    """
+
+
+@hookspec
+def keval_trial_finished(trial: Trial) -> None:
+    """Called once per trial, when it is on disk."""
+
+
+@hookspec
+def keval_trial_scored(trial: Trial, scores: Mapping[str, float | None]) -> None:
+    """Called once per trial and scoring pass, when its scores are on disk; `scores` has a value per scorer."""
+
+
+@hookspec
+def keval_run_finished(directory: Path, summary: Mapping[str, Any]) -> None:
+    """Called once per run, when its summary is written."""

@@ -1,0 +1,110 @@
+"""The seams: what an agent adapter, a context provider, a metric, a judge and a model provider must offer.
+
+A plugin is an attrs class whose fields are its options; nothing needs to be inherited. A class is found through the
+entry-point group of its seam.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol, runtime_checkable
+
+from keval.contexts import Context, ToolOffer
+from keval.models import Endpoint
+from keval.records import Rubric, Sample, Score, Transcript, Trial
+
+__all__ = ["Agent", "Closable", "ContextProvider", "ContextSource", "Judge", "Metric", "ModelProvider"]
+
+
+@runtime_checkable
+class Agent(Protocol):
+    """Drives one agent framework. Group `keval.agents`."""
+
+    async def run(self, sample: Sample, context: Context) -> Transcript:
+        """Ask the agent everything in `sample.asked`, in one session, and return what happened.
+
+        Called for many trials at once. What belongs to a trial is opened and closed in the task that calls.
+
+        Raises:
+            TrialError: the trial cannot be completed; anything else that is raised is recorded as a defect.
+        """
+        ...
+
+
+@runtime_checkable
+class Closable(Protocol):
+    """An agent or judge that holds something for the whole run, such as an HTTP client."""
+
+    async def aclose(self) -> None:
+        """Release it; called once, after the last trial."""
+        ...
+
+
+@runtime_checkable
+class ContextSource(Protocol):
+    """A context provider that is up, shared by the trials of one condition."""
+
+    @property
+    def offers(self) -> Sequence[ToolOffer]:
+        """What each server offers, as listed when it came up."""
+        ...
+
+    def open(self, sample: Sample, trial: str) -> AbstractAsyncContextManager[Context]:
+        """Enter the context of one attempt at a trial; of the result, `instructions` and `servers` are used.
+
+        Raises:
+            TrialError: the context cannot be given to this trial now.
+        """
+        ...
+
+
+@runtime_checkable
+class ContextProvider(Protocol):
+    """Gives agents instructions, MCP servers and facts. Group `keval.contexts`."""
+
+    def start(self, label: str) -> AbstractAsyncContextManager[ContextSource]:
+        """Bring up what the trials of one condition share; `label` is the context's name in the config.
+
+        Raises:
+            PreflightError: it does not come up; the message shows what the server said.
+        """
+        ...
+
+
+@runtime_checkable
+class Metric(Protocol):
+    """Scores a trial without a model. Group `keval.metrics`.
+
+    A class attribute `scale` of type `Scale` says in which range; without one it is 0 to 1.
+    """
+
+    def score(self, trial: Trial) -> Score | Awaitable[Score]:
+        """Score one trial that did not fail. What is raised is recorded, and the score is unscored."""
+        ...
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """A model that grades a trial. Group `keval.judges`."""
+
+    async def grade(self, trial: Trial, rubrics: Sequence[Rubric]) -> Mapping[str, Score]:
+        """Return a score per rubric name. Called for many trials at once.
+
+        Raises:
+            TrialError: the judge cannot be reached; retried as a trial is, then recorded, and unscored.
+        """
+        ...
+
+
+@runtime_checkable
+class ModelProvider(Protocol):
+    """Resolves the names of one provider's models. Group `keval.models`, found without arguments."""
+
+    def open(self, names: Sequence[str], seed: int) -> AbstractAsyncContextManager[Mapping[str, Endpoint]]:
+        """Yield an endpoint per name, for the length of the run.
+
+        Raises:
+            PreflightError: a key is not set, or the models cannot be served.
+        """
+        ...
