@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias
 
 import attrs
 
-from keval.records import ToolCall
 from keval.recorder import Recorder
+from keval.records import ToolCall
 
 __all__ = ["CallLog", "Context", "McpServer", "ToolOffer", "Transport"]
 
