@@ -6,7 +6,7 @@ All are frozen. Times are seconds; token counts are whole numbers; `None` means 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import attrs
 
@@ -22,6 +22,7 @@ __all__ = [
     "Sample",
     "Scale",
     "Score",
+    "ScoreLine",
     "ToolCall",
     "Transcript",
     "Trial",
@@ -230,10 +231,28 @@ class Score:
 
 
 @attrs.frozen
+class ScoreLine:
+    """A score as it stands in scores.jsonl: whose it is, what it is, and why there is none, if so."""
+
+    trial: str
+    sample: str
+    agent: str
+    condition: str
+    repetition: int
+    metric: str
+    judge: str | None
+    score: Score
+    failure: Failure | None = None
+
+    @property
+    def scorer(self) -> tuple[str, str | None]:
+        return (self.metric, self.judge)
+
+
+@attrs.frozen
 class Rubric:
     """A named scale for a judge: what to look at, and one description per level (lowest first)."""
 
-    kind: ClassVar[str] = "rubric"
     name: str
     instructions: str
     levels: Mapping[int, str]

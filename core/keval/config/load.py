@@ -1,0 +1,219 @@
+"""Reading an evaluation out of a source: sections, short forms, references; every problem at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import attrs
+
+from keval.config.evaluation import Condition, DatasetFile, Evaluation, Execution, Header, PluginUse
+from keval.config.source import KeyPath, Source
+from keval.config.structure import Misfit, structure
+from keval.errors import ConfigError, Problem
+from keval.nearest import suggestion
+
+__all__ = ["SECTIONS", "SHORT_FORMS", "effective", "load", "read"]
+
+T = TypeVar("T")
+
+SECTIONS = {
+    "dataset": "where the questions are",
+    "agents": "the systems under test, by label",
+    "contexts": "what agents may be given: MCP servers and bundles, by label",
+    "conditions": "the arms to compare, by label; the first is the baseline",
+    "metrics": "scorers that need no model: names, or name: {options}",
+    "judges": "models that grade, by label",
+    "rubrics": "what judges grade by: names, or name: {options}",
+    "plugins": "hook plugins to load: names, or name: {options}",
+    "execution": "how often, how parallel, how patient",
+}
+SHORT_FORMS = {"agent": "agents", "judge": "judges", "mcp_servers": "contexts"}
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
+
+
+def load(path: Path) -> Evaluation:
+    """Read an evaluation from a YAML file. Raises ConfigError with every problem."""
+    return read(Source.read(path))
+
+
+def read(source: Source) -> Evaluation:
+    """Read an evaluation from a source. Raises ConfigError with every problem."""
+    reader = _Reader(source)
+    evaluation = reader.evaluation()
+    if reader.problems or evaluation is None:
+        raise ConfigError(sorted(reader.problems, key=_position))
+    return evaluation
+
+
+def effective(evaluation: Evaluation) -> dict[str, Any]:
+    """Write an evaluation back as plain data, as it will run: after selection, variables as written."""
+    data = evaluation.source.data
+    kept = {key: data[key] for key in (*attrs.fields_dict(Header), "dataset") if key in data}
+    named = {
+        section: {use.label: {"type": use.type, **use.options} for use in uses}
+        for section in ("agents", "contexts", "judges")
+        if (uses := getattr(evaluation, section))
+    }
+    listed = {
+        section: [{use.label: dict(use.options)} if use.options else use.label for use in uses]
+        for section in ("metrics", "rubrics", "plugins")
+        if (uses := getattr(evaluation, section))
+    }
+    conditions = {label: attrs.asdict(condition) for label, condition in evaluation.conditions.items()}
+    return {
+        **kept,
+        **named,
+        "conditions": {label: {**arm, "contexts": list(arm["contexts"])} for label, arm in conditions.items()},
+        **listed,
+        "execution": attrs.asdict(evaluation.execution),
+    }
+
+
+def _position(problem: Problem) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r":(\d+)", problem.place))
+
+
+class _Reader:
+    """Collects problems while the sections are read."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.problems: list[Problem] = []
+
+    def evaluation(self) -> Evaluation | None:
+        data = self.source.data
+        if not isinstance(data, dict):
+            self._problem((), "an evaluation is a mapping with dataset:, agents:, conditions: and metrics:")
+            return None
+        self._check_keys(data)
+        headers = {key: data[key] for key in attrs.fields_dict(Header) if key in data}
+        header = self._record(Header, headers, ())
+        if "dataset" not in data:
+            self._problem((), "the key 'dataset' is missing; add `dataset: {path: questions.jsonl}`")
+        dataset = self._record(DatasetFile, data["dataset"], ("dataset",)) if "dataset" in data else None
+        execution = self._record(Execution, data.get("execution"), ("execution",))
+        agents, contexts = self._named("agents", "agent"), self._named("contexts", "context")
+        conditions = self._conditions(contexts)
+        judges = self._named("judges", "judge")
+        metrics, rubrics, plugins = (self._listed(section) for section in ("metrics", "rubrics", "plugins"))
+        if not agents and not {"agents", "agent"} & data.keys():
+            self._problem((), "the key 'agents' is missing; add `agents: {gadk: {model: simulated/weather}}`")
+        if header is None or dataset is None or execution is None:
+            return None
+        if header.baseline is not None and header.baseline not in conditions:
+            hint = suggestion(header.baseline, conditions) or f"; conditions: {', '.join(conditions)}"
+            self._problem(("baseline",), f"no condition named {header.baseline!r}{hint}")
+        return Evaluation(
+            self.source, header, dataset, agents, contexts, conditions, metrics, judges, rubrics, plugins, execution
+        )
+
+    def _check_keys(self, data: Mapping[Any, Any]) -> None:
+        known = [*attrs.fields_dict(Header), *SECTIONS, *SHORT_FORMS]
+        for key in data:
+            if key not in known:
+                hint = suggestion(str(key), known) or f"; known keys: {', '.join(known)}"
+                self._problem((key,), f"unknown key {str(key)!r}{hint}", at_key=True)
+        for short, section in SHORT_FORMS.items():
+            if short in data and section in data:
+                self._problem((short,), f"{short!r} and {section!r} are the same; keep one", at_key=True)
+
+    def _record(self, cls: type[T], data: Any, path: KeyPath) -> T | None:
+        record, misfits = structure(cls, data, path, self.source.base)
+        self._misfits(misfits)
+        return record
+
+    def _named(self, section: str, noun: str) -> tuple[PluginUse, ...]:
+        """Read a section that maps labels to options; `noun` is its short form or what one entry is called."""
+        data = self.source.data
+        if noun in data and noun in SHORT_FORMS:
+            one = data[noun]
+            if not isinstance(one, dict) or not isinstance(one.get("type", noun), str):
+                self._problem((noun,), f"expected a mapping with type: and the options of one {noun}")
+                return ()
+            return (_use(one.get("type", noun), one, (noun,)),)
+        key = next((short for short, long in SHORT_FORMS.items() if long == section and short in data), section)
+        entries = data.get(key)
+        if entries is None and key not in data:
+            return ()
+        if not isinstance(entries, dict) or (not entries and section == "agents"):
+            self._problem((key,), f"expected a mapping of labels to options, such as `{noun}_label: {{type: …}}`")
+            return ()
+        uses = []
+        for label, options in entries.items():
+            path = (key, label)
+            if not _LABEL.fullmatch(str(label)):
+                self._problem(path, f"a label is letters, digits and _.+- only, got {str(label)!r}", at_key=True)
+            elif options is not None and not isinstance(options, dict):
+                self._problem(path, f"expected a mapping of options, got {options!r}")
+            elif not isinstance((options or {}).get("type", label), str):
+                self._problem((*path, "type"), "expected the name of a plugin")
+            else:
+                uses.append(_use(str(label), options or {}, path))
+        return tuple(uses)
+
+    def _listed(self, section: str) -> tuple[PluginUse, ...]:
+        """Read a section that lists names, or name: {options}."""
+        entries = self.source.data.get(section)
+        if entries is None:
+            return ()
+        if not isinstance(entries, list):
+            self._problem((section,), "expected a list of names, or of `name: {options}`")
+            return ()
+        uses: dict[str, PluginUse] = {}
+        for index, entry in enumerate(entries):
+            path: KeyPath = (section, index)
+            name, options = next(iter(entry.items())) if isinstance(entry, dict) and len(entry) == 1 else (entry, None)
+            if not isinstance(name, str) or not isinstance(options, dict | None):
+                self._problem(path, "expected a name, or one `name: {options}`")
+            elif name in uses:
+                self._problem(path, f"{name!r} is listed twice; keep one")
+            else:
+                uses[name] = PluginUse(name, name, options or {}, (*path, name) if options is not None else path)
+        return tuple(uses.values())
+
+    def _conditions(self, contexts: Iterable[PluginUse]) -> dict[str, Condition]:
+        data = self.source.data.get("conditions")
+        if not isinstance(data, dict) or not data:
+            path: KeyPath = ("conditions",) if "conditions" in self.source.data else ()
+            self._problem(path, "no conditions; add at least one, such as `conditions: {baseline: {}}`")
+            return {}
+        labels = [use.label for use in contexts]
+        conditions: dict[str, Condition] = {}
+        for label, entry in data.items():
+            path = ("conditions", label)
+            if not _LABEL.fullmatch(str(label)):
+                self._problem(path, f"a label is letters, digits and _.+- only, got {str(label)!r}", at_key=True)
+                continue
+            key, arm = _contexts_key(entry)
+            condition = self._record(Condition, arm, path)
+            if condition is None:
+                continue
+            conditions[str(label)] = condition
+            for index, name in enumerate(condition.contexts):
+                if name not in labels:
+                    hint = suggestion(name, labels) or f"; defined under contexts: {', '.join(labels) or 'none'}"
+                    self._problem((*path, key, index), f"no context named {name!r}{hint}")
+        return conditions
+
+    def _misfits(self, misfits: Iterable[Misfit]) -> None:
+        for misfit in misfits:
+            self._problem(misfit.path, misfit.message, at_key=misfit.at_key)
+
+    def _problem(self, path: KeyPath, message: str, *, at_key: bool = False) -> None:
+        self.problems.append(Problem(self.source.place(path, key=at_key), message))
+
+
+def _use(label: str, options: Mapping[str, Any], path: KeyPath) -> PluginUse:
+    rest = {key: value for key, value in options.items() if key != "type"}
+    return PluginUse(label, options.get("type", label), rest, path)
+
+
+def _contexts_key(entry: Any) -> tuple[str, Any]:
+    """Read `mcp_servers` of a condition as its contexts; both at once stay, and are an unknown key."""
+    if isinstance(entry, dict) and "mcp_servers" in entry and "contexts" not in entry:
+        renamed = {("contexts" if key == "mcp_servers" else key): value for key, value in entry.items()}
+        return "mcp_servers", renamed
+    return "contexts", entry

@@ -1,0 +1,56 @@
+"""A condition's system prompt: a sandboxed Jinja2 template over the sample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from keval.records import Sample
+
+__all__ = ["Prompt", "compile_prompt"]
+
+
+@attrs.frozen
+class Prompt:
+    """A system prompt, ready to be rendered for a sample.
+
+    It sees `id`, `question`, `history`, `facts` and `metadata` as the dataset has them: not the golden answer, and not
+    the facts that hooks add, since those are what answers are held against.
+    """
+
+    text: str
+    _render: Callable[[Sample], str] | None = attrs.field(default=None, eq=False, repr=False)
+
+    def render(self, sample: Sample) -> str:
+        """Return the prompt for this sample. Raises ValueError: an undefined name, or a template that fails."""
+        return self._render(sample) if self._render else self.text
+
+
+def compile_prompt(text: str) -> Prompt:
+    """Compile a template. Raises ValueError when its syntax is wrong."""
+    if "{{" not in text and "{%" not in text and "{#" not in text:
+        return Prompt(text)
+    # Only a prompt that is a template pays for importing Jinja2.
+    from jinja2 import StrictUndefined, TemplateError
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
+    try:
+        template = environment.from_string(text)
+    except TemplateError as error:
+        raise ValueError(f"the template is not valid: {error}") from error
+
+    def render(sample: Sample) -> str:
+        try:
+            return template.render(
+                id=sample.id,
+                question=sample.question,
+                history=sample.history,
+                facts=sample.facts,
+                metadata=sample.metadata,
+            )
+        except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+            raise ValueError(f"for sample {sample.id!r}: {error}") from error
+
+    return Prompt(text, render)

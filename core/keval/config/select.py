@@ -1,0 +1,135 @@
+"""Narrowing an evaluation by the flags of the command line: the same config, part of it, or with a plugin added."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from keval import registry
+from keval.config.evaluation import Evaluation, PluginUse
+from keval.errors import ConfigError, PluginError, Problem
+from keval.models import Model
+from keval.nearest import suggestion
+
+__all__ = ["Selection", "select"]
+
+
+@attrs.frozen
+class Selection:
+    """What the flags of `keval run` ask for. Empty means everything."""
+
+    agents: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
+    judges: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    sample_ids: tuple[str, ...] = ()
+    limit: int | None = None
+    repetitions: int | None = None
+    max_concurrent: int | None = None
+
+
+def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
+    """Return the evaluation that the selection leaves. Raises ConfigError with every problem."""
+    problems: list[Problem] = []
+    agents = _chosen("--agent", "keval.agents", evaluation.agents, selection.agents, problems)
+    metrics = _chosen("--metric", "keval.metrics", evaluation.metrics, selection.metrics, problems)
+    judges = _chosen("--judge", "keval.judges", evaluation.judges, selection.judges, problems)
+    plugins = _plugins(evaluation.plugins, selection.plugins, problems)
+    for label in selection.conditions:
+        if label not in evaluation.conditions:
+            hint = suggestion(label, evaluation.conditions) or f"; conditions: {', '.join(evaluation.conditions)}"
+            problems.append(Problem(f"--condition {label}", f"no condition named {label!r}{hint}"))
+    conditions = {
+        label: condition
+        for label, condition in evaluation.conditions.items()
+        if not selection.conditions or label in selection.conditions
+    }
+    agents, judges = _with_models(agents, judges, selection.models, problems)
+    if problems:
+        raise ConfigError(problems)
+    execution = attrs.evolve(
+        evaluation.execution,
+        num_repetitions=selection.repetitions or evaluation.execution.num_repetitions,
+        max_concurrent=selection.max_concurrent or evaluation.execution.max_concurrent,
+    )
+    header = evaluation.header
+    if header.baseline not in conditions:
+        header = attrs.evolve(header, baseline=None)
+    return attrs.evolve(
+        evaluation,
+        header=header,
+        agents=agents,
+        metrics=metrics,
+        judges=judges,
+        plugins=plugins,
+        conditions=conditions,
+        execution=execution,
+        limit=selection.limit,
+        sample_ids=selection.sample_ids,
+    )
+
+
+def _chosen(
+    flag: str, group: str, uses: Sequence[PluginUse], names: Iterable[str], problems: list[Problem]
+) -> tuple[PluginUse, ...]:
+    """Pick uses by label, else by plugin name, else add an installed plugin that the config does not use."""
+    chosen: dict[str, PluginUse] = {}
+    for name in names:
+        matching = [use for use in uses if use.label == name] or [use for use in uses if use.type == name]
+        if not matching:
+            try:
+                registry.select(group, name)
+            except PluginError as error:
+                labels = [use.label for use in uses]
+                hint = suggestion(name, labels)
+                problems.append(Problem(f"{flag} {name}", f"{error}{hint if hint not in str(error) else ''}"))
+                continue
+            matching = [PluginUse(name, name, _shared_model(group, uses))]
+        chosen.update((use.label, use) for use in matching)
+    return tuple(chosen.values()) if names else tuple(uses)
+
+
+def _shared_model(group: str, uses: Sequence[PluginUse]) -> dict[str, str]:
+    """An agent that a flag adds is asked with the model of the config's first, so that only the agent differs."""
+    models = [use.options["model"] for use in uses if "model" in use.options]
+    return {"model": models[0]} if group == "keval.agents" and models else {}
+
+
+def _plugins(uses: Sequence[PluginUse], flags: Iterable[str], problems: list[Problem]) -> tuple[PluginUse, ...]:
+    chosen = {use.label: use for use in uses}
+    for flag in flags:
+        blocked = flag.removeprefix("no:")
+        if blocked != flag:
+            if chosen.pop(blocked, None) is None:
+                problems.append(Problem(f"-p {flag}", f"the plugin {blocked!r} is not loaded; leave the flag out"))
+        else:
+            chosen.setdefault(flag, PluginUse(flag, flag))
+    return tuple(chosen.values())
+
+
+def _with_models(
+    agents: tuple[PluginUse, ...], judges: tuple[PluginUse, ...], flags: Iterable[str], problems: list[Problem]
+) -> tuple[tuple[PluginUse, ...], tuple[PluginUse, ...]]:
+    models: dict[str, str] = {}
+    labels = [use.label for use in (*agents, *judges)]
+    for flag in flags:
+        label, equals, model = flag.partition("=")
+        try:
+            if not equals:
+                raise ValueError(f"expected LABEL=provider/name, such as --model {labels[0]}=simulated/weather")
+            Model.parse(model)
+        except ValueError as error:
+            problems.append(Problem(f"--model {flag}", str(error)))
+            continue
+        if label not in labels:
+            hint = suggestion(label, labels) or f"; labels: {', '.join(labels)}"
+            problems.append(Problem(f"--model {flag}", f"no agent or judge is labelled {label!r}{hint}"))
+        models[label] = model
+
+    def with_model(use: PluginUse) -> PluginUse:
+        return attrs.evolve(use, options={**use.options, "model": models[use.label]}) if use.label in models else use
+
+    return tuple(map(with_model, agents)), tuple(map(with_model, judges))

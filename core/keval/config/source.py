@@ -1,0 +1,185 @@
+"""A YAML file as plain data, with the place of every key and value.
+
+`${VAR}` and `${VAR:-default}` stay as written here and are filled in where a value is structured, so that what is
+kept of a configuration never holds a secret.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import attrs
+import yaml
+
+from keval.errors import ConfigError, Problem
+
+__all__ = ["Interpolated", "KeyPath", "Source", "interpolate"]
+
+KeyPath: TypeAlias = tuple[str | int, ...]
+
+_NODE_LIMIT = 200_000
+_VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
+_Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class Interpolated(str):
+    """A text that came out of `${VAR}`; a number or a switch may be read from it, as a plain text may not."""
+
+    __slots__ = ()
+
+
+@attrs.frozen
+class Source:
+    """Plain data and where each part of it stands.
+
+    `name` is what errors call the file; relative paths in the data are relative to `base`. `_values` and `_keys` map
+    a path of keys and indexes to a line and column, both from 1.
+    """
+
+    name: str
+    base: Path
+    data: Any
+    _values: Mapping[KeyPath, tuple[int, int]] = attrs.field(factory=dict, repr=False)
+    _keys: Mapping[KeyPath, tuple[int, int]] = attrs.field(factory=dict, repr=False)
+
+    @classmethod
+    def read(cls, path: Path) -> Source:
+        """Read a YAML file. Raises ConfigError: unreadable, not UTF-8, not YAML, or a key that stands twice."""
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError([Problem(str(path), f"cannot be read: {error}")]) from error
+        return cls.parse(text, str(path), path.resolve().parent)
+
+    @classmethod
+    def parse(cls, text: str, name: str, base: Path) -> Source:
+        """Parse YAML text; raises as `read` does."""
+        loader = _Loader(text)
+        try:
+            root = loader.get_single_node()
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            place = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
+            raise ConfigError(
+                [Problem(place, f"not valid YAML: {error.problem}; check the indentation and quotes")]
+            ) from error
+        except yaml.YAMLError as error:
+            raise ConfigError([Problem(name, f"not valid YAML: {error}")]) from error
+        if root is None:
+            raise ConfigError([Problem(name, "the file is empty; see `keval schema` for what belongs in it")])
+        reader = _Reader(loader, name)
+        data = reader.convert(root, ())
+        if reader.problems:
+            raise ConfigError(reader.problems)
+        return cls(name, base, data, reader.values, reader.keys)
+
+    def place(self, path: KeyPath, *, key: bool = False) -> str:
+        """Say where `path` stands as `file:line:column`; with `key`, where its key stands.
+
+        A path that is not in the file is placed at the nearest parent that is.
+        """
+        table = self._keys if key else self._values
+        if path in table:
+            line, column = table[path]
+            return f"{self.name}:{line}:{column}"
+        if path:
+            return self.place(path[:-1], key=len(path) > 1)
+        return self.name
+
+
+class _Reader:
+    """Walks a node graph once, collecting plain data, places and problems."""
+
+    def __init__(self, loader: yaml.SafeLoader, name: str) -> None:
+        self.loader = loader
+        self.name = name
+        self.values: dict[KeyPath, tuple[int, int]] = {}
+        self.keys: dict[KeyPath, tuple[int, int]] = {}
+        self.problems: list[Problem] = []
+        self._open: set[int] = set()
+        self._count = 0
+
+    def convert(self, node: yaml.Node, path: KeyPath) -> Any:
+        self._count += 1
+        if self._count > _NODE_LIMIT or id(node) in self._open:
+            place = f"{self.name}:{node.start_mark.line + 1}:{node.start_mark.column + 1}"
+            raise ConfigError([Problem(place, "aliases unfold to too much or to themselves; write the values out")])
+        self.values[path] = (node.start_mark.line + 1, node.start_mark.column + 1)
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node)
+        self._open.add(id(node))
+        try:
+            if isinstance(node, yaml.MappingNode):
+                return dict(self._items(node, path))
+            return [self.convert(item, (*path, index)) for index, item in enumerate(node.value)]
+        finally:
+            self._open.discard(id(node))
+
+    def _scalar(self, node: yaml.ScalarNode) -> Any:
+        try:
+            value = self.loader.construct_object(node)
+        except (yaml.YAMLError, ValueError) as error:
+            self._problem(node, f"cannot be read: {error}")
+            return None
+        # A date in a prompt or an id is meant as text; YAML 1.1 alone makes more of it.
+        return node.value if value is not None and not isinstance(value, str | int | float | bool) else value
+
+    def _items(self, node: yaml.MappingNode, path: KeyPath) -> Iterator[tuple[Any, Any]]:
+        self._check_duplicates(node)
+        self.loader.flatten_mapping(node)
+        for key_node, value_node in node.value:
+            key = self._scalar(key_node) if isinstance(key_node, yaml.ScalarNode) else None
+            if not isinstance(key, str | int):
+                self._problem(key_node, "a key must be a text; quote it")
+                continue
+            self.keys[(*path, key)] = (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
+            yield key, self.convert(value_node, (*path, key))
+
+    def _check_duplicates(self, node: yaml.MappingNode) -> None:
+        seen: dict[str, int] = {}
+        for key_node, _ in node.value:
+            if not isinstance(key_node, yaml.ScalarNode) or key_node.tag == "tag:yaml.org,2002:merge":
+                continue
+            if key_node.value in seen:
+                first = seen[key_node.value]
+                self._problem(key_node, f"the key {key_node.value!r} stands here again, after line {first}; keep one")
+            seen.setdefault(key_node.value, key_node.start_mark.line + 1)
+
+    def _problem(self, node: yaml.Node, message: str) -> None:
+        place = f"{self.name}:{node.start_mark.line + 1}:{node.start_mark.column + 1}"
+        self.problems.append(Problem(place, message))
+
+
+def interpolate(
+    data: Any, path: KeyPath, environ: Mapping[str, str] | None = None
+) -> tuple[Any, list[tuple[KeyPath, str]]]:
+    """Fill in the variables of plain data; returns it with a message per path whose variable is not set."""
+    variables = os.environ if environ is None else environ
+    problems: list[tuple[KeyPath, str]] = []
+
+    def walk(value: Any, at: KeyPath) -> Any:
+        if isinstance(value, dict):
+            return {key: walk(item, (*at, key)) for key, item in value.items()}
+        if isinstance(value, list):
+            return [walk(item, (*at, index)) for index, item in enumerate(value)]
+        if not isinstance(value, str) or "${" not in value:
+            return value
+
+        def fill(match: re.Match[str]) -> str:
+            name, default = match["name"], match["default"]
+            if name in variables and (variables[name] or default is None):
+                return variables[name]
+            if default is None:
+                problems.append(
+                    (at, f"the environment variable {name} is not set; export it or write ${{{name}:-default}}")
+                )
+                return ""
+            return default
+
+        return Interpolated(_VARIABLE.sub(fill, value))
+
+    return walk(data, path), problems

@@ -1,0 +1,180 @@
+"""Building a plan: plugins are loaded and constructed, samples read, prompts checked; every problem at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import attrs
+
+from keval import registry
+from keval.config.dataset import Dataset, read_dataset
+from keval.config.evaluation import Condition, Evaluation, PluginUse
+from keval.config.prompt import Prompt, compile_prompt
+from keval.config.source import KeyPath
+from keval.config.structure import structure
+from keval.errors import ConfigError, PluginError, Problem
+from keval.nearest import suggestion
+from keval.records import Rubric, Sample
+from keval.run.plan import Arm, Plan, Planned, Scorers
+
+__all__ = ["make_plan", "make_scorers"]
+
+T = TypeVar("T")
+
+
+def make_plan(evaluation: Evaluation) -> Plan:
+    """Construct every plugin, read the dataset, check every prompt. Raises ConfigError with every problem."""
+    builder = _Builder(evaluation)
+    used = {label for condition in evaluation.conditions.values() for label in condition.contexts}
+    agents = builder.construct("keval.agents", evaluation.agents, "run")
+    contexts = builder.construct("keval.contexts", [use for use in evaluation.contexts if use.label in used], "start")
+    hooks = builder.construct("keval", evaluation.plugins, None)
+    scorers = builder.scorers()
+    builder.check_models((*agents, *scorers.judges))
+    dataset = builder.tried(lambda: read_dataset(evaluation.dataset)) or Dataset((), "")
+    samples = builder.samples(dataset)
+    arms = [builder.arm(label, condition, samples) for label, condition in evaluation.conditions.items()]
+    return builder.finished(
+        lambda: Plan(
+            evaluation,
+            dataset,
+            samples,
+            tuple(agents),
+            tuple(arms),
+            {item.label: item for item in contexts},
+            tuple(hooks),
+            scorers,
+        )
+    )
+
+
+def make_scorers(evaluation: Evaluation) -> Scorers:
+    """Construct what scores, and nothing else. Raises ConfigError with every problem."""
+    builder = _Builder(evaluation)
+    scorers = builder.scorers()
+    builder.check_models(scorers.judges)
+    return builder.finished(lambda: scorers)
+
+
+@attrs.define
+class _Builder:
+    """Collects problems while the parts of a plan are built."""
+
+    evaluation: Evaluation
+    problems: list[Problem] = attrs.field(factory=list)
+
+    def finished(self, make: Callable[[], T]) -> T:
+        if self.problems:
+            raise ConfigError(self.problems)
+        return make()
+
+    def tried(self, read: Callable[[], T]) -> T | None:
+        try:
+            return read()
+        except ConfigError as error:
+            self.problems.extend(error.problems)
+            return None
+
+    def construct(self, group: str, uses: Iterable[PluginUse], method: str | None) -> list[Planned]:
+        """Load and construct plugins; each must have `method`, if one is named."""
+        planned: dict[str, Planned] = {}
+        for use in uses:
+            try:
+                chosen = registry.select(group, use.type)
+                if len(chosen) > 1 and use.options:
+                    raise PluginError(f"{use.type!r} names {len(chosen)} plugins; give options to one by its full name")
+                for component in chosen:
+                    label = use.label if len(chosen) == 1 else component.name
+                    plugin = self._constructed(component, use)
+                    if method and plugin is not None and not callable(getattr(plugin, method, None)):
+                        raise PluginError(
+                            f"{component.target} of {component.distribution} is no {component.kind}: it has no"
+                            f" method {method}(); see the interfaces that keval documents"
+                        )
+                    # A plugin named with options wins over the same one in its vendor's group.
+                    if label not in planned or use.options:
+                        planned[label] = Planned(label, component, plugin)
+            except PluginError as error:
+                self._problem(use.path, str(error), at_key=True)
+        return list(planned.values())
+
+    def _constructed(self, component: registry.Component, use: PluginUse) -> Any:
+        target = registry.load(component)
+        if isinstance(target, type) and attrs.has(target):
+            source = self.evaluation.source
+            plugin, misfits = structure(target, dict(use.options), use.path, source.base)
+            for misfit in misfits:
+                self._problem(
+                    misfit.path, f"{misfit.message} ({component.kind} {component.name!r})", at_key=misfit.at_key
+                )
+            return plugin
+        if use.options:
+            raise PluginError(f"the {component.kind} {component.name!r} takes no options")
+        return target() if isinstance(target, type) else target
+
+    def scorers(self) -> Scorers:
+        metrics = self.construct("keval.metrics", self.evaluation.metrics, "score")
+        judges = self.construct("keval.judges", self.evaluation.judges, "grade")
+        rubrics = [rubric for use in self.evaluation.rubrics for rubric in self._rubrics(use)]
+        if self.evaluation.judges and not self.evaluation.rubrics:
+            self._problem(("judges",), "judges need something to grade by; add `rubrics:`", at_key=True)
+        if not self.evaluation.metrics and not self.evaluation.judges:
+            self._problem((), "nothing scores the answers; add `metrics:` or `judges:`")
+        return Scorers(tuple(metrics), tuple(judges), tuple(rubrics))
+
+    def _rubrics(self, use: PluginUse) -> Sequence[Rubric]:
+        if use.options:
+            data = {"name": use.label, **use.options}
+            rubric, misfits = structure(Rubric, data, use.path, self.evaluation.source.base)
+            for misfit in misfits:
+                self._problem(misfit.path, misfit.message, at_key=misfit.at_key)
+            return [rubric] if rubric else []
+        try:
+            return [registry.load(component) for component in registry.select("keval.rubrics", use.type)]
+        except PluginError as error:
+            self._problem(use.path, str(error))
+            return []
+
+    def check_models(self, planned: Iterable[Planned]) -> None:
+        providers = [component.name for component in registry.components("keval.models")]
+        uses = {use.label: use for use in (*self.evaluation.agents, *self.evaluation.judges)}
+        for item in planned:
+            for field, model in item.models.items():
+                if model.provider not in providers:
+                    hint = suggestion(model.provider, providers) or f"; providers: {', '.join(providers)}"
+                    path = (*uses[item.label].path, field)
+                    self._problem(path, f"no model provider named {model.provider!r} is installed{hint}")
+
+    def samples(self, dataset: Dataset) -> tuple[Sample, ...]:
+        """Narrow the dataset to what the selection asks for."""
+        samples = dataset.samples
+        if wanted := self.evaluation.sample_ids:
+            ids = [sample.id for sample in samples]
+            for name in wanted:
+                if samples and name not in ids:
+                    hint = suggestion(name, ids) or f"; the dataset has {len(ids)} others"
+                    self.problems.append(Problem(f"--sample-id {name}", f"no sample has the id {name!r}{hint}"))
+            samples = tuple(sample for sample in samples if sample.id in wanted)
+        return samples[: self.evaluation.limit]
+
+    def arm(self, label: str, condition: Condition, samples: Iterable[Sample]) -> Arm:
+        path: KeyPath = ("conditions", label, "system_prompt")
+        try:
+            prompt = compile_prompt(condition.system_prompt)
+            failures: list[str] = []
+            for sample in samples:
+                try:
+                    prompt.render(sample)
+                except ValueError as error:
+                    failures.append(str(error))
+            if failures:
+                more = f" (and {len(failures) - 1} more samples)" if len(failures) > 1 else ""
+                self._problem(path, f"{failures[0]}{more}; give it a default, or the samples a value")
+        except ValueError as error:
+            self._problem(path, str(error))
+            prompt = Prompt("")
+        return Arm(label, prompt, condition.contexts)
+
+    def _problem(self, path: KeyPath, message: str, *, at_key: bool = False) -> None:
+        self.problems.append(Problem(self.evaluation.source.place(path, key=at_key), message))

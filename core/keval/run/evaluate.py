@@ -1,0 +1,121 @@
+"""Evaluating: a plan becomes a run on disk; a run is scored again."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pluggy
+
+from keval.config.evaluation import Evaluation
+from keval.interfaces import Closable, Judge
+from keval.records import Trial
+from keval.run.execute import execute
+from keval.run.hooks import hook_manager, with_facts
+from keval.run.journal import Journal
+from keval.run.keeper import Keeper
+from keval.run.lines import trial_line
+from keval.run.manifest import make_manifest, rescored
+from keval.run.plan import Plan, Scorers
+from keval.run.preflight import preflight, resolve_models, with_endpoints
+from keval.run.score import ScoredTrial, score_trials
+from keval.run.store import RunDirectory
+from keval.stats.summary import summarise
+
+__all__ = ["Watchers", "rescore", "run_plan"]
+
+Watchers = Sequence[tuple[str, object]]
+"""Further hook plugins by name, such as a progress display."""
+
+
+async def run_plan(plan: Plan, root: Path, watchers: Watchers = ()) -> RunDirectory:
+    """Run a plan, score it and write its summary; nothing is written before preflight has passed.
+
+    Raises PreflightError.
+    """
+    hooks = hook_manager([*((item.label, item.plugin) for item in plan.hooks), *watchers])
+    started = datetime.now(UTC)
+    async with _keeping() as keeper:
+        ready = await preflight(plan, keeper)
+        samples = await with_facts(hooks, plan.samples, plan.evaluation.execution.max_concurrent)
+        run = RunDirectory.create(root, plan.evaluation.name, started)
+        run.write_samples(iter(samples))
+        manifest = make_manifest(plan, ready, run.id, started)
+        run.write_manifest(manifest)
+        hooks.hook.keval_run_started(directory=run.path, manifest=manifest)
+        async with _closing(ready.agents.values()), Journal(run.trials_file) as journal:
+
+            async def keep(trial: Trial) -> None:
+                await journal.append(trial_line(trial))
+                hooks.hook.keval_trial_finished(trial=trial)
+
+            await execute(plan, ready, samples, keep)
+        judges = {item.label: with_endpoints(item, ready.endpoints) for item in plan.scorers.judges}
+        await _score(run, plan.evaluation, plan.scorers, judges, hooks)
+    _finish(run, hooks)
+    return run
+
+
+async def rescore(run: RunDirectory, evaluation: Evaluation, scorers: Scorers, watchers: Watchers = ()) -> None:
+    """Score a finished run again with these scorers, in place of what they scored before; no agent is called.
+
+    Raises PreflightError: a judge's model cannot be reached.
+    """
+    hooks = hook_manager(watchers)
+    async with _keeping() as keeper:
+        endpoints = await resolve_models(scorers.judges, evaluation.execution.seed, keeper)
+        run.write_manifest(rescored(run.manifest(), scorers))
+        judges = {item.label: with_endpoints(item, endpoints) for item in scorers.judges}
+        await _score(run, evaluation, scorers, judges, hooks)
+    _finish(run, hooks)
+
+
+async def _score(
+    run: RunDirectory,
+    evaluation: Evaluation,
+    scorers: Scorers,
+    judges: Mapping[str, Judge],
+    hooks: pluggy.PluginManager,
+) -> None:
+    metrics = {(item.label, None) for item in scorers.metrics}
+    names = metrics | {(rubric.name, label) for rubric in scorers.rubrics for label in judges}
+    with run.scoring(lambda line: line.scorer in names) as write:
+
+        def keep(scored: ScoredTrial) -> None:
+            for line in scored.lines:
+                write(line)
+            values = {line.metric: line.score.value for line in scored.lines}
+            hooks.hook.keval_trial_scored(trial=scored.trial, scores=values)
+
+        async with _closing(judges.values()):
+            await score_trials(run.trials(), scorers, judges, evaluation.execution, keep)
+
+
+def _finish(run: RunDirectory, hooks: pluggy.PluginManager) -> None:
+    summary = summarise(run.manifest(), run.trials(), run.scores())
+    run.write_summary(summary)
+    hooks.hook.keval_run_finished(directory=run.path, summary=summary)
+
+
+@asynccontextmanager
+async def _keeping() -> AsyncIterator[Keeper]:
+    keeper = Keeper()
+    try:
+        yield keeper
+    finally:
+        for error in await keeper.close():
+            # The results are safe on disk; what did not end well is said and not raised.
+            warnings.warn(f"while closing: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=1)
+
+
+@asynccontextmanager
+async def _closing(plugins: Iterable[object]) -> AsyncIterator[None]:
+    try:
+        yield
+    finally:
+        for plugin in plugins:
+            if isinstance(plugin, Closable):
+                await plugin.aclose()

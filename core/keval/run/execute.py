@@ -1,0 +1,163 @@
+"""Executing a plan: every trial attempted within its time, retried where that can help, and recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import traceback
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from urllib.parse import quote
+
+import attrs
+
+from keval.config.evaluation import Execution
+from keval.contexts import Context, McpServer
+from keval.errors import TrialError
+from keval.interfaces import Agent, ContextSource
+from keval.models import Endpoint
+from keval.recorder import Recorder
+from keval.records import Attempt, Characteristics, Failure, Sample, Transcript, Trial
+from keval.run.plan import Arm, Plan, TrialKey, trial_seed
+from keval.run.preflight import Ready
+from keval.run.reconcile import check, merge
+from keval.run.retry import backoff
+
+__all__ = ["execute"]
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+async def execute(
+    plan: Plan,
+    ready: Ready,
+    samples: Sequence[Sample],
+    keep: Callable[[Trial], Awaitable[None]],
+    *,
+    sleep: Sleep = asyncio.sleep,
+    rng: random.Random | None = None,
+) -> None:
+    """Run every trial of the plan over the prepared `samples`, at most `max_concurrent` at once.
+
+    `keep` is awaited for every finished trial, failed ones included; what it raises ends the run.
+    """
+    execution = plan.evaluation.execution
+    runner = _Runner(
+        execution=execution,
+        samples=samples,
+        agents=ready.agents,
+        sources=ready.sources,
+        arms={arm.label: arm for arm in plan.arms},
+        characteristics={item.label: item.characteristics for item in plan.agents},
+        models={item.label: str(item.model) if item.model else None for item in plan.agents},
+        endpoints=ready.endpoints,
+        sleep=sleep,
+        rng=rng or random.Random(execution.seed),
+    )
+    keys = plan.trials()
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(execution.max_concurrent, plan.trial_count)):
+            group.create_task(_work(keys, runner, keep))
+
+
+async def _work(keys: Iterator[TrialKey], runner: _Runner, keep: Callable[[Trial], Awaitable[None]]) -> None:
+    for key in keys:
+        await keep(await runner.trial(key))
+
+
+@attrs.frozen
+class _Runner:
+    """Runs one trial at a time, for any number of workers."""
+
+    execution: Execution
+    samples: Sequence[Sample]
+    agents: Mapping[str, Agent]
+    sources: Mapping[str, tuple[ContextSource, ...]]
+    arms: Mapping[str, Arm]
+    characteristics: Mapping[str, Characteristics | None]
+    models: Mapping[str, str | None]
+    endpoints: Mapping[str, Endpoint]
+    sleep: Sleep
+    rng: random.Random
+
+    async def trial(self, key: TrialKey) -> Trial:
+        """Attempt a trial until it is completed, cannot be, or was tried often enough."""
+        sample = self.samples[key.sample]
+        attempts: list[Attempt] = []
+        while True:
+            transcript, failure, error = await self._attempt(key, sample)
+            again = isinstance(error, TrialError) and error.retryable
+            if failure is None or not again or len(attempts) + 1 >= self.execution.retry.max_attempts:
+                return Trial(
+                    id=key.id,
+                    sample=sample,
+                    agent=key.agent,
+                    condition=key.condition,
+                    repetition=key.repetition,
+                    transcript=transcript,
+                    failure=failure,
+                    attempts=tuple(attempts),
+                    characteristics=self.characteristics[key.agent],
+                    model=self.models[key.agent],
+                )
+            attempts.append(Attempt(failure, transcript))
+            asked = error.retry_after if isinstance(error, TrialError) else None
+            await self.sleep(backoff(self.execution.retry, len(attempts), asked, self.rng))
+
+    async def _attempt(
+        self, key: TrialKey, sample: Sample
+    ) -> tuple[Transcript | None, Failure | None, BaseException | None]:
+        """Attempt a trial once; a failed attempt keeps what its recorder had."""
+        recorder = Recorder()
+        context = Context(recorder=recorder)
+        limit = asyncio.timeout(self.execution.timeout_seconds)
+        try:
+            async with limit, AsyncExitStack() as stack:
+                context = await self._context(stack, key, sample, recorder)
+                transcript = merge(await self.agents[key.agent].run(sample, context), context)
+            check(transcript, context)
+        except Exception as caught:  # noqa: BLE001 - the seam: whatever a trial raises is that trial's failure
+            error: BaseException = _told(caught)
+            if limit.expired():
+                error = TrialError(f"no answer within {self.execution.timeout_seconds:g} s", kind="timeout")
+            return merge(recorder.transcript(), context), _failure(error), error
+        return transcript, None, None
+
+    async def _context(self, stack: AsyncExitStack, key: TrialKey, sample: Sample, recorder: Recorder) -> Context:
+        """Open the condition's contexts for this attempt and put them together."""
+        arm = self.arms[key.condition]
+        prompts = [arm.prompt.render(sample)]
+        servers: list[McpServer] = []
+        for source in self.sources[key.condition]:
+            part = await stack.enter_async_context(source.open(sample, key.id))
+            prompts.append(part.instructions)
+            servers.extend(part.servers)
+        return Context(
+            trial=key.id,
+            instructions="\n\n".join(prompt.strip() for prompt in prompts if prompt.strip()),
+            servers=tuple(servers),
+            model_headers=self._headers(key),
+            seed=trial_seed(self.execution.seed, sample.id, key.repetition),
+            recorder=recorder,
+        )
+
+    def _headers(self, key: TrialKey) -> dict[str, str]:
+        endpoint = self.endpoints.get(self.models[key.agent] or "")
+        if endpoint is None or not endpoint.wants_trial:
+            return {}
+        return {"x-keval-trial": quote(key.id, safe=""), "x-keval-repetition": str(key.repetition)}
+
+
+def _told(error: BaseException) -> BaseException:
+    """Find the explained error inside a group: task groups wrap what their tasks raise."""
+    if isinstance(error, BaseExceptionGroup):
+        told = [_told(inner) for inner in error.exceptions]
+        return next((inner for inner in told if isinstance(inner, TrialError)), error)
+    return error
+
+
+def _failure(error: BaseException) -> Failure:
+    if isinstance(error, TrialError):
+        return Failure(error.stage, error.kind, str(error))
+    text = "".join(traceback.format_exception(error))
+    return Failure("agent", type(error).__name__, str(error) or type(error).__name__, text)

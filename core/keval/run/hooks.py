@@ -1,0 +1,51 @@
+"""The hooks of a run: the plugins that take part, and the facts they give to samples."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+import pluggy
+
+from keval import hookspecs
+from keval.errors import PreflightError
+from keval.records import Sample
+
+__all__ = ["hook_manager", "with_facts"]
+
+
+def hook_manager(plugins: Iterable[tuple[str, object]]) -> pluggy.PluginManager:
+    """Register plugins by name. Raises PluginValidationError when one implements a hook that is none."""
+    manager = pluggy.PluginManager("keval")
+    manager.add_hookspecs(hookspecs)
+    for name, plugin in plugins:
+        manager.register(plugin, name)
+    manager.check_pending()
+    return manager
+
+
+async def with_facts(manager: pluggy.PluginManager, samples: Sequence[Sample], max_concurrent: int) -> list[Sample]:
+    """Ask every plugin for facts about every sample and merge them in. Raises PreflightError when a plugin fails.
+
+    A sample's own facts win over those of plugins; earlier plugins win over later ones.
+    """
+    limit = asyncio.Semaphore(max_concurrent)
+
+    async def prepared(sample: Sample) -> Sample:
+        async with limit:
+            facts: dict[str, Any] = dict(sample.facts)
+            for found in manager.hook.keval_sample_facts(sample=sample):
+                given: Mapping[str, Any] | None = await found if inspect.isawaitable(found) else found
+                facts = {**(given or {}), **facts}
+            return attrs.evolve(sample, facts=facts) if facts != sample.facts else sample
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(prepared(sample)) for sample in samples]
+    except ExceptionGroup as error:
+        first = error.exceptions[0]
+        raise PreflightError(f"the facts about the samples cannot be had: {type(first).__name__}: {first}") from first
+    return [task.result() for task in tasks]

@@ -1,0 +1,64 @@
+"""A journal: an append-only file of lines, each on disk before its writer goes on.
+
+Lines that arrive while one batch is being synced form the next (group commit), so that many writers share one
+`fdatasync`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+__all__ = ["Journal"]
+
+
+class Journal:
+    """Appends lines durably. Use as an async context manager, from one event loop."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._pending: list[bytes] = []
+        self._synced: asyncio.Future[None] | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Journal:
+        self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        try:
+            while self._task is not None:
+                await asyncio.wait([self._task])
+        finally:
+            os.close(self._file)
+
+    async def append(self, line: bytes) -> None:
+        """Append a line, given without its newline, and return when it is on disk. Raises OSError."""
+        if self._synced is None:
+            self._synced = asyncio.get_running_loop().create_future()
+        self._pending.append(line)
+        synced = self._synced
+        if self._task is None:
+            self._task = asyncio.create_task(self._commit())
+        await asyncio.shield(synced)
+
+    async def _commit(self) -> None:
+        try:
+            while self._synced is not None:
+                batch, synced = self._pending, self._synced
+                self._pending, self._synced = [], None
+                try:
+                    await asyncio.to_thread(self._write, b"\n".join(batch) + b"\n")
+                except OSError as error:
+                    synced.set_exception(error)
+                else:
+                    synced.set_result(None)
+        finally:
+            self._task = None
+
+    def _write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._file, view) :]
+        os.fdatasync(self._file)

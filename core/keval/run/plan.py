@@ -1,0 +1,129 @@
+"""The plan: plugins constructed, samples loaded, the grid known. Pure: same input, same plan, same trial ids."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from keval import registry
+from keval.config.dataset import Dataset
+from keval.config.evaluation import Evaluation
+from keval.config.prompt import Prompt
+from keval.models import Model
+from keval.records import Characteristics, Rubric, Sample, Scale
+from keval.registry import Component
+
+__all__ = ["Arm", "Plan", "Planned", "Scorers", "TrialKey", "trial_seed"]
+
+
+@attrs.frozen
+class Planned:
+    """A plugin under its label, constructed with its options."""
+
+    label: str
+    component: Component
+    plugin: Any
+
+    @property
+    def models(self) -> Mapping[str, Model]:
+        """The plugin's fields that name a model."""
+        fields = attrs.fields(type(self.plugin)) if attrs.has(type(self.plugin)) else ()
+        values = ((field.name, getattr(self.plugin, field.name)) for field in fields)
+        return {name: value for name, value in values if isinstance(value, Model)}
+
+    @property
+    def model(self) -> Model | None:
+        """The model it is asked with, if it has one."""
+        return next(iter(self.models.values()), None)
+
+    @property
+    def characteristics(self) -> Characteristics | None:
+        """What its framework asks of a developer, if the adapter says."""
+        value = getattr(self.plugin, "characteristics", None)
+        return value if isinstance(value, Characteristics) else None
+
+
+@attrs.frozen
+class Arm:
+    """A condition ready to run: its prompt and the labels of its contexts."""
+
+    label: str
+    prompt: Prompt
+    contexts: tuple[str, ...]
+
+
+@attrs.frozen
+class TrialKey:
+    """One cell of the grid: agent × condition × sample × repetition (from 1)."""
+
+    agent: str
+    condition: str
+    sample: int
+    repetition: int
+    id: str
+
+
+@attrs.frozen
+class Scorers:
+    """Everything that scores, in the order of the config."""
+
+    metrics: tuple[Planned, ...] = ()
+    judges: tuple[Planned, ...] = ()
+    rubrics: tuple[Rubric, ...] = ()
+
+    def scales(self) -> dict[str, Scale]:
+        """The scale of each metric and rubric, by its name in scores."""
+        scales = {item.label: getattr(item.plugin, "scale", Scale()) for item in self.metrics}
+        return scales | {rubric.name: rubric.scale for rubric in self.rubrics if self.judges}
+
+    def components(self) -> list[Component]:
+        return [item.component for item in (*self.metrics, *self.judges)]
+
+
+@attrs.frozen
+class Plan:
+    """All that a run will do, before it does anything."""
+
+    evaluation: Evaluation
+    dataset: Dataset
+    samples: tuple[Sample, ...]
+    agents: tuple[Planned, ...]
+    arms: tuple[Arm, ...]
+    contexts: Mapping[str, Planned]
+    hooks: tuple[Planned, ...]
+    scorers: Scorers
+
+    @property
+    def trial_count(self) -> int:
+        repetitions = self.evaluation.execution.num_repetitions
+        return len(self.samples) * len(self.arms) * len(self.agents) * repetitions
+
+    def trials(self) -> Iterator[TrialKey]:
+        """Expand the grid, all arms of a sample next to each other, so that time affects them alike."""
+        for repetition in range(1, self.evaluation.execution.num_repetitions + 1):
+            for index, sample in enumerate(self.samples):
+                for arm in self.arms:
+                    for agent in self.agents:
+                        name = f"{agent.label}/{arm.label}/{sample.id}/{repetition}"
+                        yield TrialKey(agent.label, arm.label, index, repetition, name)
+
+    @property
+    def models(self) -> list[Model]:
+        """Every model the run asks, agents and judges alike."""
+        planned = (*self.agents, *self.scorers.judges)
+        return list({str(model): model for item in planned for model in item.models.values()}.values())
+
+    def components(self) -> list[Component]:
+        """Every plugin the run uses, its model providers included."""
+        used = [item.component for item in (*self.agents, *self.contexts.values(), *self.hooks)]
+        providers = [registry.find("keval.models", model.provider) for model in self.models]
+        return [*used, *self.scorers.components(), *providers]
+
+
+def trial_seed(seed: int, sample: str, repetition: int) -> int:
+    """The seed of a trial: the same for every arm, another for every repetition; 31 bits, as APIs take it."""
+    text = f"{seed}\0{sample}\0{repetition}".encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=4).digest(), "big") & 0x7FFF_FFFF

@@ -1,0 +1,124 @@
+"""Scoring: every metric and judge over every trial that was answered, read from the run's directory."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import math
+import random
+import traceback
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+
+import attrs
+
+from keval.config.evaluation import Execution
+from keval.errors import TrialError
+from keval.interfaces import Judge, Metric
+from keval.records import Failure, Rubric, Scale, Score, ScoreLine, Trial
+from keval.run.plan import Scorers
+from keval.run.retry import backoff
+
+__all__ = ["ScoredTrial", "score_trials"]
+
+
+@attrs.frozen
+class ScoredTrial:
+    """A trial with the score lines that were made for it; none when the trial itself failed."""
+
+    trial: Trial
+    lines: tuple[ScoreLine, ...]
+
+
+async def score_trials(
+    trials: Iterator[Trial],
+    scorers: Scorers,
+    judges: Mapping[str, Judge],
+    execution: Execution,
+    keep: Callable[[ScoredTrial], None],
+    *,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> None:
+    """Score every trial, at most `max_concurrent` at once; `keep` is called for each, failed trials included.
+
+    `judges` are the plan's, by label, with their models resolved.
+    """
+    grader = _Grader(scorers, judges, execution, sleep, random.Random(execution.seed))
+
+    async def work() -> None:
+        for trial in trials:
+            keep(ScoredTrial(trial, () if trial.failure else tuple(await grader.lines(trial))))
+            # Metrics alone never wait; let Ctrl-C and the progress display in.
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(execution.max_concurrent if scorers.judges else 1):
+            group.create_task(work())
+
+
+@attrs.frozen
+class _Grader:
+    scorers: Scorers
+    judges: Mapping[str, Judge]
+    execution: Execution
+    sleep: Callable[[float], Awaitable[None]]
+    rng: random.Random
+
+    async def lines(self, trial: Trial) -> list[ScoreLine]:
+        """Score one trial with everything; what fails is a line without a value."""
+        lines = []
+        for item in self.scorers.metrics:
+            scale = getattr(item.plugin, "scale", Scale())
+            score, failure = await _measured(item.plugin, trial, scale)
+            lines.append(_line(trial, item.label, None, score, failure))
+        for label in self.judges:
+            lines.extend(await self._judged(label, trial))
+        return lines
+
+    async def _judged(self, label: str, trial: Trial) -> list[ScoreLine]:
+        rubrics: Sequence[Rubric] = self.scorers.rubrics
+        attempts = 1
+        while True:
+            try:
+                scores = await self.judges[label].grade(trial, rubrics)
+                break
+            except Exception as error:  # noqa: BLE001 - the seam: a judge's error is unscored, never a low score
+                if isinstance(error, TrialError) and error.retryable and attempts < self.execution.retry.max_attempts:
+                    await self.sleep(backoff(self.execution.retry, attempts, error.retry_after, self.rng))
+                    attempts += 1
+                    continue
+                score, failure = _unscored(error)
+                return [_line(trial, rubric.name, label, score, failure) for rubric in rubrics]
+        missing = Score(None, "the judge returned no score for this rubric")
+        checked = [(rubric, *_checked(scores.get(rubric.name, missing), rubric.scale)) for rubric in rubrics]
+        return [_line(trial, rubric.name, label, score, failure) for rubric, score, failure in checked]
+
+
+async def _measured(metric: Metric, trial: Trial, scale: Scale) -> tuple[Score, Failure | None]:
+    try:
+        score = metric.score(trial)
+        return _checked(await score if inspect.isawaitable(score) else score, scale)
+    except Exception as error:  # noqa: BLE001 - the seam: a metric's error is unscored, never a low score
+        return _unscored(error)
+
+
+def _checked(score: object, scale: Scale) -> tuple[Score, Failure | None]:
+    """Hold a score to its scale; what leaves it is no score."""
+    if not isinstance(score, Score):
+        return _unscored(TypeError(f"expected a Score, got {type(score).__name__}"))
+    if score.value is not None and not (math.isfinite(score.value) and scale.low <= score.value <= scale.high):
+        message = f"the value {score.value} is outside the scale {scale.low:g} to {scale.high:g}"
+        return Score(None, message, details=score.details), Failure("score", "out_of_scale", message)
+    return score, None
+
+
+def _unscored(error: Exception) -> tuple[Score, Failure]:
+    text = None if isinstance(error, TrialError) else "".join(traceback.format_exception(error))
+    kind = error.kind if isinstance(error, TrialError) else type(error).__name__
+    message = str(error) or kind
+    return Score(None, f"{kind}: {message}"), Failure("score", kind, message, text)
+
+
+def _line(trial: Trial, metric: str, judge: str | None, score: Score, failure: Failure | None) -> ScoreLine:
+    return ScoreLine(
+        trial.id, trial.sample.id, trial.agent, trial.condition, trial.repetition, metric, judge, score, failure
+    )

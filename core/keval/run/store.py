@@ -1,0 +1,150 @@
+"""The run directory: manifest, samples, trials, scores and summary, as plain files that `jq` and pandas read."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import attrs
+import cattrs
+import orjson
+from cattrs.errors import BaseValidationError
+
+from keval.errors import PreflightError, RunError
+from keval.records import Characteristics, Sample, ScoreLine, Trial
+from keval.run.lines import dump, read_sample, read_score, read_trial, sample_line, score_line
+
+__all__ = ["RunDirectory"]
+
+T = TypeVar("T")
+
+
+@attrs.frozen
+class RunDirectory:
+    """One run on disk. Creating the object touches nothing."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, root: Path, name: str, now: datetime) -> RunDirectory:
+        """Make a new directory `root/name/<run id>`. Raises PreflightError when that cannot be written."""
+        path = root / name / f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+        try:
+            path.mkdir(parents=True)
+        except OSError as error:
+            raise PreflightError(f"the run directory cannot be made: {error}; choose another with -o") from error
+        return cls(path)
+
+    @classmethod
+    def find(cls, run: str, root: Path) -> RunDirectory:
+        """Find a run by its path, its id, the start of its id, or `latest`. Raises RunError."""
+        if (Path(run) / "manifest.json").is_file():
+            return cls(Path(run))
+        runs = cls.all(root)
+        matching = runs[-1:] if run == "latest" else [found for found in runs if found.id.startswith(run)]
+        if len(matching) == 1:
+            return matching[0]
+        if not matching:
+            raise RunError(f"no run {run!r} at that path or under {root}; `keval list` shows what there is")
+        raise RunError(f"{run!r} is the start of {len(matching)} runs' ids; give more of it")
+
+    @classmethod
+    def all(cls, root: Path) -> list[RunDirectory]:
+        """Every run under `root`, oldest first."""
+        return sorted((cls(found.parent) for found in root.glob("*/*/manifest.json")), key=lambda run: run.id)
+
+    @property
+    def id(self) -> str:
+        return self.path.name
+
+    @property
+    def trials_file(self) -> Path:
+        return self.path / "trials.jsonl"
+
+    @property
+    def scores_file(self) -> Path:
+        return self.path / "scores.jsonl"
+
+    def manifest(self) -> dict[str, Any]:
+        return self._json("manifest.json")
+
+    def summary(self) -> dict[str, Any] | None:
+        """The summary, if one has been written."""
+        return self._json("summary.json") if (self.path / "summary.json").is_file() else None
+
+    def write_manifest(self, manifest: Mapping[str, Any]) -> None:
+        self._write("manifest.json", _pretty(manifest))
+
+    def write_summary(self, summary: Mapping[str, Any]) -> None:
+        self._write("summary.json", _pretty(summary))
+
+    def write_samples(self, samples: Iterator[Sample]) -> None:
+        self._write("samples.jsonl", b"".join(sample_line(sample) + b"\n" for sample in samples))
+
+    def samples(self) -> dict[str, Sample]:
+        """The samples as they were asked, with the facts that hooks added, by id."""
+        return {sample.id: sample for sample in self._lines("samples.jsonl", read_sample)}
+
+    def trials(self) -> Iterator[Trial]:
+        """Read the finished trials one by one. A torn last line, which a power cut leaves, is no trial."""
+        samples = self.samples()
+        described = {
+            label: cattrs.structure(agent["characteristics"], Characteristics) if agent["characteristics"] else None
+            for label, agent in self.manifest()["agents"].items()
+        }
+        return self._lines("trials.jsonl", lambda line: read_trial(line, samples, described))
+
+    def scores(self) -> Iterator[ScoreLine]:
+        return self._lines("scores.jsonl", read_score)
+
+    @contextmanager
+    def scoring(self, replaced: Callable[[ScoreLine], bool]) -> Iterator[Callable[[ScoreLine], None]]:
+        """Yield a function that appends a score, after dropping the earlier scores that are `replaced`."""
+        if self.scores_file.exists():
+            kept = (score_line(line) + b"\n" for line in self.scores() if not replaced(line))
+            self._write("scores.jsonl", kept)
+        with self.scores_file.open("ab") as file:
+            yield lambda line: _write_line(file.write, line)
+
+    def _json(self, name: str) -> dict[str, Any]:
+        try:
+            data: dict[str, Any] = orjson.loads((self.path / name).read_bytes())
+        except (OSError, orjson.JSONDecodeError) as error:
+            raise RunError(f"{self.path / name} cannot be read: {error}; is {self.path} a run directory?") from error
+        return data
+
+    def _write(self, name: str, content: bytes | Iterator[bytes]) -> None:
+        """Write a whole file, or leave the one that is there."""
+        unfinished = self.path / f".{name}.unfinished"
+        with unfinished.open("wb") as file:
+            for chunk in [content] if isinstance(content, bytes) else content:
+                file.write(chunk)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(self.path / name)
+
+    def _lines(self, name: str, read: Callable[[bytes], T]) -> Iterator[T]:
+        path = self.path / name
+        if not path.exists():
+            return
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                if not line.endswith(b"\n"):
+                    return
+                try:
+                    yield read(line)
+                except (orjson.JSONDecodeError, LookupError, TypeError, ValueError, BaseValidationError) as error:
+                    raise RunError(f"{path}:{number}: this line is damaged: {error!r}; remove it to go on") from error
+
+
+def _write_line(write: Callable[[bytes], int], line: ScoreLine) -> None:
+    write(score_line(line) + b"\n")
+
+
+def _pretty(data: Mapping[str, Any]) -> bytes:
+    return orjson.dumps(orjson.loads(dump(data)), option=orjson.OPT_INDENT_2) + b"\n"
