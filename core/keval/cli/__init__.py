@@ -1,0 +1,84 @@
+"""The command line. Commands are imported when called, so that `keval --help` costs next to nothing."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from keval.errors import ConfigError, KevalError
+
+__all__ = ["main"]
+
+_COMMANDS = {
+    "run": "Run an evaluation and show what its contexts do.",
+    "validate": "Check a config and its dataset, and run nothing.",
+    "score": "Score a finished run again, without calling an agent.",
+    "report": "Show a run's table again.",
+    "list": "List the runs in the results directory.",
+    "show": "Show what a run was made of, or one of its trials.",
+    "plugins": "List what is installed, and where it comes from.",
+    "schema": "Print the JSON Schema of a config.",
+}
+
+
+class _Commands(click.Group):
+    """Built-in commands by module, and those of plugins by entry point; listing imports neither."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*_COMMANDS, *(name for name in _plugin_commands() if name not in _COMMANDS)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in _COMMANDS:
+            command: click.Command = import_module(f"keval.cli.{cmd_name}_command").command
+            return command
+        return _plugin_command(cmd_name) if cmd_name in _plugin_commands() else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+        if plugged := {name: f"from {owner}" for name, owner in _plugin_commands().items() if name not in _COMMANDS}:
+            with formatter.section("Commands of plugins"):
+                formatter.write_dl(list(plugged.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KevalError as error:
+            problems = error.problems if isinstance(error, ConfigError) else [error]
+            for problem in problems:
+                click.echo(f"error: {problem}", err=True)
+            ctx.exit(2)
+
+
+def _plugin_commands() -> dict[str, str]:
+    from keval import registry
+
+    return {component.name: component.distribution for component in registry.components("keval.commands")}
+
+
+def _plugin_command(name: str) -> click.Command:
+    from keval import registry
+    from keval.errors import PluginError
+
+    component = registry.find("keval.commands", name)
+    command = registry.load(component)
+    if not isinstance(command, click.Command):
+        raise PluginError(f"{component.target} of {component.distribution} is no click command")
+    return command
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "KEVAL"})
+@click.version_option(package_name="keval")
+def main() -> None:
+    """Measure what a context does for an AI agent.
+
+    Exit codes: 0 done; 2 the usage, the config or a plugin is wrong; 3 done, but some trials or scores failed;
+    130 interrupted.
+    """
+
+
+if __name__ == "__main__":
+    sys.exit(main())

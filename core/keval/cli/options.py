@@ -1,0 +1,79 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from keval.config.select import Selection
+
+__all__ = ["json_option", "quiet_option", "results_option", "selection_options"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print data for machines on stdout.")
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress and no table; errors only.")
+results_option = click.option(
+    "-o",
+    "--output-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("results"),
+    show_default=True,
+    help="The results directory.",
+)
+
+
+def selection_options(function: F) -> F:
+    """Add the options that choose plugins and narrow a run; the command gets one `selection`."""
+
+    @functools.wraps(function)
+    def with_selection(
+        *,
+        agent: tuple[str, ...],
+        condition: tuple[str, ...],
+        metric: tuple[str, ...],
+        judge: tuple[str, ...],
+        plugin: tuple[str, ...],
+        model: tuple[str, ...],
+        sample_id: tuple[str, ...],
+        limit: int | None,
+        repetitions: int | None,
+        max_concurrent: int | None,
+        **rest: Any,
+    ) -> Any:
+        selection = Selection(
+            agents=agent,
+            conditions=condition,
+            metrics=metric,
+            judges=judge,
+            plugins=plugin,
+            models=model,
+            sample_ids=sample_id,
+            limit=limit,
+            repetitions=repetitions,
+            max_concurrent=max_concurrent,
+        )
+        return function(selection=selection, **rest)
+
+    for option in reversed(_SELECTION):
+        with_selection = option(with_selection)
+    return with_selection  # type: ignore[return-value]
+
+
+_POSITIVE = click.IntRange(min=1)
+_SELECTION = [
+    click.option("--agent", multiple=True, metavar="NAME", help="Only this agent: a label, or any installed one."),
+    click.option("--condition", multiple=True, metavar="LABEL", help="Only this condition."),
+    click.option("--metric", multiple=True, metavar="NAME", help="Only this metric: a name, or any installed one."),
+    click.option("--judge", multiple=True, metavar="NAME", help="Only this judge: a label, or any installed one."),
+    click.option("-p", "plugin", multiple=True, metavar="NAME", help="Load a hook plugin; no:NAME leaves it out."),
+    click.option("--model", multiple=True, metavar="LABEL=PROVIDER/NAME", help="Ask an agent or judge another model."),
+    click.option("--sample-id", multiple=True, metavar="ID", help="Only this sample."),
+    click.option("--limit", type=_POSITIVE, metavar="N", help="Only the first N samples."),
+    click.option("--repetitions", type=_POSITIVE, metavar="N", help="Ask every question N times."),
+    click.option("-j", "--max-concurrent", type=_POSITIVE, metavar="N", help="At most N trials at once."),
+]

@@ -1,0 +1,31 @@
+"""How a run ends on the command line: its table, and the exit code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keval.errors import RunError
+from keval.report.terminal import data_console, message_console, print_summary
+from keval.run.store import RunDirectory
+
+__all__ = ["exit_code", "finish"]
+
+
+def finish(run: RunDirectory, *, as_json: bool, quiet: bool = False) -> None:
+    """Print a run's summary and exit with its code."""
+    summary = run.summary()
+    if summary is None:
+        raise RunError(f"{run.path} has no summary: the run did not finish; `keval score {run.path}` makes one")
+    if as_json:
+        data_console().print_json(data=summary)
+    elif not quiet:
+        print_summary(summary, data_console())
+    message_console(quiet=quiet).print(f"{run.path}", highlight=False, soft_wrap=True)
+    raise SystemExit(exit_code(summary))
+
+
+def exit_code(summary: dict[str, Any]) -> int:
+    """0 when every trial was answered and every scorer worked, else 3."""
+    failed = any(arm["failed"] for arm in (*summary["trials"], *summary["arms"]))
+    missing = sum(arm["trials"] for arm in summary["trials"]) < summary["planned"]
+    return 3 if failed or missing else 0

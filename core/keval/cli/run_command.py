@@ -1,0 +1,58 @@
+"""`keval run`: an evaluation from its file to its table."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import click
+
+from keval.cli.options import json_option, quiet_option, results_option, selection_options
+from keval.cli.outcome import finish
+from keval.config.load import load
+from keval.config.select import Selection, select
+from keval.report.terminal import data_console, message_console
+
+__all__ = ["command"]
+
+
+@click.command("run")
+@click.argument("config", type=click.Path(path_type=Path))
+@selection_options
+@click.option("--dry-run", is_flag=True, help="Print what would run, and run nothing.")
+@results_option
+@json_option
+@quiet_option
+def command(*, config: Path, selection: Selection, dry_run: bool, output_dir: Path, as_json: bool, quiet: bool) -> None:
+    """Run the evaluation in the file CONFIG and show what its contexts do.
+
+    Trials and scores are kept in a new directory under the results directory, which `keval report`, `show` and
+    `score` read.
+    """
+    from keval.run.build import make_plan
+
+    plan = make_plan(select(load(config), selection))
+    if dry_run:
+        from keval.report.dry_run import describe, print_plan
+
+        if as_json:
+            data_console().print_json(data=describe(plan))
+        else:
+            print_plan(plan, data_console())
+        return
+
+    from keval.report.progress import Progress
+    from keval.run.evaluate import run_plan
+
+    messages = message_console(quiet=quiet)
+    progress = Progress(messages, plan.trial_count)
+    watchers: list[tuple[str, Any]] = [("keval/progress", progress)]
+    try:
+        with progress:
+            run = asyncio.run(run_plan(plan, output_dir, watchers))
+    except KeyboardInterrupt:
+        where = f"; what was finished is in {progress.directory}" if progress.directory else ""
+        click.echo(f"interrupted{where}", err=True)
+        raise SystemExit(130) from None
+    finish(run, as_json=as_json, quiet=quiet)

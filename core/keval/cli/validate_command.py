@@ -1,0 +1,27 @@
+"""`keval validate`: everything that can be checked without starting anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from keval.cli.options import selection_options
+from keval.config.load import load
+from keval.config.select import Selection, select
+
+__all__ = ["command"]
+
+
+@click.command("validate")
+@click.argument("config", type=click.Path(path_type=Path))
+@selection_options
+def command(config: Path, selection: Selection) -> None:
+    """Check the evaluation in CONFIG: keys, plugins and their options, references, prompts and the dataset.
+
+    Keys of model providers and MCP servers are checked by `keval run`, before its first trial.
+    """
+    from keval.run.build import make_plan
+
+    plan = make_plan(select(load(config), selection))
+    click.echo(f"{config}: valid; {plan.trial_count} trials ({len(plan.samples)} samples)")

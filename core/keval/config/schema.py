@@ -1,0 +1,152 @@
+"""The JSON Schema of a config, built from the attrs classes and the options of every installed plugin."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin
+
+import attrs
+
+from keval import registry
+from keval.config.evaluation import Condition, DatasetFile, Execution, Header
+from keval.config.load import SECTIONS, SHORT_FORMS
+from keval.errors import PluginError
+from keval.models import Model
+from keval.records import Rubric
+
+__all__ = ["evaluation_schema", "options_schema"]
+
+_LABELLED = {"agents": "keval.agents", "contexts": "keval.contexts", "judges": "keval.judges"}
+_LISTED = {"metrics": "keval.metrics", "plugins": "keval"}
+_VARIABLE = {"type": "string", "pattern": r"\$\{"}
+
+
+def evaluation_schema() -> dict[str, Any]:
+    """Describe a whole config; a plugin that does not import takes any options."""
+    properties = dict(options_schema(Header)["properties"])
+    properties["dataset"] = _described(options_schema(DatasetFile), "dataset")
+    properties["execution"] = _described(options_schema(Execution), "execution")
+    condition = options_schema(Condition)
+    condition["properties"]["mcp_servers"] = condition["properties"]["contexts"]
+    properties["conditions"] = _described(_mapping_of(_or_nothing(condition), 1), "conditions")
+    for section, group in _LABELLED.items():
+        properties[section] = _described(_mapping_of(_labelled(group)), section)
+    for section, group in _LISTED.items():
+        properties[section] = _described(_list_of(group), section)
+    rubric = options_schema(Rubric)
+    rubric["properties"].pop("name")
+    rubric["required"].remove("name")
+    properties["rubrics"] = _described(_names_or_options([], _mapping_of(rubric)), "rubrics")
+    for short, section in SHORT_FORMS.items():
+        whole = properties[section]
+        properties[short] = whole if short == "mcp_servers" else whole["additionalProperties"]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "keval evaluation",
+        "type": "object",
+        "properties": properties,
+        "required": ["dataset", "conditions"],
+        "additionalProperties": False,
+    }
+
+
+def options_schema(cls: type) -> dict[str, Any]:
+    """Describe the fields of an attrs class as the properties of an object."""
+    attrs.resolve_types(cls)
+    fields = [field for field in attrs.fields(cls) if field.init]
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {field.name: _field(field) for field in fields},
+        "required": [field.name for field in fields if field.default is attrs.NOTHING],
+        "additionalProperties": False,
+    }
+    if cls.__doc__ and not cls.__doc__.startswith("Method generated"):
+        schema["description"] = cls.__doc__.strip().split("\n\n")[0].replace("\n    ", " ")
+    return schema
+
+
+def _field(field: attrs.Attribute[Any]) -> dict[str, Any]:
+    schema = _type(field.type)
+    if isinstance(field.default, str | int | float | bool):
+        return {**schema, "default": field.default}
+    return schema
+
+
+def _type(wanted: Any) -> dict[str, Any]:
+    origin, args = get_origin(wanted), get_args(wanted)
+    plain = {str: "string", Path: "string", bool: "boolean", int: "integer", float: "number"}
+    if wanted in (str, Path):
+        return {"type": "string"}
+    if wanted in plain:
+        return {"anyOf": [{"type": plain[wanted]}, _VARIABLE]}
+    if wanted is Model:
+        return {"type": "string", "pattern": r"^.+/.+|\$\{", "description": "provider/name"}
+    if origin is Literal:
+        return {"enum": list(args)}
+    if origin in (Union, types.UnionType):
+        return {"anyOf": [{"type": "null"} if part is type(None) else _type(part) for part in args]}
+    if origin in (tuple, list, Sequence):
+        return {"type": "array", "items": _type(args[0])} if args else {"type": "array"}
+    if origin in (dict, Mapping):
+        return {"type": "object", "additionalProperties": _type(args[1])} if args else {"type": "object"}
+    if isinstance(wanted, type) and attrs.has(wanted):
+        # Single keys override the plugin's own default, so none is required.
+        return {**options_schema(wanted), "required": []}
+    return {}
+
+
+def _plugin_options(component: registry.Component) -> dict[str, Any]:
+    try:
+        target = registry.load(component)
+    except PluginError as error:
+        return {"type": "object", "description": str(error)}
+    if isinstance(target, type) and attrs.has(target):
+        return options_schema(target)
+    return {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+
+
+def _labelled(group: str) -> dict[str, Any]:
+    """Options under a label: which ones depends on `type`, which need not be there when the label says it."""
+    choices = []
+    for component in registry.components(group):
+        schema = _plugin_options(component)
+        typed = {"type": {"const": component.name}, **schema.get("properties", {})}
+        choices.append(
+            {
+                "if": {"properties": {"type": {"const": component.name}}, "required": ["type"]},
+                "then": {**schema, "properties": typed},
+            }
+        )
+    names = [component.name for component in registry.components(group)]
+    return {"type": ["object", "null"], "properties": {"type": {"enum": names}}, "allOf": choices}
+
+
+def _list_of(group: str) -> dict[str, Any]:
+    components = registry.components(group)
+    names = [component.name for component in components]
+    vendors = sorted({name.split("/")[0] for name in names if "/" in name} - set(names))
+    options = {
+        "type": "object",
+        "properties": {component.name: _or_nothing(_plugin_options(component)) for component in components},
+        "additionalProperties": False,
+    }
+    return _names_or_options([*names, *vendors], options)
+
+
+def _names_or_options(names: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
+    name = {"enum": list(names)} if names else {"type": "string"}
+    return {"type": "array", "items": {"anyOf": [name, {**options, "minProperties": 1, "maxProperties": 1}]}}
+
+
+def _mapping_of(values: Mapping[str, Any], at_least: int = 0) -> dict[str, Any]:
+    return {"type": "object", "additionalProperties": dict(values), "minProperties": at_least}
+
+
+def _or_nothing(schema: dict[str, Any]) -> dict[str, Any]:
+    return {**schema, "type": ["object", "null"]} if schema.get("type") == "object" else schema
+
+
+def _described(schema: Mapping[str, Any], section: str) -> dict[str, Any]:
+    return {**schema, "description": SECTIONS[section]}

@@ -1,0 +1,64 @@
+"""A plan in words: what a run would do and about how many calls it would make."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+
+from keval.run.plan import Plan
+
+__all__ = ["describe", "print_plan"]
+
+
+def describe(plan: Plan) -> dict[str, Any]:
+    """Describe a plan as plain data. Calls are estimates: one per turn, and one more per turn where there are tools."""
+    execution = plan.evaluation.execution
+    turns = sum(len(sample.asked) for sample in plan.samples) * execution.num_repetitions * len(plan.agents)
+    model_calls = sum(turns * (2 if arm.contexts else 1) for arm in plan.arms)
+    return {
+        "evaluation": plan.evaluation.name,
+        "trials": plan.trial_count,
+        "samples": len(plan.samples),
+        "repetitions": execution.num_repetitions,
+        "max_concurrent": execution.max_concurrent,
+        "agents": {
+            item.label: {"type": item.component.name, "model": str(item.model) if item.model else None}
+            for item in plan.agents
+        },
+        "conditions": {
+            arm.label: {"contexts": {label: plan.contexts[label].component.name for label in arm.contexts}}
+            for arm in plan.arms
+        },
+        "models": [str(model) for model in plan.models],
+        "servers": sum(len(arm.contexts) for arm in plan.arms),
+        "metrics": [item.label for item in plan.scorers.metrics],
+        "judges": [item.label for item in plan.scorers.judges],
+        "plugins": [item.label for item in plan.hooks],
+        "estimated_model_calls": model_calls,
+        "estimated_judge_calls": plan.trial_count * len(plan.scorers.judges),
+    }
+
+
+def print_plan(plan: Plan, console: Console) -> None:
+    """Print a plan for people."""
+    told = describe(plan)
+    arms = f"{len(told['agents'])} agents × {len(told['conditions'])} conditions"
+    console.print(
+        f"{told['evaluation']}: {told['trials']} trials ({arms} × {told['samples']} samples"
+        f" × {told['repetitions']} repetitions), {told['max_concurrent']} at once"
+    )
+    for label, agent in told["agents"].items():
+        console.print(f"  agent      {label}: {agent['type']}, model {agent['model'] or 'none'}")
+    for label, condition in told["conditions"].items():
+        given = ", ".join(f"{name} ({kind})" for name, kind in condition["contexts"].items()) or "no context"
+        console.print(f"  condition  {label}: {given}")
+    console.print(f"  models     {', '.join(told['models']) or 'none'}")
+    console.print(f"  servers    {told['servers']} to start")
+    console.print(f"  metrics    {', '.join(told['metrics']) or 'none'}")
+    console.print(f"  judges     {', '.join(told['judges']) or 'none'}")
+    console.print(f"  plugins    {', '.join(told['plugins']) or 'none'}")
+    console.print(
+        f"  about {told['estimated_model_calls']} model calls and {told['estimated_judge_calls']} judge calls;"
+        " nothing was run"
+    )

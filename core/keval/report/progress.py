@@ -1,0 +1,69 @@
+"""Live progress of a run: a hook plugin that watches trials and scores go by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Display
+
+from keval.hookspecs import hookimpl
+from keval.records import Trial
+
+__all__ = ["Progress"]
+
+
+class Progress:
+    """Shows trials done, failed, their rate and the time left, then scores done. Use as a context manager."""
+
+    def __init__(self, console: Console, trials: int) -> None:
+        self.directory: Path | None = None
+        self._display = Display(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[failed]} failed"),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+            console=console,
+            disable=console.quiet or not console.is_terminal,
+            transient=True,
+        )
+        self._total = trials
+        self._failed = 0
+        self._answering = self._task("preflight", trials)
+        self._scoring: TaskID | None = None
+
+    def __enter__(self) -> Progress:
+        self._display.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._display.stop()
+
+    @hookimpl
+    def keval_run_started(self, directory: Path, manifest: Mapping[str, Any]) -> None:
+        self.directory = directory
+        self._display.reset(self._answering, description="trials", failed=0, rate="")
+
+    @hookimpl
+    def keval_trial_finished(self, trial: Trial) -> None:
+        self._failed += trial.failure is not None
+        self._advance(self._answering, self._failed)
+
+    @hookimpl
+    def keval_trial_scored(self, trial: Trial, scores: Mapping[str, float | None]) -> None:
+        if self._scoring is None:
+            self._scoring = self._task("scores", self._total or None)
+        self._advance(self._scoring, 0)
+
+    def _task(self, description: str, total: int | None) -> TaskID:
+        return self._display.add_task(description, total=total, failed=0, rate="")
+
+    def _advance(self, task: TaskID, failed: int) -> None:
+        speed = self._display.tasks[task].speed
+        self._display.update(task, advance=1, failed=failed, rate=f"{speed:.1f}/s" if speed else "")

@@ -1,0 +1,56 @@
+"""The runs in a results directory, each with its headline figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["describe_runs", "print_runs"]
+
+
+def describe_runs(
+    runs: Iterable[tuple[Path, Mapping[str, Any], Mapping[str, Any] | None]],
+) -> list[dict[str, Any]]:
+    """Describe runs, given as path, manifest and summary, as plain data."""
+    return [
+        {
+            "run": manifest["run"],
+            "evaluation": manifest["evaluation"],
+            "started": manifest["started"],
+            "path": str(path),
+            "simulated": manifest["simulated"],
+            "agents": list(manifest["agents"]),
+            "conditions": list(manifest["conditions"]),
+            "trials": sum(arm["trials"] for arm in summary["trials"]) if summary else None,
+            "failed": sum(arm["failed"] for arm in summary["trials"]) if summary else None,
+            "largest_effect": _largest(summary["effects"]) if summary else None,
+        }
+        for path, manifest, summary in runs
+    ]
+
+
+def print_runs(described: Sequence[Mapping[str, Any]], console: Console) -> None:
+    """Print runs as a table."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
+    for heading in ("run", "evaluation", "arms", "trials", "failed", "largest effect"):
+        table.add_column(heading, overflow="fold")
+    for run in described:
+        effect = run["largest_effect"]
+        table.add_row(
+            run["run"] + (" (simulated)" if run["simulated"] else ""),
+            run["evaluation"],
+            f"{len(run['agents'])} × {len(run['conditions'])}",
+            str(run["trials"]) if run["trials"] is not None else "unfinished",
+            str(run["failed"]) if run["failed"] is not None else "",
+            f"{effect['agent']} {effect['condition']} {effect['metric']} {effect['difference']:+.2f}" if effect else "",
+        )
+    console.print(table)
+
+
+def _largest(effects: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    known = (effect for effect in effects if effect["difference"] is not None)
+    return max(known, key=lambda effect: abs(effect["difference"]), default=None)

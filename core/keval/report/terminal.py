@@ -1,0 +1,111 @@
+"""The table of a run: arms as rows, metrics as columns, and what the context makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+__all__ = ["data_console", "message_console", "print_summary", "safe"]
+
+_CELL = 15
+
+
+def data_console() -> Console:
+    """The console for what was asked for: stdout, 100 columns where nothing says how wide it is."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=max(console.width, 100))
+
+
+def message_console(*, quiet: bool = False) -> Console:
+    """The console for progress and messages: stderr."""
+    return Console(stderr=True, quiet=quiet, highlight=False)
+
+
+def safe(text: str) -> Text:
+    """Model output for the terminal: no markup is read in it and control characters are shown, not obeyed."""
+    return Text("".join(char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text))
+
+
+def print_summary(summary: Mapping[str, Any], console: Console) -> None:
+    """Print what a run found. `summary` is that of `keval.stats.summary`."""
+    if summary["simulated"]:
+        names = ", ".join(summary["simulated"])
+        console.print(f"[bold]Simulated model[/]: {names}. The figures show that keval works, not what a model can do.")
+    scorers = list(dict.fromkeys((entry["metric"], entry["judge"]) for entry in summary["arms"]))
+    arms = [(entry["agent"], entry["condition"]) for entry in summary["trials"]]
+    first = max(len(f"{agent} {condition}") for agent, condition in arms) + 4
+    columns = max(1, (console.width - first - 2) // (_CELL + 1))
+    for start in range(0, len(scorers), columns):
+        console.print(_table(summary, arms, scorers[start : start + columns]))
+    _print_footer(summary, console)
+
+
+def _table(
+    summary: Mapping[str, Any], arms: Sequence[tuple[str, str]], scorers: Sequence[tuple[str, str | None]]
+) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold", pad_edge=False)
+    table.add_column("agent, condition", no_wrap=True)
+    for metric, judge in scorers:
+        scale = summary["scales"].get(metric, {"low": 0.0, "high": 1.0})
+        unit = "" if (scale["low"], scale["high"]) == (0.0, 1.0) else f" {scale['low']:g}-{scale['high']:g}"
+        heading = Text("\n".join([*metric.replace("_", " ").split("/"), *([f"by {judge}"] if judge else [])]) + unit)
+        table.add_column(heading, justify="right", width=_CELL, vertical="bottom")
+    means = {(e["agent"], e["condition"], e["metric"], e["judge"]): e for e in summary["arms"]}
+    effects = {(e["agent"], e["condition"], e["metric"], e["judge"]): e for e in summary["effects"]}
+    for agent, group in _by_agent(arms):
+        for condition in group:
+            found = (means.get((agent, condition, *scorer)) for scorer in scorers)
+            table.add_row(f"{agent} [dim]{condition}[/]", *map(_mean, found))
+        for condition in group:
+            if condition != summary["baseline"]:
+                changes = (effects.get((agent, condition, *scorer)) for scorer in scorers)
+                table.add_row(f"[dim]  Δ {condition}[/]", *map(_change, changes), end_section=True)
+    return table
+
+
+def _by_agent(arms: Iterable[tuple[str, str]]) -> Iterator[tuple[str, list[str]]]:
+    grouped: dict[str, list[str]] = {}
+    for agent, condition in arms:
+        grouped.setdefault(agent, []).append(condition)
+    yield from grouped.items()
+
+
+def _mean(entry: Mapping[str, Any] | None) -> Text:
+    if entry is None or entry["mean"] is None:
+        neutral = entry["neutral"] if entry else 0
+        return Text("neutral" if neutral else "–", style="dim")
+    return Text.assemble(f"{entry['mean']:.2f}", (f" n={entry['n']}", "dim"))
+
+
+def _change(entry: Mapping[str, Any] | None) -> Text:
+    if entry is None or entry["difference"] is None:
+        return Text("–", style="dim")
+    error = f" ±{entry['stderr']:.2f}" if entry["stderr"] is not None else ""
+    sure = entry["stderr"] is not None and abs(entry["difference"]) > 2 * entry["stderr"]
+    return Text(f"{entry['difference']:+.2f}{error}", style="bold" if sure else "")
+
+
+def _print_footer(summary: Mapping[str, Any], console: Console) -> None:
+    console.print(
+        f"[dim]n counts samples; their repetitions are averaged first. Δ is the mean paired difference to"
+        f" {summary['baseline']} ± its standard error, bold beyond two of them.[/]"
+    )
+    neutral, unscored = (sum(entry[key] for entry in summary["arms"]) for key in ("neutral", "unscored"))
+    if neutral:
+        counted = "counted in" if summary["neutral"] == "count" else "left out of"
+        console.print(f"[dim]{neutral} neutral scores (nothing to judge) are {counted} the means.[/]")
+    if unscored:
+        failed = sum(entry["failed"] for entry in summary["arms"])
+        console.print(f"{unscored} scores are missing ({failed} because the scorer failed); see scores.jsonl.")
+    done, planned = sum(entry["trials"] for entry in summary["trials"]), summary["planned"]
+    failed = sum(entry["failed"] for entry in summary["trials"])
+    retried = sum(entry["retried"] for entry in summary["trials"])
+    parts = [f"{done} of {planned} trials", f"{failed} failed", f"{retried} retried"]
+    console.print(", ".join(parts) + ".")
+    for entry in summary["trials"]:
+        for what, count in entry["failures"].items():
+            console.print(f"[red]  {entry['agent']} {entry['condition']}: {count} × {what}[/]")

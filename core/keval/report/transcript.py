@@ -1,0 +1,80 @@
+"""A run and a trial, for reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from keval.records import ScoreLine, ToolCall, Trial
+from keval.report.terminal import safe
+
+__all__ = ["print_run", "print_trial"]
+
+
+def print_run(manifest: Mapping[str, Any], trials: Iterable[Trial], console: Console) -> None:
+    """Print what a run was made of, and its trials one per line."""
+    console.print(f"[bold]{manifest['evaluation']}[/] {manifest['run']}, started {manifest['started']}")
+    for label, agent in manifest["agents"].items():
+        console.print(f"  agent      {label}: {agent['type']}, model {agent['model'] or 'none'}")
+    for label, condition in manifest["conditions"].items():
+        servers = (f"{name} ({', '.join(server['tools'])})" for name, server in condition["servers"].items())
+        console.print(f"  condition  {label}: {'; '.join(servers) or 'no servers'}")
+    dataset = manifest["dataset"]
+    console.print(f"  dataset    {dataset['samples']} samples, sha256 {dataset['sha256'][:12]}")
+    console.print(f"  versions   {', '.join(f'{name} {version}' for name, version in manifest['versions'].items())}")
+    for trial in trials:
+        outcome = f"failed: {trial.failure.kind}" if trial.failure else " ".join(trial.output.split())
+        line = Text.assemble((trial.id, "bold"), "  ", safe(outcome))
+        line.truncate(console.width, overflow="ellipsis")
+        console.print(line)
+
+
+def print_trial(trial: Trial, scores: Sequence[ScoreLine], console: Console) -> None:
+    """Print one trial: what was said, which tools ran, what it cost and how it scored."""
+    console.print(f"[bold]{trial.id}[/]  model {trial.model or 'none'}")
+    for message in trial.sample.history:
+        console.print(Text.assemble((f"{message.role} (earlier): ", "dim"), safe(message.text)))
+    transcript = trial.transcript
+    if transcript:
+        for turn in range(len(trial.sample.asked)):
+            said = [message for message in transcript.messages if message.turn == turn and message.role != "tool"]
+            calls = [call for call in transcript.tool_calls if call.turn == turn]
+            for message in said[:1]:
+                console.print(Text.assemble((f"{message.role}: ", "bold cyan"), safe(message.text)))
+            for call in calls:
+                console.print(_call(call))
+            for message in said[1:]:
+                console.print(Text.assemble((f"{message.role}: ", "bold cyan"), safe(message.text)))
+        usage = transcript.usage
+        took = f"{transcript.duration:.2f} s" if transcript.duration is not None else "unknown time"
+        tokens = f"{_known(usage.input_tokens)} tokens in, {_known(usage.output_tokens)} out"
+        console.print(f"[dim]{took}, {_known(transcript.model_calls)} model calls, {tokens}[/]")
+    for attempt in trial.attempts:
+        console.print(Text.assemble(("gave up an attempt: ", "yellow"), safe(attempt.failure.message)))
+    if trial.failure:
+        console.print(
+            Text.assemble(
+                (f"failed ({trial.failure.stage}, {trial.failure.kind}): ", "red"), safe(trial.failure.message)
+            )
+        )
+    for line in scores:
+        value = "unscored" if line.score.value is None else f"{line.score.value:.2f}"
+        name = f"{line.metric} by {line.judge}" if line.judge else line.metric
+        neutral = " neutral" if line.score.neutral else ""
+        console.print(Text.assemble((f"{value}{neutral} ", "bold"), f"{name}: ", safe(line.score.reason)))
+
+
+def _call(call: ToolCall) -> Text:
+    arguments = ", ".join(f"{name}={value!r}" for name, value in call.arguments.items())
+    took = f" in {call.duration * 1000:.0f} ms" if call.duration is not None else ""
+    runs = {None: "", 0: ", never ran", 1: ""}.get(call.runs, f", ran {call.runs} times")
+    outcome = ("error: " + call.error) if call.error is not None else (call.result or "")
+    head = Text.assemble(("  → ", "green"), safe(f"{call.name}({arguments})"), (f"{took}{runs}: ", "dim"))
+    return head.append_text(safe(" ".join(outcome.split())))
+
+
+def _known(count: int | None) -> str:
+    return "unknown" if count is None else str(count)
