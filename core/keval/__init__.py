@@ -3,34 +3,40 @@
 What a plugin author needs is importable from here: `from keval import Score, Trial` writes a metric.
 """
 
-from keval.contexts import CallLog, Context, McpServer, ToolOffer
-from keval.errors import (
-    ConfigError,
-    KevalError,
-    ModelError,
-    PluginError,
-    PreflightError,
-    ServerLostError,
-    ToolsMissingError,
-    TrialError,
-)
-from keval.hookspecs import hookimpl
-from keval.interfaces import Agent, Closable, ContextProvider, ContextSource, Judge, Metric, ModelProvider
-from keval.models import Endpoint, Model
-from keval.recorder import Recorder
-from keval.records import (
-    Characteristics,
-    Failure,
-    Message,
-    Rubric,
-    Sample,
-    Scale,
-    Score,
-    ToolCall,
-    Transcript,
-    Trial,
-    Usage,
-)
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from keval.contexts import CallLog, Context, McpServer, ToolOffer
+    from keval.errors import (
+        ConfigError,
+        KevalError,
+        ModelError,
+        PluginError,
+        PreflightError,
+        ServerLostError,
+        ToolsMissingError,
+        TrialError,
+    )
+    from keval.hookspecs import hookimpl
+    from keval.interfaces import Agent, Closable, ContextProvider, ContextSource, Judge, Metric, ModelProvider
+    from keval.models import Endpoint, Model
+    from keval.recorder import Recorder
+    from keval.records import (
+        Characteristics,
+        Failure,
+        Message,
+        Rubric,
+        Sample,
+        Scale,
+        Score,
+        ToolCall,
+        Transcript,
+        Trial,
+        Usage,
+    )
 
 __all__ = [
     "Agent",
@@ -68,3 +74,16 @@ __all__ = [
     "Usage",
     "hookimpl",
 ]
+
+_HOMES = ("records", "errors", "hookspecs", "recorder", "models", "contexts", "interfaces")
+
+
+def __getattr__(name: str) -> Any:
+    # Names are imported when first used: the command line's start must not pay for them.
+    if name in __all__:
+        for home in _HOMES:
+            module = import_module(f"keval.{home}")
+            if name in module.__all__:
+                globals()[name] = getattr(module, name)
+                return globals()[name]
+    raise AttributeError(f"module 'keval' has no attribute {name!r}")

@@ -12,6 +12,7 @@ import attrs
 from keval import registry
 from keval.config.evaluation import Condition, DatasetFile, Execution, Header
 from keval.config.load import SECTIONS, SHORT_FORMS
+from keval.config.structure import resolve_fields
 from keval.errors import PluginError
 from keval.models import Model
 from keval.records import Rubric
@@ -25,20 +26,23 @@ _VARIABLE = {"type": "string", "pattern": r"\$\{"}
 
 def evaluation_schema() -> dict[str, Any]:
     """Describe a whole config; a plugin that does not import takes any options."""
+    definitions: dict[str, Any] = {}
     properties = dict(options_schema(Header)["properties"])
-    properties["dataset"] = _described(options_schema(DatasetFile), "dataset")
-    properties["execution"] = _described(options_schema(Execution), "execution")
+    properties["dataset"] = options_schema(DatasetFile)
+    properties["execution"] = options_schema(Execution)
     condition = options_schema(Condition)
     condition["properties"]["mcp_servers"] = condition["properties"]["contexts"]
-    properties["conditions"] = _described(_mapping_of(_or_nothing(condition), 1), "conditions")
+    properties["conditions"] = _mapping_of(_or_nothing(condition), at_least=1)
     for section, group in _LABELLED.items():
-        properties[section] = _described(_mapping_of(_labelled(group)), section)
+        properties[section] = _labelled(section, group, definitions)
     for section, group in _LISTED.items():
-        properties[section] = _described(_list_of(group), section)
+        properties[section] = _listed(section, group, definitions)
     rubric = options_schema(Rubric)
-    rubric["properties"].pop("name")
+    del rubric["properties"]["name"]
     rubric["required"].remove("name")
-    properties["rubrics"] = _described(_names_or_options([], _mapping_of(rubric)), "rubrics")
+    properties["rubrics"] = _names_or_options([], _mapping_of(rubric))
+    for section, meaning in SECTIONS.items():
+        properties[section] = {**properties[section], "description": meaning}
     for short, section in SHORT_FORMS.items():
         whole = properties[section]
         properties[short] = whole if short == "mcp_servers" else whole["additionalProperties"]
@@ -49,12 +53,13 @@ def evaluation_schema() -> dict[str, Any]:
         "properties": properties,
         "required": ["dataset", "conditions"],
         "additionalProperties": False,
+        "$defs": definitions,
     }
 
 
 def options_schema(cls: type) -> dict[str, Any]:
     """Describe the fields of an attrs class as the properties of an object."""
-    attrs.resolve_types(cls)
+    resolve_fields(cls)
     fields = [field for field in attrs.fields(cls) if field.init]
     schema: dict[str, Any] = {
         "type": "object",
@@ -97,42 +102,53 @@ def _type(wanted: Any) -> dict[str, Any]:
     return {}
 
 
-def _plugin_options(component: registry.Component) -> dict[str, Any]:
-    try:
-        target = registry.load(component)
-    except PluginError as error:
-        return {"type": "object", "description": str(error)}
-    if isinstance(target, type) and attrs.has(target):
-        return options_schema(target)
-    return {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
-
-
-def _labelled(group: str) -> dict[str, Any]:
-    """Options under a label: which ones depends on `type`, which need not be there when the label says it."""
-    choices = []
-    for component in registry.components(group):
-        schema = _plugin_options(component)
-        typed = {"type": {"const": component.name}, **schema.get("properties", {})}
-        choices.append(
-            {
-                "if": {"properties": {"type": {"const": component.name}}, "required": ["type"]},
-                "then": {**schema, "properties": typed},
-            }
-        )
+def _labelled(section: str, group: str, definitions: dict[str, Any]) -> dict[str, Any]:
+    """Options by label: which ones depends on `type`, or on the label itself when it is a plugin's name."""
     names = [component.name for component in registry.components(group)]
-    return {"type": ["object", "null"], "properties": {"type": {"enum": names}}, "allOf": choices}
+    for component in registry.components(group):
+        options = _plugin_options(component)
+        typed = {"type": {"const": component.name}, **options.get("properties", {})}
+        definitions[f"{section}:{component.name}"] = _or_nothing({**options, "properties": typed})
+    definitions[f"{section}:by-type"] = {
+        "type": ["object", "null"],
+        "properties": {"type": {"enum": names}},
+        "allOf": [
+            {"if": {"properties": {"type": {"const": name}}, "required": ["type"]}, "then": _ref(f"{section}:{name}")}
+            for name in names
+        ],
+    }
+    by_type = _ref(f"{section}:by-type")
+    untyped = {"not": {"required": ["type"]}}
+    named = {name: {"if": untyped, "then": _ref(f"{section}:{name}"), "else": by_type} for name in names}
+    return {"type": "object", "properties": named, "additionalProperties": by_type}
 
 
-def _list_of(group: str) -> dict[str, Any]:
-    components = registry.components(group)
-    names = [component.name for component in components]
+def _listed(section: str, group: str, definitions: dict[str, Any]) -> dict[str, Any]:
+    """Names, or name: {options}; the part of a name before its slash selects all that share it."""
+    names = [component.name for component in registry.components(group)]
     vendors = sorted({name.split("/")[0] for name in names if "/" in name} - set(names))
+    for component in registry.components(group):
+        definitions[f"{section}:{component.name}"] = _or_nothing(_plugin_options(component))
     options = {
         "type": "object",
-        "properties": {component.name: _or_nothing(_plugin_options(component)) for component in components},
+        "properties": {name: _ref(f"{section}:{name}") for name in names},
         "additionalProperties": False,
     }
     return _names_or_options([*names, *vendors], options)
+
+
+def _ref(definition: str) -> dict[str, Any]:
+    return {"$ref": "#/$defs/" + definition.replace("~", "~0").replace("/", "~1")}
+
+
+def _plugin_options(component: registry.Component) -> dict[str, Any]:
+    try:
+        target = registry.load(component)
+        if isinstance(target, type) and attrs.has(target):
+            return options_schema(target)
+    except PluginError as error:
+        return {"type": "object", "description": str(error)}
+    return {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
 
 
 def _names_or_options(names: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,7 +162,3 @@ def _mapping_of(values: Mapping[str, Any], at_least: int = 0) -> dict[str, Any]:
 
 def _or_nothing(schema: dict[str, Any]) -> dict[str, Any]:
     return {**schema, "type": ["object", "null"]} if schema.get("type") == "object" else schema
-
-
-def _described(schema: Mapping[str, Any], section: str) -> dict[str, Any]:
-    return {**schema, "description": SECTIONS[section]}

@@ -24,10 +24,11 @@ from cattrs.errors import (
 )
 
 from keval.config.source import Interpolated, KeyPath, interpolate
+from keval.errors import PluginError
 from keval.models import Model
 from keval.nearest import suggestion
 
-__all__ = ["Misfit", "structure", "type_name"]
+__all__ = ["Misfit", "resolve_fields", "structure", "type_name"]
 
 T = TypeVar("T")
 
@@ -70,7 +71,10 @@ def structure(cls: type[T], data: Any, path: KeyPath, base: Path) -> tuple[T | N
     """Structure `data`, which stands at `path`, into the attrs class `cls`.
 
     Relative paths are relative to `base`. Returns the instance, or `None` with everything that does not fit.
+
+    Raises PluginError: the class has fields whose types cannot be had.
     """
+    resolve_fields(cls)
     if data is None:
         data = {}
     if not isinstance(data, dict):
@@ -83,6 +87,25 @@ def structure(cls: type[T], data: Any, path: KeyPath, base: Path) -> tuple[T | N
         known = {at for at, _ in unset}
         found = [misfit for misfit in _misfits(error, path, cls) if misfit.path not in known]
         return None, [*misfits, *found]
+
+
+def resolve_fields(cls: type) -> None:
+    """Turn annotations that are texts into types; those of private fields may stay unknown. Raises PluginError."""
+    unknown: dict[str, Any] = {}
+    options = [str(field.type) for field in attrs.fields(cls) if field.init]
+    while True:
+        try:
+            attrs.resolve_types(cls, localns=unknown)
+        except NameError as error:
+            name = error.name or ""
+            if name in unknown or any(re.search(rf"\b{name}\b", option) for option in options):
+                raise PluginError(
+                    f"the options of {cls.__module__}.{cls.__qualname__} cannot be read: {error};"
+                    " import what its fields are annotated with outside of TYPE_CHECKING"
+                ) from error
+            unknown[name] = Any
+        else:
+            return
 
 
 def _over_defaults(cls: type, data: dict[str, Any]) -> dict[str, Any]:

@@ -74,7 +74,9 @@ def summarise(manifest: Mapping[str, Any], trials: Iterable[Trial], scores: Iter
         scorers[line.scorer] = None
         _count(cells[(line.agent, line.condition), line.metric, line.judge], line, count_neutral)
     baseline = manifest["baseline"]
-    keys = [(arm, metric, judge) for arm in tallies for metric, judge in scorers]
+    order = list(manifest["scorers"])
+    ranked = sorted(scorers, key=lambda scorer: order.index(scorer[0]))
+    keys = [(arm, metric, judge) for arm in tallies for metric, judge in ranked]
     return {
         "run": manifest["run"],
         "evaluation": manifest["evaluation"],

@@ -1,0 +1,82 @@
+"""The project fixture: a folder with files, in which keval is run as a user would."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import attrs
+import pytest
+from click.testing import CliRunner
+
+INSTALLED = Path(__file__).parent / "installed"
+sys.path.insert(0, str(INSTALLED))
+
+
+@attrs.frozen
+class Outcome:
+    """How a command ended and what it wrote."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def data(self) -> Any:
+        return json.loads(self.stdout)
+
+
+@attrs.frozen
+class Project:
+    """A user's folder. `keval` runs the command in this process, `spawn` in one of its own."""
+
+    root: Path
+    environ: dict[str, str] = attrs.field(factory=dict)
+
+    def write(self, **files: str) -> None:
+        """Write files; `weather_yaml` becomes `weather.yaml`."""
+        for name, text in files.items():
+            stem, _, suffix = name.rpartition("_")
+            (self.root / f"{stem}.{suffix}").write_text(dedent(text).lstrip("\n"), encoding="utf-8")
+
+    def keval(self, *args: str, env: Mapping[str, str | None] | None = None) -> Outcome:
+        from keval.cli import main
+
+        result = CliRunner().invoke(main, args, env={**self.environ, **(env or {})}, catch_exceptions=False)
+        return Outcome(result.exit_code, result.stdout, result.stderr)
+
+    def spawn(self, *args: str, env: Mapping[str, str] | None = None, timeout: float = 120) -> Outcome:
+        path = os.pathsep.join([str(INSTALLED), os.environ.get("PYTHONPATH", "")])
+        environ = {**os.environ, "PYTHONPATH": path, **self.environ, **(env or {})}
+        command = [sys.executable, "-m", "keval", *args]
+        done = subprocess.run(
+            command, cwd=self.root, env=environ, capture_output=True, text=True, timeout=timeout, check=False
+        )
+        return Outcome(done.returncode, done.stdout, done.stderr)
+
+    def run_directory(self) -> Path:
+        """The one run under results/."""
+        (found,) = [path.parent for path in self.root.glob("results/*/*/manifest.json")]
+        return found
+
+    def lines(self, name: str) -> list[dict[str, Any]]:
+        """The lines of a file of the one run."""
+        text = (self.run_directory() / name).read_text(encoding="utf-8")
+        return [json.loads(line) for line in text.splitlines()]
+
+    def read(self, name: str) -> dict[str, Any]:
+        """A JSON file of the one run."""
+        data: dict[str, Any] = json.loads((self.run_directory() / name).read_text(encoding="utf-8"))
+        return data
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
+    monkeypatch.chdir(tmp_path)
+    yield Project(tmp_path)

@@ -1,0 +1,1 @@
+"""Plugins for tests: an installed distribution that is found by its path."""

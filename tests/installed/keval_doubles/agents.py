@@ -1,0 +1,64 @@
+"""Agents that do as the sample's metadata says."""
+
+import asyncio
+from typing import Any
+
+import attrs
+
+from keval import Characteristics, Context, Model, ModelError, Sample, TrialError, Transcript
+
+
+@attrs.define
+class Scripted:
+    """Answers `metadata.says`, or the question itself; fails, hangs or calls tools as `metadata` asks."""
+
+    suffix: str = ""
+    delay: float = 0.0
+    characteristics: Characteristics = Characteristics(files=5, setup="medium")
+    _tries: dict[str, int] = attrs.field(factory=dict, init=False, repr=False)
+
+    async def run(self, sample: Sample, context: Context) -> Transcript:
+        recorder, script = context.recorder, sample.metadata
+        recorder.offered(script.get("offers", context.tools))
+        self._tries[context.trial] = self._tries.get(context.trial, 0) + 1
+        for text in sample.asked:
+            with recorder.turn(text):
+                if self.delay:
+                    await asyncio.sleep(self.delay)
+                for call in script.get("calls", ()):
+                    recorder.called(call["name"], call.get("arguments", {}))
+                    recorder.returned(call.get("result"), error=call.get("error"))
+                recorder.model_called()
+                self._fail(script, self._tries[context.trial])
+                if script.get("hang"):
+                    await asyncio.Event().wait()
+                recorder.said(f"{context.instructions}{script.get('says', text)}{self.suffix}")
+        return recorder.transcript()
+
+    def _fail(self, script: Any, tries: int) -> None:
+        if tries <= script.get("busy", 0):
+            raise ModelError("too many requests", status=429, retry_after=script.get("retry_after"))
+        if script.get("fail") == "bug":
+            raise ZeroDivisionError("division by zero")
+        if script.get("fail") == "grouped":
+            raise ExceptionGroup("in a group", [ModelError("bad request", status=400)])
+        if script.get("fail"):
+            raise TrialError(script["fail"], kind="told")
+
+
+@attrs.define
+class Modelled:
+    """Says which model and endpoint it was given."""
+
+    model: Model
+    temperature: float | None = None
+    closed: bool = attrs.field(default=False, init=False)
+
+    async def run(self, sample: Sample, context: Context) -> Transcript:
+        _, url, endpoint = self.model.reach("openai-chat", "gemini")
+        with context.recorder.turn(sample.question):
+            context.recorder.said(f"{self.model} {url} {endpoint.api_key} {sorted(context.model_headers)}")
+        return context.recorder.transcript()
+
+    async def aclose(self) -> None:
+        self.closed = True

@@ -1,0 +1,46 @@
+"""A context without servers, and one with a server that is only written down."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import attrs
+
+from keval import CallLog, Context, McpServer, PreflightError, Sample, ServerLostError, ToolCall, ToolOffer
+
+
+@attrs.frozen
+class Notes:
+    """Gives instructions, and the tools it is told to; `calls` is what its tap claims to have seen."""
+
+    text: str = ""
+    tools: tuple[str, ...] = ()
+    down: bool = False
+    _runs: dict[str, int] = attrs.field(factory=dict, init=False)
+
+    @asynccontextmanager
+    async def start(self, label: str) -> AsyncIterator["_Source"]:
+        if self.down:
+            raise PreflightError(f"server {label!r} did not come up: no such file")
+        yield _Source(label, self)
+
+
+@attrs.frozen
+class _Source:
+    label: str
+    notes: Notes
+
+    @property
+    def offers(self) -> Sequence[ToolOffer]:
+        return [ToolOffer(self.label, self.notes.tools, "0" * 64)]
+
+    @asynccontextmanager
+    async def open(self, sample: Sample, trial: str) -> AsyncIterator[Context]:
+        if sample.metadata.get("context_down"):
+            raise ServerLostError("the server went away")
+        seen = [
+            ToolCall(call["name"], call.get("arguments", {}), call.get("result"), duration=0.25, server=self.label, runs=1)
+            for call in sample.metadata.get("seen", ())
+        ]
+        log = CallLog(seen, sample.metadata.get("lost"))
+        server = McpServer(self.label, "http", "http://127.0.0.1:1/mcp", tools=self.notes.tools, log=log)
+        yield Context(instructions=self.notes.text, servers=(server,) if self.notes.tools else ())
