@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from keval.errors import ConfigError, KevalError
+from keval.errors import ConfigError, KevalError, PreflightError
 
 __all__ = ["main"]
 
@@ -47,8 +47,7 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except KevalError as error:
-            problems = error.problems if isinstance(error, ConfigError) else [error]
-            for problem in problems:
+            for problem in error.problems if isinstance(error, ConfigError | PreflightError) else [error]:
                 click.echo(f"error: {problem}", err=True)
             ctx.exit(2)
 

@@ -11,7 +11,7 @@ import attrs
 import pluggy
 
 from keval import hookspecs
-from keval.errors import PreflightError
+from keval.errors import KevalError, PreflightError
 from keval.records import Sample
 
 __all__ = ["hook_manager", "with_facts"]
@@ -47,5 +47,7 @@ async def with_facts(manager: pluggy.PluginManager, samples: Sequence[Sample], m
             tasks = [group.create_task(prepared(sample)) for sample in samples]
     except ExceptionGroup as error:
         first = error.exceptions[0]
+        if isinstance(first, KevalError):
+            raise first from None
         raise PreflightError(f"the facts about the samples cannot be had: {type(first).__name__}: {first}") from first
     return [task.result() for task in tasks]

@@ -32,7 +32,8 @@ class Scripted:
                 self._fail(script, self._tries[context.trial])
                 if script.get("hang"):
                     await asyncio.Event().wait()
-                recorder.said(f"{context.instructions}{script.get('says', text)}{self.suffix}")
+                half = "\ud83d" if script.get("half_a_pair") else ""
+                recorder.said(f"{context.instructions}{script.get('says', text)}{half}{self.suffix}")
         return recorder.transcript()
 
     def _fail(self, script: Any, tries: int) -> None:

@@ -1,1 +1,5 @@
-"""To be written."""
+"""Weather for keval: an MCP server (`keval_weather.server`), its context, and the ground truth of weather questions."""
+
+from keval_weather.context import Weather
+
+__all__ = ["Weather"]

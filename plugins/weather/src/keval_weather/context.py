@@ -1,0 +1,118 @@
+"""The weather server as a context: started with the run, shared by its trials, each with state of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import IO, Any, Literal
+
+import attrs
+from attrs.validators import gt
+
+from keval import ContextSource, PreflightError, Sample
+from keval_mcp import Http, Stdio
+
+__all__ = ["Weather"]
+
+_MODULE = ("-m", "keval_weather.server")
+_INSTRUCTIONS = (
+    "You have weather tools: look up the current weather or the forecast before you state a figure,"
+    " and look up or update the user's preferences where they matter to the answer."
+)
+# What reaching OpenWeather may take, and what any process needs: a server sees nothing else of keval's environment.
+_NETWORK_VARIABLES = {"ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_DIR", "SSL_CERT_FILE"}
+_INHERITED_VARIABLES = {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"}
+
+
+@attrs.frozen(kw_only=True)
+class Weather:
+    """Gives agents the weather server: current weather, forecasts and user preferences.
+
+    `transport` is how the server is spoken to. With `tap` off, agents connect to it directly. `isolation: trial` gives
+    every trial a server of its own over stdio, and a session of its own over http; state is kept apart without it too.
+    `instructions` are added to the system prompt. Starting may take `startup_timeout` seconds, a call `timeout`.
+    """
+
+    transport: Literal["stdio", "http"] = "stdio"
+    tap: bool = True
+    isolation: Literal["condition", "trial"] = "condition"
+    instructions: str = _INSTRUCTIONS
+    startup_timeout: float = attrs.field(default=30.0, validator=gt(0))
+    timeout: float = attrs.field(default=60.0, validator=gt(0))
+
+    @asynccontextmanager
+    async def start(self, label: str) -> AsyncIterator[ContextSource]:
+        """Bring the server up; raises PreflightError with what it printed when it does not come up."""
+        if self.transport == "stdio":
+            server = Stdio(command=sys.executable, args=_MODULE, env=_environment(), **self._common())
+            async with server.start(label, facts=_facts) as source:
+                yield source
+        else:
+            async with (
+                _served(label, self.startup_timeout) as url,
+                Http(url=url, **self._common()).start(label, facts=_facts) as source,
+            ):
+                yield source
+
+    def _common(self) -> dict[str, Any]:
+        names = ("tap", "isolation", "instructions", "startup_timeout", "timeout")
+        return {name: getattr(self, name) for name in names}
+
+
+def _facts(sample: Sample) -> Mapping[str, Any]:
+    """Say what the server is told for one attempt at a trial, so that a retry does not find what a failed one left."""
+    preferences = sample.facts.get("preferences")
+    return {
+        "attempt": secrets.token_hex(8),
+        "preferences": dict(preferences) if isinstance(preferences, Mapping) else {},
+    }
+
+
+def _environment() -> dict[str, str]:
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith("OPENWEATHER_") or name.upper() in _NETWORK_VARIABLES
+    }
+
+
+@asynccontextmanager
+async def _served(label: str, startup_timeout: float) -> AsyncIterator[str]:
+    """Run the server over HTTP on a free loopback port and yield its URL; it ends with the block, or with keval."""
+    inherited = {name: value for name, value in os.environ.items() if name in _INHERITED_VARIABLES}
+    with tempfile.TemporaryFile() as errors:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *_MODULE,
+            "--transport=http",
+            "--exit-with-stdin",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=errors,
+            env=inherited | _environment(),
+            start_new_session=True,  # Ctrl-C in a terminal is for keval, which still needs the server to finish
+        )
+        try:
+            yield f"http://127.0.0.1:{await _port(label, process, startup_timeout, errors)}/mcp"
+        finally:
+            if process.returncode is None:
+                process.kill()  # its state ends with the run, so there is nothing to wait for
+            await process.wait()
+
+
+async def _port(label: str, process: asyncio.subprocess.Process, patience: float, errors: IO[bytes]) -> int:
+    assert process.stdout is not None  # noqa: S101 - a pipe was asked for
+    try:
+        async with asyncio.timeout(patience):
+            return int(json.loads(await process.stdout.readline())["port"])
+    except (TimeoutError, ValueError) as error:
+        errors.seek(0)
+        said = errors.read().decode(errors="replace").strip().splitlines()[-20:]
+        problem = f"did not start within {patience:g} s" if isinstance(error, TimeoutError) else "ended at its start"
+        raise PreflightError("\n".join([f"server {label!r} {problem}; it said:", *(said or ["nothing"])])) from error

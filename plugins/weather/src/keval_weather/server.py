@@ -1,0 +1,82 @@
+"""The weather MCP server as a command: `keval-weather`, or `python -m keval_weather.server`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import socket
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from keval_weather.preferences import PreferenceStore
+from keval_weather.source import KEY_VARIABLE, open_source
+
+if TYPE_CHECKING:
+    import uvicorn
+
+__all__ = ["main"]
+
+_LOOPBACK = "127.0.0.1"
+_STDIN = 0
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Serve until interrupted, or until stdin closes where that is the transport or was asked for."""
+    parser = argparse.ArgumentParser(
+        prog="keval-weather",
+        description=f"Weather as an MCP server: OpenWeather's where {KEY_VARIABLE} is set, else a bundled snapshot.",
+    )
+    parser.add_argument("--transport", choices=("stdio", "http"), default="stdio", help="default: %(default)s")
+    parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1 for http; default: any free one")
+    parser.add_argument(
+        "--exit-with-stdin", action="store_true", help="for http: end when stdin closes, so as not to outlive a parent"
+    )
+    options = parser.parse_args(arguments)
+    with suppress(KeyboardInterrupt):
+        if options.transport == "stdio":
+            asyncio.run(_serve_stdio())
+            return
+        try:
+            listener = socket.create_server((_LOOPBACK, options.port))
+        except (OSError, OverflowError) as error:
+            parser.error(f"port {options.port} cannot be used: {error}; choose another with --port")
+        with listener:
+            asyncio.run(_serve_http(listener, options.exit_with_stdin))
+
+
+async def _serve_stdio() -> None:
+    from keval_weather.tools import build_server  # imports the MCP SDK, which takes most of a second
+
+    async with open_source(os.environ) as source:
+        await build_server(source, PreferenceStore()).run_stdio_async()
+
+
+async def _serve_http(listener: socket.socket, exit_with_stdin: bool) -> None:
+    """Serve at /mcp and print `{"port": N}`, as one line on stdout; connections wait from then on."""
+    import uvicorn  # with the MCP SDK, see above
+
+    from keval_weather.tools import build_server
+
+    async with open_source(os.environ) as source:
+        # State belongs to trials, not to sessions, so there are none: a client never finds its session gone.
+        app = build_server(source, PreferenceStore()).streamable_http_app(stateless_http=True, json_response=True)
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=1))
+        if exit_with_stdin:
+            threading.Thread(target=_end_with_stdin, args=(server,), daemon=True).start()
+        print(json.dumps({"port": listener.getsockname()[1]}), flush=True)  # noqa: T201 - the command's output
+        await server.serve(sockets=[listener])
+
+
+def _end_with_stdin(server: uvicorn.Server) -> None:
+    # sys.stdin would be locked by this thread, and Python aborts at its end where such a lock is held.
+    while os.read(_STDIN, 4096):
+        pass
+    server.should_exit = True
+
+
+if __name__ == "__main__":
+    main()

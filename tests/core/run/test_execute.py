@@ -1,0 +1,183 @@
+"""Running trials: the grid, failures as data, retries, timeouts and what is kept of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.conftest import Project
+
+CONFIG = """
+dataset: {path: questions.jsonl}
+agents:
+  scripted: {}
+conditions:
+  baseline: {}
+metrics: [double/length]
+execution: {timeout_seconds: 5, retry: {initial_backoff_seconds: 0}}
+"""
+
+
+def lines(*samples: dict[str, object]) -> str:
+    return "".join(json.dumps({"question": "How?", **sample}) + "\n" for sample in samples)
+
+
+def test_every_cell_of_the_grid_is_one_trial(project: Project) -> None:
+    project.write(
+        eval_yaml="""
+        name: grid
+        dataset: {path: questions.jsonl}
+        agents:
+          scripted: {}
+          other: {type: scripted, suffix: "!"}
+        contexts: {notes: {text: "Read. "}}
+        conditions:
+          baseline: {}
+          with_notes: {contexts: [notes], system_prompt: "Speak {{ metadata.tongue }}."}
+        metrics: [double/length]
+        execution: {num_repetitions: 2}
+        """,
+        questions_jsonl=lines({"id": "a", "tongue": "Finnish"}, {"id": "b", "tongue": "Polish"}),
+    )
+
+    outcome = project.keval("run", "eval.yaml", "--json")
+
+    trials = project.lines("trials.jsonl")
+    expected = {
+        f"{agent}/{condition}/{sample}/{repetition}"
+        for agent in ("scripted", "other")
+        for condition in ("baseline", "with_notes")
+        for sample in ("a", "b")
+        for repetition in (1, 2)
+    }
+    assert (0, expected) == (outcome.code, {trial["id"] for trial in trials})
+    outputs = {trial["id"]: trial["output"] for trial in trials}
+    assert "How?!" == outputs["other/baseline/a/1"]
+    assert "Speak Polish.\n\nRead.How?" == outputs["scripted/with_notes/b/2"]
+
+
+def test_a_run_directory_has_what_the_design_says(project: Project) -> None:
+    project.write(eval_yaml=CONFIG, questions_jsonl=lines({"id": "a", "answer": "so"}))
+
+    project.keval("run", "eval.yaml")
+
+    files = sorted(path.name for path in project.run_directory().iterdir())
+    assert ["manifest.json", "samples.jsonl", "scores.jsonl", "summary.json", "trials.jsonl"] == files
+    (trial,), (score,), manifest = project.lines("trials.jsonl"), project.lines("scores.jsonl"), project.read("manifest.json")
+    assert {"id", "sample", "agent", "condition", "repetition", "transcript", "failure"} <= trial.keys()
+    assert {"messages", "tool_calls", "usage", "model_calls", "duration"} <= trial["transcript"].keys()
+    wanted = {"trial", "sample", "agent", "condition", "repetition", "metric", "value", "neutral", "reason", "details"}
+    assert wanted <= score.keys()
+    assert ("eval", "0.1.0", "keval-doubles 1.0") == (
+        manifest["evaluation"],
+        manifest["versions"]["keval"],
+        manifest["plugins"]["keval.metrics:double/length"],
+    )
+    assert 64 == len(manifest["dataset"]["sha256"])
+
+
+FAILURES = {
+    "told": ({"fail": "no luck"}, ("agent", "told", "no luck")),
+    "a bug": ({"fail": "bug"}, ("agent", "ZeroDivisionError", "division by zero")),
+    "in a group": ({"fail": "grouped"}, ("model", "http_400", "bad request")),
+    "context": ({"context_down": True}, ("mcp", "server_lost", "the server went away")),
+}
+
+
+@pytest.mark.parametrize("case", FAILURES)
+def test_a_failure_is_data_and_ends_only_its_trial(project: Project, case: str) -> None:
+    script, failure = FAILURES[case]
+    config = CONFIG.replace("baseline: {}", "baseline: {contexts: [notes]}") + "contexts: {notes: {}}\n"
+    project.write(eval_yaml=config, questions_jsonl=lines({"id": "bad", **script}, {"id": "good"}))
+
+    outcome = project.keval("run", "eval.yaml", "--json")
+
+    trials = {trial["sample"]: trial for trial in project.lines("trials.jsonl")}
+    found = trials["bad"]["failure"]
+    assert (3, failure) == (outcome.code, (found["stage"], found["kind"], found["message"]))
+    assert (None, "How?") == (trials["good"]["failure"], trials["good"]["output"])
+    assert ["good"] == [score["sample"] for score in project.lines("scores.jsonl")]
+    (arm,) = outcome.data["arms"]
+    assert (1, 0.04) == (arm["n"], arm["mean"])
+
+
+def test_a_failed_trial_keeps_its_partial_transcript_and_traceback(project: Project) -> None:
+    project.write(eval_yaml=CONFIG, questions_jsonl=lines({"fail": "bug", "calls": [{"name": "look", "result": "x"}]}))
+
+    project.keval("run", "eval.yaml")
+
+    (trial,) = project.lines("trials.jsonl")
+    assert ["look"] == [call["name"] for call in trial["transcript"]["tool_calls"]]
+    assert "ZeroDivisionError: division by zero" in trial["failure"]["traceback"]
+
+
+def test_an_all_failed_run_exits_3_and_has_no_mean(project: Project) -> None:
+    project.write(eval_yaml=CONFIG, questions_jsonl=lines({"fail": "no"}))
+
+    outcome = project.keval("run", "eval.yaml", "--json")
+
+    assert (3, []) == (outcome.code, outcome.data["arms"])
+    assert {"agent: told": 1} == outcome.data["trials"][0]["failures"]
+
+
+def test_a_busy_model_is_asked_again_and_every_attempt_is_kept(project: Project) -> None:
+    project.write(eval_yaml=CONFIG, questions_jsonl=lines({"busy": 2}))
+
+    outcome = project.keval("run", "eval.yaml", "--json")
+
+    (trial,) = project.lines("trials.jsonl")
+    assert (0, None, 2) == (outcome.code, trial["failure"], len(trial["attempts"]))
+    assert "rate_limit" == trial["attempts"][0]["failure"]["kind"]
+    assert 1 == outcome.data["trials"][0]["retried"]
+
+
+def test_attempts_end_at_max_attempts(project: Project) -> None:
+    project.write(eval_yaml=CONFIG, questions_jsonl=lines({"busy": 9}))
+
+    outcome = project.keval("run", "eval.yaml")
+
+    (trial,) = project.lines("trials.jsonl")
+    assert (3, "rate_limit", 2) == (outcome.code, trial["failure"]["kind"], len(trial["attempts"]))
+
+
+def test_a_trial_that_hangs_fails_at_its_timeout_once(project: Project) -> None:
+    project.write(
+        eval_yaml=CONFIG.replace("timeout_seconds: 5", "timeout_seconds: 0.05"),
+        questions_jsonl=lines({"id": "hangs", "hang": True}, {"id": "runs"}),
+    )
+
+    outcome = project.keval("run", "eval.yaml")
+
+    trials = {trial["sample"]: trial for trial in project.lines("trials.jsonl")}
+    assert (3, "timeout", []) == (outcome.code, trials["hangs"]["failure"]["kind"], trials["hangs"]["attempts"])
+    assert "no answer within 0.05 s" == trials["hangs"]["failure"]["message"]
+    assert trials["runs"]["failure"] is None
+
+
+def test_a_conversation_is_one_trial_with_its_turns_apart(project: Project) -> None:
+    sample = {"question": "Weather in Oslo?", "turns": ["And tomorrow?", "Thanks!"]}
+    project.write(eval_yaml=CONFIG, questions_jsonl=lines(sample))
+
+    project.keval("run", "eval.yaml")
+
+    (trial,) = project.lines("trials.jsonl")
+    spoken = [(message["turn"], message["role"], message["text"]) for message in trial["transcript"]["messages"]]
+    assert [
+        (0, "user", "Weather in Oslo?"),
+        (0, "assistant", "Weather in Oslo?"),
+        (1, "user", "And tomorrow?"),
+        (1, "assistant", "And tomorrow?"),
+        (2, "user", "Thanks!"),
+        (2, "assistant", "Thanks!"),
+    ] == spoken
+    assert ("Thanks!", 3) == (trial["output"], len(trial["transcript"]["turn_durations"]))
+
+
+def test_text_that_no_utf8_file_can_hold_does_not_lose_the_trial(project: Project) -> None:
+    project.write(eval_yaml=CONFIG, questions_jsonl=lines({"says": "half ", "half_a_pair": True}))
+
+    outcome = project.keval("run", "eval.yaml")
+
+    (trial,) = project.lines("trials.jsonl")
+    assert (0, "half ?") == (outcome.code, trial["output"])

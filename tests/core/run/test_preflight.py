@@ -1,0 +1,80 @@
+"""Preflight: what the run needs is missed before the first trial, all of it at once, and nothing is written."""
+
+from __future__ import annotations
+
+from tests.conftest import Project
+
+QUESTIONS = '{"id": "a", "question": "How?"}\n'
+CONFIG = """
+dataset: {path: questions.jsonl}
+agents:
+  modelled: {model: openai/gpt-test}
+contexts:
+  notes: {tools: [look]}
+  more: {type: notes, tools: [look]}
+  down: {type: notes, down: true}
+conditions:
+  baseline: {}
+metrics: [double/length]
+"""
+
+
+def test_a_missing_key_is_named_before_the_first_trial(project: Project) -> None:
+    project.write(eval_yaml=CONFIG.replace("baseline: {}", "baseline: {contexts: [down]}"), questions_jsonl=QUESTIONS)
+
+    outcome = project.keval("run", "eval.yaml", env={"OPENAI_API_KEY": None})
+
+    assert 2 == outcome.code
+    assert (
+        "error: OPENAI_API_KEY is not set; openai/gpt-test needs it: export it, or choose a simulated/ model\n"
+        "error: server 'down' did not come up: no such file\n"
+    ) == outcome.stderr
+    assert not (project.root / "results").exists()
+
+
+def test_a_model_is_reached_where_the_environment_says(project: Project) -> None:
+    project.write(eval_yaml=CONFIG, questions_jsonl=QUESTIONS)
+    env = {"OPENAI_API_KEY": "sk-canary", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+
+    outcome = project.keval("run", "eval.yaml", env=env)
+
+    (trial,) = project.lines("trials.jsonl")
+    assert (0, "openai/gpt-test http://127.0.0.1:9/v1 sk-canary []") == (outcome.code, trial["output"])
+    assert ("openai/gpt-test", []) == (trial["model"], project.read("manifest.json")["simulated"])
+
+
+def test_a_flag_gives_an_agent_another_model(project: Project) -> None:
+    project.write(eval_yaml=CONFIG, questions_jsonl=QUESTIONS)
+
+    project.keval("run", "eval.yaml", "--model", "modelled=google/gemini-test", env={"GEMINI_API_KEY": "k"})
+
+    (trial,) = project.lines("trials.jsonl")
+    assert "google/gemini-test https://generativelanguage.googleapis.com k []" == trial["output"]
+
+
+def test_two_servers_with_a_tool_of_one_name_are_refused(project: Project) -> None:
+    config = CONFIG.replace("baseline: {}", "both: {contexts: [notes, more]}")
+    project.write(eval_yaml=config, questions_jsonl=QUESTIONS)
+
+    outcome = project.keval("run", "eval.yaml", env={"OPENAI_API_KEY": "k"})
+
+    assert (2, True) == (outcome.code, "both offer a tool named 'look'" in outcome.stderr)
+
+
+def test_variables_stand_in_the_manifest_as_written(project: Project) -> None:
+    config = CONFIG.replace("notes: {tools: [look]}", "notes: {tools: [look], text: '${KEVAL_CANARY}'}")
+    project.write(eval_yaml=config.replace("baseline: {}", "it: {contexts: [notes]}"), questions_jsonl=QUESTIONS)
+
+    outcome = project.keval("run", "eval.yaml", env={"OPENAI_API_KEY": "sk-canary", "KEVAL_CANARY": "s3cret"})
+
+    manifest = (project.run_directory() / "manifest.json").read_text(encoding="utf-8")
+    assert (0, True) == (outcome.code, "${KEVAL_CANARY}" in manifest)
+    assert not [secret for secret in ("sk-canary", "s3cret") if secret in manifest]
+
+
+def test_a_results_directory_that_cannot_be_written_is_told(project: Project) -> None:
+    project.write(eval_yaml=CONFIG, questions_jsonl=QUESTIONS, results_txt="a file")
+
+    outcome = project.keval("run", "eval.yaml", "-o", "results.txt/inside", env={"OPENAI_API_KEY": "k"})
+
+    assert (2, True) == (outcome.code, "the run directory cannot be made" in outcome.stderr)

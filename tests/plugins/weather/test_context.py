@@ -1,0 +1,200 @@
+"""The context on the real server: started, offered to trials behind the tap and without it, and ended."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
+
+from keval import ContextProvider, ContextSource, McpServer, PreflightError, Sample
+from keval_weather import Weather
+
+if TYPE_CHECKING:
+    from tests.plugins.weather.conftest import FakeOpenWeather
+
+TOOLS = (
+    "get_current_weather",
+    "get_weather_forecast",
+    "get_user_preferences",
+    "update_user_preferences_from_insight",
+)
+COLD = Sample("cold", "?", facts={"preferences": {"dislikes_cold": True}})
+PLAIN = Sample("plain", "?")
+
+
+@pytest.fixture(autouse=True)
+def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENWEATHER_API_KEY", raising=False)
+
+
+@asynccontextmanager
+async def _connected(server: McpServer) -> AsyncIterator[Client]:
+    """Connect as an agent does, with nothing but what the context hands out."""
+    if server.transport == "stdio":
+        assert server.command is not None
+        parameters = StdioServerParameters(command=server.command, args=list(server.args), env=dict(server.env))
+        async with Client(parameters) as client:
+            yield client
+    else:
+        assert server.url is not None
+        async with (
+            create_mcp_http_client(headers=dict(server.headers)) as http,
+            Client(streamable_http_client(server.url, http_client=http)) as client,
+        ):
+            yield client
+
+
+async def _preferences(client: Client, **learned: bool) -> Any:
+    tool = "update_user_preferences_from_insight" if learned else "get_user_preferences"
+    result = await client.call_tool(tool, {"user_id": "u", **learned})
+    assert not result.is_error, result.content
+    assert result.structured_content is not None
+    return result.structured_content["preferences"]
+
+
+async def _trial(source: ContextSource, sample: Sample, trial: str, **learned: bool) -> Any:
+    async with source.open(sample, trial) as context, _connected(context.servers[0]) as client:
+        if learned:
+            await _preferences(client, **learned)
+        return await _preferences(client)
+
+
+def test_it_is_found_by_name() -> None:
+    (found,) = entry_points(group="keval.contexts", name="weather")
+
+    assert Weather is found.load()
+    assert isinstance(Weather(), ContextProvider)
+
+
+@pytest.mark.parametrize("tap", [True, False], ids=["tap", "direct"])
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_each_trial_begins_with_its_samples_preferences_and_keeps_its_own(
+    transport: Literal["stdio", "http"], tap: bool
+) -> None:
+    async def check() -> None:
+        async with Weather(transport=transport, tap=tap).start("weather") as source:
+            assert source.offers[0].tools == TOOLS
+
+            assert await _trial(source, COLD, "one", dislikes_rain=True) == {
+                "dislikes_cold": True,
+                "dislikes_rain": True,
+            }
+            assert await _trial(source, COLD, "two") == {"dislikes_cold": True}
+            assert await _trial(source, PLAIN, "three") == {}
+            # The same trial again is another attempt: what the failed one did is undone.
+            assert await _trial(source, COLD, "one") == {"dislikes_cold": True}
+
+    asyncio.run(check())
+
+
+def test_trials_at_once_behind_the_tap_keep_apart() -> None:
+    async def check() -> list[Any]:
+        async with Weather(transport="http").start("weather") as source:
+            trials = [
+                _trial(source, COLD, "a", dislikes_rain=True),
+                _trial(source, COLD, "b", dislikes_heat=True),
+                _trial(source, PLAIN, "c", prefers_sunny=True),
+                _trial(source, PLAIN, "d"),
+            ]
+            return list(await asyncio.gather(*trials))
+
+    assert asyncio.run(check()) == [
+        {"dislikes_cold": True, "dislikes_rain": True},
+        {"dislikes_cold": True, "dislikes_heat": True},
+        {"prefers_sunny": True},
+        {},
+    ]
+
+
+def test_a_server_per_trial_is_possible() -> None:
+    async def check() -> Any:
+        async with Weather(isolation="trial").start("weather") as source:
+            return await _trial(source, COLD, "one", dislikes_rain=True)
+
+    assert asyncio.run(check()) == {"dislikes_cold": True, "dislikes_rain": True}
+
+
+def test_its_instructions_reach_the_agent() -> None:
+    async def instructions() -> str:
+        weather = Weather(transport="http", instructions="Be brief.")
+        async with weather.start("weather") as source, source.open(PLAIN, "t") as context:
+            return context.instructions
+
+    assert asyncio.run(instructions()) == "Be brief."
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_the_server_is_given_the_key_and_nothing_else_of_value(
+    transport: Literal["stdio", "http"], openweather: FakeOpenWeather, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENWEATHER_API_KEY", "a-key-of-32-letters")
+    monkeypatch.setenv("OPENWEATHER_BASE_URL", openweather.url)
+    monkeypatch.setenv("OTHER_API_KEY", "secret")
+
+    async def check() -> tuple[Any, list[str]]:
+        async with (
+            Weather(transport=transport).start("weather") as source,
+            source.open(PLAIN, "t") as context,
+            _connected(context.servers[0]) as client,
+        ):
+            result = await client.call_tool("get_current_weather", {"city": "Farville"})
+            return result.structured_content, [_environment(child) for child in _servers()]
+
+    current, environments = asyncio.run(check())
+
+    assert current["temperature"] == 21.3
+    assert len(environments) == 1
+    assert "OPENWEATHER_API_KEY" in environments[0]
+    assert "OTHER_API_KEY" not in environments[0]
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_no_server_outlives_its_context(transport: Literal["stdio", "http"]) -> None:
+    async def check() -> int:
+        async with Weather(transport=transport).start("weather"):
+            return len(_servers())
+
+    assert asyncio.run(check()) == 1
+    assert _servers() == []
+
+
+def test_a_server_that_does_not_start_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keval_weather.context._MODULE", ("-c", "raise SystemExit('no luck today')"))
+
+    async def start() -> None:
+        async with Weather(transport="http").start("sky"):
+            pytest.fail("it cannot have started")
+
+    with pytest.raises(PreflightError, match=r"server 'sky' ended at its start; it said:\nno luck today"):
+        asyncio.run(start())
+
+
+def test_a_server_that_starts_too_slowly_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keval_weather.context._MODULE", ("-c", "import sys; sys.stdin.read()"))
+
+    async def start() -> None:
+        async with Weather(transport="http", startup_timeout=0.1).start("sky"):
+            pytest.fail("it cannot have started")
+
+    with pytest.raises(PreflightError, match=r"server 'sky' did not start within 0\.1 s; it said:\nnothing"):
+        asyncio.run(start())
+    assert _servers() == []
+
+
+def _servers() -> list[int]:
+    """The weather servers that this process has started and not ended, from /proc."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()
+    return [int(child) for child in children]
+
+
+def _environment(process: int) -> str:
+    return Path(f"/proc/{process}/environ").read_text(encoding="utf-8", errors="replace")

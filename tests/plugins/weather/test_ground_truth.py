@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any
+
+import pluggy
+import pytest
+
+from keval import Message, PreflightError, Sample, hookspecs
+from keval_weather.ground_truth import GroundTruth
+
+if TYPE_CHECKING:
+    from tests.plugins.weather.conftest import FakeOpenWeather
+
+
+@pytest.fixture(autouse=True)
+def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENWEATHER_API_KEY", raising=False)
+
+
+@pytest.fixture
+def _live(monkeypatch: pytest.MonkeyPatch, openweather: FakeOpenWeather) -> None:
+    monkeypatch.setenv("OPENWEATHER_API_KEY", "a-key-of-32-letters")
+    monkeypatch.setenv("OPENWEATHER_BASE_URL", openweather.url)
+
+
+def _facts(sample: Sample) -> Mapping[str, Any] | None:
+    return asyncio.run(GroundTruth().keval_sample_facts(sample))
+
+
+def _city(sample: Sample) -> Any:
+    facts = _facts(sample)
+    return facts and (facts["weather"]["city"], facts["weather"].get("unknown", False))
+
+
+def test_it_is_found_by_name_and_called_as_a_hook() -> None:
+    (found,) = entry_points(group="keval", name="weather/ground-truth")
+    manager = pluggy.PluginManager("keval")
+    manager.add_hookspecs(hookspecs)
+    manager.register(found.load()())
+
+    (facts,) = manager.hook.keval_sample_facts(sample=Sample("s", "Weather in Oslo?"))
+
+    assert asyncio.run(facts)["weather"]["city"] == "Oslo"
+
+
+def test_the_truth_is_what_the_server_would_say() -> None:
+    facts = _facts(Sample("s", "What's the weather in Łódź?"))
+
+    assert facts is not None
+    weather = facts["weather"]
+    assert list(weather) == ["city", "country", "current", "daily_summaries", "source"]
+    assert (weather["city"], weather["country"], weather["source"]) == ("Łódź", "PL", "snapshot")
+    assert weather["current"] == {
+        "temperature": -5.3,
+        "feels_like": -9.9,
+        "humidity": 89,
+        "wind_speed": 3.4,
+        "main_condition": "Mist",
+        "description": "mist",
+    }
+    assert len(weather["daily_summaries"]) == 5
+    assert weather["daily_summaries"][0] == {
+        "date": "2026-01-15",
+        "min_temp": -7.9,
+        "max_temp": -3.6,
+        "main_condition": "Mist",
+    }
+
+
+@pytest.mark.parametrize(
+    ("sample", "expected"),
+    [
+        (Sample("s", "weather in oslo?", metadata={"city": "Paris"}), ("Paris", False)),
+        (Sample("s", "weather in oslo?", metadata={"city": "Xanadoria"}), ("Xanadoria", True)),
+        (Sample("s", "Weather in Oslo?", turns=("And in Rome?", "Anything to pack?")), ("Rome", False)),
+        (
+            Sample("s", "And tomorrow?", history=(Message("user", "In Oslo?"), Message("assistant", "Oslo is cold."))),
+            ("Oslo", False),
+        ),
+        (
+            Sample("s", "And there?", history=(Message("user", "I'm in Oslo"), Message("user", "off to Tokyo"))),
+            ("Tokyo", False),
+        ),
+        (Sample("s", "A present for Anna in Tokyo"), ("Tokyo", False)),
+        (Sample("s", "I'm from Oslo. How is it in Xanadoria?"), ("Xanadoria", True)),
+        (Sample("s", "And in Xanadoria?", history=(Message("user", "In Oslo?"),)), ("Xanadoria", True)),
+        (Sample("s", "Thanks to you and Bob", history=(Message("user", "In Oslo?"),)), ("Oslo", False)),
+        (Sample("s", "Will it rain?"), None),
+        (Sample("s", "What about Oslo?", facts={"weather": {"city": "given"}}), None),
+    ],
+)
+def test_the_city_is_the_one_that_the_last_question_is_about(sample: Sample, expected: Any) -> None:
+    assert expected == _city(sample)
+
+
+@pytest.mark.usefixtures("_live")
+def test_with_a_key_any_city_is_asked_for_once(openweather: FakeOpenWeather) -> None:
+    async def ask() -> list[Any]:
+        hook = GroundTruth()
+        samples = [Sample(str(number), "Weather in Farville?") for number in range(5)]
+        return list(await asyncio.gather(*map(hook.keval_sample_facts, samples)))
+
+    first, *others = asyncio.run(ask())
+
+    assert first["weather"]["source"] == "openweather"
+    assert first["weather"]["current"]["temperature"] == 21.3
+    assert [first] * 4 == others
+    assert [path for path, _ in openweather.asked] == ["/data/2.5/weather", "/data/2.5/forecast"]
+
+
+@pytest.mark.usefixtures("_live")
+def test_with_a_key_an_unknown_city_is_no_failure() -> None:
+    assert _city(Sample("s", "Weather in Nowhere?")) == ("Nowhere", True)
+
+
+@pytest.mark.usefixtures("_live")
+def test_a_source_that_fails_stops_the_run_before_it_starts() -> None:
+    with pytest.raises(PreflightError, match=r"sample 's': no ground truth: .*request limit is used up"):
+        _facts(Sample("s", "Weather in Busyville?"))
