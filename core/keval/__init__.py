@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
     from keval.hookspecs import hookimpl
     from keval.interfaces import Agent, Closable, ContextProvider, ContextSource, Judge, Metric, ModelProvider
-    from keval.models import Endpoint, Model
+    from keval.models import Endpoint, Model, Wire
     from keval.recorder import Recorder
     from keval.records import (
         Characteristics,
@@ -72,6 +72,7 @@ __all__ = [
     "Trial",
     "TrialError",
     "Usage",
+    "Wire",
     "hookimpl",
 ]
 

@@ -81,21 +81,22 @@ def _chosen(
         matching = [use for use in uses if use.label == name] or [use for use in uses if use.type == name]
         if not matching:
             try:
-                registry.select(group, name)
+                components = registry.select(group, name)
+                matching = [PluginUse(name, name, _shared_model(components[0], uses))]
             except PluginError as error:
-                labels = [use.label for use in uses]
-                hint = suggestion(name, labels)
+                hint = suggestion(name, [use.label for use in uses])
                 problems.append(Problem(f"{flag} {name}", f"{error}{hint if hint not in str(error) else ''}"))
-                continue
-            matching = [PluginUse(name, name, _shared_model(group, uses))]
         chosen.update((use.label, use) for use in matching)
     return tuple(chosen.values()) if names else tuple(uses)
 
 
-def _shared_model(group: str, uses: Sequence[PluginUse]) -> dict[str, str]:
+def _shared_model(component: registry.Component, uses: Sequence[PluginUse]) -> dict[str, str]:
     """An agent that a flag adds is asked with the model of the config's first, so that only the agent differs."""
     models = [use.options["model"] for use in uses if "model" in use.options]
-    return {"model": models[0]} if group == "keval.agents" and models else {}
+    if component.group != "keval.agents" or not models:
+        return {}
+    plugin = registry.load(component)
+    return {"model": models[0]} if attrs.has(plugin) and "model" in attrs.fields_dict(plugin) else {}
 
 
 def _plugins(uses: Sequence[PluginUse], flags: Iterable[str], problems: list[Problem]) -> tuple[PluginUse, ...]:

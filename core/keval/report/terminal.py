@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from rich.console import Console
@@ -39,20 +40,26 @@ def print_summary(summary: Mapping[str, Any], console: Console) -> None:
     arms = [(entry["agent"], entry["condition"]) for entry in summary["trials"]]
     first = max(len(f"{agent} {condition}") for agent, condition in arms) + 4
     columns = max(1, (console.width - first - 2) // (_CELL + 1))
-    for start in range(0, len(scorers), columns):
-        console.print(_table(summary, arms, scorers[start : start + columns]))
+    for _, group in groupby(scorers, key=lambda scorer: scorer[0].rpartition("/")[0]):
+        shared = list(group)
+        for start in range(0, len(shared), columns):
+            console.print(_table(summary, arms, shared[start : start + columns]))
+            console.print()
     _print_footer(summary, console)
 
 
 def _table(
     summary: Mapping[str, Any], arms: Sequence[tuple[str, str]], scorers: Sequence[tuple[str, str | None]]
 ) -> Table:
+    """A table of metrics of one vendor, which is named once, above the arms."""
+    vendor = scorers[0][0].rpartition("/")[0]
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold", pad_edge=False)
-    table.add_column("agent, condition", no_wrap=True)
+    table.add_column(Text(f"{vendor}/" if vendor else "", style="bold"), no_wrap=True, vertical="bottom")
     for metric, judge in scorers:
         scale = summary["scales"].get(metric, {"low": 0.0, "high": 1.0})
         unit = "" if (scale["low"], scale["high"]) == (0.0, 1.0) else f" {scale['low']:g}-{scale['high']:g}"
-        heading = Text("\n".join([*metric.replace("_", " ").split("/"), *([f"by {judge}"] if judge else [])]) + unit)
+        name = metric.rpartition("/")[2].replace("_", " ")
+        heading = Text(f"{name}\nby {judge}{unit}" if judge else f"{name}{unit}")
         table.add_column(heading, justify="right", width=_CELL, vertical="bottom")
     means = {(e["agent"], e["condition"], e["metric"], e["judge"]): e for e in summary["arms"]}
     effects = {(e["agent"], e["condition"], e["metric"], e["judge"]): e for e in summary["effects"]}

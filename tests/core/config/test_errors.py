@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.conftest import Project
 
 CONFIG = """
@@ -67,8 +66,10 @@ CASES = {
     ),
     "plugin that does not import": (
         changed("scripted: {}", "absent: {}"),
-        "eval.yaml:4:3: the agent 'absent' of keval-doubles 1.0 does not import: ModuleNotFoundError: No module named"
-        " 'keval_doubles.nowhere'; reinstall keval-doubles with what it requires",
+        (
+            "eval.yaml:4:3: the agent 'absent' of keval-doubles 1.0 does not import: ModuleNotFoundError:"
+            " No module named 'keval_doubles.nowhere'; reinstall keval-doubles with what it requires"
+        ),
     ),
     "unknown option": (
         changed("scripted: {}", "scripted: {sufix: x}"),
@@ -108,8 +109,10 @@ CASES = {
     ),
     "missing environment variable": (
         changed("scripted: {}", "scripted: {suffix: '${KEVAL_TEST_UNSET}'}"),
-        "eval.yaml:4:22: the environment variable KEVAL_TEST_UNSET is not set; export it or write"
-        " ${KEVAL_TEST_UNSET:-default} (agent 'scripted')",
+        (
+            "eval.yaml:4:22: the environment variable KEVAL_TEST_UNSET is not set; export it or write"
+            " ${KEVAL_TEST_UNSET:-default} (agent 'scripted')"
+        ),
     ),
     "YAML syntax": (
         changed("agents:", "agents: ["),
@@ -128,9 +131,13 @@ CASES = {
         "eval.yaml:4:21: a model is provider/name, such as openai/gpt-4o-mini; got 'gpt' (agent 'modelled')",
     ),
     "undefined name in a prompt": (
-        changed("    contexts: [notes]", "    system_prompt: 'Know {{ facts.preferences.colour }}'\n    contexts: [notes]"),
-        "eval.yaml:10:20: for sample 'a': 'dict object' has no attribute 'preferences'; give it a default, or the"
-        " samples a value",
+        changed(
+            "    contexts: [notes]", "    system_prompt: 'Know {{ facts.preferences.colour }}'\n    contexts: [notes]"
+        ),
+        (
+            "eval.yaml:10:20: for sample 'a': 'dict object' has no attribute 'preferences'; give it a default, or"
+            " the samples a value"
+        ),
     ),
     "broken template": (
         changed("    contexts: [notes]", "    system_prompt: 'Know {{ facts'\n    contexts: [notes]"),

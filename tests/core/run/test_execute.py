@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
-
 from tests.conftest import Project
 
 CONFIG = """
@@ -19,7 +20,7 @@ execution: {timeout_seconds: 5, retry: {initial_backoff_seconds: 0}}
 """
 
 
-def lines(*samples: dict[str, object]) -> str:
+def lines(*samples: Mapping[str, Any]) -> str:
     return "".join(json.dumps({"question": "How?", **sample}) + "\n" for sample in samples)
 
 
@@ -64,7 +65,11 @@ def test_a_run_directory_has_what_the_design_says(project: Project) -> None:
 
     files = sorted(path.name for path in project.run_directory().iterdir())
     assert ["manifest.json", "samples.jsonl", "scores.jsonl", "summary.json", "trials.jsonl"] == files
-    (trial,), (score,), manifest = project.lines("trials.jsonl"), project.lines("scores.jsonl"), project.read("manifest.json")
+    (trial,), (score,), manifest = (
+        project.lines("trials.jsonl"),
+        project.lines("scores.jsonl"),
+        project.read("manifest.json"),
+    )
     assert {"id", "sample", "agent", "condition", "repetition", "transcript", "failure"} <= trial.keys()
     assert {"messages", "tool_calls", "usage", "model_calls", "duration"} <= trial["transcript"].keys()
     wanted = {"trial", "sample", "agent", "condition", "repetition", "metric", "value", "neutral", "reason", "details"}
@@ -77,7 +82,7 @@ def test_a_run_directory_has_what_the_design_says(project: Project) -> None:
     assert 64 == len(manifest["dataset"]["sha256"])
 
 
-FAILURES = {
+FAILURES: dict[str, tuple[dict[str, Any], tuple[str, str, str]]] = {
     "told": ({"fail": "no luck"}, ("agent", "told", "no luck")),
     "a bug": ({"fail": "bug"}, ("agent", "ZeroDivisionError", "division by zero")),
     "in a group": ({"fail": "grouped"}, ("model", "http_400", "bad request")),

@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-
 from tests.conftest import Project
 
 CONFIG = """
@@ -54,7 +53,7 @@ def test_a_call_that_the_framework_refused_never_ran(project: Project) -> None:
     assert (0, [0]) == (code, [call["runs"] for call in trial["transcript"]["tool_calls"]])
 
 
-STORIES = {
+STORIES: dict[str, tuple[dict[str, Any], tuple[str, str]]] = {
     "a result that no server gave": (
         {"calls": [{**LOOK, "result": "made up"}]},
         ("calls_disagree", "the framework reports look, which no server ran"),

@@ -5,7 +5,7 @@ from typing import Any
 
 import attrs
 
-from keval import Characteristics, Context, Model, ModelError, Sample, TrialError, Transcript
+from keval import Characteristics, Context, Model, ModelError, Sample, Transcript, TrialError
 
 
 @attrs.define

@@ -38,7 +38,7 @@ class _Source:
         if sample.metadata.get("context_down"):
             raise ServerLostError("the server went away")
         seen = [
-            ToolCall(call["name"], call.get("arguments", {}), call.get("result"), duration=0.25, server=self.label, runs=1)
+            ToolCall(**{"arguments": {}, "duration": 0.25, "server": self.label, "runs": 1, **call})
             for call in sample.metadata.get("seen", ())
         ]
         log = CallLog(seen, sample.metadata.get("lost"))

@@ -1,0 +1,255 @@
+"""What the commands print: tables for people, JSON for machines, messages on stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.conftest import INSTALLED, Project
+
+CONFIG = """
+name: notes
+dataset: {path: questions.jsonl}
+agents:
+  scripted: {}
+contexts:
+  notes: {text: "A long and thorough answer follows, as the notes say. "}
+conditions:
+  baseline: {}
+  with_notes: {contexts: [notes]}
+metrics: [double/length, double/neutral]
+execution: {num_repetitions: 2}
+"""
+QUESTIONS = "".join(json.dumps({"id": name, "question": f"{name}?" * 5}) + "\n" for name in ("a", "bb", "ccc"))
+
+
+@pytest.fixture
+def notes(project: Project) -> Project:
+    project.write(eval_yaml=CONFIG, questions_jsonl=QUESTIONS)
+    return project
+
+
+def test_the_table_shows_means_n_and_what_the_context_makes(notes: Project) -> None:
+    outcome = notes.keval("run", "eval.yaml")
+
+    rows = [line.split() for line in outcome.stdout.splitlines()]
+    assert ["scripted", "baseline", "0.15", "n=3", "neutral"] in rows
+    assert ["scripted", "with_notes", "0.68", "n=3", "neutral"] in rows
+    assert ["Δ", "with_notes", "+0.53", "±0.00", "–"] in rows
+    assert "12 of 12 trials, 0 failed, 0 retried." in outcome.stdout
+    assert f"{notes.run_directory().relative_to(notes.root)}\n" == outcome.stderr
+
+
+def test_the_table_fits_100_columns(notes: Project) -> None:
+    outcome = notes.keval("run", "eval.yaml", "--metric", "double", "--metric", "double/length")
+
+    assert [] == [line for line in outcome.stdout.splitlines() if len(line) > 100]
+
+
+def test_json_goes_to_stdout_alone(notes: Project) -> None:
+    outcome = notes.keval("run", "eval.yaml", "--json")
+
+    effect = next(effect for effect in outcome.data["effects"] if effect["metric"] == "double/length")
+    assert (3, 0.53) == (effect["n"], round(effect["difference"], 9))
+    assert {"agent": "scripted", "condition": "baseline"} == effect["against"]
+    assert notes.read("summary.json") == outcome.data
+
+
+def test_quiet_says_nothing_but_errors(notes: Project) -> None:
+    outcome = notes.keval("run", "eval.yaml", "-q")
+
+    assert (0, "", "") == (outcome.code, outcome.stdout, outcome.stderr)
+
+
+def test_a_dry_run_prints_the_plan_and_writes_nothing(notes: Project) -> None:
+    outcome = notes.keval("run", "eval.yaml", "--dry-run", "--json")
+    text = notes.keval("run", "eval.yaml", "--dry-run")
+
+    plan = outcome.data
+    assert (12, 1, 18) == (plan["trials"], plan["servers"], plan["estimated_model_calls"])
+    assert {"contexts": {"notes": "notes"}} == plan["conditions"]["with_notes"]
+    assert "notes: 12 trials (1 agents × 2 conditions × 3 samples × 2 repetitions), 8 at once" in text.stdout
+    assert not (notes.root / "results").exists()
+
+
+def test_flags_narrow_a_run(notes: Project) -> None:
+    flags = ["--condition", "baseline", "--limit", "2", "--repetitions", "1", "--metric", "double/length"]
+
+    outcome = notes.keval("run", "eval.yaml", "--json", *flags, "-j", "1")
+
+    assert ["scripted/baseline/a/1", "scripted/baseline/bb/1"] == [trial["id"] for trial in notes.lines("trials.jsonl")]
+    assert ["double/length"] == [arm["metric"] for arm in outcome.data["arms"]]
+
+
+def test_samples_are_chosen_by_id(notes: Project) -> None:
+    notes.keval("run", "eval.yaml", "--sample-id", "ccc", "--sample-id", "a")
+
+    assert {"a", "ccc"} == {trial["sample"] for trial in notes.lines("trials.jsonl")}
+
+
+def test_flags_are_read_from_the_environment_too(notes: Project) -> None:
+    notes.keval("run", "eval.yaml", env={"KEVAL_RUN_LIMIT": "1", "KEVAL_RUN_REPETITIONS": "1"})
+
+    assert 2 == len(notes.lines("trials.jsonl"))
+
+
+def test_an_agent_that_only_a_flag_names_gets_the_same_model(project: Project) -> None:
+    config = CONFIG.replace("scripted: {}", "mine: {type: gadk, model: simulated/notes}")
+    project.write(eval_yaml=config, questions_jsonl=QUESTIONS)
+
+    outcome = project.keval("run", "eval.yaml", "--agent", "modelled", "--agent", "scripted", "--dry-run", "--json")
+
+    models = {label: agent["model"] for label, agent in outcome.data["agents"].items()}
+    assert {"modelled": "simulated/notes", "scripted": None} == models
+
+
+def test_a_plugin_name_selects_the_labels_that_use_it(project: Project) -> None:
+    agents = "mine: {type: scripted}\n  yours: {type: scripted}\n  modelled: {model: simulated/notes}"
+    config = CONFIG.replace("scripted: {}", agents)
+    project.write(eval_yaml=config, questions_jsonl=QUESTIONS)
+
+    outcome = project.keval("run", "eval.yaml", "--agent", "scripted", "--dry-run", "--json")
+
+    assert ["mine", "yours"] == list(outcome.data["agents"])
+
+
+def test_a_metric_named_by_a_flag_keeps_its_options(project: Project) -> None:
+    config = CONFIG.replace("double/length,", "double/length: {limit: 10},").replace("[double", "[{double", 1)
+    config = config.replace("{limit: 10},", "{limit: 10}},")
+    project.write(eval_yaml=config, questions_jsonl=QUESTIONS)
+
+    outcome = project.keval("run", "eval.yaml", "--metric", "double/length", "--condition", "baseline", "--json")
+
+    (arm,) = outcome.data["arms"]
+    assert 1.0 == arm["mean"]
+
+
+def test_report_makes_the_same_summary_again(notes: Project) -> None:
+    notes.keval("run", "eval.yaml")
+    before = notes.read("summary.json")
+    (notes.run_directory() / "summary.json").unlink()
+
+    outcome = notes.keval("report", "latest", "--json")
+
+    assert (0, before) == (outcome.code, outcome.data)
+
+
+def test_list_shows_runs_with_their_largest_effect(notes: Project) -> None:
+    assert "no runs under results" in notes.keval("list").stderr
+    notes.keval("run", "eval.yaml")
+
+    outcome = notes.keval("list", "--json")
+    text = notes.keval("list")
+
+    (run,) = outcome.data
+    assert (
+        run["evaluation"],
+        run["trials"],
+        run["failed"],
+        run["largest_effect"]["metric"],
+    ) == ("notes", 12, 0, "double/length")
+    assert notes.run_directory().name in text.stdout
+
+
+def test_show_tells_what_a_run_was_made_of(notes: Project) -> None:
+    notes.keval("run", "eval.yaml")
+
+    outcome = notes.keval("show", notes.run_directory().name[:15])
+
+    assert 0 == outcome.code
+    assert "scripted/with_notes/ccc/2" in outcome.stdout
+    assert "keval-doubles 1.0" in outcome.stdout
+
+
+def test_show_prints_a_trial_with_its_calls_and_scores(project: Project) -> None:
+    call = {"name": "look", "arguments": {"where": "here"}, "error": "not\x1b[31m found [bold]"}
+    sample = {"id": "a", "question": "Where?", "history": [{"user": "Hi", "assistant": "Hello"}], "calls": [call]}
+    project.write(eval_yaml=CONFIG, questions_jsonl=json.dumps(sample) + "\n")
+    project.keval("run", "eval.yaml")
+
+    outcome = project.keval("show", "latest", "--trial", "scripted/baseline/a/1")
+
+    lines = outcome.stdout.splitlines()
+    assert "assistant (earlier): Hello" in lines
+    assert "assistant: Where?" in lines
+    assert "0.06 double/length: 6 characters" in lines
+    # Model output is data: neither its escapes nor its brackets do anything.
+    assert any("error: not�[31m found [bold]" in line for line in lines)
+
+
+def test_show_of_an_unknown_trial_offers_the_nearest(notes: Project) -> None:
+    notes.keval("run", "eval.yaml")
+
+    outcome = notes.keval("show", "latest", "--trial", "scripted/baseline/a/3")
+
+    assert 2 == outcome.code
+    assert "did you mean 'scripted/baseline/a/2'?" in outcome.stderr
+
+
+def test_an_unknown_run_is_explained(project: Project) -> None:
+    outcome = project.keval("show", "20200101")
+
+    message = "error: no run '20200101' at that path or under results; `keval list` shows what there is\n"
+    assert (2, message) == (outcome.code, outcome.stderr)
+
+
+def test_a_damaged_line_is_named(notes: Project) -> None:
+    notes.keval("run", "eval.yaml")
+    trials = notes.run_directory() / "trials.jsonl"
+    trials.write_bytes(b'{"id": 1}\n' + trials.read_bytes())
+
+    outcome = notes.keval("report", "latest")
+
+    assert 2 == outcome.code
+    assert "trials.jsonl:1: this line is damaged" in outcome.stderr
+
+
+def test_a_torn_last_line_is_no_trial(notes: Project) -> None:
+    notes.keval("run", "eval.yaml")
+    trials = notes.run_directory() / "trials.jsonl"
+    trials.write_bytes(trials.read_bytes()[:-20])
+
+    outcome = notes.keval("report", "latest", "--json")
+
+    assert 3 == outcome.code
+    assert 11 == sum(arm["trials"] for arm in outcome.data["trials"])
+
+
+def test_plugins_lists_what_is_installed_by_kind(project: Project) -> None:
+    rows = project.keval("plugins", "--json").data
+
+    listed = {(row["kind"], row["name"]): row["distribution"] for row in rows}
+    assert "keval-doubles" == listed["agent", "scripted"]
+    assert "keval" == listed["model provider", "openai"]
+    assert "  double/length" in project.keval("plugins").stdout
+
+
+def test_ctrl_c_keeps_what_is_finished_and_exits_130(project: Project) -> None:
+    sample = {"id": "hangs", "question": "Why?", "hang": True}
+    project.write(eval_yaml=CONFIG, questions_jsonl=QUESTIONS + json.dumps(sample) + "\n")
+    command = [sys.executable, "-m", "keval", "run", "eval.yaml"]
+    environ = {**os.environ, "PYTHONPATH": str(INSTALLED)}
+    process = subprocess.Popen(command, cwd=project.root, env=environ, stderr=subprocess.PIPE, text=True)
+
+    _wait_for_lines(project.root, 12)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=30)
+
+    assert (130, True) == (process.returncode, stderr.startswith("interrupted; what was finished is in results/notes/"))
+    assert {"a", "bb", "ccc"} == {trial["sample"] for trial in project.lines("trials.jsonl")}
+
+
+def _wait_for_lines(root: Path, wanted: int) -> None:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        files = list(root.glob("results/*/*/trials.jsonl"))
+        if files and files[0].read_bytes().count(b"\n") >= wanted:
+            return
+        time.sleep(0.02)
+    raise TimeoutError(f"no {wanted} trials within 30 s")
