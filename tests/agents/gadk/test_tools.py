@@ -1,0 +1,73 @@
+"""Tool calls as ADK makes and reports them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from keval import Context, McpServer
+from keval_gateway import ChatCall, ChatReply, ChatRequest
+
+if TYPE_CHECKING:
+    from tests.agents.gadk.conftest import Driver
+
+
+def _calling(call: ChatCall, request: ChatRequest) -> ChatReply:
+    return ChatReply("Done.") if request.messages[-1].role == "tool" else ChatReply(calls=(call,))
+
+
+@pytest.mark.parametrize("server", ["stdio_server", "http_server", "sse_server"])
+def test_every_transport(driver: Driver, request: pytest.FixtureRequest, server: str) -> None:
+    context = Context(servers=(request.getfixturevalue(server),))
+
+    transcript = driver.run(lambda asked: _calling(ChatCall("get_weather", {"city": "Oslo"}), asked), context)
+
+    (call,) = transcript.tool_calls
+    assert (call.result, call.error) == ("Oslo: 21 degrees, metric", None)
+    assert transcript.output == "Done."
+
+
+def test_a_tool_that_fails_is_part_of_the_transcript(driver: Driver, http_server: McpServer) -> None:
+    transcript = driver.run(
+        lambda asked: _calling(ChatCall("fail", {"reason": "no wind"}), asked), Context(servers=(http_server,))
+    )
+
+    (call,) = transcript.tool_calls
+    assert call.result is None
+    assert "no wind" in (call.error or "")
+    assert call.duration is not None
+    assert transcript.output == "Done."
+    assert "no wind" in driver.requests[-1].messages[-1].text  # ADK tells the model what went wrong
+
+
+def test_arguments_that_the_server_refuses(driver: Driver, http_server: McpServer) -> None:
+    call = ChatCall("get_weather", {"town": "Oslo"})
+
+    transcript = driver.run(lambda asked: _calling(call, asked), Context(servers=(http_server,)))
+
+    (made,) = transcript.tool_calls
+    assert made.arguments == {"town": "Oslo"}
+    assert "city" in (made.error or "")
+    assert transcript.output == "Done."
+
+
+def test_a_tool_that_the_model_made_up(driver: Driver, http_server: McpServer) -> None:
+    transcript = driver.run(
+        lambda asked: _calling(ChatCall("get_tides", {"city": "Oslo"}), asked), Context(servers=(http_server,))
+    )
+
+    (call,) = transcript.tool_calls
+    assert (call.name, call.arguments) == ("get_tides", {"city": "Oslo"})
+    assert "no tool with that name" in (call.error or "")
+    assert transcript.output == "Done."
+
+
+def test_the_tools_of_two_servers(driver: Driver, http_server: McpServer, tides_server: McpServer) -> None:
+    transcript = driver.run(
+        lambda asked: _calling(ChatCall("get_tides", {"city": "Oslo"}), asked),
+        Context(servers=(http_server, tides_server)),
+    )
+
+    assert transcript.tools == (*sorted(http_server.tools + tides_server.tools),)
+    assert [call.result for call in transcript.tool_calls] == ["Oslo: high"]

@@ -1,0 +1,145 @@
+"""A real MCP server for the adapter's tests, over stdio, streamable HTTP or SSE, that can misbehave on request.
+
+Over HTTP it prints the port it listens on. Every call it runs is noted in the journal, one line each, and told to the
+beacon, for a test that waits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import socket
+import sys
+from pathlib import Path
+
+import uvicorn
+from mcp.server.mcpserver import Image, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+parser = argparse.ArgumentParser()
+parser.add_argument("transport", choices=["stdio", "http", "sse", "mute"])
+parser.add_argument("--port", type=int, default=0)
+parser.add_argument("--journal", type=Path)
+parser.add_argument("--beacon", type=int, help="a UDP port")
+parser.add_argument("--legacy", action="store_true", help="speak only the protocol with sessions")
+parser.add_argument("--forget", action="store_true", help="run a call, then answer that the session is gone")
+parser.add_argument("--broken", action="store_true", help="answer calls with HTTP 503")
+parser.add_argument("--guarded", action="store_true", help="refuse requests without x-keval-trial")
+options = parser.parse_args()
+
+server = MCPServer("toolbox", log_level="CRITICAL")
+
+
+def note(line: str) -> None:
+    if options.journal:
+        with options.journal.open("a", encoding="utf-8") as journal:
+            journal.write(line + "\n")
+    if options.beacon:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as beacon:
+            beacon.sendto(line.encode(), ("127.0.0.1", options.beacon))
+
+
+@server.tool()
+def echo(text: str) -> str:
+    """Say it back."""
+    note(f"echo {text}")
+    return text
+
+
+@server.tool()
+def add(a: int, b: int) -> int:
+    """Add two whole numbers."""
+    note(f"add {a} {b}")
+    return a + b
+
+
+@server.tool()
+def fail(text: str) -> str:
+    """Answer with an error."""
+    note("fail")
+    raise ToolError(text)
+
+
+@server.tool()
+def die() -> str:
+    """End the process in the middle of a call."""
+    note("die")
+    sys.stderr.write("toolbox: out of order\n")
+    sys.stderr.flush()
+    os._exit(3)
+
+
+@server.tool()
+async def hang() -> str:
+    """Never answer."""
+    note("hang")
+    await asyncio.Event().wait()
+    return ""
+
+
+@server.tool()
+def picture() -> Image:
+    """Return something that is not text."""
+    return Image(data=b"\x89PNG", format="png")
+
+
+@server.tool(name="where am i")
+def where() -> str:
+    """Tell the working directory and the trial, under a name that the framework must change."""
+    return f"{Path.cwd()} {os.environ.get('KEVAL_TRIAL')}"
+
+
+def misbehaving(app: ASGIApp) -> ASGIApp:
+    async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await app(scope, receive, send)
+            return
+        first = await receive()
+        body = first.get("body", b"")
+
+        async def replay(queue: list[Message] = [first]) -> Message:  # noqa: B006 - one queue per request
+            return queue.pop() if queue else await receive()
+
+        async def discard(message: Message) -> None:
+            pass
+
+        if options.guarded and b"x-keval-trial" not in dict(scope["headers"]):
+            await answer(send, 401)
+        elif options.legacy and b'"server/discover"' in body:
+            await answer(send, 400)
+        elif options.broken and b'"tools/call"' in body:
+            await answer(send, 503)
+        elif options.forget and b'"tools/call"' in body:
+            await app(scope, replay, discard)
+            await answer(send, 404)
+        else:
+            await app(scope, replay, send)
+
+    return wrapped
+
+
+async def answer(send: Send, status: int) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def main() -> None:
+    note(f"pid {os.getpid()}")
+    if options.transport == "mute":
+        # It comes up, as far as the operating system can tell, and never says a word.
+        asyncio.run(asyncio.Event().wait())
+    if options.transport == "stdio":
+        server.run("stdio")
+        return
+    app = server.sse_app() if options.transport == "sse" else server.streamable_http_app()
+    listener = socket.create_server(("127.0.0.1", options.port))
+    sys.stdout.write(f"{listener.getsockname()[1]}\n")
+    sys.stdout.flush()
+    config = uvicorn.Config(misbehaving(app), log_config=None, timeout_graceful_shutdown=0)
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+if __name__ == "__main__":
+    main()

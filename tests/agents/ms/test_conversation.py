@@ -1,0 +1,259 @@
+"""What a trial tells the model and reports of it, over both of the framework's OpenAI APIs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+
+from keval import Context, Message, Sample, ToolCall, TrialError, Usage
+from keval_gateway import ChatCall, ChatReply, ChatRequest
+
+pytestmark = pytest.mark.parametrize("api", ["chat", "responses"])
+
+
+def untimed(*calls: ToolCall) -> list[ToolCall]:
+    return [attrs.evolve(call, duration=None, id=None) for call in calls]
+
+
+def heard(request: ChatRequest) -> list[tuple[str, str]]:
+    return [(message.role, message.text) for message in request.messages]
+
+
+def test_an_answer_ends_the_trial(play: Any, api: str) -> None:
+    outcome = play([ChatReply("Fine, thanks.", usage=Usage(11, 3))], api=api)
+
+    transcript = outcome.transcript
+    assert transcript.output == "Fine, thanks."
+    assert (Message("user", "How are you?"), Message("assistant", "Fine, thanks.")) == transcript.messages
+    assert (transcript.model_calls, transcript.tool_calls) == (1, ())
+    assert transcript.tools == ()
+    assert transcript.turn_durations == (transcript.duration,)
+
+
+def test_the_api_is_the_one_that_was_chosen(play: Any, api: str) -> None:
+    outcome = play([ChatReply("Fine.")], api=api)
+
+    assert [f"openai-{api}"] == [request.wire for request in outcome.requests]
+
+
+def test_a_tool_call_is_run_and_reported(play: Any, toolbox: Any, api: str) -> None:
+    script = [ChatReply("Let me see.", (ChatCall("add", {"a": 2, "b": 3}),)), ChatReply("It is 5.")]
+
+    outcome = play(script, toolbox.server(), api=api)
+
+    (call,) = outcome.transcript.tool_calls
+    assert [ToolCall("add", {"a": 2, "b": 3}, result='{"result": 5}')] == untimed(call)
+    assert call.duration is not None
+    assert 0 < call.duration < outcome.transcript.duration
+    spoken = [(message.role, message.text) for message in outcome.transcript.messages]
+    expected = [
+        ("user", "How are you?"),
+        ("assistant", "Let me see."),
+        ("tool", call.result),
+        ("assistant", "It is 5."),
+    ]
+    assert expected == spoken
+    assert outcome.requests[1].messages[-1].text == '{"result": 5}'
+
+
+def test_tools_asked_for_at_once_are_all_reported_in_the_order_asked(play: Any, toolbox: Any, api: str) -> None:
+    asked = (ChatCall("add", {"a": 1, "b": 1}), ChatCall("echo", {"text": "hm"}), ChatCall("add", {"a": 2, "b": 2}))
+
+    outcome = play([ChatReply(calls=asked), ChatReply("Done.")], toolbox.server(), api=api)
+
+    expected = [
+        ToolCall("add", {"a": 1, "b": 1}, result='{"result": 2}'),
+        ToolCall("echo", {"text": "hm"}, result='{"result": "hm"}'),
+        ToolCall("add", {"a": 2, "b": 2}, result='{"result": 4}'),
+    ]
+    assert expected == untimed(*outcome.transcript.tool_calls)
+
+
+def test_tools_asked_for_one_after_another_are_reported_in_order(play: Any, toolbox: Any, api: str) -> None:
+    script = [
+        ChatReply(calls=(ChatCall("echo", {"text": "one"}),)),
+        ChatReply(calls=(ChatCall("echo", {"text": "two"}),)),
+        ChatReply("Done."),
+    ]
+
+    outcome = play(script, toolbox.server(), api=api)
+
+    expected = [(name, {"text": text}) for name, text in (("echo", "one"), ("echo", "two"))]
+    assert expected == [(call.name, call.arguments) for call in outcome.transcript.tool_calls]
+    assert outcome.transcript.model_calls == 3
+
+
+def test_a_tools_error_is_data_and_the_model_is_told_as_the_framework_does(play: Any, toolbox: Any, api: str) -> None:
+    script = [ChatReply(calls=(ChatCall("fail", {"text": "no such city"}),)), ChatReply("Sorry.")]
+
+    outcome = play(script, toolbox.server(), api=api)
+
+    error = "Error executing tool fail: no such city"
+    assert [ToolCall("fail", {"text": "no such city"}, error=error)] == untimed(*outcome.transcript.tool_calls)
+    assert outcome.requests[1].messages[-1].text == "Error: Function failed."
+    assert outcome.transcript.output == "Sorry."
+
+
+def test_a_tool_that_does_not_exist_is_an_error_of_that_call(play: Any, toolbox: Any, api: str) -> None:
+    script = [ChatReply(calls=(ChatCall("fly", {}), ChatCall("echo", {"text": "hm"}))), ChatReply("Sorry.")]
+
+    outcome = play(script, toolbox.server(), api=api)
+
+    unknown, echo = outcome.transcript.tool_calls
+    assert (unknown.name, unknown.result) == ("fly", None)
+    assert 'Function "fly" not found' in unknown.error
+    assert (echo.result, echo.error) == ('{"result": "hm"}', None)
+
+
+def test_arguments_that_the_framework_refuses_are_an_error_of_that_call(play: Any, toolbox: Any, api: str) -> None:
+    script = [ChatReply(calls=(ChatCall("add", {"a": 1}),)), ChatReply("Sorry.")]
+
+    outcome = play(script, toolbox.server(), api=api)
+
+    (call,) = outcome.transcript.tool_calls
+    assert call.arguments == {"a": 1}
+    assert "Missing required argument(s) for 'add': b" in call.error
+
+
+def test_an_undeclared_argument_is_reported_as_the_framework_treats_it(play: Any, toolbox: Any, api: str) -> None:
+    script = [ChatReply(calls=(ChatCall("echo", {"text": "hm", "loud": True}),)), ChatReply("Done.")]
+
+    outcome = play(script, toolbox.server(), api=api)
+
+    dropped = ToolCall("echo", {"text": "hm"}, result='{"result": "hm"}')
+    refused = ToolCall("echo", {"text": "hm", "loud": True}, error="Unexpected argument(s) for 'echo': loud")
+    assert untimed(*outcome.transcript.tool_calls) == [dropped if api == "chat" else refused]
+
+
+def test_after_three_errors_in_a_row_the_framework_itself_asks_for_an_answer(play: Any, toolbox: Any, api: str) -> None:
+    def stubborn(request: ChatRequest) -> ChatReply:
+        return ChatReply(calls=(ChatCall("fail", {"text": "no"}),))
+
+    outcome = play(stubborn, toolbox.server(), api=api)
+
+    assert [request.tool_choice for request in outcome.requests] == ["auto", "auto", "auto", "none"]
+    assert outcome.transcript.tool_calls[-1].error == "the framework did not run this call"
+    assert outcome.transcript.output == "Function invocation limit reached before a final answer could be produced."
+
+
+def test_a_tool_is_named_as_its_server_names_it(play: Any, toolbox: Any, api: str) -> None:
+    def ask(request: ChatRequest) -> ChatReply:
+        if request.messages[-1].role == "tool":
+            return ChatReply("Here.")
+        return ChatReply(calls=(ChatCall("where-am-i", {}),))
+
+    outcome = play(ask, toolbox.server(), api=api)
+
+    assert "where-am-i" in [tool.name for tool in outcome.requests[0].tools]
+    assert [call.name for call in outcome.transcript.tool_calls] == ["where am i"]
+    assert "where am i" in outcome.transcript.tools
+
+
+def test_what_is_not_text_has_a_stand_in(play: Any, toolbox: Any, api: str) -> None:
+    outcome = play([ChatReply(calls=(ChatCall("picture", {}),)), ChatReply("Nice.")], toolbox.server(), api=api)
+
+    assert [call.result for call in outcome.transcript.tool_calls] == ["[image/png]"]
+
+
+def test_usage_is_summed_over_the_model_calls(play: Any, toolbox: Any, api: str) -> None:
+    script = [
+        ChatReply(calls=(ChatCall("echo", {"text": "hm"}),), usage=Usage(100, 20, 30, 5)),
+        ChatReply("Done.", usage=Usage(150, 10, 40, 1)),
+    ]
+
+    outcome = play(script, toolbox.server(), api=api)
+
+    assert (Usage(250, 30, 70, 6), 2) == (outcome.transcript.usage, outcome.transcript.model_calls)
+
+
+def test_history_comes_before_the_question(play: Any, api: str) -> None:
+    history = (Message("user", "I live in Oslo."), Message("assistant", "Noted."))
+
+    outcome = play([ChatReply("Cold.")], api=api, sample=Sample("s1", "And the weather?", history=history))
+
+    expected = [("user", "I live in Oslo."), ("assistant", "Noted."), ("user", "And the weather?")]
+    assert expected == heard(outcome.requests[0])
+    assert (Message("user", "And the weather?"), Message("assistant", "Cold.")) == outcome.transcript.messages
+
+
+def test_turns_share_one_session(play: Any, toolbox: Any, api: str) -> None:
+    history = (Message("user", "Hello."), Message("assistant", "Hello!"))
+    script = [
+        ChatReply(calls=(ChatCall("add", {"a": 1, "b": 2}),)),
+        ChatReply("Three."),
+        ChatReply("Six."),
+    ]
+
+    outcome = play(script, toolbox.server(), api=api, sample=Sample("s1", "1+2?", history=history, turns=("Twice?",)))
+
+    expected = [
+        ("user", "Hello."),
+        ("assistant", "Hello!"),
+        ("user", "1+2?"),
+        ("assistant", ""),
+        ("tool", '{"result": 3}'),
+        ("assistant", "Three."),
+        ("user", "Twice?"),
+    ]
+    assert expected == heard(outcome.requests[-1])
+    assert (outcome.transcript.output, len(outcome.transcript.turn_durations)) == ("Six.", 2)
+    assert [message.turn for message in outcome.transcript.messages] == [0, 0, 0, 1, 1]
+
+
+def test_the_instructions_are_the_whole_system_prompt(play: Any, toolbox: Any, api: str) -> None:
+    context = Context(instructions="Be brief.\nUser id: u1")
+
+    outcome = play([ChatReply("Fine.")], toolbox.server(), api=api, context=context)
+
+    assert outcome.requests[0].system == "Be brief.\nUser id: u1"
+
+
+def test_without_instructions_there_is_no_system_prompt(play: Any, api: str) -> None:
+    outcome = play([ChatReply("Fine.")], api=api)
+
+    assert outcome.requests[0].system == ""
+
+
+def test_every_request_carries_the_trials_headers_and_none_of_the_frameworks(play: Any, toolbox: Any, api: str) -> None:
+    context = Context(model_headers={"x-keval-trial": "t%201", "x-keval-repetition": "3"})
+    script = [ChatReply(calls=(ChatCall("echo", {"text": "hm"}),)), ChatReply("Done.")]
+
+    outcome = play(script, toolbox.server(), api=api, context=context)
+
+    assert [(request.trial, request.repetition) for request in outcome.requests] == [("t 1", 3)] * 2
+    assert not [value for request in outcome.requests for value in request.headers.values() if "framework" in value]
+
+
+def test_the_model_settings_reach_the_request(play: Any, api: str) -> None:
+    outcome = play([ChatReply("Fine.")], api=api, temperature=0.25, max_tokens=77, context=Context(seed=41))
+
+    sent = outcome.requests[0].raw
+    limit, seed = ("max_completion_tokens", 41) if api == "chat" else ("max_output_tokens", None)
+    assert ("scripted", 0.25, 77, seed) == (sent["model"], sent["temperature"], sent[limit], sent.get("seed"))
+
+
+def test_settings_left_open_are_left_out(play: Any, api: str) -> None:
+    outcome = play([ChatReply("Fine.")], api=api)
+
+    assert not {"temperature", "max_completion_tokens", "max_output_tokens"} & set(outcome.requests[0].raw)
+
+
+def test_a_model_that_never_answers_fails_the_trial(play: Any, toolbox: Any, api: str) -> None:
+    def restless(request: ChatRequest) -> ChatReply:
+        return ChatReply(calls=(ChatCall("echo", {"text": "hm"}),))
+
+    outcome = play(restless, toolbox.server(), api=api, max_turns=3)
+
+    assert isinstance(outcome.error, TrialError)
+    assert (outcome.error.kind, outcome.error.retryable) == ("max_turns", False)
+    assert (len(outcome.requests), outcome.transcript.model_calls, len(outcome.transcript.tool_calls)) == (3, 3, 3)
+
+
+def test_the_bound_on_model_calls_is_per_turn(play: Any, toolbox: Any, api: str) -> None:
+    script = [ChatReply(calls=(ChatCall("echo", {"text": "hm"}),)), ChatReply("One.")] * 2
+
+    outcome = play(script, toolbox.server(), api=api, max_turns=2, sample=Sample("s1", "1?", turns=("2?",)))
+
+    assert (outcome.error, outcome.transcript.model_calls) == (None, 4)

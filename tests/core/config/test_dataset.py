@@ -1,0 +1,95 @@
+"""Datasets: three formats, one meaning; ids that stay."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from keval import ConfigError, Message, Sample
+from keval.config.dataset import read_dataset
+from keval.config.evaluation import DatasetFile
+
+RECORD = {
+    "id": "oslo",
+    "q": "And tomorrow?",
+    "golden": "Snow.",
+    "history": [{"role": "user", "content": "Weather in Oslo?"}, {"user_message": "Sure?", "response": "Quite."}],
+    "turns": ["Thanks!"],
+    "facts": {"preferences": {"dislikes_cold": True}},
+    "metadata": {"kind": "forecast"},
+    "source": "survey",
+}
+SAMPLE = Sample(
+    id="oslo",
+    question="And tomorrow?",
+    answer="Snow.",
+    history=(Message("user", "Weather in Oslo?"), Message("user", "Sure?"), Message("assistant", "Quite.")),
+    turns=("Thanks!",),
+    facts={"preferences": {"dislikes_cold": True}},
+    metadata={"kind": "forecast", "source": "survey"},
+)
+
+
+def read(path: Path, content: str) -> tuple[Sample, ...]:
+    path.write_text(content, encoding="utf-8")
+    return read_dataset(DatasetFile(path, "q", "golden")).samples
+
+
+def test_jsonl_yaml_and_csv_mean_the_same(tmp_path: Path) -> None:
+    columns = ["id", "q", "golden", "history", "turns", "facts", "metadata", "source"]
+    cells = [value if isinstance(value := RECORD[name], str) else json.dumps(value) for name in columns]
+    quoted = ",".join('"' + cell.replace('"', '""') + '"' for cell in cells)
+
+    found = [
+        read(tmp_path / "q.jsonl", json.dumps(RECORD) + "\n"),
+        read(tmp_path / "q.yaml", json.dumps([RECORD])),
+        read(tmp_path / "q.csv", ",".join(columns) + "\n" + quoted + "\n"),
+    ]
+
+    assert [(SAMPLE,)] * 3 == found
+
+
+def test_a_derived_id_stays_when_lines_move(tmp_path: Path) -> None:
+    first, second = '{"q": "How?", "golden": "So."}\n', '{"golden": "She.", "q": "Who?"}\n'
+
+    forwards = read(tmp_path / "a.jsonl", first + second)
+    backwards = read(tmp_path / "b.jsonl", '{"q": "Who?", "golden": "She."}\n' + first)
+
+    assert [sample.id for sample in forwards] == [sample.id for sample in reversed(backwards)]
+    assert 12 == len(forwards[0].id)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"q": "Oslo?", "turns": ["And Rome?", "Bye"]},
+        {"q": "Oslo?", "turns": ["Oslo?", "And Rome?", "Bye"]},
+        {"turns": ["Oslo?", "And Rome?", "Bye"]},
+    ],
+    ids=["question and follow-ups", "question again as first turn", "turns alone"],
+)
+def test_turns_follow_the_question(tmp_path: Path, record: dict[str, object]) -> None:
+    (sample,) = read(tmp_path / "q.jsonl", json.dumps(record))
+
+    assert ("Oslo?", "And Rome?", "Bye") == sample.asked
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_key(tmp_path: Path) -> None:
+    (sample,) = read(tmp_path / "q.csv", "\ufeffq,golden\nHow?,So.\n")
+
+    assert ("How?", "So.") == (sample.question, sample.answer)
+
+
+def test_every_broken_row_of_a_csv_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(tmp_path / "q.csv", 'q,facts\nHow?,{"a": 1}\nWho?\nWhy?,{"a"\n')
+
+    places = [problem.place.rpartition(":")[2] for problem in caught.value.problems]
+    assert ["3", "4"] == places
+
+
+def test_an_unknown_format_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"a dataset is a \.jsonl, \.yaml or \.csv file"):
+        read(tmp_path / "q.txt", "How?")

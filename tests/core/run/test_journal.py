@@ -1,0 +1,62 @@
+"""The journal: a line is on disk before its writer goes on, and many writers share one sync."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from keval.run.journal import Journal
+
+
+def test_a_line_is_on_disk_before_its_writer_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    seen: list[bool] = []
+
+    async def write(journal: Journal, name: str) -> None:
+        await journal.append(name.encode())
+        seen.append(name.encode() + b"\n" in path.read_bytes())
+
+    async def scenario() -> None:
+        async with Journal(path) as journal:
+            await asyncio.gather(*(write(journal, f"line {number}") for number in range(200)))
+
+    asyncio.run(scenario())
+
+    assert [True] * 200 == seen
+    assert sorted(f"line {number}" for number in range(200)) == sorted(path.read_text(encoding="utf-8").splitlines())
+
+
+def test_writers_that_come_together_share_a_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    syncs: list[int] = []
+    sync = os.fdatasync
+
+    def counted(file: int) -> None:
+        syncs.append(file)
+        sync(file)
+
+    monkeypatch.setattr(os, "fdatasync", counted)
+
+    async def scenario() -> None:
+        async with Journal(tmp_path / "lines") as journal:
+            await asyncio.gather(*(journal.append(b"x") for _ in range(500)))
+
+    asyncio.run(scenario())
+
+    assert 0 < len(syncs) <= 3
+
+
+def test_a_full_disk_is_told_to_the_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(file: int, data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+
+    async def scenario() -> None:
+        async with Journal(tmp_path / "lines") as journal:
+            await journal.append(b"x")
+
+    with pytest.raises(OSError, match="No space left on device"):
+        asyncio.run(scenario())

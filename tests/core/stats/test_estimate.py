@@ -1,0 +1,51 @@
+"""Estimates and effects: the sample is the unit, and pairing is by sample."""
+
+from __future__ import annotations
+
+import math
+import statistics
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keval.stats.effects import paired_effect
+from keval.stats.estimate import Estimate, Means, estimate
+
+scores = st.floats(0, 1, allow_nan=False)
+
+
+def means(repetitions: list[list[float]]) -> Means:
+    found = Means()
+    for index, values in enumerate(repetitions):
+        for value in values:
+            found.add(str(index), value)
+    return found
+
+
+@given(st.lists(scores, min_size=2, max_size=30))
+def test_the_standard_error_is_that_of_the_mean(values: list[float]) -> None:
+    found = estimate(values)
+
+    assert found.stderr is not None
+    assert math.isclose(statistics.stdev(values) / math.sqrt(len(values)), found.stderr, abs_tol=1e-12)
+
+
+@given(st.lists(st.lists(scores, min_size=1, max_size=4), min_size=2, max_size=10), st.integers(2, 5))
+def test_duplicating_repetitions_never_narrows_the_error(repetitions: list[list[float]], times: int) -> None:
+    once = estimate(means(repetitions).by_sample().values())
+    often = estimate(means([values * times for values in repetitions]).by_sample().values())
+
+    assert once.n == often.n
+    assert math.isclose(once.stderr or 0, often.stderr or 0, abs_tol=1e-9)
+
+
+def test_too_little_is_unknown_and_not_zero() -> None:
+    assert Estimate(0, None, None) == estimate([])
+    assert Estimate(1, 0.5, None) == estimate([0.5])
+
+
+def test_an_effect_is_over_the_samples_that_both_arms_have() -> None:
+    found = paired_effect({"a": 0.9, "b": 0.7, "only": 1.0}, {"a": 0.5, "b": 0.5, "lost": 0.0})
+
+    assert (2, 0.3) == (found.n, round(found.mean or 0, 9))
+    assert math.isclose(0.1, found.stderr or 0)

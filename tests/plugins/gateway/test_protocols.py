@@ -1,0 +1,425 @@
+"""Every wire protocol, driven by the vendor's own SDK against the real application on a real port."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import attrs
+import httpx
+import pytest
+from anthropic import AsyncAnthropic
+from google import genai
+from google.genai import types
+from openai import AsyncOpenAI
+
+from keval import Usage
+from keval_gateway import ChatCall, ChatMessage, ChatReply, ChatRequest, ModelFault, Respond, wire_urls
+from keval_gateway.app import build_app
+from keval_gateway.serving import serve
+
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+LONG = "It is 14 °C in São Paulo, with light rain. " * 5
+CALLS = (ChatCall("get_weather", {"city": "Łódź"}), ChatCall("get_weather", {"city": "New York"}))
+BOTH = ChatReply("Let me look.", CALLS, Usage(100, 20, cached_tokens=30, reasoning_tokens=5))
+
+
+@attrs.define
+class Script:
+    """Answers with one reply, and keeps the requests it saw."""
+
+    reply: ChatReply | ModelFault
+    seen: list[ChatRequest] = attrs.field(factory=list)
+
+    def __call__(self, request: ChatRequest) -> ChatReply:
+        self.seen.append(request)
+        if isinstance(self.reply, ModelFault):
+            raise self.reply
+        return self.reply
+
+
+def run(respond: Respond, use: Callable[[str], Awaitable[Any]], **options: Any) -> Any:
+    async def scenario() -> Any:
+        async with serve(build_app(respond, **options)) as base:
+            return await use(base)
+
+    return asyncio.run(scenario())
+
+
+def openai_client(base: str, key: str = "k") -> AsyncOpenAI:
+    return AsyncOpenAI(base_url=wire_urls(base)["openai-chat"], api_key=key, max_retries=0)
+
+
+def anthropic_client(base: str, key: str = "k") -> AsyncAnthropic:
+    return AsyncAnthropic(base_url=wire_urls(base)["anthropic"], api_key=key, max_retries=0)
+
+
+def gemini_client(base: str, key: str = "k") -> genai.Client:
+    return genai.Client(api_key=key, http_options=types.HttpOptions(base_url=wire_urls(base)["gemini"]))
+
+
+FUNCTION = {"name": "get_weather", "description": "Weather of a city", "parameters": SCHEMA}
+
+
+async def ask_chat(base: str, stream: bool, key: str = "k") -> dict[str, Any]:
+    async with openai_client(base, key) as client:
+        asked: dict[str, Any] = {
+            "model": "weather",
+            "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Weather?"}],
+            "tools": [{"type": "function", "function": FUNCTION}],
+            "seed": 7,
+            "extra_headers": {"x-keval-trial": "a%2Fb", "x-keval-repetition": "3"},
+        }
+        if stream:
+            async with client.chat.completions.stream(**asked, stream_options={"include_usage": True}) as events:
+                completion: Any = await events.get_final_completion()
+        else:
+            completion = await client.chat.completions.create(**asked)
+        message, usage = completion.choices[0].message, completion.usage
+        return {
+            "text": message.content or "",
+            "calls": [(call.function.name, call.function.arguments) for call in message.tool_calls or ()],
+            "ids": [call.id for call in message.tool_calls or ()],
+            "end": completion.choices[0].finish_reason,
+            "usage": (
+                usage.prompt_tokens,
+                usage.completion_tokens,
+                usage.prompt_tokens_details.cached_tokens,
+                usage.completion_tokens_details.reasoning_tokens,
+            ),
+        }
+
+
+async def ask_responses(base: str, stream: bool, key: str = "k") -> dict[str, Any]:
+    async with openai_client(base, key) as client:
+        asked: dict[str, Any] = {
+            "model": "weather",
+            "instructions": "Be brief.",
+            "input": "Weather?",
+            "tools": [{"type": "function", "strict": False, **FUNCTION}],
+            "extra_headers": {"x-keval-trial": "a%2Fb", "x-keval-repetition": "3"},
+        }
+        if stream:
+            async with client.responses.stream(**asked) as events:
+                response: Any = await events.get_final_response()
+        else:
+            response = await client.responses.create(**asked)
+        calls = [item for item in response.output if item.type == "function_call"]
+        return {
+            "text": response.output_text,
+            "calls": [(call.name, call.arguments) for call in calls],
+            "ids": [call.call_id for call in calls],
+            "end": response.status,
+            "usage": (
+                response.usage.input_tokens,
+                response.usage.output_tokens,
+                response.usage.input_tokens_details.cached_tokens,
+                response.usage.output_tokens_details.reasoning_tokens,
+            ),
+        }
+
+
+async def ask_anthropic(base: str, stream: bool, key: str = "k") -> dict[str, Any]:
+    async with anthropic_client(base, key) as client:
+        asked: dict[str, Any] = {
+            "model": "weather",
+            "max_tokens": 100,
+            "system": "Be brief.",
+            "messages": [{"role": "user", "content": "Weather?"}],
+            "tools": [{"name": "get_weather", "description": "Weather of a city", "input_schema": SCHEMA}],
+            "extra_headers": {"x-keval-trial": "a%2Fb", "x-keval-repetition": "3"},
+        }
+        if stream:
+            async with client.messages.stream(**asked) as events:
+                message: Any = await events.get_final_message()
+        else:
+            message = await client.messages.create(**asked)
+        uses = [block for block in message.content if block.type == "tool_use"]
+        return {
+            "text": "".join(block.text for block in message.content if block.type == "text"),
+            "calls": [(use.name, use.input) for use in uses],
+            "ids": [use.id for use in uses],
+            "end": message.stop_reason,
+            "usage": (message.usage.input_tokens, message.usage.output_tokens, message.usage.cache_read_input_tokens),
+        }
+
+
+async def ask_gemini(base: str, stream: bool, key: str = "k") -> dict[str, Any]:
+    client = gemini_client(base, key)
+    declaration = types.FunctionDeclaration(
+        name="get_weather", description="Weather of a city", parameters_json_schema=SCHEMA
+    )
+    config = types.GenerateContentConfig(
+        system_instruction="Be brief.",
+        tools=[types.Tool(function_declarations=[declaration])],
+        seed=7,
+        http_options=types.HttpOptions(headers={"x-keval-trial": "a%2Fb", "x-keval-repetition": "3"}),
+        automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
+    )
+    asked: dict[str, Any] = {"model": "weather", "contents": "Weather?", "config": config}
+    try:
+        if stream:
+            parts: list[Any] = [part async for part in await client.aio.models.generate_content_stream(**asked)]
+        else:
+            parts = [await client.aio.models.generate_content(**asked)]
+    finally:
+        await client.aio.aclose()
+    content = [part for response in parts for part in response.candidates[0].content.parts]
+    calls = [part.function_call for part in content if part.function_call]
+    usage = parts[-1].usage_metadata
+    return {
+        "text": "".join(part.text for part in content if part.text),
+        "calls": [(call.name, call.args) for call in calls],
+        "ids": [call.id for call in calls],
+        "end": parts[-1].candidates[0].finish_reason.value,
+        "usage": (
+            usage.prompt_token_count,
+            usage.candidates_token_count,
+            usage.cached_content_token_count,
+            usage.thoughts_token_count,
+        ),
+    }
+
+
+ASKS = {"openai-chat": ask_chat, "openai-responses": ask_responses, "anthropic": ask_anthropic, "gemini": ask_gemini}
+EACH_WIRE = pytest.mark.parametrize("wire", ASKS)
+EACH_MODE = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+
+
+@EACH_WIRE
+@EACH_MODE
+def test_text_arrives_whole(wire: str, stream: bool) -> None:
+    said = run(Script(ChatReply(LONG)), lambda base: ASKS[wire](base, stream))
+
+    assert said["text"] == LONG
+    assert said["calls"] == []
+    assert said["end"] in ("stop", "completed", "end_turn", "STOP")
+
+
+@EACH_WIRE
+@EACH_MODE
+def test_text_parallel_calls_and_usage_arrive_together(wire: str, stream: bool) -> None:
+    said = run(Script(BOTH), lambda base: ASKS[wire](base, stream))
+
+    arguments = ['{"city":"Łódź"}', '{"city":"New York"}'] if "openai" in wire else [dict(c.arguments) for c in CALLS]
+    assert said["text"] == "Let me look."
+    assert said["calls"] == [("get_weather", each) for each in arguments]
+    assert len(set(said["ids"])) == 2
+    assert said["end"] in ("tool_calls", "completed", "tool_use", "STOP")
+    # Anthropic's input tokens leave cached ones out, and Gemini's candidates leave thoughts out.
+    assert said["usage"] == {"anthropic": (70, 20, 30), "gemini": (100, 15, 30, 5)}.get(wire, (100, 20, 30, 5))
+
+
+@EACH_WIRE
+@EACH_MODE
+def test_the_request_is_read_into_neutral_records(wire: str, stream: bool) -> None:
+    script = Script(ChatReply("Fine."))
+
+    run(script, lambda base: ASKS[wire](base, stream))
+
+    (seen,) = script.seen
+    assert seen.wire == wire
+    assert seen.model == "weather"
+    assert seen.system == "Be brief."
+    assert seen.messages == (ChatMessage("user", "Weather?"),)
+    assert [(tool.name, tool.description, tool.parameters) for tool in seen.tools] == [
+        ("get_weather", "Weather of a city", SCHEMA)
+    ]
+    assert (seen.trial, seen.repetition, seen.stream) == ("a/b", 3, stream)
+    assert seen.seed == (7 if wire in ("openai-chat", "gemini") else None)
+    assert seen.headers["x-keval-trial"] == "a%2Fb"
+
+
+def test_equal_questions_are_canonically_equal_on_every_wire() -> None:
+    script = Script(ChatReply("Fine."))
+
+    async def each(base: str) -> None:
+        for ask in ASKS.values():
+            await ask(base, False)
+
+    run(script, each)
+
+    assert len(script.seen) == 4
+    assert len({request.canonical() for request in script.seen}) == 1
+
+
+@EACH_WIRE
+def test_a_fault_is_the_protocols_error_with_retry_after(wire: str) -> None:
+    script = Script(ChatReply())
+
+    async def each(base: str) -> list[Any]:
+        errors = []
+        for status in (429, 500, 503):
+            script.reply = ModelFault(status, "come back later", retry_after=2.5)
+            with pytest.raises(Exception, match="come back later") as caught:
+                await ASKS[wire](base, False)
+            errors.append(caught.value)
+        return errors
+
+    errors = run(script, each)
+
+    assert [error.code if wire == "gemini" else error.status_code for error in errors] == [429, 500, 503]
+    assert [error.response.headers["retry-after"] for error in errors] == ["3", "3", "3"]
+
+
+@EACH_WIRE
+def test_a_wrong_token_is_refused_and_the_right_one_admitted(wire: str) -> None:
+    script = Script(ChatReply("Fine."))
+
+    async def both(base: str) -> Any:
+        admitted = await ASKS[wire](base, False, key="right")
+        with pytest.raises(Exception, match="token") as caught:
+            await ASKS[wire](base, False, key="wrong")
+        return admitted, caught.value
+
+    admitted, error = run(script, both, token="right")
+
+    assert admitted["text"] == "Fine."
+    assert (error.code if wire == "gemini" else error.status_code) == 401
+    assert len(script.seen) == 1
+
+
+def test_a_responder_that_breaks_is_a_server_error_that_says_how(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(request: ChatRequest) -> ChatReply:
+        raise ZeroDivisionError("by nought")
+
+    with pytest.raises(Exception, match="by nought"):
+        run(broken, lambda base: ask_chat(base, False))
+
+    assert "the responder failed" in caplog.text
+
+
+def test_a_responder_may_be_a_coroutine_function_and_observers_are_told_first() -> None:
+    told: list[str] = []
+
+    async def respond(request: ChatRequest) -> ChatReply:
+        told.append("respond")
+        return ChatReply("Slowly.")
+
+    said = run(respond, lambda base: ask_chat(base, False), observe=lambda request: told.append("observe"))
+
+    assert said["text"] == "Slowly."
+    assert told == ["observe", "respond"]
+
+
+def test_unset_usage_is_counted_from_the_content() -> None:
+    script = Script(ChatReply("Yes."))
+
+    async def twice(base: str) -> list[dict[str, Any]]:
+        short = await ask_chat(base, False)
+        script.reply = ChatReply(LONG)
+        return [short, await ask_chat(base, False)]
+
+    short, long = run(script, twice)
+
+    assert short["usage"][0] == long["usage"][0] > 10
+    assert long["usage"][1] > short["usage"][1] > 0
+
+
+def test_ids_are_the_same_for_the_same_trial_and_differ_between_trials() -> None:
+    async def twice(base: str) -> list[str]:
+        async with httpx.AsyncClient() as client:
+            return [
+                (
+                    await client.post(
+                        f"{base}/openai/v1/chat/completions",
+                        json={"model": "m", "messages": [{"role": "user", "content": "Hi"}]},
+                        headers={"x-keval-trial": trial},
+                    )
+                ).json()["id"]
+                for trial in ("a", "a", "b")
+            ]
+
+    first, again, other = run(Script(ChatReply("Hi.")), twice)
+
+    assert first == again != other
+
+
+NOWHERE = {
+    "/openai/v1/nothing": "type",
+    "/anthropic/v1/nothing": "type",
+    "/gemini/v1beta/models/m:embedContent": "status",
+    "/": "status",
+}
+
+
+def test_unknown_paths_are_not_found_in_the_protocols_shape() -> None:
+    async def each(base: str) -> dict[str, httpx.Response]:
+        async with httpx.AsyncClient() as client:
+            return {path: await client.post(base + path, json={}) for path in NOWHERE}
+
+    responses = run(Script(ChatReply("no")), each)
+
+    assert [response.status_code for response in responses.values()] == [404] * len(NOWHERE)
+    for path, field in NOWHERE.items():
+        error = responses[path].json()["error"]
+        assert "is not served here" in error["message"]
+        assert field in error
+
+
+MALFORMED = [
+    ("/openai/v1/chat/completions", b"not json"),
+    ("/openai/v1/chat/completions", b"[]"),
+    ("/openai/v1/chat/completions", b'{"model": "m"}'),
+    ("/openai/v1/chat/completions", b'{"model": "m", "messages": []}'),
+    ("/openai/v1/chat/completions", b'{"model": "m", "messages": 3}'),
+    ("/openai/v1/chat/completions", b'{"model": "m", "messages": [{"role": "poet", "content": "x"}]}'),
+    ("/openai/v1/responses", b'{"model": "m", "input": [{"type": "image_generation_call"}]}'),
+    ("/openai/v1/responses", b'{"model": "m", "input": "x", "previous_response_id": "resp_unknown"}'),
+    ("/openai/v1/responses", b'{"model": "m", "input": [{"type": "function_call_output", "call_id": "c"}]}'),
+    ("/anthropic/v1/messages", b'{"model": "m", "messages": [{"role": "user", "content": "x"}]}'),
+    ("/anthropic/v1/messages", b'{"model": "m", "max_tokens": 5, "messages": [{"role": "system", "content": ""}]}'),
+    ("/gemini/v1beta/models/m:generateContent", b"{}"),
+    ("/gemini/v1beta/models/m:streamGenerateContent", b'{"contents": [{"parts": [{"text": "x"}]}]}'),
+]
+
+
+def test_malformed_requests_are_refused_with_400() -> None:
+    async def each(base: str) -> list[httpx.Response]:
+        async with httpx.AsyncClient() as client:
+            return [await client.post(base + path, content=body) for path, body in MALFORMED]
+
+    responses = run(Script(ChatReply("no")), each)
+
+    assert [response.status_code for response in responses] == [400] * len(MALFORMED)
+    assert all(response.json()["error"]["message"] for response in responses)
+
+
+def test_only_loopback_names_are_answered() -> None:
+    hosts = {
+        "evil.example": 421,
+        "evil.example:80": 421,
+        "127.0.0.1.evil.example": 421,
+        "": 421,
+        "localhost": 200,
+        "127.0.0.1:1": 200,
+        "[::1]:80": 200,
+    }
+
+    async def each(base: str) -> dict[str, int]:
+        body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+        url = f"{base}/openai/v1/chat/completions"
+        async with httpx.AsyncClient() as client:
+            return {host: (await client.post(url, json=body, headers={"host": host})).status_code for host in hosts}
+
+    assert hosts == run(Script(ChatReply("Hi.")), each)
+
+
+def test_a_request_still_being_answered_does_not_keep_the_server() -> None:
+    async def scenario() -> int:
+        reached = asyncio.Event()
+
+        async def hang(request: ChatRequest) -> ChatReply:
+            reached.set()
+            await asyncio.Event().wait()
+            return ChatReply("never said")
+
+        async with httpx.AsyncClient() as client, asyncio.timeout(20):
+            async with serve(build_app(hang)) as base:
+                body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+                asking = asyncio.create_task(client.post(f"{base}/openai/v1/chat/completions", json=body, timeout=30))
+                await reached.wait()
+            return (await asking).status_code
+
+    assert asyncio.run(scenario()) == 500

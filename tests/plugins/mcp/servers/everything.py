@@ -1,0 +1,124 @@
+"""A server made with the SDK, with a tool for every kind of answer.
+
+`python everything.py stdio|http|sessions|sse [PORT]`; `sessions` is streamable HTTP as it was before 2026, where a client has to keep a session.
+
+Over the network it prints its port as a line of JSON and ends when its standard input closes.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import socket
+import sys
+import threading
+from typing import Annotated, Any
+
+from mcp.server.mcpserver import Context, Image, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import ToolAnnotations
+from pydantic import BaseModel, Field
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+server = MCPServer("everything", instructions="Ask me anything.", version="7.1", title="Everything")
+
+
+class Sum(BaseModel):
+    total: int
+    missing: str | None = None
+
+
+@server.tool(title="Echo", annotations=ToolAnnotations(read_only_hint=True))
+def echo(text: Annotated[str, Field(description="What to say")], times: int = 1) -> str:
+    """Say it again. Żółć ☂."""
+    return text * times
+
+
+@server.tool()
+def add(a: int, b: int) -> Sum:
+    """Add two numbers."""
+    return Sum(total=a + b)
+
+
+@server.tool(structured_output=False)
+def picture() -> list[Any]:
+    """Show and tell."""
+    return ["a dot", Image(data=base64.b64decode("R0lGODlhAQABAAAAACw="), format="gif")]
+
+
+@server.tool()
+def arguments(value: dict[str, Any]) -> str:
+    """Return the argument as JSON."""
+    return json.dumps(value, sort_keys=True)
+
+
+@server.tool()
+def told(ctx: Context) -> str:
+    """Return what the caller said beside the arguments, in `_meta` and in headers."""
+    meta = {key: value for key, value in (ctx.request_context.meta or {}).items() if "modelcontext" not in key}
+    request = ctx.request_context.request
+    headers = {} if request is None else {k: v for k, v in request.headers.items() if k.startswith("x-keval-")}
+    return json.dumps({"meta": meta, "headers": headers})
+
+
+@server.tool()
+def pid() -> str:
+    """Return the process id."""
+    return str(os.getpid())
+
+
+@server.tool()
+def fail() -> str:
+    """Return an error."""
+    raise ToolError("the tool has failed")
+
+
+@server.tool()
+def die() -> str:
+    """End the process in the middle of the call."""
+    sys.stderr.write("dying now\n")
+    sys.stderr.flush()
+    os._exit(3)
+
+
+def proxied(app: ASGIApp, sessions: bool) -> ASGIApp:
+    """Answer calls of the tool `busy` as an overloaded proxy would, and with `sessions` know the old protocol only."""
+
+    async def proxy(scope: Scope, receive: Receive, send: Send) -> None:
+        headers = dict(scope.get("headers", ()))
+        if headers.get(b"mcp-name") == b"busy":
+            await PlainTextResponse("come back later", status_code=503)(scope, receive, send)
+        elif sessions and b"mcp-method" in headers:
+            await PlainTextResponse("what is that?", status_code=400)(scope, receive, send)
+        else:
+            await app(scope, receive, send)
+
+    return proxy
+
+
+def main(transport: str, port: int) -> None:
+    if transport == "stdio":
+        server.run("stdio")
+        return
+    import uvicorn
+
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", port))
+    listener.listen()
+    sys.stdout.write(json.dumps({"port": listener.getsockname()[1]}) + "\n")
+    sys.stdout.flush()
+
+    def follow() -> None:
+        sys.stdin.read()
+        os._exit(0)
+
+    threading.Thread(target=follow, daemon=True).start()
+    app = server.sse_app() if transport == "sse" else server.streamable_http_app()
+    uvicorn.Server(uvicorn.Config(proxied(app, transport == "sessions"), log_level="warning")).run(sockets=[listener])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 0)

@@ -1,0 +1,115 @@
+"""With `isolation: trial` every trial has a server of its own, which ends with it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from keval import Sample
+from keval_mcp import Http, Stdio
+from keval_mcp.upstream import Upstream
+
+
+def _runs(pid: str) -> bool:
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_trials_have_processes_of_their_own(bare: Callable[..., Stdio], attempt: Callable[..., Any]) -> None:
+    async def run() -> tuple[str, str, list[bool]]:
+        async with bare(isolation="trial").start("every") as source:
+            async with attempt(source, "a") as a:
+                async with attempt(source, "b") as b:
+                    first, second = await a.call("pid"), await b.call("pid")
+                    running = [_runs(first), _runs(second)]
+                running += [_runs(first), _runs(second)]
+            running += [_runs(first), _runs(second)]
+            return first, second, running
+
+    first, second, running = asyncio.run(run())
+
+    assert first != second
+    assert [True, True, True, False, False, False] == running
+
+
+def test_process_of_a_trial_is_told_of_it_when_it_starts(
+    bare: Callable[..., Stdio], attempt: Callable[..., Any]
+) -> None:
+    async def run() -> Any:
+        async with (
+            bare(isolation="trial").start("every", facts=lambda sample: {"mood": "dry"}) as source,
+            attempt(source, "a") as tapped,
+        ):
+            return json.loads(await tapped.call("told"))
+
+    told = asyncio.run(run())
+
+    assert {"KEVAL_TRIAL": "a", "KEVAL_MOOD": "dry"} == told["environment"]
+    assert {"keval/trial": "a", "keval/mood": "dry"} == told["meta"]
+
+
+def test_session_of_a_trial_is_told_of_it_in_headers(lasting: Callable[..., Http], attempt: Callable[..., Any]) -> None:
+    async def run() -> Any:
+        async with lasting(isolation="trial").start("every") as source, attempt(source, "a") as tapped:
+            return json.loads(await tapped.call("told"))
+
+    assert {"x-keval-trial": "a"} == asyncio.run(run())["headers"]
+
+
+def test_server_lost_by_one_trial_is_no_matter_to_another(
+    bare: Callable[..., Stdio], attempt: Callable[..., Any]
+) -> None:
+    async def run() -> tuple[str | None, str | None]:
+        async with (
+            bare(isolation="trial").start("every") as source,
+            attempt(source, "a") as a,
+            attempt(source, "b") as b,
+        ):
+            await b.call("pid")
+            await a.call("die")
+            await b.call("pid")
+            return a.log.lost, b.log.lost
+
+    lost, spared = asyncio.run(run())
+
+    assert str(lost).startswith("server 'every' was lost during 'die'")
+    assert spared is None
+
+
+def test_no_more_servers_start_at_a_time_than_there_are_cores(
+    lasting: Callable[..., Http], sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    connect = Upstream.connect
+    connecting = 0
+    seen: list[int] = []
+
+    async def counted(*args: Any) -> Upstream:
+        nonlocal connecting
+        connecting += 1
+        seen.append(connecting)
+        try:
+            return await connect(*args)
+        finally:
+            connecting -= 1
+
+    async def trial(source: Any, name: str) -> None:
+        async with source.open(sample, name):
+            pass
+
+    async def run() -> None:
+        async with lasting(isolation="trial").start("every") as source:
+            monkeypatch.setattr(Upstream, "connect", counted)
+            await asyncio.gather(*(trial(source, str(number)) for number in range(5)))
+
+    asyncio.run(run())
+
+    assert (5, 2) == (len(seen), max(seen))

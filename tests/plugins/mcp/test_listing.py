@@ -1,0 +1,29 @@
+"""The digest of what a server offers."""
+
+from __future__ import annotations
+
+import hashlib
+
+from mcp_types import Tool
+
+from keval_mcp.listing import Listing
+
+ONE = Tool(name="one", description="First ☂", input_schema={"type": "object", "required": ["a"]})
+TWO = Tool(name="two", input_schema={"type": "object"})
+
+
+def test_digest_is_that_of_the_canonical_json() -> None:
+    canonical = '[["one","First ☂",{"required":["a"],"type":"object"}],["two",null,{"type":"object"}]]'
+
+    assert hashlib.sha256(canonical.encode()).hexdigest() == Listing((ONE, TWO)).digest
+
+
+def test_digest_does_not_depend_on_the_order() -> None:
+    assert Listing((ONE, TWO)).digest == Listing((TWO, ONE)).digest
+
+
+def test_digest_changes_with_a_description_and_a_schema() -> None:
+    described = ONE.model_copy(update={"description": "Second"})
+    loosened = ONE.model_copy(update={"input_schema": {"type": "object"}})
+
+    assert 3 == len({Listing((tool, TWO)).digest for tool in (ONE, described, loosened)})

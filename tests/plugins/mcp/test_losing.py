@@ -1,0 +1,156 @@
+"""A server that dies, hangs or changes fails the trials it touched, with the reason, and no others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keval import CallLog, ServerLostError
+from keval_mcp import Http, Sse, Stdio
+
+
+def test_server_that_dies_in_a_call_is_lost_and_started_again(
+    bare: Callable[..., Stdio], outcomes: Callable[..., Any]
+) -> None:
+    first, second = outcomes(bare(), [("pid", {}), ("die", {}), ("pid", {})], [("pid", {}), ("echo", {"text": "x"})])
+    (before, problem, after), log = first
+
+    assert "server 'every' was lost during 'die': it closed the connection" == problem
+    assert f"{problem}\nits standard error ends:\ndying now" == log.lost
+    expected = [("pid", None, 1), ("die", problem, 1), ("pid", None, 1)]
+    assert expected == [(call.name, call.error, call.runs) for call in log.calls]
+    assert before != after
+    assert ([after, "x"], None) == (second[0], second[1].lost)
+
+
+def test_trials_that_share_a_dying_server_are_lost_with_it(
+    bare: Callable[..., Stdio], attempt: Callable[..., Any], doorbell: Callable[[], Any]
+) -> None:
+    async def run() -> list[CallLog]:
+        async with (
+            doorbell() as bell,
+            bare().start("every") as source,
+            attempt(source, "waits") as waits,
+            attempt(source, "dies") as dies,
+            attempt(source, "rests") as rests,
+            attempt(source, "comes later") as later,
+        ):
+            await rests.call("pid")
+            waiting = asyncio.create_task(waits.call("hang", port=bell.port))
+            await bell.rung.wait()
+            await dies.call("die")
+            await waiting
+            await rests.call("pid")
+            await later.call("pid")
+            return [waits.log, dies.log, rests.log, later.log]
+
+    waits, dies, rests, later = asyncio.run(run())
+
+    assert str(waits.lost).startswith("server 'every' was lost during 'hang': it closed the connection")
+    assert str(dies.lost).startswith("server 'every' was lost during 'die': it closed the connection")
+    assert "server 'every' was lost between two calls of this trial" == rests.lost
+    assert later.lost is None
+
+
+@pytest.mark.parametrize(("transport", "provider"), [("http", Http), ("sse", Sse)])
+def test_network_server_that_dies_in_a_call_is_lost(
+    listening: Callable[..., Any], outcomes: Callable[..., Any], transport: str, provider: Any
+) -> None:
+    url = listening(transport).url
+
+    (((problem, again), log),) = outcomes(provider(url=url), [("die", {}), ("pid", {})])
+
+    assert problem.startswith("server 'every' was lost during 'die': ")
+    assert problem == log.lost
+    assert again.startswith(f"server 'every' at {url} did not come up: ")
+    assert [("die", 1), ("pid", 0)] == [(call.name, call.runs) for call in log.calls]
+
+
+def test_network_server_that_forgot_the_session_is_lost_and_connected_to_again(
+    listening: Callable[..., Any], attempt: Callable[..., Any]
+) -> None:
+    one = listening("sessions")
+
+    async def run() -> tuple[Any, ...]:
+        async with Http(url=one.url).start("every") as source:
+            async with attempt(source) as first:
+                one.stop()
+                listening("sessions", one.port)
+                during = await first.call("pid")
+            async with attempt(source) as second:
+                return during, first.log.lost, await second.call("echo", text="back"), second.log.lost
+
+    during, lost, after, fine = asyncio.run(run())
+
+    assert "server 'every' answered 'pid' with HTTP 404 Not Found: Session not found" == during == lost
+    assert ("back", None) == (after, fine)
+
+
+def test_http_error_in_place_of_an_answer_is_no_tool_error(
+    lasting: Callable[..., Http], outcomes: Callable[..., Any]
+) -> None:
+    (((problem, after), log),) = outcomes(lasting(), [("busy", {}), ("echo", {"text": "fine"})])
+
+    assert "server 'every' answered 'busy' with HTTP 503 Service Unavailable" == problem == log.lost
+    assert "fine" == after
+
+
+def test_call_that_takes_too_long_is_lost_and_its_neighbours_are_not(
+    bare: Callable[..., Stdio], attempt: Callable[..., Any]
+) -> None:
+    async def run() -> tuple[Any, ...]:
+        async with (
+            bare(timeout=0.5).start("every") as source,
+            attempt(source, "slow") as slow,
+            attempt(source, "well") as well,
+        ):
+            before, problem, after = await well.call("pid"), await slow.call("hang"), await well.call("pid")
+            return before, problem, after, slow.log.lost, well.log.lost
+
+    before, problem, after, lost, fine = asyncio.run(run())
+
+    assert "server 'every' did not answer 'hang' within 0.5 s" == problem == lost
+    assert before == after
+    assert fine is None
+
+
+def test_server_that_answers_nothing_any_more_is_replaced(
+    bare: Callable[..., Stdio], outcomes: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keval_mcp.upstream.CHECK_SECONDS", 0.2)
+    monkeypatch.setattr("mcp.client.stdio.PROCESS_TERMINATION_TIMEOUT", 0.1)
+
+    ((before, problem), _), ((after,), log) = outcomes(
+        bare(timeout=0.5), [("pid", {}), ("hang", {"everything": True})], [("pid", {})]
+    )
+
+    assert "server 'every' did not answer 'hang' within 0.5 s: it stopped answering" == problem
+    assert before != after
+    assert log.lost is None
+
+
+def test_server_that_comes_back_with_other_tools_is_refused(
+    server: Callable[..., Stdio], attempt: Callable[..., Any], tmp_path: Path
+) -> None:
+    changed = (
+        "server 'bare' came back with other tools than at the start of the run; keep it unchanged while the run lasts"
+    )
+
+    async def run() -> tuple[str, CallLog]:
+        async with server("bare", str(tmp_path / "starts")).start("bare") as source:
+            async with attempt(source) as tapped:
+                await tapped.call("die")
+                again = await tapped.call("die")
+            with pytest.raises(ServerLostError, match=changed):
+                async with attempt(source):
+                    pass
+            return again, tapped.log
+
+    again, log = asyncio.run(run())
+
+    assert changed == again
+    assert [1, 0] == [call.runs for call in log.calls]

@@ -1,0 +1,103 @@
+"""A server that does not come up is found before the first trial, and the error says why."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keval import PreflightError
+from keval_mcp import Http, Sse, Stdio
+
+
+def _problem(provider: Any) -> str:
+    async def start() -> None:
+        async with provider.start("weather"):
+            pass
+
+    with pytest.raises(PreflightError) as raised:
+        asyncio.run(start())
+    return str(raised.value)
+
+
+def test_missing_command() -> None:
+    expected = "server 'weather': command 'no-such-thing' not found; install it or give its path"
+
+    assert expected == _problem(Stdio(command="no-such-thing"))
+
+
+def test_relative_command_starts_at_cwd(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "server"
+    program.write_text("#!/bin/sh\necho I have run >&2\n", encoding="utf-8")
+    program.chmod(0o755)
+
+    assert "its standard error ends:\nI have run" in _problem(Stdio(command="./bin/server", cwd=tmp_path))
+
+
+def test_command_is_searched_on_the_path_it_is_given(tmp_path: Path) -> None:
+    program = tmp_path / "server"
+    program.write_text("#!/bin/sh\necho I have run >&2\n", encoding="utf-8")
+    program.chmod(0o755)
+
+    assert "its standard error ends:\nI have run" in _problem(Stdio(command="server", env={"PATH": str(tmp_path)}))
+
+
+def test_cwd_that_is_no_folder(tmp_path: Path) -> None:
+    missing = tmp_path / "missing"
+
+    expected = f"server 'weather': cwd '{missing}' is not a folder; correct it or leave it out"
+    assert expected == _problem(Stdio(command="python", cwd=missing))
+
+
+def test_server_that_exits_shows_the_end_of_its_standard_error() -> None:
+    code = "import sys; [print('line', n, file=sys.stderr) for n in range(50)]; sys.exit('no API key: set WEATHER_KEY')"
+
+    first, second, *lines = _problem(Stdio(command=sys.executable, args=("-c", code))).splitlines()
+
+    assert "server 'weather' did not come up: Connection closed" == first
+    assert "its standard error ends:" == second
+    assert [*(f"line {n}" for n in range(31, 50)), "no API key: set WEATHER_KEY"] == lines
+
+
+def test_server_that_says_nothing_is_given_up(server: Callable[..., Stdio], doorbell: Callable[[], Any]) -> None:
+    async def start() -> str:
+        async with doorbell() as bell:  # which waits for the process to end
+            with pytest.raises(PreflightError) as raised:
+                async with server("mute", str(bell.port), startup_timeout=2).start("weather"):
+                    pass
+            return str(raised.value)
+
+    expected = (
+        "server 'weather' did not answer within 2 s; raise its startup_timeout if it is only slow to start\n"
+        "its standard error ends:\nstill loading the model"
+    )
+    assert expected == asyncio.run(start())
+
+
+def test_server_without_tools() -> None:
+    code = "from mcp.server.mcpserver import MCPServer; MCPServer('empty').run('stdio')"
+
+    expected = "server 'weather' lists no tools, so it changes nothing for an agent; check its configuration"
+    assert expected == _problem(Stdio(command="python", args=("-c", code)))
+
+
+@pytest.mark.parametrize("provider", [Http, Sse])
+def test_url_where_nobody_listens(provider: Any) -> None:
+    expected = "server 'weather' at http://127.0.0.1:9/mcp did not come up: All connection attempts failed"
+
+    assert expected == _problem(provider(url="http://user:secret@127.0.0.1:9/mcp?key=secret"))
+
+
+@pytest.mark.parametrize("provider", [Http, Sse])
+def test_url_of_another_page(lasting_http: str, provider: Any) -> None:
+    url = lasting_http.replace("/mcp", "/elsewhere")
+
+    problem = _problem(provider(url=url))
+
+    assert problem.startswith(f"server 'weather' at {url} did not come up: ")
+    assert "404 Not Found" in problem

@@ -1,0 +1,52 @@
+"""The provider classes: what constructing one costs and refuses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from typing import Any
+
+import pytest
+
+from keval import ContextProvider
+from keval_mcp import Http, Sse, Stdio
+
+
+def test_constructing_a_provider_imports_no_sdk() -> None:
+    code = (
+        "import sys; from keval_mcp import Http, Sse, Stdio; Stdio(command='x'); Http(url='http://x'); Sse(url='http://x');"
+        "print({'mcp', 'mcp_types', 'uvicorn', 'starlette', 'anyio', 'httpx2'} & set(sys.modules))"
+    )
+
+    assert "set()\n" == subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize(("name", "provider"), [("stdio", Stdio), ("http", Http), ("sse", Sse)])
+def test_provider_is_found_by_name(name: str, provider: Any) -> None:
+    (found,) = entry_points(group="keval.contexts", name=name)
+
+    assert provider is found.load()
+
+
+@pytest.mark.parametrize("provider", [Stdio(command="x"), Http(url="http://x"), Sse(url="http://x")])
+def test_provider_is_a_context_provider(provider: Any) -> None:
+    assert isinstance(provider, ContextProvider)
+
+
+@pytest.mark.parametrize("option", ["timeout", "startup_timeout"])
+def test_time_that_is_none_is_refused(option: str) -> None:
+    with pytest.raises(ValueError, match=f"'{option}' must be > 0"):
+        Http(url="http://x", **{option: 0})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("provider", [Http, Sse])
+def test_url_without_a_protocol_is_refused(provider: Any) -> None:
+    with pytest.raises(ValueError, match="the url of a server starts with http:// or https://; got 'localhost:80/mcp'"):
+        provider(url="localhost:80/mcp")
+
+
+def test_secrets_are_not_shown() -> None:
+    shown = repr([Stdio(command="x", env={"KEY": "s3cret"}), Http(url="http://x", headers={"authorization": "s3cret"})])
+
+    assert "s3cret" not in shown

@@ -1,0 +1,80 @@
+"""Every call is recorded with the trial that made it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from keval import CallLog
+from keval_mcp import Http, Stdio
+
+
+def test_calls_are_recorded_with_arguments_result_and_error(
+    lasting: Callable[..., Http], outcomes: Callable[..., Any]
+) -> None:
+    calls = [("echo", {"text": "hi"}), ("picture", {}), ("fail", {}), ("no_such_tool", {"x": None})]
+
+    ((_, log),) = outcomes(lasting(), calls)
+
+    expected = [
+        ("echo", {"text": "hi"}, "hi", None),
+        ("picture", {}, "a dot\n[image/gif]", None),
+        ("fail", {}, None, "Error executing tool fail: the tool has failed"),
+        ("no_such_tool", {"x": None}, None, "Unknown tool: no_such_tool"),
+    ]
+    assert expected == [(call.name, call.arguments, call.result, call.error) for call in log.calls]
+    assert [("every", 1)] * 4 == [(call.server, call.runs) for call in log.calls]
+    assert all(0 < call.duration < 30 for call in log.calls)
+    assert log.lost is None
+
+
+def test_hundred_trials_at_once_keep_their_calls_apart(bare: Callable[..., Stdio], attempt: Callable[..., Any]) -> None:
+    recorded: dict[str, Any] = {}
+    answered: dict[str, Any] = {}
+
+    async def trial(source: Any, name: str) -> None:
+        texts = [f"{name}.{number}" for number in range(2)]
+        async with attempt(source, name) as tapped:
+            answered[name] = await asyncio.gather(*(tapped.call("echo", text=text) for text in texts))
+        recorded[name] = sorted((call.arguments["text"], call.result) for call in tapped.log.calls)
+
+    async def run() -> None:
+        async with bare().start("every") as source, asyncio.TaskGroup() as trials:
+            for number in range(100):
+                trials.create_task(trial(source, f"t{number}"))
+
+    asyncio.run(run())
+
+    assert {f"t{n}": [f"t{n}.0", f"t{n}.1"] for n in range(100)} == answered
+    assert {f"t{n}": [(f"t{n}.{i}", f"t{n}.{i}") for i in range(2)] for n in range(100)} == recorded
+
+
+def test_two_hundred_calls_at_once_share_one_session(bare: Callable[..., Stdio], attempt: Callable[..., Any]) -> None:
+    async def run() -> tuple[list[str], int]:
+        async with bare().start("every") as source, attempt(source) as tapped:
+            answers = await asyncio.gather(*(tapped.call("echo", text=str(number)) for number in range(200)))
+            return answers, len(tapped.log.calls)
+
+    assert ([str(number) for number in range(200)], 200) == asyncio.run(run())
+
+
+def test_call_under_way_when_the_trial_ends_is_recorded_as_abandoned(
+    bare: Callable[..., Stdio], attempt: Callable[..., Any], doorbell: Callable[[], Any]
+) -> None:
+    async def run() -> tuple[CallLog, str]:
+        async with bare().start("every") as source, doorbell() as bell:
+            async with attempt(source) as tapped:
+                call = asyncio.create_task(tapped.call("hang", port=bell.port))
+                await bell.rung.wait()
+                call.cancel()
+                await asyncio.wait({call})
+            async with attempt(source) as later:
+                return tapped.log, await later.call("echo", text="still here")
+
+    log, later = asyncio.run(run())
+
+    expected = [("hang", "the trial ended before the server answered", 1)]
+    assert expected == [(call.name, call.error, call.runs) for call in log.calls]
+    assert log.lost is None
+    assert "still here" == later
