@@ -7,9 +7,7 @@ on the terminal therefore always means a defect in keval itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
-
-import attrs
+from typing import Literal, NamedTuple
 
 __all__ = [
     "ConfigError",
@@ -33,8 +31,8 @@ class KevalError(Exception):
     """An explained error; the base of all that keval raises on purpose."""
 
 
-@attrs.frozen
-class Problem:
+# A named tuple, as attrs would add a tenth to what `keval --help` takes.
+class Problem(NamedTuple):
     """One thing wrong with the user's input: where it stands, what is wrong and what to do."""
 
     place: str

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
-import attrs
 import importlib_metadata
 
 from keval.errors import PluginError
@@ -31,8 +30,8 @@ GROUPS = {
 """Entry-point groups, with what one of each is called."""
 
 
-@attrs.frozen
-class Component:
+# A named tuple, as attrs would add a tenth to what `keval --help` takes.
+class Component(NamedTuple):
     """An installed plugin: its group and name, the object it points to, and the distribution that owns it."""
 
     group: str

@@ -1,0 +1,85 @@
+"""Plugins whose own cost is next to nothing, so that what is measured is keval."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from keval import Context, Rubric, Sample, Score, Transcript, Trial
+
+PLAIN = Rubric("bench/plain", "Is it there?", {1: "no", 2: "yes"})
+_REQUEST = b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{}"
+
+
+@attrs.frozen
+class Instant:
+    """Answers at once, without a model."""
+
+    async def run(self, sample: Sample, context: Context) -> Transcript:
+        with context.recorder.turn(sample.question):
+            context.recorder.said("Yes.")
+        return context.recorder.transcript()
+
+
+@attrs.frozen
+class One:
+    """Scores 1."""
+
+    def score(self, trial: Trial) -> Score:
+        return Score(1.0, "one")
+
+
+@attrs.define
+class _Connections:
+    """Kept-alive connections to one port, over plain asyncio."""
+
+    port: int
+    idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = attrs.field(factory=list)
+
+    async def post(self) -> bytes:
+        reader, writer = self.idle.pop() if self.idle else await asyncio.open_connection("127.0.0.1", self.port)
+        writer.write(_REQUEST)
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+        body = await reader.readexactly(length)
+        self.idle.append((reader, writer))
+        return body
+
+    def close(self) -> None:
+        for _, writer in self.idle:
+            writer.close()
+
+
+@attrs.define
+class OverHttp:
+    """Answers after one request to the model at `port`."""
+
+    port: int
+    _connections: _Connections = attrs.field(
+        default=attrs.Factory(lambda self: _Connections(self.port), takes_self=True), init=False
+    )
+
+    async def run(self, sample: Sample, context: Context) -> Transcript:
+        with context.recorder.turn(sample.question):
+            context.recorder.said((await self._connections.post()).decode())
+        return context.recorder.transcript()
+
+    async def aclose(self) -> None:
+        self._connections.close()
+
+
+@attrs.define
+class JudgeOverHttp:
+    """Grades after one request to the model at `port`."""
+
+    port: int
+    _connections: _Connections = attrs.field(
+        default=attrs.Factory(lambda self: _Connections(self.port), takes_self=True), init=False
+    )
+
+    async def grade(self, trial: Trial, rubrics: Sequence[Rubric]) -> Mapping[str, Score]:
+        await self._connections.post()
+        return {rubric.name: Score(2.0, "there") for rubric in rubrics}
+
+    async def aclose(self) -> None:
+        self._connections.close()

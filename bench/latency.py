@@ -1,0 +1,64 @@
+"""How much of the ideal wall time is kept at a model latency of 200 ms and 100 trials at once.
+
+Each trial is one model call, and one more by a judge, over plain asyncio HTTP to a server in a process of its own. The
+ideal is `trials × 2 × 0.2 / 100` seconds.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from measure import keval
+
+TRIALS, LATENCY, AT_ONCE = 2_000, 0.2, 100
+
+SERVER = f"""
+import asyncio, sys
+BODY = b'yes'
+REPLY = b'HTTP/1.1 200 OK\\r\\nContent-Length: %d\\r\\n\\r\\n%s' % (len(BODY), BODY)
+async def serve(reader, writer):
+    try:
+        while True:
+            await reader.readuntil(b'\\r\\n\\r\\n')
+            await reader.readexactly(2)
+            await asyncio.sleep({LATENCY})
+            writer.write(REPLY)
+    except asyncio.IncompleteReadError:
+        writer.close()
+async def main():
+    server = await asyncio.start_server(serve, '127.0.0.1', 0, backlog=1000)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await asyncio.to_thread(sys.stdin.read)
+asyncio.run(main())
+"""
+
+
+def main() -> None:
+    with (
+        subprocess.Popen([sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        assert server.stdout is not None
+        port = int(server.stdout.readline())
+        config = {
+            "dataset": {"path": "q.jsonl"},
+            "agents": {"bench": {"type": "bench/http", "port": port}},
+            "conditions": {"baseline": {}},
+            "judges": {"bench": {"type": "bench/http", "port": port}},
+            "rubrics": ["bench/plain"],
+            "execution": {"max_concurrent": AT_ONCE},
+        }
+        start_up = keval(Path(folder), config, 1).wall - 2 * LATENCY
+        took = keval(Path(folder), config, TRIALS).wall
+        server.communicate()
+    ideal = TRIALS * 2 * LATENCY / AT_ONCE
+    print(f"{TRIALS} trials at {LATENCY * 1000:.0f} ms, {AT_ONCE} at once: {took:.2f} s, ideal {ideal:.1f} s:")
+    print(f"  {ideal / took:.0%} of the ideal, start-up ({start_up:.2f} s) included; wanted: at least 90 %")
+    print(f"  {ideal / (took - start_up):.0%} without start-up")
+
+
+if __name__ == "__main__":
+    main()
