@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pluggy
 
 from keval.config.evaluation import Evaluation
+from keval.errors import RunError
 from keval.interfaces import Closable, Judge
 from keval.records import Trial
 from keval.run.execute import execute
@@ -34,7 +35,7 @@ Watchers = Sequence[tuple[str, object]]
 async def run_plan(plan: Plan, root: Path, watchers: Watchers = ()) -> RunDirectory:
     """Run a plan, score it and write its summary; nothing is written before preflight has passed.
 
-    Raises PreflightError.
+    Raises PreflightError, and RunError when the directory cannot be written any more.
     """
     hooks = hook_manager([*((item.label, item.plugin) for item in plan.hooks), *watchers])
     started = datetime.now(UTC)
@@ -42,20 +43,20 @@ async def run_plan(plan: Plan, root: Path, watchers: Watchers = ()) -> RunDirect
         ready = await preflight(plan, keeper)
         samples = await with_facts(hooks, plan.samples, plan.evaluation.execution.max_concurrent)
         run = RunDirectory.create(root, plan.evaluation.name, started)
-        run.write_samples(iter(samples))
-        manifest = make_manifest(plan, ready, run.id, started)
-        run.write_manifest(manifest)
-        hooks.hook.keval_run_started(directory=run.path, manifest=manifest)
-        async with _closing(ready.agents.values()), Journal(run.trials_file) as journal:
+        with _writing(run):
+            run.write_samples(iter(samples))
+            manifest = make_manifest(plan, ready, run.id, started)
+            run.write_manifest(manifest)
+            hooks.hook.keval_run_started(directory=run.path, manifest=manifest)
+            async with _closing(ready.agents.values()), Journal(run.trials_file) as journal:
 
-            async def keep(trial: Trial) -> None:
-                await journal.append(trial_line(trial))
-                hooks.hook.keval_trial_finished(trial=trial)
+                async def keep(trial: Trial) -> None:
+                    await journal.append(trial_line(trial))
+                    hooks.hook.keval_trial_finished(trial=trial)
 
-            await execute(plan, ready, samples, keep)
-        judges = {item.label: with_endpoints(item, ready.endpoints) for item in plan.scorers.judges}
-        await _score(run, plan.evaluation, plan.scorers, judges, hooks)
-    _finish(run, hooks)
+                await execute(plan, ready, samples, keep)
+            judges = {item.label: with_endpoints(item, ready.endpoints) for item in plan.scorers.judges}
+            await _score(run, plan.evaluation, plan.scorers, judges, hooks)
     return run
 
 
@@ -67,10 +68,10 @@ async def rescore(run: RunDirectory, evaluation: Evaluation, scorers: Scorers, w
     hooks = hook_manager(watchers)
     async with _keeping() as keeper:
         endpoints = await resolve_models(scorers.judges, evaluation.execution.seed, keeper)
-        run.write_manifest(rescored(run.manifest(), scorers))
-        judges = {item.label: with_endpoints(item, endpoints) for item in scorers.judges}
-        await _score(run, evaluation, scorers, judges, hooks)
-    _finish(run, hooks)
+        with _writing(run):
+            run.write_manifest(rescored(run.manifest(), scorers))
+            judges = {item.label: with_endpoints(item, endpoints) for item in scorers.judges}
+            await _score(run, evaluation, scorers, judges, hooks)
 
 
 async def _score(
@@ -92,12 +93,24 @@ async def _score(
 
         async with _closing(judges.values()):
             await score_trials(run.trials(), scorers, judges, evaluation.execution, keep)
-
-
-def _finish(run: RunDirectory, hooks: pluggy.PluginManager) -> None:
     summary = summarise(run.manifest(), run.trials(), run.scores())
     run.write_summary(summary)
     hooks.hook.keval_run_finished(directory=run.path, summary=summary)
+
+
+@contextmanager
+def _writing(run: RunDirectory) -> Iterator[None]:
+    """Explain why a run directory cannot be written, even where a task group wraps it."""
+    try:
+        yield
+    except (OSError, ExceptionGroup) as error:
+        first: Exception = error
+        while isinstance(first, ExceptionGroup):
+            first = first.exceptions[0]
+        if isinstance(first, OSError):
+            message = f"{run.path} cannot be written: {first}; what was written before is kept"
+            raise RunError(message) from error
+        raise
 
 
 @asynccontextmanager

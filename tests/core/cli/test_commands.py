@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from tests.conftest import INSTALLED, Project
 
 CONFIG = """

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+
 from tests.conftest import Project
 
 CONFIG = """

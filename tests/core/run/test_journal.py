@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from keval.run.journal import Journal
+from tests.conftest import Project
 
 
 def test_a_line_is_on_disk_before_its_writer_goes_on(tmp_path: Path) -> None:
@@ -60,3 +61,30 @@ def test_a_full_disk_is_told_to_the_writer(tmp_path: Path, monkeypatch: pytest.M
 
     with pytest.raises(OSError, match="No space left on device"):
         asyncio.run(scenario())
+
+
+def test_a_disk_that_fills_up_is_explained_and_loses_nothing(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.write(
+        eval_yaml="""
+        dataset: {path: questions.jsonl}
+        agents: {scripted: {}}
+        conditions: {baseline: {}}
+        metrics: [double/length]
+        execution: {max_concurrent: 1}
+        """,
+        questions_jsonl='{"id": "a", "question": "How?"}\n{"id": "b", "question": "Who?"}\n',
+    )
+    write = os.write
+    written: list[bytes] = []
+
+    def filling(file: int, data: bytes) -> int:
+        if written:
+            raise OSError(28, "No space left on device")
+        written.append(data)
+        return write(file, data)
+
+    monkeypatch.setattr(os, "write", filling)
+    outcome = project.keval("run", "eval.yaml")
+
+    assert (2, 1) == (outcome.code, len(project.lines("trials.jsonl")))
+    assert "cannot be written: [Errno 28] No space left on device; what was written before is kept" in outcome.stderr

@@ -24,10 +24,12 @@ from keval_gateway.provider import KEY_VARIABLE, SimulatedProvider
 BODY = {"model": "any", "messages": [{"role": "user", "content": "What's the weather in Rome?"}]}
 
 
-async def asked(endpoint: Endpoint, key: str | None = None, repetition: int = 1) -> httpx.Response:
-    headers = {"authorization": f"Bearer {key or endpoint.api_key}", "x-keval-repetition": str(repetition)}
-    async with httpx.AsyncClient() as client:
-        return await client.post(f"{endpoint.urls['openai-chat']}/chat/completions", json=BODY, headers=headers)
+async def asked(endpoint: Endpoint, key: str | None = None, repetitions: int = 1) -> list[httpx.Response]:
+    headers = {"authorization": f"Bearer {key or endpoint.api_key}"}
+    url = f"{endpoint.urls['openai-chat']}/chat/completions"
+    async with httpx.AsyncClient(headers=headers) as client:
+        numbers = (str(number) for number in range(1, repetitions + 1))
+        return [await client.post(url, json=BODY, headers={"x-keval-repetition": number}) for number in numbers]
 
 
 def said(response: httpx.Response) -> str:
@@ -35,10 +37,10 @@ def said(response: httpx.Response) -> str:
 
 
 def test_the_provider_serves_every_name_on_every_wire_and_says_that_it_is_simulated() -> None:
-    async def scenario() -> tuple[Any, httpx.Response, httpx.Response]:
+    async def scenario() -> Any:
         async with simulated().open(["weather", "x/y"], seed=3) as endpoints:
             endpoint = endpoints["weather"]
-            return endpoints, await asked(endpoint), await asked(endpoint, key="another")
+            return endpoints, *(await asked(endpoint)), *(await asked(endpoint, key="another"))
 
     endpoints, admitted, refused = asyncio.run(scenario())
 
@@ -55,7 +57,7 @@ def test_the_provider_serves_every_name_on_every_wire_and_says_that_it_is_simula
 def test_a_run_is_repeated_by_its_seed_and_varies_with_the_repetition() -> None:
     async def answers(seed: int) -> list[str]:
         async with simulated().open(["weather"], seed) as endpoints:
-            return [said(await asked(endpoints["weather"], repetition=number)) for number in range(1, 9)]
+            return [said(response) for response in await asked(endpoints["weather"], repetitions=8)]
 
     first, again, other = (asyncio.run(answers(seed)) for seed in (1, 1, 2))
 

@@ -68,11 +68,11 @@ async def responses_loop(base: str) -> tuple[list[Any], str]:
     async with openai(base) as client:
         tools: Any = [{"type": "function", "strict": False, **FUNCTION}]
         first: Any = await client.responses.create(model="m", input=QUESTION, tools=tools)
-        result = {"type": "function_call_output", "call_id": first.output[0].call_id, "output": json.dumps(REPORT)}
+        result: Any = {"type": "function_call_output", "call_id": first.output[0].call_id, "output": json.dumps(REPORT)}
         follow_up: Any = {"model": "m", "tools": tools}
         kept = await client.responses.create(previous_response_id=first.id, input=[result], **follow_up)
         whole = await client.responses.create(
-            input=[{"role": "user", "content": QUESTION}, first.output[0].model_dump(), result], **follow_up
+            input=[{"role": "user", "content": QUESTION}, first.output[0].to_dict(), result], **follow_up
         )
         assert whole.output_text == kept.output_text
         return [json.loads(item.arguments) for item in first.output], kept.output_text

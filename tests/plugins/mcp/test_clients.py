@@ -31,7 +31,7 @@ def test_google_adk(lasting: Callable[..., Http], sample: Sample, monkeypatch: p
         toolset = McpToolset(connection_params=StreamableHTTPConnectionParams(url=url))
         try:
             tools = {tool.name: tool for tool in await toolset.get_tools()}
-            answer = await tools["add"].run_async(args={"a": 2, "b": 3}, tool_context=None)  # type: ignore[arg-type]
+            answer = await tools["add"].run_async(args={"a": 2, "b": 3}, tool_context=None)
             return sorted(tools), answer
         finally:
             await toolset.close()

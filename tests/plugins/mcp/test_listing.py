@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from mcp_types import Tool
+from mcp.types import Tool
 
 from keval_mcp.listing import Listing
 

@@ -27,6 +27,26 @@ def test_server_that_dies_in_a_call_is_lost_and_started_again(
     assert ([after, "x"], None) == (second[0], second[1].lost)
 
 
+def test_server_that_ends_between_trials_costs_none_of_them(
+    bare: Callable[..., Stdio], attempt: Callable[..., Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> tuple[Any, ...]:
+        async with bare().start("every") as source:
+            async with attempt(source) as first:
+                before = await first.call("quit")
+            await asyncio.wait([task for task in asyncio.all_tasks() if task.get_name() == "mcp server every"])
+            async with attempt(source) as second:
+                return before, first.log.lost, await second.call("pid"), second.log.lost
+
+    before, lost, after, fine = asyncio.run(run())
+
+    assert (None, None) == (lost, fine)
+    assert before != after
+    assert ["server 'every' is connected to again: it closed the connection"] == [
+        record.getMessage() for record in caplog.records if record.name == "keval_mcp"
+    ]
+
+
 def test_trials_that_share_a_dying_server_are_lost_with_it(
     bare: Callable[..., Stdio], attempt: Callable[..., Any], doorbell: Callable[[], Any]
 ) -> None:

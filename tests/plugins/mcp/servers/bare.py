@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-TOOLS = ("echo", "pid", "told", "die", "hang")
+TOOLS = ("echo", "pid", "told", "quit", "die", "hang")
 
 
 def call(name: str, arguments: dict[str, Any], meta: dict[str, Any]) -> str | None:
@@ -21,7 +21,7 @@ def call(name: str, arguments: dict[str, Any], meta: dict[str, Any]) -> str | No
     match name:
         case "echo":
             return str(arguments["text"])
-        case "pid":
+        case "pid" | "quit":
             return str(os.getpid())
         case "told":
             environment = {key: value for key, value in os.environ.items() if key.startswith("KEVAL_")}
@@ -77,6 +77,8 @@ def main() -> None:
             reply["result"] = result
         sys.stdout.write(json.dumps(reply) + "\n")
         sys.stdout.flush()
+        if message.get("params", {}).get("name") == "quit":
+            return
 
 
 if __name__ == "__main__":

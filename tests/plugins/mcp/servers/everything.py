@@ -1,8 +1,8 @@
 """A server made with the SDK, with a tool for every kind of answer.
 
-`python everything.py stdio|http|sessions|sse [PORT]`; `sessions` is streamable HTTP as it was before 2026, where a client has to keep a session.
-
-Over the network it prints its port as a line of JSON and ends when its standard input closes.
+`python everything.py stdio|http|sessions|sse [PORT]`; `sessions` is streamable HTTP as it was before 2026, where a
+client has to keep a session. Over the network it prints its port as a line of JSON and ends when its standard input
+closes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp_types import ToolAnnotations
+from mcp.types import ToolAnnotations
 from pydantic import BaseModel, Field
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send

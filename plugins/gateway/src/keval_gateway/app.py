@@ -1,0 +1,170 @@
+"""The gateway's web application: every wire protocol on one loopback port, in front of one responder."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import inspect
+import logging
+import math
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from typing import Any, TypeAlias
+from urllib.parse import unquote
+
+import attrs
+import orjson
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from keval_gateway.answer import complete
+from keval_gateway.chat import ChatRequest, ModelFault, Observe, Respond
+from keval_gateway.protocols import AnthropicMessages, GeminiContent, OpenAIChat, OpenAIResponses, WireProtocol
+
+__all__ = ["build_app"]
+
+_log = logging.getLogger(__name__)
+
+_LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
+_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+_GEMINI_CALLS = {"generateContent": False, "streamGenerateContent": True}
+
+
+_Prepare: TypeAlias = Callable[[Request, Mapping[str, Any]], Mapping[str, Any]]
+
+
+def build_app(
+    respond: Respond, *, token: str | None = None, observe: Observe | None = None, latency: float = 0.0
+) -> Starlette:
+    """Return the application that answers every protocol with `respond`.
+
+    With `token`, it must come as the API key, in any of the forms the SDKs send one. `observe` is told of every
+    request before it is answered. `latency` is a wait in seconds before each answer.
+    """
+    gate = _Gate(respond, token, observe, latency)
+    chat, responses, anthropic, gemini = OpenAIChat(), OpenAIResponses(), AnthropicMessages(), GeminiContent()
+    return Starlette(
+        routes=[
+            Route("/openai/v1/chat/completions", gate.endpoint(chat), methods=["POST"]),
+            Route("/openai/v1/responses", gate.endpoint(responses), methods=["POST"]),
+            Route("/anthropic/v1/messages", gate.endpoint(anthropic), methods=["POST"]),
+            Route("/gemini/{version}/models/{call:path}", gate.endpoint(gemini, _gemini_body), methods=["POST"]),
+            Route("/openai/{rest:path}", gate.endpoint(chat, _not_found), methods=_METHODS),
+            Route("/anthropic/{rest:path}", gate.endpoint(anthropic, _not_found), methods=_METHODS),
+            Route("/{rest:path}", gate.endpoint(gemini, _not_found), methods=_METHODS),
+        ]
+    )
+
+
+def _not_found(request: Request, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    raise ModelFault(
+        404,
+        f"{request.method} {request.url.path} is not served here; base URLs end in /openai/v1, /anthropic or /gemini",
+    )
+
+
+def _gemini_body(request: Request, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Add what Gemini puts into the URL: the model and whether to stream."""
+    model, _, method = request.path_params["call"].rpartition(":")
+    if method not in _GEMINI_CALLS:
+        return _not_found(request, body)
+    stream = _GEMINI_CALLS[method]
+    if stream and request.query_params.get("alt") != "sse":
+        raise ModelFault(400, "streamGenerateContent is served as server-sent events only; add ?alt=sse")
+    return {**body, "model": model, "stream": stream}
+
+
+def _as_it_is(request: Request, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    return body
+
+
+@attrs.frozen
+class _Gate:
+    """What every endpoint does, whatever its protocol: admit, read, answer, and turn a fault into a response."""
+
+    respond: Respond
+    token: str | None
+    observe: Observe | None
+    latency: float
+
+    def endpoint(self, wire: WireProtocol, prepare: _Prepare = _as_it_is) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            try:
+                self._admit(request)
+                return await self._answer(wire, await _read(wire, request, prepare))
+            except ModelFault as fault:
+                return _refusal(wire, fault)
+            except Exception as error:  # noqa: BLE001 - the seam to whatever stands behind the gateway
+                _log.exception("the responder failed")
+                return _refusal(wire, ModelFault(500, f"the gateway's responder failed: {error!r}"))
+
+        return answer
+
+    def _admit(self, request: Request) -> None:
+        """Refuse a page that was talked into calling loopback by DNS, and whoever does not have the token."""
+        host = request.headers.get("host", "")
+        if host.rpartition(":")[0] not in _LOOPBACK and host not in _LOOPBACK:
+            raise ModelFault(421, f"this gateway answers on loopback only, not as {host!r}")
+        if self.token is not None and not hmac.compare_digest(_key(request).encode(), self.token.encode()):
+            raise ModelFault(401, "the API key is not this gateway's token")
+
+    async def _answer(self, wire: WireProtocol, asked: ChatRequest) -> Response:
+        if self.observe is not None:
+            self.observe(asked)
+        if self.latency:
+            await asyncio.sleep(self.latency)
+        reply = self.respond(asked)
+        if inspect.isawaitable(reply):
+            reply = await reply
+        answer = complete(asked, reply, int(time.time()))
+        if asked.stream:
+            return StreamingResponse(_each(wire.events(asked, answer)), media_type="text/event-stream")
+        return _json(wire.render(asked, answer))
+
+
+async def _read(wire: WireProtocol, request: Request, prepare: _Prepare) -> ChatRequest:
+    content = await request.body()
+    try:
+        body = orjson.loads(content) if content else {}
+    except orjson.JSONDecodeError as error:
+        raise ModelFault(400, f"the request's body is not JSON: {error}") from error
+    if not isinstance(body, dict):
+        raise ModelFault(400, "the request's body must be a JSON object")
+    body = prepare(request, body)
+    try:
+        asked = wire.parse(body)
+        repetition = int(request.headers.get("x-keval-repetition", "1"))
+    except KeyError as error:
+        raise ModelFault(400, f"the request lacks {error}") from error
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ModelFault(400, f"the request does not have the protocol's shape: {error}") from error
+    trial = unquote(request.headers.get("x-keval-trial", ""))
+    return attrs.evolve(asked, trial=trial, repetition=repetition, headers=dict(request.headers))
+
+
+def _key(request: Request) -> str:
+    """Return the API key in whichever form an SDK sent it."""
+    headers = request.headers
+    scheme, _, bearer = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return bearer
+    return headers.get("x-api-key") or headers.get("x-goog-api-key") or request.query_params.get("key", "")
+
+
+def _refusal(wire: WireProtocol, fault: ModelFault) -> Response:
+    headers = {}
+    if fault.retry_after is not None:
+        headers["retry-after"] = str(math.ceil(fault.retry_after))
+    return _json(wire.fault(fault), fault.status, headers)
+
+
+def _json(body: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(orjson.dumps(body), status, headers, "application/json")
+
+
+async def _each(frames: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """Hand out a plain iterator asynchronously; Starlette would run it in a thread, one hop per event."""
+    for each in frames:
+        yield each

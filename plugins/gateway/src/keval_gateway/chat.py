@@ -1,0 +1,132 @@
+"""The neutral records that every wire protocol is translated to and from.
+
+A responder sees a `ChatRequest` and returns a `ChatReply`; it never learns which protocol the client spoke unless it
+looks at `ChatRequest.wire`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal, TypeAlias
+
+import attrs
+import orjson
+
+from keval import Usage
+from keval.models import Wire
+
+__all__ = [
+    "ChatCall",
+    "ChatMessage",
+    "ChatReply",
+    "ChatRequest",
+    "ChatTool",
+    "ModelFault",
+    "Observe",
+    "Respond",
+    "ToolChoice",
+]
+
+ToolChoice: TypeAlias = Literal["auto", "none", "required"]
+"""Whether the model may, must not or must call a tool."""
+
+
+@attrs.frozen
+class ChatTool:
+    """A tool the model is offered; `parameters` is a JSON Schema of type object."""
+
+    name: str
+    description: str = ""
+    parameters: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class ChatCall:
+    """A tool call the model asks for. An empty `id` in a reply is filled in by the gateway."""
+
+    name: str
+    arguments: Mapping[str, Any] = attrs.field(factory=dict)
+    id: str = ""
+
+
+@attrs.frozen
+class ChatMessage:
+    """One message: the user's or assistant's text, the assistant's tool calls, or the result of one call.
+
+    `call_id` and `name` tell which call a `tool` message answers, as far as the protocol says; `error` is true where
+    the protocol marks the result as an error.
+    """
+
+    role: Literal["user", "assistant", "tool"]
+    text: str = ""
+    calls: tuple[ChatCall, ...] = ()
+    call_id: str = ""
+    name: str = ""
+    error: bool = False
+
+
+@attrs.frozen
+class ChatRequest:
+    """One request to the model.
+
+    `response_schema` is the JSON Schema the answer's text must conform to; with `forced_tool` the reply must call that
+    tool. `trial` and `repetition` come from the headers a keval adapter sends. `raw` is the JSON body as it arrived
+    and `headers` are the HTTP headers, in lower case; both are there for tests and never steer an answer.
+    """
+
+    wire: Wire
+    model: str
+    messages: tuple[ChatMessage, ...]
+    system: str = ""
+    tools: tuple[ChatTool, ...] = ()
+    tool_choice: ToolChoice = "auto"
+    forced_tool: str | None = None
+    response_schema: Mapping[str, Any] | None = None
+    seed: int | None = None
+    stream: bool = False
+    trial: str = ""
+    repetition: int = 1
+    headers: Mapping[str, str] = attrs.field(factory=dict, eq=False, repr=False)
+    raw: Mapping[str, Any] = attrs.field(factory=dict, eq=False, repr=False)
+
+    def canonical(self) -> bytes:
+        """Serialise what was asked, without ids, so that equal questions give equal bytes on every wire and run."""
+        return orjson.dumps(
+            {
+                "system": self.system,
+                "messages": [
+                    [m.role, m.text, m.name, m.error, [[call.name, call.arguments] for call in m.calls]]
+                    for m in self.messages
+                ],
+                "tools": [[tool.name, tool.description, tool.parameters] for tool in self.tools],
+                "choice": [self.tool_choice, self.forced_tool],
+                "schema": self.response_schema,
+            },
+            option=orjson.OPT_SORT_KEYS,
+        )
+
+
+@attrs.frozen
+class ChatReply:
+    """The model's reply: text, tool calls or both. Unset `usage` is counted by the gateway."""
+
+    text: str = ""
+    calls: tuple[ChatCall, ...] = ()
+    usage: Usage | None = None
+
+
+class ModelFault(Exception):  # noqa: N818 - it is an answer the model gives, not an error of the gateway
+    """Raised by a responder to answer with an HTTP error, in the protocol's own shape; `retry_after` is in seconds."""
+
+    def __init__(self, status: int, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.retry_after = retry_after
+
+
+Respond: TypeAlias = Callable[[ChatRequest], ChatReply | Awaitable[ChatReply]]
+"""What stands behind the gateway; may be a coroutine function, and may raise ModelFault."""
+
+Observe: TypeAlias = Callable[[ChatRequest], None]
+"""Told of every request that parsed, before it is answered."""

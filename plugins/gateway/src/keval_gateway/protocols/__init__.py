@@ -1,0 +1,9 @@
+"""The vendors' wire protocols, each translated to and from the neutral records of `keval_gateway.chat`."""
+
+from keval_gateway.protocols.anthropic import AnthropicMessages
+from keval_gateway.protocols.gemini import GeminiContent
+from keval_gateway.protocols.openai_chat import OpenAIChat
+from keval_gateway.protocols.openai_responses import OpenAIResponses
+from keval_gateway.protocols.protocol import WireProtocol
+
+__all__ = ["AnthropicMessages", "GeminiContent", "OpenAIChat", "OpenAIResponses", "WireProtocol"]

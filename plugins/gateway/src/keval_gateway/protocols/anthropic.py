@@ -1,0 +1,158 @@
+"""Anthropic Messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from keval_gateway.answer import Answer
+from keval_gateway.chat import ChatCall, ChatMessage, ChatRequest, ChatTool, ModelFault, ToolChoice
+from keval_gateway.protocols.protocol import frame, pieces, plain_text
+
+__all__ = ["AnthropicMessages"]
+
+_FAULT_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+
+_CHOICES: Mapping[str, ToolChoice] = {"auto": "auto", "none": "none", "any": "required", "tool": "required"}
+
+
+class AnthropicMessages:
+    """POST /v1/messages."""
+
+    def parse(self, body: Mapping[str, Any]) -> ChatRequest:
+        """Read a request; a user message's tool results become messages of their own, before its text."""
+        if "max_tokens" not in body:
+            raise ModelFault(400, "max_tokens: Field required")
+        messages: list[ChatMessage] = []
+        names: dict[str, str] = {}
+        for item in body["messages"]:
+            messages.extend(_messages(item, names))
+        if not messages:
+            raise ModelFault(400, "messages: at least one message is required")
+        choice = body.get("tool_choice") or {"type": "auto"}
+        form = (body.get("output_config") or {}).get("format") or {}
+        return ChatRequest(
+            wire="anthropic",
+            model=body["model"],
+            messages=tuple(messages),
+            system=plain_text(body.get("system")),
+            tools=tuple(
+                ChatTool(item["name"], item.get("description") or "", item["input_schema"])
+                for item in body.get("tools") or ()
+                if "input_schema" in item
+            ),
+            tool_choice=_CHOICES[choice["type"]],
+            forced_tool=choice.get("name"),
+            response_schema=form.get("schema"),
+            stream=bool(body.get("stream")),
+            raw=body,
+        )
+
+    def render(self, request: ChatRequest, answer: Answer) -> dict[str, Any]:
+        """Return a message object."""
+        blocks: list[dict[str, Any]] = [{"type": "text", "text": answer.text}] if answer.text else []
+        blocks += [
+            {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments} for call in answer.calls
+        ]
+        return {**_head(request, answer), "content": blocks, "stop_reason": _stop(answer), "usage": _usage(answer)}
+
+    def events(self, request: ChatRequest, answer: Answer) -> Iterator[bytes]:
+        """Yield the message's events, from message_start to message_stop."""
+        for event in _events(request, answer):
+            yield frame(event, event["type"])
+
+    def fault(self, fault: ModelFault) -> dict[str, Any]:
+        """Return Anthropic's error object."""
+        kind = _FAULT_TYPES.get(fault.status, "invalid_request_error" if fault.status < 500 else "api_error")
+        return {"type": "error", "error": {"type": kind, "message": fault.message}, "request_id": None}
+
+
+def _messages(item: Mapping[str, Any], names: dict[str, str]) -> Iterator[ChatMessage]:
+    content = item["content"]
+    blocks: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    texts = [block["text"] for block in blocks if block["type"] == "text"]
+    if item["role"] == "assistant":
+        calls = tuple(
+            ChatCall(block["name"], block["input"], block["id"]) for block in blocks if block["type"] == "tool_use"
+        )
+        names.update((call.id, call.name) for call in calls)
+        yield ChatMessage("assistant", "\n".join(texts), calls)
+        return
+    if item["role"] != "user":
+        raise ModelFault(400, f"messages: no role {item['role']!r}")
+    for block in blocks:
+        if block["type"] == "tool_result":
+            call_id = block["tool_use_id"]
+            if call_id not in names:
+                raise ModelFault(400, f"messages: unexpected tool_use_id found in tool_result blocks: {call_id}")
+            yield ChatMessage(
+                "tool",
+                plain_text(block.get("content")),
+                call_id=call_id,
+                name=names[call_id],
+                error=bool(block.get("is_error")),
+            )
+    if texts:
+        yield ChatMessage("user", "\n".join(texts))
+
+
+def _head(request: ChatRequest, answer: Answer) -> dict[str, Any]:
+    return {
+        "id": f"msg_{answer.id}",
+        "type": "message",
+        "role": "assistant",
+        "model": request.model,
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+    }
+
+
+def _stop(answer: Answer) -> str:
+    return "tool_use" if answer.calls else "end_turn"
+
+
+def _usage(answer: Answer) -> dict[str, Any]:
+    """Return the token counts; here `input_tokens` excludes the cached ones."""
+    return {
+        "input_tokens": answer.input_tokens - answer.cached_tokens,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": answer.cached_tokens,
+        "output_tokens": answer.output_tokens,
+    }
+
+
+def _events(request: ChatRequest, answer: Answer) -> Iterator[dict[str, Any]]:
+    usage = _usage(answer)
+    yield {"type": "message_start", "message": {**_head(request, answer), "usage": {**usage, "output_tokens": 1}}}
+    index = 0
+    if answer.text:
+        yield {"type": "content_block_start", "index": index, "content_block": {"type": "text", "text": ""}}
+        for piece in pieces(answer.text):
+            yield _delta(index, {"type": "text_delta", "text": piece})
+        yield {"type": "content_block_stop", "index": index}
+        index += 1
+    for call in answer.calls:
+        block = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
+        yield {"type": "content_block_start", "index": index, "content_block": block}
+        for piece in pieces(orjson.dumps(call.arguments).decode()):
+            yield _delta(index, {"type": "input_json_delta", "partial_json": piece})
+        yield {"type": "content_block_stop", "index": index}
+        index += 1
+    delta = {"stop_reason": _stop(answer), "stop_sequence": None}
+    yield {"type": "message_delta", "delta": delta, "usage": usage}
+    yield {"type": "message_stop"}
+
+
+def _delta(index: int, delta: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": index, "delta": delta}

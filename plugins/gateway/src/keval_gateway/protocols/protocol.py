@@ -1,0 +1,93 @@
+"""What a wire protocol must offer the gateway, and the pieces that several of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+import orjson
+
+from keval_gateway.answer import Answer
+from keval_gateway.chat import ChatRequest, ModelFault, ToolChoice
+
+__all__ = ["WireProtocol", "arguments_object", "frame", "pieces", "plain_text", "tool_choice"]
+
+_PIECE = 48
+"""Characters of text per streamed event: a few words, as the vendors send them."""
+
+
+class WireProtocol(Protocol):
+    """Translates one vendor's JSON to the neutral records and back."""
+
+    def parse(self, body: Mapping[str, Any]) -> ChatRequest:
+        """Read a request's body.
+
+        Raises:
+            ModelFault: what the vendor's API would refuse too.
+            KeyError, TypeError, ValueError, AttributeError: the body does not have the protocol's shape.
+        """
+        ...
+
+    def render(self, request: ChatRequest, answer: Answer) -> dict[str, Any]:
+        """Return the response's body."""
+        ...
+
+    def events(self, request: ChatRequest, answer: Answer) -> Iterator[bytes]:
+        """Yield the response as server-sent events."""
+        ...
+
+    def fault(self, fault: ModelFault) -> dict[str, Any]:
+        """Return the body of an error response."""
+        ...
+
+
+def frame(data: Mapping[str, Any], event: str | None = None) -> bytes:
+    """Return one server-sent event."""
+    head = f"event: {event}\n".encode() if event else b""
+    return head + b"data: " + orjson.dumps(data) + b"\n\n"
+
+
+def pieces(text: str) -> Iterator[str]:
+    """Cut a text into what is streamed at a time."""
+    for start in range(0, len(text), _PIECE):
+        yield text[start : start + _PIECE]
+
+
+def tool_choice(choice: Any, forced: str | None) -> ToolChoice:
+    """Read OpenAI's `tool_choice`, a word or the tool to call."""
+    if forced is not None or choice == "required":
+        return "required"
+    return "none" if choice == "none" else "auto"
+
+
+def plain_text(content: Any) -> str:
+    """Return the text of a message's content, which is a string, a list of typed parts, or nothing.
+
+    Other values (a tool's structured output) become JSON.
+    """
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(_part_text(part) for part in content)
+    return orjson.dumps(content).decode()
+
+
+def _part_text(part: Any) -> str:
+    if isinstance(part, str):
+        return part
+    if isinstance(part, dict):
+        for key in ("text", "refusal"):
+            if isinstance(part.get(key), str):
+                return str(part[key])
+        return f"[{part.get('type', 'content')}]"
+    return orjson.dumps(part).decode()
+
+
+def arguments_object(text: str) -> Mapping[str, Any]:
+    """Read the arguments of an earlier call, a JSON object in a string; an empty string is no arguments."""
+    value = orjson.loads(text) if text.strip() else {}
+    if not isinstance(value, dict):
+        raise ModelFault(400, f"a tool call's arguments must be a JSON object; got {text[:80]!r}")
+    return value

@@ -1,0 +1,47 @@
+"""Serving an application on a loopback port, in the loop that is running."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+import uvicorn
+from starlette.types import ASGIApp
+
+__all__ = ["serve"]
+
+
+class _Server(uvicorn.Server):
+    """A uvicorn server that leaves signals to the program it runs in."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@asynccontextmanager
+async def serve(app: ASGIApp, port: int = 0) -> AsyncIterator[str]:
+    """Serve `app` on 127.0.0.1 and yield `http://127.0.0.1:PORT`; port 0 takes a free one.
+
+    At the end, requests still being answered are dropped. Raises OSError when the port is taken.
+    """
+    listener = socket.create_server(("127.0.0.1", port), backlog=2048)
+    config = uvicorn.Config(
+        app,
+        lifespan="off",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        ws="none",
+        timeout_graceful_shutdown=0,
+    )
+    server = _Server(config)
+    # The socket listens already, so clients that connect before uvicorn accepts simply wait.
+    running = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        await running

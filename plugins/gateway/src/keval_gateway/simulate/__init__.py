@@ -1,0 +1,6 @@
+"""The simulated model: deterministic, rule-based, honest about being neither large nor a language model."""
+
+from keval_gateway.simulate.model import SimulatedModel
+from keval_gateway.simulate.weather import Flaws
+
+__all__ = ["Flaws", "SimulatedModel"]

@@ -1,0 +1,202 @@
+"""Prose for all but weather reports: other results, errors, questions back, and answers from nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any
+
+from keval_gateway.simulate.conversation import Conversation, Outcome
+from keval_gateway.simulate.preferences import PHRASES, stated_in
+from keval_gateway.simulate.words import sentences, split_identifier, stems
+
+__all__ = [
+    "acknowledge",
+    "apology",
+    "clarification",
+    "findings",
+    "guess",
+    "profile",
+    "small_talk",
+    "unknown",
+    "weather_guess",
+]
+
+_ERROR_PREFIX = re.compile(r"^(?:error(?: executing tool \w+)?\s*:\s*)+", re.IGNORECASE)
+_MOST_SENTENCES = 5
+_MOST_ITEMS = 6
+
+
+def clarification(missing: Sequence[str], conversation: Conversation, rng: Random) -> str:
+    """Ask for what is missing, and say what for."""
+    if "city" in missing:
+        asked = rng.choice(
+            (
+                "Could you please tell me which city you would like to know about?",
+                "Which city do you mean? Please specify the location.",
+                "For which city would you like to know this?",
+            )
+        )
+        offer = "I can then give you the conditions and a recommendation, for example for Helsinki or Paris."
+    else:
+        named = " and ".join(" ".join(split_identifier(name)) for name in missing)
+        asked = f"Could you please tell me the {named}?"
+        offer = "I can then look it up for you."
+    opening = rng.choice(("I'd be happy to help!", "Sure, I can help with that.", "Happy to look into it."))
+    known = f" I will keep in mind that you {PHRASES[conversation.liked[0]]}." if conversation.liked else ""
+    return f"{opening} {asked} {offer}{known}"
+
+
+def apology(failed: Sequence[Outcome], rng: Random) -> str:
+    """Name what could not be had and why, and offer alternatives."""
+    parts: list[str] = []
+    for outcome in failed:
+        what = next((str(value) for value in outcome.call.arguments.values() if isinstance(value, str)), "")
+        problem = sentences(_ERROR_PREFIX.sub("", outcome.reading.error or ""))[:2]
+        about = f" for {what}" if what else ""
+        parts.append(f"I'm sorry, I couldn't get the data{about}: {' '.join(problem).rstrip('.')}.")
+    offer = rng.choice(
+        (
+            "You could check the spelling or try a larger city nearby, or I can give you general advice instead.",
+            "Alternatively, tell me another place or a shorter request, and I will try again.",
+            "As an alternative, please give me a different name to look up, or check an official source.",
+        )
+    )
+    return " ".join([*dict.fromkeys(parts), offer])
+
+
+def acknowledge(conversation: Conversation, noted: bool, rng: Random) -> str:
+    """Confirm what the user said of themselves; `noted` says that a tool has kept it."""
+    said = [PHRASES[flag] for flag, holds in stated_in(conversation.question).items() if holds]
+    listed = " and that you ".join(said)
+    if noted:
+        return rng.choice(
+            (
+                f"Thank you, I have noted that you {listed}. I will take it into account in my recommendations.",
+                f"Got it: you {listed}. I saved that, and my suggestions will reflect it.",
+            )
+        )
+    return f"Thanks for telling me that you {listed}. I will keep it in mind in this conversation."
+
+
+def profile(conversation: Conversation) -> str:
+    """Tell the user what is known of them."""
+    if not conversation.liked:
+        return "I don't know any of your preferences yet. Tell me what you like or dislike, and I will remember it."
+    listed = ", and you ".join(PHRASES[flag] for flag in conversation.liked)
+    return f"From what I know, you {listed}. I take this into account when I recommend something."
+
+
+def findings(outcomes: Sequence[Outcome], conversation: Conversation, rng: Random) -> str:
+    """Answer out of whatever the tools returned."""
+    parts = [_found(outcome, conversation.question) for outcome in outcomes]
+    opening = rng.choice(("", "Here is what I found. ", "Based on what I looked up: "))
+    closing = rng.choice(("", " I suggest checking the source for details.", " Let me know if you need more detail."))
+    return f"{opening}{' '.join(filter(None, parts)) or 'The lookup returned nothing.'}{closing}"
+
+
+def _found(outcome: Outcome, question: str) -> str:
+    data = outcome.reading.data
+    if isinstance(data, str):
+        return _relevant(data, question)
+    if isinstance(data, Mapping):
+        if len(data) == 1:
+            key, value = next(iter(data.items()))
+            if isinstance(value, str | int | float) and key in ("result", "answer", "value", "output"):
+                return _relevant(value, question) if isinstance(value, str) else f"The answer is {value:g}."
+        return f"{_listed(data)}."
+    if isinstance(data, list):
+        return "\n" + "\n".join(f"- {_shown(item)}" for item in data[:_MOST_ITEMS]) if data else ""
+    return "" if data is None else f"The answer is {data}."
+
+
+def _relevant(text: str, question: str) -> str:
+    """Return the sentences of a text that share most words with the question, in their order.
+
+    A sentence shares half of what the one before it does, since it may go on about it; with no shared word at all,
+    the text's beginning has to do.
+    """
+    parts = sentences(text)
+    shared = [len(stems(part) & stems(question)) for part in parts]
+    weights = [own + before / 2 for own, before in zip(shared, [0, *shared[:-1]], strict=True)]
+    best = sorted((index for index, weight in enumerate(weights) if weight), key=lambda index: (-weights[index], index))
+    return " ".join(parts[index] for index in sorted(best[:_MOST_SENTENCES])) or " ".join(parts[:_MOST_SENTENCES])
+
+
+def _listed(data: Mapping[str, Any]) -> str:
+    return "; ".join(
+        f"{' '.join(split_identifier(key))}: {_shown(value)}" for key, value in data.items() if value != []
+    )
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return _listed(value)
+    if isinstance(value, list):
+        return ", ".join(_shown(item) for item in value[:_MOST_ITEMS])
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "unknown" if value is None else str(value)
+
+
+def unknown(conversation: Conversation, about_weather: bool, rng: Random) -> str:
+    """Say honestly that there is nothing to answer from, and give general advice."""
+    if not about_weather:
+        return rng.choice(
+            (
+                "I don't have a source for this, so I can't answer reliably. If you share a document, I can use that.",
+                "I'm not certain, and I can't verify this without a source; I suggest checking the documentation.",
+            )
+        )
+    where = f" in {conversation.places[0]}" if conversation.places else ""
+    said = rng.choice(
+        (
+            f"I don't have access to live weather data, so I can't tell you the conditions{where}.",
+            f"I can't look up live weather data for the conditions{where}.",
+        )
+    )
+    advice = rng.choice(
+        (
+            "I suggest checking a weather service before you go, and taking layers and an umbrella to be safe.",
+            "In general, I recommend layers and a light rain jacket because the weather can change.",
+        )
+    )
+    liked = conversation.liked
+    known = f" Since you {PHRASES[liked[0]]}, look at the hours that matter to you." if liked else ""
+    return f"{said} {advice}{known}"
+
+
+def weather_guess(conversation: Conversation, rng: Random) -> str:
+    """Make up the weather, as a model without tools may; half of the time without saying so."""
+    where = conversation.places[0] if conversation.places else "your area"
+    degrees = rng.randint(-5, 32)
+    wet = "light snow" if degrees <= 2 else "light rain"
+    sky = rng.choice(("clear sky", "scattered clouds", "overcast clouds", wet))
+    if rng.random() < 0.5:
+        return f"It is {degrees}°C in {where} with {sky}. I recommend dressing for that."
+    return (
+        f"I can't look it up, but in {where} it is probably around {degrees}°C with {sky} at this time of year."
+        " I suggest checking a weather service to be sure."
+    )
+
+
+def guess(conversation: Conversation, rng: Random) -> str:
+    """Answer a question from nothing, in general terms."""
+    topic = re.sub(r"[?!.\s]+$", "", conversation.question.strip()) or "that"
+    return rng.choice(
+        (
+            f'I believe the usual answer to "{topic}" depends on the setup; the defaults normally work.',
+            f'As for "{topic}": from general knowledge, it is most likely configured in the settings.',
+        )
+    )
+
+
+def small_talk(question: str) -> str:
+    """Answer a greeting, thanks or nothing at all."""
+    lower = question.lower()
+    if "thank" in lower:
+        return "You're welcome! Let me know if there is anything else."
+    if re.match(r"\s*(?:hi|hello|hey|good (?:morning|afternoon|evening))\b", lower):
+        return "Hello! What would you like to know?"
+    return "How can I help you? Tell me what you would like to know."

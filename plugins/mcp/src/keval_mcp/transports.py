@@ -1,0 +1,91 @@
+"""The three ways to reach an MCP server, and what an HTTP server refused on the way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+import httpx2
+from mcp.client import Transport
+from mcp.client.sse import sse_client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+from keval import McpServer
+from keval_mcp.stderr import Stderr
+from keval_mcp.streams import WatchedStream
+
+if TYPE_CHECKING:  # the SDK exports no name for its stream types
+    from mcp.client._transport import TransportStreams
+
+__all__ = ["connect", "refusals"]
+
+_refusals: ContextVar[list[str] | None] = ContextVar("keval_mcp_refusals", default=None)
+
+
+@contextmanager
+def refusals() -> Iterator[list[str]]:
+    """Collect the HTTP errors that answer what is sent from here, tasks started here included.
+
+    The SDK reports a 503 of a proxy like an error that the server itself returned; only the status tells them apart.
+    """
+    noted: list[str] = []
+    token = _refusals.set(noted)
+    try:
+        yield noted
+    finally:
+        _refusals.reset(token)
+
+
+async def _note_refusal(response: httpx2.Response) -> None:
+    noted = _refusals.get()
+    if noted is None or response.status_code < 400:
+        return
+    # A body of JSON is the server's own word, except on 404, where it says that the session is gone.
+    if response.status_code == 404 or "json" not in response.headers.get("content-type", ""):
+        noted.append(f"HTTP {response.status_code} {response.reason_phrase}".rstrip())
+
+
+def _http_client(
+    headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None
+) -> httpx2.AsyncClient:
+    """Return a client that waits as long as its caller does and opens as many connections as there are calls.
+
+    It has the signature that the SDK asks of a client factory; the `timeout` it proposes is not used.
+    """
+    return httpx2.AsyncClient(
+        headers=headers,
+        auth=auth,
+        timeout=httpx2.Timeout(30.0, read=None),
+        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
+        event_hooks={"response": [_note_refusal]},
+    )
+
+
+@asynccontextmanager
+async def connect(server: McpServer, stderr: Stderr, ended: asyncio.Event) -> AsyncIterator[TransportStreams]:
+    """Open the streams of a session with `server`.
+
+    A process started for it writes to `stderr`; `ended` is set when the server closes its side.
+    """
+    async with AsyncExitStack() as stack:
+        incoming, outgoing = await stack.enter_async_context(await _transport(server, stderr, stack))
+        yield WatchedStream(incoming, ended), outgoing
+
+
+async def _transport(server: McpServer, stderr: Stderr, stack: AsyncExitStack) -> Transport:
+    if server.transport == "stdio":
+        file = stack.enter_context(stderr.file())
+        parameters = StdioServerParameters(
+            command=server.command or "", args=list(server.args), env=dict(server.env), cwd=server.cwd
+        )
+        return stdio_client(parameters, errlog=file)
+    url, headers = server.url or "", dict(server.headers)
+    if server.transport == "sse":
+        return sse_client(url, headers=headers, httpx_client_factory=_http_client)
+    client = await stack.enter_async_context(_http_client(headers))
+    # A large result arrives as one event; what is too large for an agent is for the agent to say.
+    return streamable_http_client(url, http_client=client, max_sse_event_size=None)

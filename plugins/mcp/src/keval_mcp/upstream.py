@@ -1,0 +1,163 @@
+"""An upstream: one session with an MCP server, held open by a task of its own.
+
+A session must be opened and closed in one task, and a transport that breaks cancels the task that hosts it. So every
+session has an owner task that does nothing else, and callers race their request against it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import anyio
+import attrs
+from mcp import Client, ClientSession, MCPError
+from mcp.types import CONNECTION_CLOSED, CallToolRequest, CallToolRequestParams, CallToolResult, RequestParamsMeta
+
+from keval import McpServer, ServerLostError
+from keval_mcp.explain import explain
+from keval_mcp.listing import Listing
+from keval_mcp.settle import settle
+from keval_mcp.stderr import Stderr
+from keval_mcp.transports import connect, refusals
+
+__all__ = ["CHECK_SECONDS", "Upstream"]
+
+CHECK_SECONDS = 5.0
+"""How long a server that failed a call may take to list its tools before its session is given up."""
+
+_CLOSE_SECONDS = 3.0
+
+
+@attrs.define(eq=False)
+class Upstream:
+    """A session with `server`, made by `Upstream.connect` and ended by `close`; `reason` says why it has ended."""
+
+    server: McpServer
+    listing: Listing = attrs.field(init=False)
+    reason: str = attrs.field(default="it closed the connection", init=False)
+    _session: ClientSession = attrs.field(init=False)
+    _owner: asyncio.Task[None] = attrs.field(init=False)
+    _ready: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _ended: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _checking: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
+    _scope: anyio.CancelScope = attrs.field(factory=anyio.CancelScope, init=False)
+    _stderr: Stderr = attrs.field(factory=Stderr, init=False)
+
+    @classmethod
+    async def connect(cls, server: McpServer, within: float) -> Upstream:
+        """Open a session and list the tools. Raises ServerLostError when that fails or takes longer than `within`."""
+        upstream = cls(server)
+        upstream._owner = asyncio.create_task(upstream._own(), name=f"mcp server {server.name}")
+        try:
+            async with asyncio.timeout(within):
+                await upstream._ready.wait()
+        except TimeoutError:
+            await upstream.close()
+            slow = "raise its startup_timeout if it is only slow to start"
+            raise upstream._lost(f"{_place(server)}did not answer within {within:g} s; {slow}") from None
+        except asyncio.CancelledError:
+            await upstream.close()
+            raise
+        if not upstream.alive:
+            raise upstream._lost(f"{_place(server)}did not come up: {upstream.reason}")
+        return upstream
+
+    @property
+    def alive(self) -> bool:
+        """Whether calls can be sent; the server's end is noticed at once, also while nobody calls."""
+        return not self._ended.is_set()
+
+    async def call(self, name: str, arguments: Mapping[str, Any] | None, meta: Mapping[str, Any]) -> CallToolResult:
+        """Call a tool once and return what the server answers, unchecked and unchanged.
+
+        Raises:
+            MCPError: the server refuses the call.
+            ServerLostError: it ended, did not answer in time, or an HTTP error came in its place.
+            ValueError: the answer is not the result of a tool call.
+        """
+        with refusals() as refused:  # the task below inherits it
+            request = asyncio.create_task(self._send(name, arguments, meta))
+        try:
+            await asyncio.wait({request, self._owner}, timeout=self.server.timeout, return_when=asyncio.FIRST_COMPLETED)
+            timed_out = not (request.done() or self._owner.done())
+        finally:
+            request.cancel()
+            await settle(request)
+        if timed_out:
+            problem = f"did not answer {name!r} within {self.server.timeout:g} s"
+        elif request.cancelled():
+            problem = f"was lost during {name!r}"
+        else:
+            try:
+                return request.result()
+            except MCPError as error:
+                if refused:
+                    problem = f"answered {name!r} with {refused[-1]}"
+                elif error.code == CONNECTION_CLOSED:
+                    problem = f"was lost during {name!r}"
+                else:
+                    raise
+        await self._check()
+        raise self._lost(problem if self.alive else f"{problem}: {self.reason}")
+
+    async def close(self) -> None:
+        """End the session, and with it the process of a stdio server; safe to call again."""
+        if not self._ready.is_set():
+            self._scope.cancel()
+        self._ended.set()
+        try:
+            await settle(self._owner, within=_CLOSE_SECONDS)
+        finally:
+            self._scope.cancel()
+            await settle(self._owner)
+
+    async def _own(self) -> None:
+        with self._scope, refusals() as refused:
+            try:
+                async with Client(connect(self.server, self._stderr, self._ended), cache=None) as client:
+                    self._session = client.session
+                    self.listing = await Listing.read(client)
+                    self._ready.set()
+                    await self._ended.wait()
+            except Exception as error:  # noqa: BLE001 - a seam: whatever ends a session is the reason callers are given
+                self.reason = "; ".join(dict.fromkeys([explain(error), *refused]))
+            finally:
+                self._ended.set()
+                self._ready.set()
+
+    async def _send(self, name: str, arguments: Mapping[str, Any] | None, meta: Mapping[str, Any]) -> CallToolResult:
+        params = CallToolRequestParams(
+            name=name,
+            arguments=None if arguments is None else dict(arguments),
+            _meta=cast(RequestParamsMeta, dict(meta)),
+        )
+        return await self._session.send_request(CallToolRequest(params=params), CallToolResult)
+
+    async def _check(self) -> None:
+        """Give the session up unless the server still lists its tools: one slow tool is not a hung server."""
+        async with self._checking:
+            if not self.alive:
+                await settle(self._owner, within=_CLOSE_SECONDS)  # its standard error is complete then
+                return
+            try:
+                async with asyncio.timeout(CHECK_SECONDS):
+                    await self._session.list_tools()
+            except (MCPError, TimeoutError) as error:
+                self.reason = "it stopped answering" if isinstance(error, TimeoutError) else explain(error)
+                self._ended.set()
+
+    def _lost(self, problem: str) -> ServerLostError:
+        said = self._stderr.tail()
+        ending = f"\nits standard error ends:\n{said}" if said else ""
+        return ServerLostError(f"server '{self.server.name}' {problem}{ending}")
+
+
+def _place(server: McpServer) -> str:
+    """Return where a server is reached, without what may be secret in its URL."""
+    if server.url is None:
+        return ""
+    parts = urlsplit(server.url)
+    return f"at {parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path} "

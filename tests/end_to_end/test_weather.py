@@ -1,0 +1,205 @@
+"""The main job, on real parts: the real ADK and Agent Framework, a real MCP server, our gateway as the model."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Project
+from tests.end_to_end.conftest import EXAMPLE
+
+Make = Callable[..., Project]
+NOW = ("--sample-id", "helsinki-now", "--sample-id", "lodz-now")
+
+
+def calls(project: Project) -> dict[str, list[dict[str, Any]]]:
+    return {trial["id"]: trial["transcript"]["tool_calls"] for trial in project.lines("trials.jsonl")}
+
+
+def test_the_example_says_what_the_context_does_for_both_frameworks(project: Project) -> None:
+    flags = ["--limit", "4", "--repetitions", "2", "-o", str(project.root / "results")]
+
+    outcome = project.spawn("run", str(EXAMPLE / "weather.yaml"), *flags)
+
+    assert 0 == outcome.code, outcome.stderr
+    assert outcome.stdout.startswith("Simulated model: simulated/weather.")
+    summary = project.read("summary.json")
+    planning = {
+        effect["agent"]: effect["difference"]
+        for effect in summary["effects"]
+        if effect["metric"] == "weather/action_planning"
+    }
+    assert {"gadk", "ms"} == planning.keys()
+    assert min(planning.values()) > 0
+    assert ["simulated/weather"] == summary["simulated"] == project.read("manifest.json")["simulated"]
+    assert 14 == len({arm["metric"] for arm in summary["arms"]})
+    served = [call for made in calls(project).values() for call in made]
+    assert served
+    assert {1} == {call["runs"] for call in served}
+
+
+def test_another_framework_is_one_word_of_the_config(weather: Make) -> None:
+    project = weather()
+    outcome = project.spawn("run", "eval.yaml", *NOW)
+    assert 0 == outcome.code, outcome.stderr
+    with_gadk = calls(project)
+    project.run_directory().rename(project.root / "gadk-run")
+
+    (project.root / "eval.yaml").write_text(
+        (project.root / "eval.yaml").read_text(encoding="utf-8").replace("gadk", "ms"), encoding="utf-8"
+    )
+    outcome = project.spawn("run", "eval.yaml", *NOW)
+
+    assert 0 == outcome.code, outcome.stderr
+    asked = {name: [(call["name"], call["arguments"]) for call in made] for name, made in calls(project).items()}
+    before = {name: [(call["name"], call["arguments"]) for call in made] for name, made in with_gadk.items()}
+    assert {name.replace("gadk", "ms", 1): made for name, made in before.items()} == asked
+    assert [("get_current_weather", {"city": "Helsinki"})] == asked["ms/with_weather/helsinki-now/1"]
+
+
+def test_the_server_is_reached_in_every_way(weather: Make) -> None:
+    ways = {
+        "stdio": "{type: weather}",
+        "http": "{type: weather, transport: http}",
+        "stdio-direct": "{type: weather, tap: false}",
+        "http-direct": "{type: weather, transport: http, tap: false}",
+        "stdio-alone": "{type: weather, isolation: trial}",
+    }
+    contexts = "".join(f"\n  {way}: {options}" for way, options in ways.items())
+    conditions = "".join(f"\n  {way}: {{contexts: [{way}]}}" for way in ways)
+    project = weather(
+        ("gadk: {model: simulated/weather}", "gadk: {model: simulated/weather}\n  ms: {model: simulated/weather}"),
+        ("\n  weather: {}", contexts),
+        ("conditions:", f"conditions:{conditions}"),
+        (", contexts: [weather]", ""),
+    )
+
+    outcome = project.spawn("run", "eval.yaml", *(flag for way in ways for flag in ("--condition", way)), *NOW)
+
+    assert 0 == outcome.code, outcome.stderr
+    made = {name: found for name, found in calls(project).items() if "lodz-now" in name}
+    assert {f"{agent}/{way}/lodz-now/1" for agent in ("gadk", "ms") for way in ways} == made.keys()
+    for name, found in made.items():
+        watched = None if "direct" in name else 1
+        assert (name, [("get_current_weather", watched)]) == (name, [(call["name"], call["runs"]) for call in found])
+        assert '"temperature":-5.3' in found[0]["result"].replace(" ", "")
+
+
+def test_both_frameworks_ask_one_model_over_every_wire(weather: Make) -> None:
+    apis = {"gadk": ["gemini", "chat", "responses", "anthropic"], "ms": ["chat", "responses"]}
+    agents = "".join(
+        f"\n  {agent}-{api}: {{type: {agent}, model: simulated/weather, api: {api}}}"
+        for agent, known in apis.items()
+        for api in known
+    )
+    project = weather(("\n  gadk: {model: simulated/weather}", agents))
+    flags = ["--condition", "with_weather", "--sample-id", "tokyo-then-packing", "--sample-id", "helsinki-now"]
+
+    outcome = project.spawn("run", "eval.yaml", *flags)
+
+    assert 0 == outcome.code, outcome.stderr
+    trials = project.lines("trials.jsonl")
+    assert 12 == len(trials)
+    assert all(trial["transcript"]["usage"]["output_tokens"] for trial in trials)
+    assert {1, 3} == {len(trial["transcript"]["turn_durations"]) for trial in trials}
+    helsinki = {trial["id"]: trial["transcript"]["tool_calls"] for trial in trials if "helsinki" in trial["id"]}
+    assert {"get_current_weather"} == {call["name"] for found in helsinki.values() for call in found}
+
+
+def test_a_run_can_be_repeated_and_its_repetitions_differ(weather: Make) -> None:
+    project = weather()
+    flags = ["--repetitions", "4", "--limit", "3", "-q"]
+    project.spawn("run", "eval.yaml", *flags)
+    first = {trial["id"]: trial["output"] for trial in project.lines("trials.jsonl")}
+    project.run_directory().rename(project.root / "first-run")
+
+    project.spawn("run", "eval.yaml", *flags, "-j", "2")
+
+    assert first == {trial["id"]: trial["output"] for trial in project.lines("trials.jsonl")}
+    answers = {name.rpartition("/")[0]: set[str]() for name in first}
+    for name, output in first.items():
+        answers[name.rpartition("/")[0]].add(output)
+    assert max(map(len, answers.values())) > 1
+
+
+def test_what_a_trial_teaches_the_server_stays_in_that_trial(weather: Make) -> None:
+    samples = [
+        {"id": f"learn-{number}", "question": "I hate the cold, please remember that.", "facts": {"preferences": {}}}
+        for number in range(3)
+    ]
+    seeded = {"id": "seeded", "question": "What do you know about my weather preferences?"}
+    samples.append({**seeded, "facts": {"preferences": {"dislikes_wind": True}}})
+    project = weather(("gadk:", "ms:"))
+    text = "".join(json.dumps(sample) + "\n" for sample in samples)
+    (project.root / "questions.jsonl").write_text(text, encoding="utf-8")
+
+    outcome = project.spawn("run", "eval.yaml", "--condition", "with_weather", "--repetitions", "2", "-j", "1")
+
+    assert 0 == outcome.code, outcome.stderr
+    results = [
+        json.loads(call["result"])["preferences"]
+        for name, made in sorted(calls(project).items())
+        for call in made
+        if "learn" not in name and call["name"] == "get_user_preferences"
+    ]
+    assert [{"dislikes_wind": True}] * 2 == results
+    taught = Counter(call["name"] for name, made in calls(project).items() for call in made if "learn" in name)
+    assert 6 <= taught["update_user_preferences_from_insight"]
+
+
+BROKEN_SERVERS = {
+    "no such command": (
+        "{type: stdio, command: no-such-server-anywhere}",
+        "'no-such-server-anywhere' not found",
+    ),
+    "ends at its start": (
+        "{type: stdio, command: python, args: [-c, \"import sys; sys.exit('no licence for this server')\"]}",
+        "no licence for this server",
+    ),
+    "nobody listens": ("{type: http, url: 'http://127.0.0.1:9/mcp'}", "weather"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN_SERVERS)
+def test_a_server_that_does_not_come_up_stops_the_run(weather: Make, case: str) -> None:
+    options, said = BROKEN_SERVERS[case]
+    project = weather(("weather: {}", f"weather: {options}"))
+
+    outcome = project.spawn("run", "eval.yaml")
+
+    assert 2 == outcome.code
+    assert outcome.stderr.startswith("error: server 'weather'"), outcome.stderr
+    assert said in outcome.stderr
+    assert not (project.root / "results").exists()
+
+
+@pytest.mark.slow
+def test_the_whole_example_runs(project: Project) -> None:
+    outcome = project.spawn("run", str(EXAMPLE / "weather.yaml"), "-o", str(project.root / "results"), timeout=300)
+
+    summary = project.read("summary.json")
+    assert 0 == outcome.code, outcome.stderr
+    assert 408 == sum(arm["trials"] for arm in summary["trials"])
+
+
+def test_the_schema_beside_the_examples_is_the_current_one(project: Project) -> None:
+    shipped = EXAMPLE.parent / "keval.schema.json"
+
+    outcome = project.spawn("schema", env={"PYTHONPATH": ""})
+
+    assert shipped.read_text(encoding="utf-8") == outcome.stdout, (
+        "make it anew: keval schema > examples/keval.schema.json"
+    )
+
+
+def test_every_example_names_its_schema() -> None:
+    examples = sorted(Path(EXAMPLE.parent).glob("*/*.yaml"))
+
+    assert examples
+    first_lines = {path.read_text(encoding="utf-8").splitlines()[0] for path in examples}
+    assert {"# yaml-language-server: $schema=../keval.schema.json"} == first_lines

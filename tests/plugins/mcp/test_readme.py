@@ -1,0 +1,57 @@
+"""What the README shows works."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import yaml
+
+from keval import ContextProvider, PreflightError, Sample
+from keval_mcp import Http, Sse, Stdio
+
+README = (Path(__file__).parents[3] / "plugins" / "mcp" / "README.md").read_text(encoding="utf-8")
+
+
+def _block(language: str) -> str:
+    found = re.search(rf"```{language}\n(.*?)```", README, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def test_contexts_are_valid_options() -> None:
+    described = yaml.safe_load(_block("yaml"))["contexts"]
+
+    made = []
+    for options in described.values():
+        (found,) = entry_points(group="keval.contexts", name=options.pop("type"))
+        made.append(type(found.load()(**options)))
+
+    assert [Stdio, Http] == made
+
+
+def test_table_has_every_option() -> None:
+    options = {field.name for provider in (Stdio, Http, Sse) for field in attrs.fields(provider)}
+
+    assert options == set(re.findall(r"`(\w+)`", " ".join(re.findall(r"^\|([^|]*)\|", README, re.MULTILINE))))
+
+
+def test_bundle_is_a_context_provider_that_tells_its_server_the_facts(sample: Sample) -> None:
+    names: dict[str, Any] = {"__name__": "bundle"}
+    exec(compile(_block("python"), "README.md", "exec"), names)
+
+    bundle = names["Tickets"]()
+
+    async def start() -> None:
+        async with bundle.start("tickets"):
+            pass
+
+    assert isinstance(bundle, ContextProvider)
+    assert {"preferences": {"dislikes_cold": True}} == names["told"](sample)
+    with pytest.raises(PreflightError, match="command 'acme-tickets' not found"):
+        asyncio.run(start())
