@@ -21,7 +21,16 @@ if TYPE_CHECKING:
         TrialError,
     )
     from keval.hookspecs import hookimpl
-    from keval.interfaces import Agent, Closable, ContextProvider, ContextSource, Judge, Metric, ModelProvider
+    from keval.interfaces import (
+        Agent,
+        Closable,
+        ContextProvider,
+        ContextSource,
+        Judge,
+        Metric,
+        ModelProvider,
+        Preparable,
+    )
     from keval.models import Endpoint, Model, Wire
     from keval.recorder import Recorder
     from keval.records import (
@@ -37,6 +46,7 @@ if TYPE_CHECKING:
         Trial,
         Usage,
     )
+    from keval.retry_after import retry_after_seconds
 
 __all__ = [
     "Agent",
@@ -59,6 +69,7 @@ __all__ = [
     "ModelProvider",
     "PluginError",
     "PreflightError",
+    "Preparable",
     "Recorder",
     "Rubric",
     "Sample",
@@ -74,9 +85,10 @@ __all__ = [
     "Usage",
     "Wire",
     "hookimpl",
+    "retry_after_seconds",
 ]
 
-_HOMES = ("records", "errors", "hookspecs", "recorder", "models", "contexts", "interfaces")
+_HOMES = ("records", "errors", "hookspecs", "recorder", "models", "contexts", "interfaces", "retry_after")
 
 
 def __getattr__(name: str) -> Any:

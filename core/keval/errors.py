@@ -119,8 +119,9 @@ class ToolsMissingError(TrialError):
     def __init__(self, missing: Iterable[str], extra: Iterable[str] = ()) -> None:
         absent, surplus = sorted(missing), sorted(extra)
         parts = [f"without {', '.join(absent)}"] if absent else []
-        parts += [f"with tools of no condition: {', '.join(surplus)}"] if surplus else []
-        super().__init__(f"the model was asked {' and '.join(parts)}; the trial is not scored", retryable=bool(absent))
+        parts += [f"with {', '.join(surplus)}"] if surplus else []
+        message = f"the agent has other tools than its condition: {' and '.join(parts)}; the trial is not scored"
+        super().__init__(message, retryable=bool(absent))
 
 
 class ServerLostError(TrialError):

@@ -14,7 +14,7 @@ from keval.contexts import Context, ToolOffer
 from keval.models import Endpoint
 from keval.records import Rubric, Sample, Score, Transcript, Trial
 
-__all__ = ["Agent", "Closable", "ContextProvider", "ContextSource", "Judge", "Metric", "ModelProvider"]
+__all__ = ["Agent", "Closable", "ContextProvider", "ContextSource", "Judge", "Metric", "ModelProvider", "Preparable"]
 
 
 @runtime_checkable
@@ -28,6 +28,19 @@ class Agent(Protocol):
 
         Raises:
             TrialError: the trial cannot be completed; anything else that is raised is recorded as a defect.
+        """
+        ...
+
+
+@runtime_checkable
+class Preparable(Protocol):
+    """An agent or judge that is slow to begin: it imports an SDK or builds a client."""
+
+    async def prepare(self) -> None:
+        """Begin; called once, before the first trial, so that no trial's time has it.
+
+        Raises:
+            PreflightError: it cannot begin.
         """
         ...
 

@@ -21,7 +21,7 @@ from keval.run.keeper import Keeper
 from keval.run.lines import trial_line
 from keval.run.manifest import make_manifest, rescored
 from keval.run.plan import Plan, Scorers
-from keval.run.preflight import preflight, resolve_models, with_endpoints
+from keval.run.preflight import preflight, prepare, resolve_models, with_endpoints
 from keval.run.score import ScoredTrial, score_trials
 from keval.run.store import RunDirectory
 from keval.stats.summary import summarise
@@ -92,6 +92,7 @@ async def _score(
             hooks.hook.keval_trial_scored(trial=scored.trial, scores=values)
 
         async with _closing(judges.values()):
+            await prepare(judges.values())
             await score_trials(run.trials(), scorers, judges, evaluation.execution, keep)
     summary = summarise(run.manifest(), run.trials(), run.scores())
     run.write_summary(summary)

@@ -11,12 +11,12 @@ import attrs
 from keval import registry
 from keval.contexts import ToolOffer
 from keval.errors import PreflightError
-from keval.interfaces import Agent, ContextSource
+from keval.interfaces import Agent, ContextSource, Preparable
 from keval.models import Endpoint
 from keval.run.keeper import Keeper
 from keval.run.plan import Plan, Planned
 
-__all__ = ["Ready", "preflight", "resolve_models"]
+__all__ = ["Ready", "preflight", "prepare", "resolve_models", "with_endpoints"]
 
 
 @attrs.frozen
@@ -51,7 +51,13 @@ async def preflight(plan: Plan, keeper: Keeper) -> Ready:
     if problems:
         raise PreflightError(problems)
     agents = {item.label: with_endpoints(item, endpoints) for item in plan.agents}
+    await prepare(agents.values())
     return Ready(agents, by_condition, endpoints)
+
+
+async def prepare(plugins: Iterable[object]) -> None:
+    """Let the agents or judges begin that want to, before anything is timed. Raises PreflightError."""
+    await _all([plugin.prepare() for plugin in plugins if isinstance(plugin, Preparable)])
 
 
 async def resolve_models(planned: Iterable[Planned], seed: int, keeper: Keeper) -> dict[str, Endpoint]:

@@ -12,7 +12,7 @@ import pytest
 
 from keval import Agent, Characteristics, Closable, Context, Endpoint, Model, PreflightError, Sample
 from keval.models import Wire
-from keval_gadk import Gadk
+from keval_gadk import Api, Gadk
 from keval_gateway import ChatReply
 
 if TYPE_CHECKING:
@@ -30,13 +30,26 @@ def test_it_is_an_agent_that_can_be_closed() -> None:
 
 def test_constructing_it_imports_no_sdk() -> None:
     code = (
-        "import sys; from keval import Model; from keval_gadk import Gadk; Gadk(Model('openai', 'm'));"
+        "import sys; from keval import Model; from keval_gadk import Api, Gadk; Gadk(Model('openai', 'm'));"
         "print(*{'google', 'mcp', 'openai', 'anthropic', 'httpx', 'httpx2'} & set(sys.modules))"
     )
 
     imported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert imported.stdout == "\n"
+
+
+def test_its_options_have_types_that_a_config_can_be_structured_into() -> None:
+    options = {field.name: field.type for field in attrs.fields(attrs.resolve_types(Gadk)) if field.init}
+
+    assert options == {
+        "model": Model,
+        "api": Api,
+        "temperature": float | None,
+        "max_turns": int,
+        "max_tokens": int | None,
+        "characteristics": Characteristics,
+    }
 
 
 def test_it_ships_the_characteristics_of_adk() -> None:

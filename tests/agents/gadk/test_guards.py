@@ -51,17 +51,19 @@ def test_a_command_that_does_not_exist(driver: Driver, stdio_server: McpServer) 
 
 def test_a_server_without_a_tool_that_the_condition_promises(driver: Driver, http_server: McpServer) -> None:
     wanting = attrs.evolve(http_server, tools=(*http_server.tools, "get_tides"))
+    recorder = Recorder()
 
     with pytest.raises(ToolsMissingError, match="without get_tides"):
-        driver.run(lambda _: ChatReply("Sunny."), Context(servers=(wanting,)))
+        driver.run(lambda _: ChatReply("Sunny."), Context(servers=(wanting,), recorder=recorder))
 
     assert driver.requests == []
+    assert recorder.transcript().messages == ()  # not even asked
 
 
 def test_a_server_with_a_tool_of_no_condition(driver: Driver, http_server: McpServer) -> None:
     wanting = attrs.evolve(http_server, tools=tuple(set(http_server.tools) - {"hang"}))
 
-    with pytest.raises(ToolsMissingError, match="with tools of no condition: hang"):
+    with pytest.raises(ToolsMissingError, match=": with hang;"):
         driver.run(lambda _: ChatReply("Sunny."), Context(servers=(wanting,)))
 
     assert driver.requests == []
@@ -117,12 +119,31 @@ def test_an_http_server_that_dies_in_a_call(driver: Driver, mortal_server: WebSe
     assert runs.read_text(encoding="utf-8") == "run\n"  # it was not called again
 
 
+def _killing_the_server_then(answer: ChatReply, request: ChatRequest) -> ChatReply:
+    """Ask for the server's process id, and when it comes, end that process and answer."""
+    asked = request.messages[-1]
+    if asked.role == "user":
+        return ChatReply(calls=(ChatCall("process_id", {}),))
+    if asked.text.isdecimal():
+        os.kill(int(asked.text), signal.SIGKILL)
+    return answer
+
+
+def test_a_stdio_server_that_dies_between_two_calls_is_not_replaced(driver: Driver, stdio_server: McpServer) -> None:
+    def respond(request: ChatRequest) -> ChatReply:
+        return _killing_the_server_then(ChatReply(calls=(OSLO,)), request)
+
+    recorder = Recorder()
+    with pytest.raises(ServerLostError):
+        driver.run(respond, Context(servers=(stdio_server,), recorder=recorder), api="anthropic")
+
+    assert len(driver.requests) == 2
+    assert [call.result is None for call in recorder.transcript().tool_calls] == [False, True]
+
+
 def test_a_stdio_server_that_dies_between_two_turns_is_not_replaced(driver: Driver, stdio_server: McpServer) -> None:
     def respond(request: ChatRequest) -> ChatReply:
-        if request.messages[-1].role == "user":
-            return ChatReply(calls=(ChatCall("process_id", {}),))
-        os.kill(int("".join(filter(str.isdigit, request.messages[-1].text[:60]))), signal.SIGKILL)
-        return ChatReply("Done.")
+        return _killing_the_server_then(ChatReply("Done."), request)
 
     with pytest.raises(ServerLostError):
         driver.run(respond, Context(servers=(stdio_server,)), Sample("s1", "One?", turns=("Two?",)), api="anthropic")

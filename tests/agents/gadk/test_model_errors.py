@@ -112,7 +112,7 @@ def test_max_turns_counts_anew_for_every_turn(driver: Driver) -> None:
     assert transcript.model_calls == 3
 
 
-@pytest.mark.parametrize("api", ["gemini", "responses", "anthropic"])
+@each_api
 def test_a_model_that_says_nothing_is_no_answer(driver: Driver, api: Api) -> None:
     with pytest.raises(TrialError, match="ended without an answer") as raised:
         driver.run(lambda _: ChatReply(""), api=api)

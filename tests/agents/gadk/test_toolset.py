@@ -11,7 +11,7 @@ import google.auth
 import pytest
 from google.adk.tools.mcp_tool import SseConnectionParams, StdioConnectionParams, StreamableHTTPConnectionParams
 
-from keval import CallLog, McpServer
+from keval import McpServer
 from keval_gadk.toolset import TrialToolset, open_toolsets
 
 STDIO = McpServer("w", "stdio", command="weather", args=("--all",), env={"KEY": "1"}, cwd="/tmp", timeout=33.0)
@@ -48,12 +48,6 @@ def test_a_url_gets_its_headers_and_time_for_its_calls(
     assert isinstance(connection, kind)
     assert (connection.url, connection.headers) == (WEB.url, {"x-key": "1"})
     assert (connection.timeout, connection.sse_read_timeout) == (33.0, 33.0)
-
-
-def test_the_tap_has_time_to_tell_a_timeout_itself(tmp_path: Path) -> None:
-    connection = _connection(attrs.evolve(WEB, log=CallLog()), tmp_path)
-
-    assert connection.sse_read_timeout > 33.0
 
 
 @pytest.mark.parametrize(("setting", "looked"), [(None, 0), ("false", 0), ("true", 1)])

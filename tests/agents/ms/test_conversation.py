@@ -202,6 +202,13 @@ def test_turns_share_one_session(play: Any, toolbox: Any, api: str) -> None:
     assert [message.turn for message in outcome.transcript.messages] == [0, 0, 0, 1, 1]
 
 
+def test_the_whole_conversation_is_in_every_request_and_none_is_kept_at_the_service(play: Any, api: str) -> None:
+    outcome = play([ChatReply("One."), ChatReply("Two.")], api=api, sample=Sample("s1", "1?", turns=("2?",)))
+
+    assert [message.text for message in outcome.requests[1].messages] == ["1?", "One.", "2?"]
+    assert not any(request.raw.get("store") or "previous_response_id" in request.raw for request in outcome.requests)
+
+
 def test_the_instructions_are_the_whole_system_prompt(play: Any, toolbox: Any, api: str) -> None:
     context = Context(instructions="Be brief.\nUser id: u1")
 

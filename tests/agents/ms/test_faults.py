@@ -121,12 +121,12 @@ def test_a_failure_inside_a_response_is_a_model_error(code: str, status: int) ->
     assert (status, f"the model failed: {code}: the model is tired") == (error.status, str(error))
 
 
-def test_a_retry_after_that_is_a_date_is_left_aside() -> None:
-    headers = {"retry-after": "Fri, 20 Nov 2026 08:00:00 GMT"}
+def test_a_retry_after_may_be_a_date() -> None:
+    headers = {"retry-after": "Fri, 01 Jan 1999 00:00:00 GMT"}
 
     error = outcome_behind(JSONResponse({"error": {"message": "later"}}, 429, headers), "chat")
 
-    assert (error.kind, error.retry_after) == ("rate_limit", None)
+    assert (error.kind, error.retry_after) == ("rate_limit", 0.0)
 
 
 def test_a_model_without_the_chosen_api_is_refused_when_its_endpoint_is_known() -> None:

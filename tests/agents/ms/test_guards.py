@@ -103,10 +103,19 @@ def test_a_call_on_a_closed_session_is_not_sent_again(play: Any, start_toolbox: 
 
 
 def test_an_http_error_in_place_of_an_answer_fails_the_trial(play: Any, start_toolbox: Any) -> None:
-    outcome = play(then_answer(ChatCall("echo", {"text": "hm"})), start_toolbox("http", "--broken").server())
+    outcome = play(
+        then_answer(ChatCall("echo", {"text": "hm"})), start_toolbox("http", "--broken", "tools/call").server()
+    )
 
     assert isinstance(outcome.error, ServerLostError)
     assert "Server returned an error response" in str(outcome.error)
+
+
+def test_a_lost_server_costs_no_further_request_over_the_responses_api(play: Any, stdio: Any) -> None:
+    outcome = play(then_answer(ChatCall("die", {})), stdio(), api="responses")
+
+    assert isinstance(outcome.error, ServerLostError)
+    assert len(outcome.requests) == 1
 
 
 def test_other_calls_of_the_same_reply_do_not_save_the_trial(play: Any, stdio: Any) -> None:
@@ -145,6 +154,14 @@ def test_a_server_that_is_not_there_fails_the_trial_before_any_model_call(play: 
     assert (outcome.requests, outcome.transcript.duration) == ([], None)
 
 
+def test_a_server_that_does_not_list_its_tools_fails_the_trial(play: Any, start_toolbox: Any) -> None:
+    outcome = play(then_answer(), start_toolbox("http", "--broken", "tools/list").server())
+
+    assert isinstance(outcome.error, ServerLostError)
+    assert str(outcome.error) == "MCP server 'toolbox' did not come up: Server returned an error response"
+    assert outcome.requests == []
+
+
 def test_a_process_that_ends_at_once_fails_the_trial_with_its_last_words(play: Any, stdio: Any) -> None:
     server = stdio(args=("-c", "raise SystemExit('no licence')"))
 
@@ -165,11 +182,11 @@ def test_a_command_that_does_not_exist_fails_the_trial(play: Any, stdio: Any) ->
 @pytest.mark.parametrize(
     ("listed", "message"),
     [
-        (("add", "die", "echo", "fail", "hang", "picture", "rain", "where am i"), "asked without rain;"),
-        (("add", "die", "echo", "fail", "hang", "picture"), "asked with tools of no condition: where am i;"),
+        (("add", "die", "echo", "fail", "hang", "picture", "rain", "where am i"), ": without rain;"),
+        (("add", "die", "echo", "fail", "hang", "picture"), ": with where am i;"),
     ],
 )
-def test_other_tools_than_before_the_run_fail_the_trial_before_it_begins(
+def test_other_tools_than_listed_fail_the_trial_before_it_begins(
     play: Any, toolbox: Any, listed: Any, message: str
 ) -> None:
     outcome = play(then_answer(), toolbox.server(tools=listed))
@@ -194,5 +211,5 @@ def test_tools_that_vanish_from_the_request_fail_the_trial(play: Any, toolbox: A
     outcome = play(then_answer(), toolbox.server())
 
     assert isinstance(outcome.error, ToolsMissingError)
-    assert "asked without echo" in str(outcome.error)
+    assert ": without echo;" in str(outcome.error)
     assert (outcome.requests, "echo" in outcome.transcript.tools) == ([], False)

@@ -190,12 +190,29 @@ def test_a_servers_headers_are_sent_with_every_request(play: Any, start_toolbox:
     assert (outcome.error, outcome.transcript.output) == (None, "Done.")
 
 
-def test_nothing_reaches_the_terminal(play: Any, stdio: Any, capfd: Any) -> None:
-    script = [ChatReply(calls=(ChatCall("fail", {"text": "no"}),)), ChatReply(calls=(ChatCall("die", {}),))]
-
-    play(script, stdio())
+def test_a_servers_stderr_does_not_reach_the_terminal(play: Any, stdio: Any, capfd: Any) -> None:
+    play([ChatReply(calls=(ChatCall("die", {}),))], stdio())
 
     assert capfd.readouterr() == ("", "")
+
+
+def test_the_sdks_logs_reach_the_terminal_only_where_logging_is_configured() -> None:
+    code = """if True:
+        import logging
+        from keval import Endpoint, Model
+        from keval_ms import Ms
+        from keval_ms.clients import Clients
+
+        Clients.build(Ms(Model("openai", "m", Endpoint("m", {"openai-chat": "http://127.0.0.1:1"}, "secret"))))
+        logging.getLogger("agent_framework.openai").warning("unconfigured")
+        logging.getLogger("mcp.client.streamable_http").warning("unconfigured")
+        logging.basicConfig(format="%(message)s")
+        logging.getLogger("agent_framework").warning("configured")
+    """
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stderr == "configured\n"
 
 
 def test_making_an_adapter_imports_no_sdk() -> None:

@@ -69,11 +69,11 @@ STORIES: dict[str, tuple[dict[str, Any], tuple[str, str]]] = {
     ),
     "tools that did not load": (
         {"offers": ["look"]},
-        ("tools_missing", "the model was asked without write; the trial is not scored"),
+        ("tools_missing", "the agent has other tools than its condition: without write; the trial is not scored"),
     ),
     "tools of no condition": (
         {"offers": ["look", "write", "search"]},
-        ("tools_missing", "the model was asked with tools of no condition: search; the trial is not scored"),
+        ("tools_missing", "the agent has other tools than its condition: with search; the trial is not scored"),
     ),
 }
 

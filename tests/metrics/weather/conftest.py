@@ -41,9 +41,7 @@ def make_trial(
     spoken: list[Message] = []
     for user, assistant in history:
         spoken += [Message("user", user), Message("assistant", assistant)]
-    facts = {
-        name: value for name, value in (("weather", weather), ("preferences", preferences)) if value is not None
-    }
+    facts = {name: value for name, value in (("weather", weather), ("preferences", preferences)) if value is not None}
     transcript = Transcript(
         messages=(Message("user", question), Message("assistant", answer)),
         tool_calls=tuple(calls),

@@ -15,8 +15,7 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
-from keval import Endpoint, PreflightError
-from keval.interfaces import ModelProvider
+from keval import Endpoint, ModelProvider, PreflightError
 from keval_gateway import simulated
 from keval_gateway.command import gateway
 from keval_gateway.provider import KEY_VARIABLE, SimulatedProvider

@@ -42,7 +42,14 @@ def test_stdio_server_is_described_to_the_agent(
 
     assert ("stdio", None, str(tmp_path), 7) == (server.transport, server.log, server.cwd, server.timeout)
     assert ("echo", "pid") == server.tools[:2]
-    environment = {"KEVAL_TRIAL": "t1", "KEVAL_MOOD": "żywy", "KEVAL_PREFERENCES": '{"dislikes_cold": true}'}
+    attempt = server.env["KEVAL_ATTEMPT"]
+    assert attempt
+    environment = {
+        "KEVAL_TRIAL": "t1",
+        "KEVAL_ATTEMPT": attempt,
+        "KEVAL_MOOD": "żywy",
+        "KEVAL_PREFERENCES": '{"dislikes_cold": true}',
+    }
     assert {"COLOUR": "red", **environment} == server.env
     assert environment == told["environment"]
 
@@ -69,8 +76,10 @@ def test_network_server_is_described_to_the_agent(
     server, told = asyncio.run(run())
 
     assert (provider.url, None, "Bearer x") == (server.url, server.log, server.headers["authorization"])
+    headers = {name: unquote(value) for name, value in told["headers"].items()}
+    assert headers.pop("x-keval-attempt")
     expected = {"x-keval-trial": "t 1☂", "x-keval-mood": "żywy", "x-keval-preferences": '{"dislikes_cold": true}'}
-    assert expected == {name: unquote(value) for name, value in told["headers"].items()}
+    assert expected == headers
 
 
 def test_offer_is_the_same_with_and_without_the_tap(lasting: Callable[..., Http]) -> None:

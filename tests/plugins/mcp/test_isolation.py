@@ -52,8 +52,9 @@ def test_process_of_a_trial_is_told_of_it_when_it_starts(
 
     told = asyncio.run(run())
 
-    assert {"KEVAL_TRIAL": "a", "KEVAL_MOOD": "dry"} == told["environment"]
-    assert {"keval/trial": "a", "keval/mood": "dry"} == told["meta"]
+    attempt = told["meta"]["keval/attempt"]
+    assert {"KEVAL_TRIAL": "a", "KEVAL_ATTEMPT": attempt, "KEVAL_MOOD": "dry"} == told["environment"]
+    assert {"keval/trial": "a", "keval/attempt": attempt, "keval/mood": "dry"} == told["meta"]
 
 
 def test_session_of_a_trial_is_told_of_it_in_headers(lasting: Callable[..., Http], attempt: Callable[..., Any]) -> None:
@@ -61,7 +62,9 @@ def test_session_of_a_trial_is_told_of_it_in_headers(lasting: Callable[..., Http
         async with lasting(isolation="trial").start("every") as source, attempt(source, "a") as tapped:
             return json.loads(await tapped.call("told"))
 
-    assert {"x-keval-trial": "a"} == asyncio.run(run())["headers"]
+    told = asyncio.run(run())
+
+    assert {"x-keval-trial": "a", "x-keval-attempt": told["meta"]["keval/attempt"]} == told["headers"]
 
 
 def test_server_lost_by_one_trial_is_no_matter_to_another(

@@ -34,7 +34,8 @@ def test_server_that_ends_between_trials_costs_none_of_them(
         async with bare().start("every") as source:
             async with attempt(source) as first:
                 before = await first.call("quit")
-            await asyncio.wait([task for task in asyncio.all_tasks() if task.get_name() == "mcp server every"])
+            owners = [task for task in asyncio.all_tasks() if task.get_name() == "mcp server every"]
+            await asyncio.gather(*owners)
             async with attempt(source) as second:
                 return before, first.log.lost, await second.call("pid"), second.log.lost
 

@@ -193,7 +193,11 @@ def test_a_server_that_starts_too_slowly_is_given_up(monkeypatch: pytest.MonkeyP
 def _servers() -> list[int]:
     """The weather servers that this process has started and not ended, from /proc."""
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()
-    return [int(child) for child in children]
+    return [int(child) for child in children if "keval_weather" in _command(child)]
+
+
+def _command(process: str) -> str:
+    return Path(f"/proc/{process}/cmdline").read_text(encoding="utf-8", errors="replace")
 
 
 def _environment(process: int) -> str:

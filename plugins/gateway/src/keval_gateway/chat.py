@@ -12,8 +12,7 @@ from typing import Any, Literal, TypeAlias
 import attrs
 import orjson
 
-from keval import Usage
-from keval.models import Wire
+from keval import Usage, Wire
 
 __all__ = [
     "ChatCall",

@@ -27,7 +27,15 @@ async def serve(app: ASGIApp, port: int = 0) -> AsyncIterator[str]:
 
     At the end, requests still being answered are dropped. Raises OSError when the port is taken.
     """
-    listener = socket.create_server(("127.0.0.1", port), backlog=2048)
+    # With the protocol named, asyncio switches Nagle's algorithm off; it costs 40 ms a request otherwise.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+        listener.listen(2048)
+    except OSError:
+        listener.close()
+        raise
     config = uvicorn.Config(
         app,
         lifespan="off",

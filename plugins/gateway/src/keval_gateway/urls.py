@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from keval.models import Wire
+from keval import Wire
 
 __all__ = ["wire_urls"]
 

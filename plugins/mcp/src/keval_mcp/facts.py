@@ -8,6 +8,7 @@ belongs to one trial. A name such as `preferences` is `keval/preferences`, `x-ke
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 from urllib.parse import quote
@@ -16,7 +17,7 @@ import attrs
 
 from keval import McpServer, Sample
 
-__all__ = ["Facts", "as_meta", "no_facts", "tell"]
+__all__ = ["Facts", "about", "as_meta", "no_facts", "tell"]
 
 Facts: TypeAlias = Callable[[Sample], Mapping[str, Any]]
 """What a bundle tells its server about a sample, beside the trial's id: JSON values by identifier."""
@@ -25,6 +26,14 @@ Facts: TypeAlias = Callable[[Sample], Mapping[str, Any]]
 def no_facts(sample: Sample) -> Mapping[str, Any]:
     """Tell the server nothing but the trial's id."""
     return {}
+
+
+def about(sample: Sample, trial: str, facts: Facts) -> dict[str, Any]:
+    """Return what a server is told about one attempt at a trial.
+
+    Each attempt has an id of its own, so that a retry need not find what a failed attempt left behind.
+    """
+    return {"trial": trial, "attempt": secrets.token_hex(8), **facts(sample)}
 
 
 def as_meta(told: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import attrs
 
 from keval import Context, ContextSource, McpServer, PreflightError, Sample, ServerLostError, ToolOffer
-from keval_mcp.facts import Facts, as_meta, tell
+from keval_mcp.facts import Facts, about, as_meta, tell
 from keval_mcp.line import Line
 from keval_mcp.link import Link
 from keval_mcp.tap import Tap, tap
@@ -31,7 +31,7 @@ class _Direct:
 
     @asynccontextmanager
     async def open(self, sample: Sample, trial: str) -> AsyncIterator[Context]:
-        server = tell(self.server, {"trial": trial, **self.facts(sample)})
+        server = tell(self.server, about(sample, trial, self.facts))
         yield Context(trial, self.terms.instructions, (server,))
 
 
@@ -50,7 +50,7 @@ class _Tapped:
 
     @asynccontextmanager
     async def open(self, sample: Sample, trial: str) -> AsyncIterator[Context]:
-        told = {"trial": trial, **self.facts(sample)}
+        told = about(sample, trial, self.facts)
         async with AsyncExitStack() as stack:
             link = self.link
             if self.terms.isolation == "trial":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import secrets
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Mapping
@@ -66,12 +65,9 @@ class Weather:
 
 
 def _facts(sample: Sample) -> Mapping[str, Any]:
-    """Say what the server is told for one attempt at a trial, so that a retry does not find what a failed one left."""
+    """Say what the server is told about a sample, besides which attempt at which trial it works for."""
     preferences = sample.facts.get("preferences")
-    return {
-        "attempt": secrets.token_hex(8),
-        "preferences": dict(preferences) if isinstance(preferences, Mapping) else {},
-    }
+    return {"preferences": dict(preferences) if isinstance(preferences, Mapping) else {}}
 
 
 def _environment() -> dict[str, str]:

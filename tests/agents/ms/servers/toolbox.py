@@ -25,7 +25,7 @@ parser.add_argument("--journal", type=Path)
 parser.add_argument("--beacon", type=int, help="a UDP port")
 parser.add_argument("--legacy", action="store_true", help="speak only the protocol with sessions")
 parser.add_argument("--forget", action="store_true", help="run a call, then answer that the session is gone")
-parser.add_argument("--broken", action="store_true", help="answer calls with HTTP 503")
+parser.add_argument("--broken", help="a method to answer with HTTP 503")
 parser.add_argument("--guarded", action="store_true", help="refuse requests without x-keval-trial")
 options = parser.parse_args()
 
@@ -109,7 +109,7 @@ def misbehaving(app: ASGIApp) -> ASGIApp:
             await answer(send, 401)
         elif options.legacy and b'"server/discover"' in body:
             await answer(send, 400)
-        elif options.broken and b'"tools/call"' in body:
+        elif options.broken and f'"{options.broken}"'.encode() in body:
             await answer(send, 503)
         elif options.forget and b'"tools/call"' in body:
             await app(scope, replay, discard)
@@ -134,7 +134,11 @@ def main() -> None:
         server.run("stdio")
         return
     app = server.sse_app() if options.transport == "sse" else server.streamable_http_app()
-    listener = socket.create_server(("127.0.0.1", options.port))
+    # Naming TCP is what makes asyncio send small packets at once instead of waiting 40 ms for an acknowledgement.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", options.port))
+    listener.listen()
     sys.stdout.write(f"{listener.getsockname()[1]}\n")
     sys.stdout.flush()
     config = uvicorn.Config(misbehaving(app), log_config=None, timeout_graceful_shutdown=0)

@@ -1,0 +1,44 @@
+"""Anthropic's Messages API through ADK's `AnthropicLlm` model class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from anthropic import APIConnectionError, APIStatusError, AsyncAnthropic, DefaultAsyncHttpxClient
+from google.adk.models import BaseLlm
+from google.adk.models.anthropic_llm import AnthropicLlm
+
+from keval import Endpoint, ModelError
+from keval_gadk.failure import refused, unreachable
+
+__all__ = ["AnthropicClient"]
+
+
+class AnthropicClient:
+    """A light `AsyncAnthropic` per trial, with the trial's headers, upon one connection pool. The API takes no seed."""
+
+    errors = (APIStatusError, APIConnectionError)
+    output_includes_thoughts = False
+
+    def __init__(self, url: str, endpoint: Endpoint) -> None:
+        self._url = url
+        self._endpoint = endpoint
+        self._http = DefaultAsyncHttpxClient(timeout=None)  # the trial's timeout bounds a request
+
+    def llm(self, headers: Mapping[str, str], seed: int) -> BaseLlm:
+        client = AsyncAnthropic(
+            api_key=self._endpoint.api_key,
+            base_url=self._url,
+            default_headers=headers,
+            http_client=self._http,
+            max_retries=0,
+        )
+        return AnthropicLlm(model=self._endpoint.model, client=client)
+
+    def failure(self, error: Exception) -> ModelError:
+        if isinstance(error, APIStatusError):
+            return refused(error.status_code, error.message, error.response.headers)
+        return unreachable(error)
+
+    async def aclose(self) -> None:
+        await self._http.aclose()

@@ -1,0 +1,47 @@
+"""Gemini through ADK's `Gemini` model class and one shared google-genai client."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import httpx
+from google.adk.models import BaseLlm, Gemini
+from google.genai import Client
+from google.genai.errors import APIError
+from google.genai.types import HttpOptions
+
+from keval import Endpoint, ModelError
+from keval_gadk.failure import refused, unreachable
+
+__all__ = ["GeminiClient"]
+
+
+class GeminiClient:
+    """Headers and seed of a trial travel in its generation settings, which ADK's `Gemini` sends per request."""
+
+    errors = (APIError, httpx.TransportError)
+    output_includes_thoughts = False
+
+    def __init__(self, url: str, endpoint: Endpoint) -> None:
+        self._model = endpoint.model
+        # A client of our own keeps google-genai off aiohttp, where it retries broken connections by itself.
+        self._http = httpx.AsyncClient(timeout=None, follow_redirects=True)  # noqa: S113 -- the trial's timeout bounds it
+        self._client = Client(
+            api_key=endpoint.api_key,
+            enterprise=False,
+            http_options=HttpOptions(base_url=url, httpx_async_client=self._http),
+        )
+
+    def llm(self, headers: Mapping[str, str], seed: int) -> BaseLlm:
+        return Gemini(model=self._model, client=self._client)
+
+    def failure(self, error: Exception) -> ModelError:
+        if isinstance(error, APIError):
+            response = error.response
+            headers = response.headers if isinstance(response, httpx.Response) else {}
+            return refused(error.code, error.message or str(error), headers)
+        return unreachable(error)
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+        self._client.close()

@@ -1,0 +1,119 @@
+"""The observer: reads what ADK really does off its callbacks and events, and stops a trial that proves nothing."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+from google.adk.agents.callback_context import CallbackContext
+from google.adk.events import Event
+from google.adk.models.llm_request import LlmRequest
+from google.adk.models.llm_response import LlmResponse
+from google.adk.tools.base_tool import BaseTool
+from google.adk.tools.tool_context import ToolContext
+from google.genai.types import Tool
+
+from keval import Context, Recorder, ServerLostError, ToolsMissingError, TrialError, Usage
+from keval_gadk.toolset import TrialToolset
+
+__all__ = ["Observer"]
+
+
+@attrs.define
+class Observer:
+    """Reports one trial to its recorder.
+
+    Its three `…_model` and `…_tool` methods are ADK callbacks; what they raise ends the run before the next request.
+    """
+
+    _context: Context
+    toolsets: Sequence[TrialToolset]
+    _output_includes_thoughts: bool
+    _open_calls: list[str | None] = attrs.field(factory=list, init=False)
+    _mute: str | None = attrs.field(default=None, init=False)
+
+    @property
+    def _recorder(self) -> Recorder:
+        return self._context.recorder
+
+    def before_model(self, callback_context: CallbackContext, llm_request: LlmRequest) -> None:
+        """Compare the tools in the request with the condition's, and let no other request pass."""
+        self._check_servers()
+        offered = Counter(_tool_names(llm_request))
+        expected = Counter(self._context.tools)
+        self._recorder.offered(offered.elements())
+        if offered != expected:
+            raise ToolsMissingError((expected - offered).elements(), (offered - expected).elements())
+
+    def after_model(self, callback_context: CallbackContext, llm_response: LlmResponse) -> None:
+        """Count the model call and its tokens."""
+        self._recorder.model_called(_usage(llm_response, self._output_includes_thoughts))
+
+    def after_tool(
+        self, tool: BaseTool, args: dict[str, Any], tool_context: ToolContext, tool_response: Mapping[str, Any]
+    ) -> None:
+        """Record a result when it comes; its event waits for the slowest of the calls made together."""
+        self._returned(tool_context.function_call_id, tool_response)
+
+    def saw(self, event: Event) -> None:
+        """Record an event: the calls the model asked for, results not yet known, and what was said."""
+        for call in event.get_function_calls():
+            self._open_calls.append(call.id)
+            self._recorder.called(call.name or "", call.args or {}, id=call.id)
+        for response in event.get_function_responses():
+            self._returned(response.id, response.response or {})
+        parts = (event.content.parts if event.content else None) or []
+        text = "".join(part.text for part in parts if part.text and not part.thought)
+        self._recorder.said(text)
+        # ADK also announces what a run is about to raise this way, so nothing is raised here.
+        mute = event.error_code and not text and not event.get_function_calls()
+        self._mute = f"{event.error_code}: {event.error_message or 'no reason given'}" if mute else None
+
+    def check_turn(self) -> None:
+        """Raise TrialError when a turn that seems to have gone well proves nothing."""
+        self._check_servers()
+        if self._mute is not None:
+            raise TrialError(f"the model ended without an answer: {self._mute}", stage="model", kind="no_answer")
+
+    def _check_servers(self) -> None:
+        for toolset in self.toolsets:
+            if toolset.lost is not None:
+                raise ServerLostError(toolset.lost)
+
+    def _returned(self, call: str | None, response: Mapping[str, Any]) -> None:
+        if call not in self._open_calls:
+            return
+        self._open_calls.remove(call)
+        text = _text(response)
+        if "error" in response or response.get("isError"):
+            self._recorder.returned(error=text, id=call)
+        else:
+            self._recorder.returned(text, id=call)
+
+
+def _tool_names(request: LlmRequest) -> list[str]:
+    tools = [tool for tool in request.config.tools or [] if isinstance(tool, Tool)]
+    return [declared.name or "" for tool in tools for declared in tool.function_declarations or []]
+
+
+def _usage(response: LlmResponse, output_includes_thoughts: bool) -> Usage | None:
+    counted = response.usage_metadata
+    if counted is None:
+        return None
+    output, thoughts = counted.candidates_token_count, counted.thoughts_token_count
+    if not output_includes_thoughts and thoughts is not None:
+        output = (output or 0) + thoughts
+    return Usage(counted.prompt_token_count, output, counted.cached_content_token_count, thoughts)
+
+
+def _text(response: Mapping[str, Any]) -> str:
+    """Return what a tool answered: the text of an MCP result, or ADK's own words for a call that failed."""
+    blocks = response.get("content")
+    if isinstance(blocks, list):
+        return "\n".join(
+            block["text"] if block.get("type") == "text" else json.dumps(block, ensure_ascii=False) for block in blocks
+        )
+    return str(response.get("error", response))

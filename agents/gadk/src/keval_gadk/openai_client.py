@@ -1,0 +1,63 @@
+"""OpenAI, and what is compatible with it, through ADK's own two OpenAI model classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from google.adk.integrations.openai import OpenAILlm, OpenAIResponsesLlm
+from google.adk.models import BaseLlm
+from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAsyncHttpxClient
+
+from keval import Endpoint, ModelError, Wire
+from keval_gadk.failure import refused, unreachable
+
+if TYPE_CHECKING:
+    from openai._models import FinalRequestOptions
+
+__all__ = ["OpenAIClient"]
+
+
+class OpenAIClient:
+    """A light `AsyncOpenAI` per trial, with the trial's headers, upon one connection pool."""
+
+    errors = (APIStatusError, APIConnectionError)
+    output_includes_thoughts = True
+
+    def __init__(self, url: str, endpoint: Endpoint, wire: Wire) -> None:
+        self._url = url
+        self._endpoint = endpoint
+        self._wire = wire
+        self._http = DefaultAsyncHttpxClient(timeout=None)  # the trial's timeout bounds a request
+
+    def llm(self, headers: Mapping[str, str], seed: int) -> BaseLlm:
+        chat = self._wire == "openai-chat"
+        client = (_SeededOpenAI if chat else AsyncOpenAI)(
+            api_key=self._endpoint.api_key,
+            base_url=self._url,
+            default_headers=headers,
+            http_client=self._http,
+            max_retries=0,
+        )
+        if isinstance(client, _SeededOpenAI):
+            client.seed = seed
+            return OpenAILlm(model=self._endpoint.model, client=client)
+        return OpenAIResponsesLlm(model=self._endpoint.model, client=client)
+
+    def failure(self, error: Exception) -> ModelError:
+        if isinstance(error, APIStatusError):
+            return refused(error.status_code, error.message, error.response.headers)
+        return unreachable(error)
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+
+class _SeededOpenAI(AsyncOpenAI):
+    """Adds a seed to each request, because ADK's `OpenAILlm` drops the one of its settings."""
+
+    seed: int
+
+    async def _prepare_options(self, options: FinalRequestOptions) -> FinalRequestOptions:
+        options.extra_json = {**(options.extra_json or {}), "seed": self.seed}
+        return await super()._prepare_options(options)

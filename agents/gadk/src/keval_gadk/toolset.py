@@ -1,0 +1,203 @@
+"""One trial's MCP servers as ADK toolsets: ADK's own MCP client, which cannot lose tools or a server unseen.
+
+Left alone, ADK asks the model without the tools that fail to load, tells the model of a dead server as of any failed
+call, and starts or connects to a new one for the next call. A trial that goes on like that proves nothing. So a
+toolset here notes the loss, keeps to the session it began with, and ends whatever it began.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import ssl
+import tempfile
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import Any, TextIO
+
+import anyio
+import httpx2
+from google.adk.agents.readonly_context import ReadonlyContext
+from google.adk.tools.base_tool import BaseTool
+from google.adk.tools.mcp_tool import (
+    McpTool,
+    McpToolset,
+    SseConnectionParams,
+    StdioConnectionParams,
+    StreamableHTTPConnectionParams,
+)
+from google.adk.tools.mcp_tool.mcp_session_manager import MCPSessionManager
+from mcp import MCPError, StdioServerParameters
+from mcp.types import CONNECTION_CLOSED, INVALID_REQUEST, REQUEST_TIMEOUT
+
+from keval import McpServer, ServerLostError, ToolsMissingError
+
+__all__ = ["TrialToolset", "open_toolsets"]
+
+_GONE = (OSError, TimeoutError, anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream)
+_GONE_CODES = {CONNECTION_CLOSED, REQUEST_TIMEOUT, INVALID_REQUEST}  # the last is what a server says to a lost session
+_STDERR_TAIL = 2000  # characters
+
+_Connection = StdioConnectionParams | SseConnectionParams | StreamableHTTPConnectionParams
+
+
+@asynccontextmanager
+async def open_toolsets(servers: Iterable[McpServer]) -> AsyncIterator[Sequence[TrialToolset]]:
+    """Connect to every server for one trial, and end every session and process on the way out.
+
+    Raises:
+        ServerLostError: a server does not come up.
+        ToolsMissingError: a server offers other tools than before the first trial.
+    """
+    async with AsyncExitStack() as stack:
+        yield [await stack.enter_async_context(_open_toolset(server)) for server in servers]
+
+
+@asynccontextmanager
+async def _open_toolset(server: McpServer) -> AsyncIterator[TrialToolset]:
+    # A server needs a real file to write to, and `a` lets that be read without moving the place where it writes.
+    with tempfile.TemporaryFile("a+", encoding="utf-8", errors="replace") as stderr:
+        toolset = TrialToolset(server, stderr)
+        try:
+            await toolset.open()
+            yield toolset
+        finally:
+            await toolset.close()
+
+
+class TrialToolset(McpToolset):
+    """The tools of one MCP server during one trial."""
+
+    def __init__(self, server: McpServer, stderr: TextIO) -> None:
+        connection = _connection(server)
+        super().__init__(connection_params=connection, errlog=stderr)
+        self._sessions = _OneSession(connection_params=connection, errlog=stderr)
+        self._mcp_session_manager = self._sessions
+        self._server = server
+        self._stderr = stderr
+        self._reason: str | None = None
+
+    @property
+    def lost(self) -> str | None:
+        """Why the server must be taken for lost; `None` while it is well."""
+        return self._reason or (self._server.log.lost if self._server.log else None)
+
+    async def open(self) -> None:
+        """Connect and list the tools."""
+        try:
+            listed = {tool.name for tool in await self.get_tools()}
+        except ConnectionError as error:
+            raise ServerLostError(self.lost or str(error)) from error
+        self._sessions.sealed = True
+        expected = set(self._server.tools)
+        if listed != expected:
+            raise ToolsMissingError(expected - listed, listed - expected)
+
+    async def get_tools(self, readonly_context: ReadonlyContext | None = None) -> list[BaseTool]:
+        """List the tools, as ADK does in every turn of the user; it would go on without them if this fails."""
+        try:
+            listed = await super().get_tools(readonly_context)
+        except ConnectionError as error:
+            self.lose(error)
+            raise
+        return [_WatchedTool(tool, self, self._sessions) for tool in listed if isinstance(tool, McpTool)]
+
+    def lose(self, error: Exception) -> None:
+        """Note that the server is gone; the first reason stands."""
+        if self._reason is None:
+            self._stderr.seek(0)
+            wrote = self._stderr.read().strip()[-_STDERR_TAIL:]
+            self._reason = f"MCP server {self._server.name!r} was lost: {error}" + (
+                f"; it wrote: {wrote}" if wrote else ""
+            )
+
+
+class _WatchedTool(McpTool):
+    """An MCP tool that tells its toolset when a call found the server gone; ADK tells only the model."""
+
+    def __init__(self, tool: McpTool, toolset: TrialToolset, sessions: MCPSessionManager) -> None:
+        super().__init__(mcp_tool=tool.raw_mcp_tool, mcp_session_manager=sessions)
+        self._toolset = toolset
+
+    async def _run_async_impl(self, **call: Any) -> dict[str, Any]:
+        try:
+            return await super()._run_async_impl(**call)
+        except _GONE as error:
+            self._toolset.lose(error)
+            raise
+        except MCPError as error:
+            if error.code in _GONE_CODES:
+                self._toolset.lose(error)
+            raise
+
+
+class _OneSession(MCPSessionManager):
+    """Connects as ADK does, but once: `sealed` after that, it refuses to go on with another session.
+
+    It knows the task in which ADK owns the session, since ADK forgets it when a trial is cancelled while connecting.
+    """
+
+    def __init__(self, *, connection_params: _Connection, errlog: TextIO) -> None:
+        super().__init__(connection_params=connection_params, errlog=errlog)
+        self.sealed = False
+        self._owners: list[asyncio.Task[Any]] = []
+
+    def _create_client(self, *args: Any, **kwargs: Any) -> AbstractAsyncContextManager[Any]:
+        if self.sealed:
+            raise ConnectionError("its session ended, and a trial does not go on with another")
+        return self._owned(super()._create_client(*args, **kwargs))
+
+    @asynccontextmanager
+    async def _owned(self, client: AbstractAsyncContextManager[Any]) -> AsyncIterator[Any]:
+        owner = asyncio.current_task()
+        assert owner is not None  # noqa: S101 -- for mypy: a coroutine always runs in a task
+        self._owners.append(owner)
+        async with client as streams:
+            yield streams
+
+    async def _get_mtls_transport(self) -> Any:
+        # ADK looks for Google credentials before it connects to any server, which takes seconds where there are none.
+        if "GOOGLE_API_USE_CLIENT_CERTIFICATE" in os.environ:
+            return await super()._get_mtls_transport()
+        return None
+
+    async def close(self) -> None:
+        try:
+            await super().close()  # type: ignore[no-untyped-call]
+        finally:
+            running = [owner for owner in self._owners if not owner.done()]
+            for owner in running:
+                owner.cancel()
+            if running:
+                await asyncio.wait(running)
+
+
+def _connection(server: McpServer) -> _Connection:
+    if server.transport == "stdio":
+        command = StdioServerParameters(
+            command=server.command or "", args=list(server.args), env=dict(server.env), cwd=server.cwd
+        )
+        # ADK takes this timeout for connecting and for each call; its default of 5 s fails what is merely slow.
+        return StdioConnectionParams(server_params=command, timeout=server.timeout)
+    remote = StreamableHTTPConnectionParams if server.transport == "http" else SseConnectionParams
+    return remote(
+        url=server.url or "",
+        headers=dict(server.headers),
+        timeout=server.timeout,
+        sse_read_timeout=server.timeout,
+        httpx_client_factory=_http_client,
+    )
+
+
+def _http_client(headers: dict[str, str] | None = None, timeout: Any = None, auth: Any = None) -> Any:
+    """Return the client that ADK would make, but share what every client otherwise spends 25 ms of CPU to load.
+
+    Untyped, because ADK declares httpx here and runs with httpx2, which MCP's client needs.
+    """
+    return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, verify=_certificates())
+
+
+@functools.cache
+def _certificates() -> ssl.SSLContext:
+    return httpx2.create_ssl_context()

@@ -1,0 +1,82 @@
+"""The `ms` agent: its options, and what its trials share."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal
+
+import attrs
+
+from keval import Characteristics, Context, Model, Sample, Transcript, Wire
+
+if TYPE_CHECKING:
+    from keval_ms.clients import Clients
+
+__all__ = ["Ms"]
+
+_CHARACTERISTICS = Characteristics(
+    files=4,
+    setup="low",
+    code="low",
+    tool_files=1,
+    memory="manual",
+    errors="manual",
+    logging="basic",
+    documentation="moderate",
+)
+"""What metrics-assessment.md, sections 10 to 12, says of the framework; it does not grade the learning curve."""
+
+
+@attrs.define
+class Ms:
+    """Runs trials in the Microsoft Agent Framework.
+
+    `api` chooses the OpenAI API that the framework speaks. `max_turns` bounds the model calls per message of the user,
+    and a trial that wants more fails. `seed` of a trial reaches the model with `api: chat` only; the Responses API has
+    none.
+    """
+
+    model: Model
+    api: Literal["chat", "responses"] = "chat"
+    temperature: float | None = None
+    max_tokens: int | None = None
+    max_turns: int = attrs.field(default=20, validator=attrs.validators.ge(1))
+    characteristics: Characteristics = _CHARACTERISTICS
+    _clients: Clients | None = attrs.field(default=None, init=False, repr=False, eq=False)
+
+    def __attrs_post_init__(self) -> None:
+        # The core adds the endpoint before the first trial: the moment to find that the model does not speak the API.
+        if self.model.endpoint is not None:
+            self.model.reach(self.wire)
+
+    @property
+    def wire(self) -> Wire:
+        """The protocol that reaches the model."""
+        return "openai-chat" if self.api == "chat" else "openai-responses"
+
+    async def prepare(self) -> None:
+        """Import the framework, beside the event loop, and build the clients."""
+        await asyncio.to_thread(import_module, "keval_ms.conversation")
+        self._ready()
+
+    async def run(self, sample: Sample, context: Context) -> Transcript:
+        """Hold one conversation; see `keval.Agent`."""
+        from keval_ms.conversation import converse  # the framework, as in `_ready`
+
+        await converse(self, self._ready(), sample, context)
+        return context.recorder.transcript()
+
+    def _ready(self) -> Clients:
+        # Importing the framework takes most of a second, which checking a config need not pay.
+        from keval_ms.clients import Clients
+
+        if self._clients is None:
+            self._clients = Clients.build(self)
+        return self._clients
+
+    async def aclose(self) -> None:
+        """Close the connections kept for the next trial."""
+        if self._clients is not None:
+            await self._clients.aclose()
+            self._clients = None

@@ -1,0 +1,120 @@
+"""One trial's MCP sessions, through the framework's own client."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import IO
+
+import attrs
+from agent_framework import FunctionTool
+from anyio import BrokenResourceError, ClosedResourceError
+from httpx2 import AsyncClient, TransportError
+from mcp import MCPError
+from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, REQUEST_TIMEOUT
+
+from keval import McpServer, ServerLostError, ToolsMissingError
+from keval_ms.faults import causes, described
+from keval_ms.tools import HttpTool, McpTool, SseTool, StdioTool
+
+__all__ = ["Session", "open_sessions"]
+
+_LOST = frozenset({CONNECTION_CLOSED, REQUEST_TIMEOUT, INVALID_REQUEST, PARSE_ERROR})
+"""Codes by which the MCP client says that no answer came. A restarted server refuses an old session as
+INVALID_REQUEST; no tool answers so."""
+
+_HTTP_ERROR = (INTERNAL_ERROR, "Server returned an error response")
+"""What the MCP client makes of an HTTP error without an MCP message in it, such as a 502."""
+
+_STDERR_LINES = 20
+
+
+@attrs.frozen
+class Session:
+    """A server, the framework's tool that is connected to it, and where the stderr of its process goes."""
+
+    server: McpServer
+    tool: McpTool
+    _stderr: IO[str] | None = None
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The server's name for each tool, by the name the framework gives it."""
+        return {function.name: _remote_name(function) for function in self.tool.functions}
+
+    async def open(self) -> None:
+        """Connect and load the tools.
+
+        Raises:
+            ServerLostError: the server does not come up.
+            ToolsMissingError: it does not offer exactly what it listed before the run.
+        """
+        try:
+            await self.tool.connect()
+        except Exception as error:
+            raise self._lost(f"did not come up: {described(error)}") from error
+        found, expected = set(self.names.values()), set(self.server.tools)
+        if found != expected:
+            raise ToolsMissingError(expected - found, found - expected)
+
+    async def close(self) -> None:
+        """Disconnect, ending a server's own process; nothing is left running."""
+        if self.tool.is_connected:
+            await self.tool.close()
+        else:
+            await self.tool.connection.abort()
+
+    def loss(self, error: BaseException | None = None) -> ServerLostError | None:
+        """Say whether the server was lost, by what the tap saw or by the `error` a call raised."""
+        if self.server.log is not None and self.server.log.lost is not None:
+            return ServerLostError(self.server.log.lost)
+        for cause in causes(error):
+            match cause:
+                case ServerLostError():
+                    return cause
+                case MCPError(code=code, message=message) if code in _LOST or (code, message) == _HTTP_ERROR:
+                    return self._lost(f"was lost during a call: {message}")
+                case BrokenResourceError() | ClosedResourceError() | TransportError():
+                    return self._lost(f"was lost during a call: {cause!r}")
+        return None
+
+    def _lost(self, what: str) -> ServerLostError:
+        return ServerLostError(f"MCP server {self.server.name!r} {what}{self._last_words()}")
+
+    def _last_words(self) -> str:
+        if self._stderr is None:
+            return ""
+        self._stderr.seek(0)
+        said = "".join(self._stderr.readlines()[-_STDERR_LINES:]).strip()
+        return f"; its stderr ends:\n{said}" if said else ""
+
+
+@asynccontextmanager
+async def open_sessions(servers: Sequence[McpServer], client: AsyncClient) -> AsyncIterator[Sequence[Session]]:
+    """Open a session with every server, and close all however the body ends. Raises as `Session.open` does."""
+    async with AsyncExitStack() as stack:
+        sessions = []
+        for server in servers:
+            session = _session(server, client, stack)
+            stack.push_async_callback(session.close)
+            await session.open()
+            sessions.append(session)
+        yield sessions
+
+
+def _session(server: McpServer, client: AsyncClient, stack: AsyncExitStack) -> Session:
+    match server.transport:
+        case "stdio":
+            file = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed by the stack
+            stderr = stack.enter_context(file)
+            return Session(server, StdioTool(server, stderr), stderr)
+        case "http":
+            return Session(server, HttpTool(server, client))
+        case "sse":
+            return Session(server, SseTool(server))
+
+
+def _remote_name(function: FunctionTool) -> str:
+    properties = function.additional_properties or {}
+    return str(properties.get("_mcp_remote_name", function.name))

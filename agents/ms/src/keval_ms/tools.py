@@ -1,0 +1,96 @@
+"""The framework's MCP tools, each of which connects once and never again.
+
+Left alone, the framework reconnects in the middle of a conversation and sends the interrupted call a second time. The
+server may have run it already, and a new session has lost the old one's state: neither would show in an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import Any, TextIO, TypeAlias
+
+import attrs
+from agent_framework import MCPStdioTool, MCPStreamableHTTPTool
+from httpx2 import AsyncClient
+from mcp import StdioServerParameters
+from mcp.client.sse import sse_client
+from mcp.client.stdio import stdio_client
+
+from keval import McpServer, ServerLostError
+
+__all__ = ["HttpTool", "McpTool", "SseTool", "StdioTool"]
+
+
+@attrs.define
+class Connection:
+    """A server's one connection; `owner` is the task in which the framework opened it."""
+
+    server: str
+    owner: asyncio.Task[Any] | None = None
+
+    def begin(self) -> None:
+        """Note the running task as the owner; raises ServerLostError the second time."""
+        if self.owner is not None:
+            raise ServerLostError(
+                f"MCP server {self.server!r} lost its connection, and with it what it knew of the trial"
+            )
+        self.owner = asyncio.current_task()
+
+    async def abort(self) -> None:
+        """Give up connecting; what was opened so far is closed by the task that opened it."""
+        if self.owner is not None:
+            self.owner.cancel()
+            await asyncio.wait({self.owner})
+
+
+class StdioTool(MCPStdioTool):
+    """A server in a process of its own, whose stderr goes to a file instead of the terminal."""
+
+    def __init__(self, server: McpServer, stderr: TextIO) -> None:
+        super().__init__(server.name, server.command, load_prompts=False, request_timeout=math.ceil(server.timeout))
+        self.connection = Connection(server.name)
+        self._process = StdioServerParameters(
+            command=server.command or "", args=list(server.args), env=dict(server.env), cwd=server.cwd
+        )
+        self._stderr = stderr
+
+    def get_mcp_client(self) -> Any:
+        self.connection.begin()
+        return stdio_client(self._process, errlog=self._stderr)
+
+
+class HttpTool(MCPStreamableHTTPTool):
+    """A server over streamable HTTP; `client` is shared by many and outlives the tool."""
+
+    def __init__(self, server: McpServer, client: AsyncClient) -> None:
+        super().__init__(
+            server.name,
+            server.url,
+            load_prompts=False,
+            request_timeout=math.ceil(server.timeout),
+            http_client=client,
+            static_headers=server.headers,
+        )
+        self.connection = Connection(server.name)
+
+    def get_mcp_client(self) -> Any:
+        self.connection.begin()
+        return super().get_mcp_client()
+
+
+class SseTool(MCPStreamableHTTPTool):
+    """A server over the older HTTP+SSE transport, for which the framework has no tool of its own."""
+
+    def __init__(self, server: McpServer) -> None:
+        super().__init__(server.name, server.url, load_prompts=False, request_timeout=math.ceil(server.timeout))
+        self.connection = Connection(server.name)
+        self._server = server
+
+    def get_mcp_client(self) -> Any:
+        self.connection.begin()
+        # Between two calls nothing comes; only the session's own timeout may end the wait for an answer.
+        return sse_client(self._server.url or "", dict(self._server.headers), sse_read_timeout=math.inf)
+
+
+McpTool: TypeAlias = StdioTool | HttpTool | SseTool

@@ -1,0 +1,164 @@
+"""Watches one trial in the framework's middleware: reports what happens, and stops what must not be scored."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import attrs
+from agent_framework import (
+    AgentResponse,
+    ChatContext,
+    ChatResponse,
+    Content,
+    FunctionInvocationContext,
+    Message,
+    MiddlewareFailure,
+)
+
+from keval import Context, ServerLostError, ToolsMissingError, TrialError, Usage
+from keval_ms.faults import described, model_fault, reply_fault
+from keval_ms.sessions import Session
+
+__all__ = ["Watch"]
+
+Proceed: TypeAlias = Callable[[], Awaitable[None]]
+
+
+@attrs.define
+class Watch:
+    """The middleware of one trial: `model_call` stands around every request to the model, `tool_call` around tools.
+
+    What `model_call` raises ends the framework's run. Around a tool the framework turns an error into something the
+    model is told, and only a MiddlewareFailure ends the run; its cause is the error to report.
+    """
+
+    context: Context
+    max_turns: int
+    sessions: Sequence[Session]
+    _owners: Mapping[str, Session] = attrs.field(init=False)
+    _names: Mapping[str, str] = attrs.field(init=False)
+    _schemas: Mapping[str, Mapping[str, Any]] = attrs.field(init=False)
+    _made: int = attrs.field(init=False, default=0)
+    _said: str = attrs.field(init=False, default="")
+    _open: set[str] = attrs.field(init=False, factory=set)
+
+    def __attrs_post_init__(self) -> None:
+        self._owners = {name: session for session in self.sessions for name in session.names}
+        self._names = {name: theirs for session in self.sessions for name, theirs in session.names.items()}
+        functions = [function for session in self.sessions for function in session.tool.functions]
+        self._schemas = {function.name: function.parameters() for function in functions}
+
+    def end_turn(self, response: AgentResponse[Any]) -> None:
+        """Report what the framework answered or gave up without asking the model again, and count calls afresh."""
+        self._made = 0
+        self._settle(response.messages)
+        for left in list(self._open):
+            self._returned(left, error="the framework did not run this call")
+        answer = response.messages[-1].text if response.messages else ""
+        if answer != self._said:
+            self.context.recorder.said(answer)
+
+    async def model_call(self, context: ChatContext, proceed: Proceed) -> None:
+        """Let a request pass if it offers the model the right tools, and report what comes back.
+
+        Raises:
+            ToolsMissingError: it would offer other tools than the condition does.
+            TrialError: the user's message has had all the model calls it may have.
+            ModelError: the model's endpoint refused, failed or timed out.
+        """
+        self._settle(context.messages)
+        self._check(tool.name for tool in (context.options or {}).get("tools") or ())
+        if self._made == self.max_turns:
+            raise TrialError(
+                f"{self.max_turns} model calls brought no answer; raise max_turns if that is too few", kind="max_turns"
+            )
+        self._made += 1
+        try:
+            await proceed()
+        except Exception as error:
+            raise model_fault(error) from error
+        if isinstance(context.result, ChatResponse):
+            self._report(context.result)
+
+    async def tool_call(self, context: FunctionInvocationContext, proceed: Proceed) -> None:
+        """Run a tool and report what came of it; end the trial if its server was lost.
+
+        Raises:
+            MiddlewareFailure: because of a ServerLostError.
+        """
+        session, call = self._owners[context.function.name], context.metadata["call_id"]
+        try:
+            await proceed()
+        except Exception as error:
+            self._returned(call, error=described(error))
+            _end_if(session.loss(error))
+            raise
+        self._returned(call, result=_text(context.result))
+        _end_if(session.loss())
+
+    def _check(self, offered: Iterable[str]) -> None:
+        found, expected = {self._names.get(name, name) for name in offered}, set(self.context.tools)
+        self.context.recorder.offered(found)
+        if found != expected:
+            raise ToolsMissingError(expected - found, found - expected)
+
+    def _report(self, response: ChatResponse[Any]) -> None:
+        self.context.recorder.model_called(_usage(response.usage_details))
+        if failed := reply_fault(response.raw_representation):
+            raise failed
+        for message in response.messages:
+            self._said = message.text
+            self.context.recorder.said(message.text)
+            for content in message.contents:
+                if content.type == "function_call":
+                    self._called(content)
+
+    def _called(self, content: Content) -> None:
+        name, call = content.name or "", content.call_id or ""
+        arguments = _sent(content.parse_arguments() or {}, self._schemas.get(name, {}))
+        self.context.recorder.called(self._names.get(name, name), arguments, call)
+        self._open.add(call)
+
+    def _returned(self, call: str, *, result: str | None = None, error: str | None = None) -> None:
+        self._open.discard(call)
+        self.context.recorder.returned(result, error=error, id=call)
+
+    def _settle(self, messages: Iterable[Message]) -> None:
+        """Report the calls that the framework answered itself, such as those of tools that do not exist."""
+        for message in messages:
+            for content in message.contents:
+                if content.type == "function_result" and content.call_id in self._open:
+                    self._returned(content.call_id, error=str(content.exception or content.result))
+
+
+def _end_if(loss: ServerLostError | None) -> None:
+    if loss is not None:
+        raise MiddlewareFailure(str(loss)) from loss
+
+
+def _sent(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments that the framework passes on: what a tool does not declare is dropped, if not refused."""
+    declared = schema.get("properties")
+    if declared is None or schema.get("additionalProperties") is False:
+        return arguments
+    return {name: value for name, value in arguments.items() if name in declared}
+
+
+def _text(result: object) -> str:
+    """Return what the framework tells its model of a tool's result, with a stand-in for what is not text."""
+    if not isinstance(result, list):
+        return str(result)
+    return "\n".join(item.text or "" if item.type == "text" else f"[{item.media_type or item.type}]" for item in result)
+
+
+def _usage(details: Mapping[str, Any] | None) -> Usage | None:
+    """Return the tokens of one model call; the OpenAI APIs count cached ones as input and reasoning as output."""
+    if details is None:
+        return None
+    return Usage(
+        input_tokens=details.get("input_token_count"),
+        output_tokens=details.get("output_token_count"),
+        cached_tokens=details.get("cache_read_input_token_count"),
+        reasoning_tokens=details.get("reasoning_output_token_count"),
+    )

@@ -1,0 +1,260 @@
+"""Accuracy: is what the answer says about the weather true (metrics-assessment.md, Functional Performance 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from keval import Score, Trial
+from keval_metrics_weather.asked import Asked, asked
+from keval_metrics_weather.claims import Claims, claims
+from keval_metrics_weather.conditions import VOCABULARY, Condition, Group, Vocabulary
+from keval_metrics_weather.days import NOW, TODAY, days_meant
+from keval_metrics_weather.queries import query
+from keval_metrics_weather.tally import neutral, signed
+from keval_metrics_weather.temperatures import Temperature
+from keval_metrics_weather.truth import Truth, truth_of
+from keval_metrics_weather.words import Text, read
+
+__all__ = ["Accuracy"]
+
+_WORDS: Mapping[Group, tuple[str, ...]] = dict(VOCABULARY)
+_WIDEST_RANGE = 10.0
+"""A wider range (°C) for the temperature now says too little to be right by containing it."""
+_MOST_IN_REASON = 6
+
+_Moment = tuple[int, ...] | None
+"""Indices into the forecast's days; `None` is now."""
+
+
+@attrs.frozen
+class _Finding:
+    """One statement beside the truth: `off` is in °C, `None` for a condition."""
+
+    when: str
+    said: str
+    actual: str
+    off: float | None
+    penalty: float
+
+    def __str__(self) -> str:
+        cost = f": {signed(-self.penalty)}" if self.penalty else ""
+        return f"said {self.said}{self.when}, actual {self.actual}{cost}"
+
+    def evidence(self) -> dict[str, Any]:
+        """Return the finding as plain data."""
+        return {
+            "when": self.when.removeprefix(" for ") or "now",
+            "said": self.said,
+            "actual": self.actual,
+            "off": self.off,
+            "penalty": self.penalty,
+        }
+
+
+@attrs.frozen
+class Accuracy:
+    """Starts at 1 and takes points off for each statement about the asked city and day that is not true.
+
+    Temperatures up to `rounding` °C off cost nothing, up to `tolerance` `near_penalty`, more `far_penalty`. Neutral
+    without ground truth, and when the answer states nothing that can be compared with it.
+    """
+
+    rounding: float = 1.0
+    tolerance: float = 2.0
+    near_penalty: float = 0.1
+    far_penalty: float = 0.3
+    condition_penalty: float = 0.2
+    missing_forecast_penalty: float = 0.2
+    rain_words: tuple[str, ...] = _WORDS["rain"]
+    clear_words: tuple[str, ...] = _WORDS["clear"]
+    clouds_words: tuple[str, ...] = _WORDS["clouds"]
+    snow_words: tuple[str, ...] = _WORDS["snow"]
+    mist_words: tuple[str, ...] = _WORDS["mist"]
+    thunderstorm_words: tuple[str, ...] = _WORDS["thunderstorm"]
+
+    def score(self, trial: Trial) -> Score:
+        """Compare the answer with `facts["weather"]` of the sample."""
+        truth = truth_of(trial.sample.facts)
+        if truth is None:
+            return neutral("no ground truth: the sample's facts have no weather")
+        answer = read(trial.output)
+        about = asked(trial, truth)
+        stated = self._claims(trial, truth, answer)
+        findings = [*self._temperatures(stated, about, truth), *self._conditions(stated, about, truth)]
+        details = {
+            "city": truth.city,
+            "not_the_air": [t.said for t, _ in stated.temperatures if t.kind == "felt"],
+            "elsewhere": stated.elsewhere,
+        }
+        if not findings:
+            return self._nothing_compared(stated, about, truth, details)
+        value = max(0.0, 1.0 - sum(finding.penalty for finding in findings))
+        listed = "; ".join(map(str, findings[:_MOST_IN_REASON]))
+        more = f"; and {len(findings) - _MOST_IN_REASON} more" if len(findings) > _MOST_IN_REASON else ""
+        evidence = [finding.evidence() for finding in findings]
+        return Score(round(value, 6), listed + more, details={"compared": evidence, **details})
+
+    def _nothing_compared(self, stated: Claims, about: Asked, truth: Truth, details: dict[str, Any]) -> Score:
+        if about.days and not about.now and (stated.temperatures or stated.conditions):
+            days = ", ".join(_day_name(truth, index) for index in about.days)
+            cost = self.missing_forecast_penalty
+            return Score(
+                round(max(0.0, 1.0 - cost), 6),
+                f"no forecast for {days}: {signed(-cost)}",
+                details={"compared": [], **details},
+            )
+        return neutral("the answer states nothing about the asked city and day that can be compared", **details)
+
+    def _claims(self, trial: Trial, truth: Truth, answer: Text) -> Claims:
+        question = query(trial.question)
+        cities = [city.name for city in question.cities]
+        names = [truth.city] if truth.city else []
+        if len(cities) == 1:
+            names += cities  # the question may spell the city otherwise: München for Munich
+            cities = []
+        others = [name for name in cities if read(name).words != read(truth.city).words]
+        vocabulary: Vocabulary = (
+            ("rain", self.rain_words),
+            ("clear", self.clear_words),
+            ("clouds", self.clouds_words),
+            ("snow", self.snow_words),
+            ("mist", self.mist_words),
+            ("thunderstorm", self.thunderstorm_words),
+        )
+        return claims(answer, names, others, vocabulary, question.fahrenheit)
+
+    def _temperatures(self, stated: Claims, about: Asked, truth: Truth) -> Iterator[_Finding]:
+        """Yield one finding per moment and kind of temperature: the one that is furthest off."""
+        worst: dict[tuple[_Moment, str], _Finding] = {}
+        for temperature, day in stated.temperatures:
+            moment = _moment(day, about, truth, temperature)
+            if moment == () or temperature.kind == "felt":
+                continue
+            compared = _compare(temperature, moment, truth)
+            if compared is None:
+                continue
+            off, actual = compared
+            finding = _Finding(_when(moment, truth), _said(temperature), actual, off, self._penalty(off))
+            known = worst.get((moment, temperature.kind))
+            if known is None or (known.off or 0.0) < off:
+                worst[moment, temperature.kind] = finding
+        yield from worst.values()
+
+    def _penalty(self, off: float) -> float:
+        if off > self.tolerance:
+            return self.far_penalty
+        return self.near_penalty if off > self.rounding else 0.0
+
+    def _conditions(self, stated: Claims, about: Asked, truth: Truth) -> Iterator[_Finding]:
+        """Yield one finding per moment: right when any condition stated for it is the true one."""
+        spoken: dict[tuple[_Moment, bool], list[Condition]] = {}
+        for condition, day in stated.conditions:
+            moment = _moment(day, about, truth, None)
+            if moment != ():
+                spoken.setdefault((moment, day == TODAY), []).append(condition)
+        for (moment, whole_day), mentions in spoken.items():
+            true = _true_conditions(moment, whole_day, truth)
+            right = _agrees(mentions, true)
+            if true and right is not None:
+                said = ", ".join(dict.fromkeys(("no " if m.stance == "denied" else "") + m.word for m in mentions))
+                cost = 0.0 if right else self.condition_penalty
+                yield _Finding(_when(moment, truth), said, " or ".join(sorted(true)), None, cost)
+
+
+def _agrees(mentions: list[Condition], true: frozenset[Group]) -> bool | None:
+    """Say whether what is stated fits the truth; `None` when all that is said is only held possible."""
+    asserted = [m for m in mentions if m.stance == "asserted"]
+    open_to = [m for m in mentions if m.stance != "denied"]
+    if any(m.groups & true for m in open_to):
+        return True
+    if asserted:
+        return False
+    ruled_out = [m for m in mentions if m.stance == "denied"]
+    return not any(m.groups & true for m in ruled_out) if ruled_out else None
+
+
+def _moment(day: str | None, about: Asked, truth: Truth, temperature: Temperature | None) -> _Moment:
+    """Return the moment that a statement is about; an empty tuple when it was not asked for."""
+    days = about.days
+    extreme = temperature is not None and temperature.kind in ("high", "low")
+    if day is None:
+        if about.now and len(days) <= 1:
+            return days if extreme else None
+        return days
+    if day in (NOW, TODAY):
+        if about.now and not extreme:
+            return None
+        return tuple(index for index in (0,) if index in days and truth.days)
+    meant = days_meant(day, truth.dates)
+    return meant if set(meant) & set(days) else ()
+
+
+def _compare(temperature: Temperature, moment: _Moment, truth: Truth) -> tuple[float, str] | None:
+    """Return how far off a temperature is in °C, and the truth in words; `None` when the truth is not known."""
+    if moment is None:
+        return _compare_now(temperature, truth)
+    days = [truth.days[index] for index in moment if index < len(truth.days)]
+    lows = [day.low for day in days if day.low is not None]
+    highs = [day.high for day in days if day.high is not None]
+    if temperature.kind == "high" and highs:
+        actual = min(highs, key=lambda high: abs(high - temperature.high))
+        return round(abs(actual - temperature.high), 6), f"high {_celsius(actual)}"
+    if temperature.kind == "low" and lows:
+        actual = min(lows, key=lambda low: abs(low - temperature.low))
+        return round(abs(actual - temperature.low), 6), f"low {_celsius(actual)}"
+    if temperature.kind != "plain" or not lows or not highs:
+        return None
+    low, high = min(lows), max(highs)
+    if temperature.is_range:
+        off = max(abs(temperature.low - low), abs(temperature.high - high))
+    else:
+        off = max(low - temperature.low, temperature.low - high, 0.0)
+    return round(off, 6), f"{_celsius(low)} to {_celsius(high)}"
+
+
+def _compare_now(temperature: Temperature, truth: Truth) -> tuple[float, str] | None:
+    actual = truth.temperature
+    if actual is None:
+        return _compare(temperature, (0,), truth) if truth.days else None
+    if temperature.high - temperature.low > _WIDEST_RANGE:
+        off = max(abs(temperature.low - actual), abs(temperature.high - actual))
+    else:
+        off = max(temperature.low - actual, actual - temperature.high, 0.0)
+    if temperature.is_range and off and truth.days:
+        day = _compare(temperature, (0,), truth)  # "between 3 and 7 °C" may be the day's range
+        if day is not None and day[0] < off:
+            return day
+    return round(off, 6), _celsius(actual)
+
+
+def _true_conditions(moment: _Moment, whole_day: bool, truth: Truth) -> frozenset[Group]:
+    today = truth.days[0].conditions if truth.days else frozenset()
+    if moment is None:
+        return truth.conditions | today if whole_day or not truth.conditions else truth.conditions
+    return frozenset().union(*(truth.days[index].conditions for index in moment if index < len(truth.days)))
+
+
+def _said(temperature: Temperature) -> str:
+    kind = "" if temperature.kind == "plain" else f"{temperature.kind} "
+    if not temperature.converted:
+        return kind + temperature.said
+    low, high = _celsius(round(temperature.low, 1)), _celsius(round(temperature.high, 1))
+    return f"{kind}{temperature.said} ({f'{low} to {high}' if temperature.is_range else low})"
+
+
+def _celsius(value: float) -> str:
+    return f"{'−' if value < 0 else ''}{abs(value):g} °C"
+
+
+def _day_name(truth: Truth, index: int) -> str:
+    day = truth.days[index].date if index < len(truth.days) else None
+    return day.isoformat() if day else f"day {index + 1}"
+
+
+def _when(moment: _Moment, truth: Truth) -> str:
+    if moment is None:
+        return ""
+    return f" for {' to '.join(_day_name(truth, index) for index in dict.fromkeys((moment[0], moment[-1])))}"

@@ -1,0 +1,96 @@
+"""Adaptation quality: does the answer suit the user's preferences (metrics-assessment.md, Functional Performance 5)."""
+
+from __future__ import annotations
+
+import attrs
+
+from keval import Score, Trial
+from keval_metrics_weather.asked import asked
+from keval_metrics_weather.conditions import conditions
+from keval_metrics_weather.phrases import affirmed
+from keval_metrics_weather.preferences import preferences_of
+from keval_metrics_weather.tally import Point, neutral, tally
+from keval_metrics_weather.temperatures import temperatures
+from keval_metrics_weather.truth import Truth, truth_of
+from keval_metrics_weather.wording import AWARENESS, INDOOR, OUTDOOR, RAINWEAR, WARMTH
+from keval_metrics_weather.words import Text, read
+
+__all__ = ["AdaptationQuality"]
+
+_COLD = ("cold", "chilly", "freezing", "frosty", "icy")
+_WET = ("rain", "thunderstorm")
+
+
+@attrs.frozen
+class AdaptationQuality:
+    """Adds points for warm clothing in the cold, protection from rain, and activities indoors or outdoors as preferred.
+
+    Preferences are the sample's and those the agent's tools learned during the conversation. It is cold up to
+    `cold` °C. Neutral without preferences, and when none of them bears on this weather.
+    """
+
+    base: float = 0.5
+    cold_points: float = 0.15
+    rain_points: float = 0.15
+    activity_points: float = 0.15
+    awareness_points: float = 0.1
+    cold: float = 10.0
+    warmth_words: tuple[str, ...] = WARMTH
+    rain_words: tuple[str, ...] = RAINWEAR
+    indoor_words: tuple[str, ...] = INDOOR
+    outdoor_words: tuple[str, ...] = OUTDOOR
+    awareness_phrases: tuple[str, ...] = AWARENESS
+
+    def score(self, trial: Trial) -> Score:
+        """Score the answer against the known preferences and the weather asked about."""
+        calls = trial.transcript.tool_calls if trial.transcript else ()
+        liked = preferences_of(trial.sample.facts.get("preferences"), calls)
+        details = {"preferences": list(liked.names), "learned_from_conversations": liked.learned}
+        if not liked.names:
+            return neutral("no preferences", **details)
+        answer = read(trial.output)
+        truth = truth_of(trial.sample.facts) if {"dislikes_cold", "dislikes_rain"}.intersection(liked.names) else None
+        cold = "dislikes_cold" in liked and self._is_cold(trial, truth, answer)
+        wet = "dislikes_rain" in liked and _is_wet(trial, truth, answer)
+        indoors, outdoors = "prefers_indoor" in liked, "outdoor_activities" in liked
+        aware = affirmed(answer, self.awareness_phrases)
+        if not (cold or wet or indoors or outdoors or aware):
+            return neutral("none of the preferences bears on this weather", **details)
+        warmth = affirmed(answer, self.warmth_words) if cold else ()
+        shelter = affirmed(answer, self.rain_words) if wet else ()
+        activities = (*(self.indoor_words if indoors else ()), *(self.outdoor_words if outdoors else ()))
+        suggested = affirmed(answer, activities) if activities else ()
+        return tally(
+            self.base,
+            (
+                Point("adapted to the cold", self.cold_points, warmth) if warmth else None,
+                Point("adapted to the rain", self.rain_points, shelter) if shelter else None,
+                Point("activities as preferred", self.activity_points, suggested) if suggested else None,
+                Point("awareness of preferences", self.awareness_points, aware) if aware else None,
+            ),
+            **details,
+        )
+
+    def _is_cold(self, trial: Trial, truth: Truth | None, answer: Text) -> bool:
+        """Say whether it is cold: by the facts, else by the answer's own temperatures, else by its words."""
+        known: list[float] = []
+        if truth is not None:
+            about = asked(trial, truth)
+            lows = [truth.days[index].low for index in about.days if index < len(truth.days)]
+            measured = [truth.temperature] if about.now else lows
+            known = [degrees for degrees in measured if degrees is not None]
+        known = known or [temperature.low for temperature in temperatures(answer)]
+        return min(known) <= self.cold if known else bool(affirmed(answer, _COLD))
+
+
+def _is_wet(trial: Trial, truth: Truth | None, answer: Text) -> bool:
+    """Say whether it rains: by the facts, else by what the answer says."""
+    if truth is not None:
+        about = asked(trial, truth)
+        groups = set(truth.conditions) if about.now else set()
+        for index in about.days:
+            if index < len(truth.days):
+                groups |= truth.days[index].conditions
+        if groups:
+            return not groups.isdisjoint(_WET)
+    return any(mention.stance != "denied" and not mention.groups.isdisjoint(_WET) for mention in conditions(answer))

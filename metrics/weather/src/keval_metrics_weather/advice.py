@@ -1,0 +1,68 @@
+"""Advice: the recommendations a text gives, and where the first of them stands."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import attrs
+
+from keval_metrics_weather.phrases import denied, find
+from keval_metrics_weather.wording import ITEMS, RECOMMENDING
+from keval_metrics_weather.words import Text, word_set
+
+__all__ = ["Advice", "advice", "reasons_given"]
+
+_ADVISED = frozenset({"you", "we", "i", "one", "everyone", "people", "travellers", "travelers", "also", "definitely"})
+_ACTIONS = frozenset(
+    {"bring", "take", "wear", "carry", "pack", "dress", "consider", "avoid", "use", "plan", "keep", "grab", "opt"}
+)
+_AFTER_A_SINCE_OF_TIME = word_set(
+    "yesterday monday tuesday wednesday thursday friday saturday sunday morning noon midnight last january"
+    " february march april may june july august september october november december early then dawn"
+)
+
+
+@attrs.frozen
+class Advice:
+    """The distinct recommending words and items that a text affirms, in its order; `start` is the first's offset."""
+
+    words: tuple[str, ...]
+    items: tuple[str, ...]
+    start: int | None
+
+
+def advice(text: Text, recommending: tuple[str, ...] = RECOMMENDING, items: tuple[str, ...] = ITEMS) -> Advice:
+    """Return the recommendations of a text; "won't need an umbrella" and "it should be sunny" are none."""
+    return _advice(text, recommending, items)
+
+
+@lru_cache(maxsize=64)
+def _advice(text: Text, recommending: tuple[str, ...], items: tuple[str, ...]) -> Advice:
+    hits = [
+        hit
+        for hit in find(text, tuple(dict.fromkeys((*recommending, *items))))
+        if not denied(text, hit) and (hit.keyword != "should" or _advises(text, hit.first))
+    ]
+    words = tuple(dict.fromkeys(hit.keyword for hit in hits))
+    return Advice(words, tuple(word for word in words if word in items), hits[0].start if hits else None)
+
+
+def _advises(text: Text, place: int) -> bool:
+    """Say whether a "should" is advice ("you should …") rather than expectation ("it should be sunny")."""
+    following = text.word_at(place + 1)
+    if following in ("i", "you", "we"):
+        return False  # "should you need more" and "what should I add" ask
+    if following == "not" and text.word_at(place + 2) in ("need", "be"):
+        return False  # "you should not need an umbrella" expects
+    return following in _ACTIONS or text.word_at(place - 1) in _ADVISED
+
+
+def reasons_given(text: Text, reasons: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the reasoning words a text uses; a "since" of time ("since Monday") is none."""
+    found = []
+    for hit in find(text, reasons):
+        following = text.word_at(hit.last + 1)
+        of_time = hit.keyword == "since" and (following in _AFTER_A_SINCE_OF_TIME or following.isdecimal())
+        if not of_time:
+            found.append(hit.keyword)
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,61 @@
+"""Task completion: was the request carried out (metrics-assessment.md, Functional Performance 2)."""
+
+from __future__ import annotations
+
+import attrs
+
+from keval import Score, Trial
+from keval_metrics_weather.advice import advice
+from keval_metrics_weather.measurements import weather_data
+from keval_metrics_weather.phrases import affirmed, find
+from keval_metrics_weather.queries import query
+from keval_metrics_weather.tally import Point, tally
+from keval_metrics_weather.wording import ERRORS, ITEMS, MISSING, RECOMMENDING, WEATHER
+from keval_metrics_weather.words import read
+
+__all__ = ["TaskCompletion"]
+
+
+@attrs.frozen
+class TaskCompletion:
+    """Adds points for figures, recommendations and substance; takes some off for errors and missing information.
+
+    An answer is substantial from `substantial` characters on, and too short below `shortest`.
+    """
+
+    base: float = 0.5
+    numbers_points: float = 0.2
+    recommendation_points: float = 0.2
+    length_points: float = 0.1
+    substantial: int = 80
+    shortest: int = 20
+    error_penalty: float = 0.3
+    short_penalty: float = 0.2
+    off_topic_penalty: float = 0.2
+    error_words: tuple[str, ...] = ERRORS
+    missing_words: tuple[str, ...] = MISSING
+    weather_words: tuple[str, ...] = WEATHER
+    recommending_words: tuple[str, ...] = RECOMMENDING
+    items: tuple[str, ...] = ITEMS
+
+    def score(self, trial: Trial) -> Score:
+        """Score the answer's text against what the question wants."""
+        answer = read(trial.output)
+        length = len(answer.original.strip())
+        data = weather_data(answer)
+        advised = advice(answer, self.recommending_words, self.items).words
+        failing = affirmed(answer, self.error_words) or affirmed(answer, self.missing_words)
+        on_topic = data.measured or data.spoken or advised or find(answer, self.weather_words)
+        wanted = query(trial.question).about_weather
+        return tally(
+            self.base,
+            (
+                Point("figures", self.numbers_points, data.measured) if data.measured else None,
+                Point("recommendations", self.recommendation_points, advised) if advised else None,
+                Point(f"substance, {length} characters", self.length_points) if length >= self.substantial else None,
+                Point("error or missing information", -self.error_penalty, failing) if failing else None,
+                Point(f"only {length} characters", -self.short_penalty) if length < self.shortest else None,
+                Point("nothing about the weather", -self.off_topic_penalty) if wanted and not on_topic else None,
+            ),
+            characters=length,
+        )

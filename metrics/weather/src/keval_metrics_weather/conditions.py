@@ -1,0 +1,99 @@
+"""Conditions: which of OpenWeather's weather groups a text speaks of, and how surely."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+import attrs
+
+from keval_metrics_weather.phrases import denied, find, hedged
+from keval_metrics_weather.words import Text, read
+
+__all__ = ["VOCABULARY", "Condition", "Group", "Vocabulary", "conditions", "groups_of"]
+
+Group: TypeAlias = Literal["rain", "clear", "clouds", "snow", "mist", "thunderstorm"]
+Vocabulary: TypeAlias = tuple[tuple[Group, tuple[str, ...]], ...]
+
+VOCABULARY: Vocabulary = (
+    ("rain", ("rain", "rainy", "drizzle", "drizzly", "shower", "showery", "downpour")),
+    ("clear", ("clear", "sunny", "sunshine", "sun", "cloudless")),
+    ("clouds", ("cloud", "cloudy", "overcast")),
+    ("snow", ("snow", "snowy", "snowfall", "sleet", "blizzard", "flurry")),
+    ("mist", ("mist", "misty", "fog", "foggy", "haze", "hazy", "smoke", "smoky", "dust", "dusty")),
+    ("thunderstorm", ("thunderstorm", "thunder", "lightning", "storm", "stormy", "squall", "tornado")),
+)
+_OPENWEATHER: dict[str, Group] = {"sand": "mist", "ash": "mist"}
+"""OpenWeather's main groups that are no word for the weather in an answer (https://openweathermap.org/weather-conditions)."""
+
+_NOT_WEATHER_BEFORE: dict[str, frozenset[str]] = {
+    "rain": frozenset({"jacket", "jackets", "coat", "coats", "boots", "gear", "poncho", "hat", "shoes", "wear"}),
+    "snow": frozenset({"boots", "gear", "chains", "shoes", "tires", "tyres"}),
+    "sun": frozenset({"protection", "hat", "cream", "screen", "glasses", "rises", "sets", "rise", "set"}),
+    "clear": frozenset({"that", "about", "idea", "picture", "answer"}),
+}
+_BARELY = frozenset({"partly", "partially", "mostly", "mainly", "few", "scattered", "some", "intermittently"})
+_FEELINGS = frozenset(
+    {"hate", "hates", "dislike", "disliking", "disliked", "love", "loves", "prefer", "prefers", "preference", "enjoy"}
+    | {"enjoys", "mind", "avoid", "avoiding", "fan", "aversion", "sensitive", "sensitivity"}
+)
+
+
+@attrs.frozen
+class Condition:
+    """A mention of the weather at offset `start`: asserted, only held possible, or denied."""
+
+    groups: frozenset[Group]
+    stance: Literal["asserted", "possible", "denied"]
+    start: int
+    word: str
+
+
+@lru_cache(maxsize=256)
+def groups_of(openweather: str) -> frozenset[Group]:
+    """Return the groups of one of OpenWeather's main conditions or descriptions; an unknown name has none."""
+    text = read(openweather)
+    spoken = {group for condition in conditions(text) for group in condition.groups}
+    return frozenset(spoken | {_OPENWEATHER[word] for word in text.words if word in _OPENWEATHER})
+
+
+def conditions(text: Text, vocabulary: Vocabulary = VOCABULARY) -> tuple[Condition, ...]:
+    """Return every mention of the weather in a text, in its order; likes and dislikes are no mention."""
+    return _conditions(text, vocabulary)
+
+
+@lru_cache(maxsize=64)
+def _conditions(text: Text, vocabulary: Vocabulary) -> tuple[Condition, ...]:
+    found = []
+    for group, words in vocabulary:
+        for hit in find(text, words):
+            if text.word_at(hit.last + 1) in _NOT_WEATHER_BEFORE.get(hit.keyword, ()):
+                continue
+            if hit.keyword == "clear" and text.words[max(hit.first - 2, 0) : hit.first] == ["to", "be"]:
+                continue
+            if _liked(text, hit.first):
+                continue
+            groups: frozenset[Group] = frozenset({group})
+            if group in ("clear", "clouds") and text.word_at(hit.first - 1) in _BARELY:
+                groups = frozenset({"clear", "clouds"})
+            stance: Literal["asserted", "possible", "denied"] = "asserted"
+            if denied(text, hit):
+                stance = "denied"
+            elif hedged(text, hit):
+                stance = "possible"
+            found.append(Condition(groups, stance, hit.start, hit.keyword))
+    found.sort(key=lambda condition: condition.start)
+    return tuple(found)
+
+
+def _liked(text: Text, place: int) -> bool:
+    """Say whether the words before a place are about liking: "since you dislike rain", "you don't like rain"."""
+    for at in range(place - 1, max(place - 5, 0) - 1, -1):
+        word = text.words[at]
+        if word in (".", "!", "?", ";", "\n", ","):
+            return False
+        if word in _FEELINGS:
+            return True
+        if word == "like" and text.word_at(at - 1) in ("you", "i", "not", "would"):
+            return True
+    return False

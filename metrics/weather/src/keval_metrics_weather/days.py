@@ -1,0 +1,181 @@
+"""Days: which day each part of a text is about, and which day of a forecast that is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import date
+from functools import lru_cache
+
+import attrs
+
+from keval_metrics_weather.words import Text
+
+__all__ = ["NOW", "SEVERAL", "TODAY", "DayMention", "day_mentions", "days_meant"]
+
+NOW = "now"
+TODAY = "today"
+SEVERAL = "several days"
+_PAST = "past"
+
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_SHORT_WEEKDAYS = {
+    "mon": 0,
+    "tue": 1,
+    "tues": 1,
+    "wed": 2,
+    "thu": 3,
+    "thur": 3,
+    "thurs": 3,
+    "fri": 4,
+    "sat": 5,
+    "sun": 6,
+}
+_MONTH_NAMES = (
+    ("january", "jan"),
+    ("february", "feb"),
+    ("march", "mar"),
+    ("april", "apr"),
+    ("may",),
+    ("june", "jun"),
+    ("july", "jul"),
+    ("august", "aug"),
+    ("september", "sep", "sept"),
+    ("october", "oct"),
+    ("november", "nov"),
+    ("december", "dec"),
+)
+_MONTHS = {name: number for number, names in enumerate(_MONTH_NAMES, 1) for name in names}
+_SIMPLE = {
+    "now": NOW,
+    "currently": NOW,
+    "presently": NOW,
+    "today": TODAY,
+    "tonight": "tonight",
+    "tomorrow": "+1",
+    "overmorrow": "+2",
+    "yesterday": _PAST,
+    "weekend": "weekend",
+    "weekdays": SEVERAL,
+    "week": SEVERAL,
+    "days": SEVERAL,
+} | {day: f"weekday {number}" for number, day in enumerate(_WEEKDAYS)}
+_TODAYS_PARTS = frozenset({"afternoon", "evening", "morning", "night"})
+_ISO = re.compile(r"\d(?<!\d\d)\d{3}-(\d{2})-(\d{2})(?!\d)")
+_ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4, "sixth": 5, "seventh": 6}
+_SMALL = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5}
+
+
+@attrs.frozen
+class DayMention:
+    """A day named at offset `start`.
+
+    `day` is `now`, `today`, `tonight`, `+1` (days from today), `weekday 5` (Saturday), `06-21`, `weekend`,
+    `several days` or `past`.
+    """
+
+    start: int
+    day: str
+
+
+@lru_cache(maxsize=64)
+def day_mentions(text: Text) -> tuple[DayMention, ...]:
+    """Return the days a text names, in its order."""
+    found = [DayMention(match.start(), f"{match[1]}-{match[2]}") for match in _ISO.finditer(text.plain)]
+    for word in text.said & _SIMPLE.keys():
+        found += [DayMention(*_simple(text, place, _SIMPLE[word])) for place in text.index[word]]
+    for word in text.said & _SHORT_WEEKDAYS.keys():
+        found += [
+            DayMention(text.starts[place], f"weekday {_SHORT_WEEKDAYS[word]}")
+            for place in text.index[word]
+            if _abbreviates(text, place)
+        ]
+    for word in text.said & _MONTHS.keys():
+        for place in text.index[word]:
+            number = _number_beside(text, place)
+            if number:
+                found.append(DayMention(text.starts[place], f"{_MONTHS[word]:02}-{number:02}"))
+    for place in text.index.get("this", ()):
+        if text.word_at(place + 1) in _TODAYS_PARTS:
+            found.append(DayMention(text.starts[place], "tonight"))
+    for place in (*text.index.get("moment", ()), *text.index.get("present", ())):
+        if text.word_at(place - 1) in ("the", "this", "at"):
+            found.append(DayMention(text.starts[place], NOW))
+    found += _counted_days(text)
+    found.sort(key=lambda mention: mention.start)
+    return tuple(found)
+
+
+def _counted_days(text: Text) -> Iterator[DayMention]:
+    """Yield the days that are counted: "day 2", "a 5-day forecast", "the third day, on the fourth", "the day after"."""
+    ordinals = False
+    for place in text.index.get("day", ()):
+        start, before = text.starts[place], text.word_at(place - 1)
+        number = _counted(text.word_at(place + 1))
+        if number:
+            yield DayMention(start, f"+{number - 1}")
+        elif before.isdecimal():
+            yield DayMention(start, SEVERAL)
+        elif before in _ORDINALS:
+            ordinals = True
+            yield DayMention(start, f"+{_ORDINALS[before]}")
+        elif text.word_at(place + 1) == "after" and text.word_at(place + 2) != "tomorrow":
+            yield DayMention(start, "+2")
+    for word in text.said & _ORDINALS.keys() if ordinals else ():
+        for place in text.index[word]:
+            if text.words[place - 2 : place] == ["on", "the"] and text.word_at(place + 1) != "day":
+                yield DayMention(text.starts[place], f"+{_ORDINALS[word]}")
+
+
+def _simple(text: Text, place: int, day: str) -> tuple[int, str]:
+    """Refine what a single word says: "the day after tomorrow", "in two days", "last week"."""
+    before = text.words[max(place - 2, 0) : place]
+    if day == "+1" and before == ["day", "after"]:
+        day = "+2"
+    elif day == SEVERAL and before[:1] == ["in"] and text.words[place] == "days" and (n := _counted(before[-1])):
+        day = f"+{n}"
+    elif before[-1:] == ["last"] or text.word_at(place + 1) == "ago":
+        day = _PAST
+    return text.starts[place], day
+
+
+def _abbreviates(text: Text, place: int) -> bool:
+    """Say whether a short word such as `Sat` stands for a weekday: capitalised, with a date or colon after it."""
+    following = text.word_at(place + 1)
+    sure = text.words[place] not in ("sun", "sat", "wed", "mon")
+    return text.capitalised(place) and (sure or following in (":", ",", "|", "-", "–", "—") or following.isdecimal())
+
+
+def _counted(word: str) -> int:
+    return int(word) if word.isdecimal() and len(word) < 3 else _SMALL.get(word, 0)
+
+
+def _number_beside(text: Text, place: int) -> int:
+    """Return the day of the month next to a month's name, 0 if none."""
+    if text.words[place] in ("may", "march") and not text.capitalised(place):
+        return 0
+    for beside in (text.word_at(place + 1), text.word_at(place - 1), text.word_at(place - 2)):
+        digits = beside.removesuffix("st").removesuffix("nd").removesuffix("rd").removesuffix("th")
+        if digits.isdecimal() and len(digits) < 3 and 1 <= int(digits) <= 31:
+            return int(digits)
+    return 0
+
+
+def days_meant(day: str, dates: Sequence[date | None]) -> tuple[int, ...]:
+    """Return which days of a forecast a mention means, as indices; none when the forecast does not reach it.
+
+    The first day listed is today, whatever its date, and the second is tomorrow.
+    """
+    count = len(dates)
+    if day == SEVERAL:
+        return tuple(range(count))
+    if day in (NOW, TODAY, "tonight"):
+        return (0,) if count else ()
+    if day.startswith("+"):
+        ahead = int(day[1:])
+        return (ahead,) if ahead < count else ()
+    if day.startswith("weekday "):
+        return tuple(i for i, d in enumerate(dates) if d is not None and d.weekday() == int(day[-1]))[:1]
+    if day == "weekend":
+        return tuple(i for i, d in enumerate(dates) if d is not None and d.weekday() >= 5)
+    return tuple(i for i, d in enumerate(dates) if d is not None and f"{d.month:02}-{d.day:02}" == day)

@@ -1,0 +1,253 @@
+"""Temperatures: every temperature a text states, in degrees Celsius, with what it is the temperature of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+import attrs
+
+from keval_metrics_weather.words import Text, word_set
+
+__all__ = ["Kind", "Temperature", "temperatures"]
+
+Kind: TypeAlias = Literal["plain", "high", "low", "felt"]
+"""`felt` is everything that is not the air's own temperature: feels like, wind chill, dew point, the sea's."""
+
+_UNIT = (
+    r"(?: ?(?:°|℃|℉|deg(?:ree)?s?\b)(?: ?(?:celsius|centigrade|fahrenheit|c|f)\b)?"
+    r"| ?(?:celsius|centigrade|fahrenheit)\b| ?[cf]\b)"
+)
+_DECIMAL = r"\d{0,2}(?:[.,]\d{1,3})?(?!\d)"
+# The digit comes first, and what must not stand before it after it: so the search can jump from digit to digit.
+_NUMBER = re.compile(
+    rf"(\d(?<!\w\d)(?<!\d[-–/:.,]\d){_DECIMAL})({_UNIT})?"
+    rf"(?:( ?[-–−/] ?| (?:to|and|through) )((?:minus |[-–−])?\d{_DECIMAL})({_UNIT})?)?"
+)
+_BELOW_ZERO = re.compile(r" ?(?:degrees? )?below (?:zero|0|freezing)\b")
+_DIFFERENCE = re.compile(r"(?:warmer|cooler|colder|hotter|higher|lower|above(?! zero)|below)\b")
+_COORDINATE = re.compile(r"(?:north|south|east|west|latitude|longitude|[nsew])\b")
+_OTHER_QUANTITY = re.compile(
+    r"\s?(?:%|percent|km|kph|mph|m/s|mm|cm|m\b|hpa|mb|mbar|a\.?m\b|p\.?m\b|h\b|hours?|min|days?|knots?|o'clock|[:/]\d"
+    r"|st\b|nd\b|rd\b|th\b|ft|inch|out of|times)"
+)
+_QUALIFIER = re.compile(
+    r"\b(?:(?P<felt>(?:feel(?:s|ing)?[-_ ]{1,2}(?:more |much |a bit )?(?:like|closer to|nearer to|colder|warmer|cooler)"
+    r"|wind ?chill|heat index|humidex|real ?feel|dew ?point"
+    r"|(?:apparent|perceived|water|sea|ocean|sea surface) temp(?:erature)?)(?:[-_ ]temp(?:erature)?)?)"
+    r"|(?P<high>highs?\b(?! (?:pressure|humidity|winds?|chance|uv|level))|max(?:imum)?\b|peak|reach|up to\b|climb"
+    r"|ris(?:e|es|ing) to\b|warming (?:up )?to\b|top(?:s|ping) out\b)"
+    r"|(?P<low>lows?\b(?! (?:pressure|humidity|clouds?|chance|visibility|level))|min(?:imum)?\b|down to\b"
+    r"|(?:drop|dip|fall|cool)(?:s|ping|ing)? (?:down )?to\b|overnight\b)"
+    r"|(?P<plain>temp(?:erature)?s?\b|actual|at\b|air\b))"
+)
+_QUALIFIED_AFTER = re.compile(
+    r" ?\(?(?:(?P<high>(?:high|max(?:imum)?)s?)|(?P<low>(?:low|min(?:imum)?)s?)"
+    r"|(?P<felt>feels[- ]like|wind ?chill|heat index|dew ?point))\b(?! ?[:\d]| (?:of|is|near|around|about|pressure)\b)"
+)
+_BARE = re.compile(
+    r"(?:\btemp(?:erature)?s?|\bhighs?|\blows?|\bmax(?:imum)?|\bmin(?:imum)?)(?: temp(?:erature)?s?)?"
+    r"\*{0,2}[:=]?\*{0,2}"
+    r"(?: (?:of|is|was|at|will be|be|around|about|approximately|near|currently|between|from|reaching|stands at|only"
+    r"|just|roughly|range|ranging|minus|negative)){0,4} ?[-–−]?$"
+)
+_CLAUSE_END = re.compile(r"[;!?\n|(]|[.,](?= )|\b(?:but|while|whereas)\b")
+_NEVER_AN_AIR_TEMPERATURE = re.compile(
+    r"\b(?:by|within|direction|bearing|latitude|longitude|angle|coordinates|winds? (?:from|at))\b[^\d]{0,12}$"
+)
+_BEFORE_A_BARE_NUMBER = word_set("temperature temperatures temp temps high highs low lows max maximum min minimum")
+_BEFORE_NO_AIR_TEMPERATURE = word_set("by within direction bearing latitude longitude angle coordinates wind winds")
+_SIGNS = ("minus ", "negative ", "−", "− ")
+_WINDOW = 48
+_HOTTEST_CELSIUS = 60.0
+_HOTTEST_FAHRENHEIT = 140.0
+
+_ONES = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+)  # fmt: skip
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_NUMERALS = {word: n for n, word in enumerate(_ONES)} | {word: 10 * n for n, word in enumerate(_TENS, 2)}
+_SCALE_WORDS = frozenset({"degree", "degrees", "celsius", "fahrenheit", "below"})
+
+
+@attrs.frozen
+class Temperature:
+    """A temperature from `low` to `high` in °C (the same number unless a range), as `said` at offset `start`.
+
+    `converted` says that it was stated in Fahrenheit.
+    """
+
+    low: float
+    high: float
+    kind: Kind
+    start: int
+    said: str
+    converted: bool = False
+
+    @property
+    def is_range(self) -> bool:
+        return self.low != self.high
+
+
+@attrs.frozen
+class _Reading:
+    numbers: tuple[float, ...]
+    unit: str
+    start: int
+    end: int
+
+
+def temperatures(text: Text, fahrenheit: bool = False) -> tuple[Temperature, ...]:
+    """Return the temperatures a text states, in its order.
+
+    Degrees without a scale are Celsius, unless the text only ever names Fahrenheit, `fahrenheit` says that it was
+    asked for, or the number is too hot to be Celsius on Earth.
+    """
+    return _temperatures(text, fahrenheit)
+
+
+@lru_cache(maxsize=32)
+def _temperatures(text: Text, fahrenheit: bool) -> tuple[Temperature, ...]:
+    kept = (_kept(text, reading) for reading in (*_digits(text), *_numerals(text)))
+    readings = sorted((reading for reading in kept if reading is not None), key=lambda reading: reading.start)
+    scales = {reading.unit for reading in readings}
+    assumed = "f" if "c" not in scales and (fahrenheit or "f" in scales) else "c"
+    found = []
+    previous_end = 0
+    for reading in readings:
+        unit = reading.unit or ("f" if max(reading.numbers) > _HOTTEST_CELSIUS else assumed)
+        values = [round((n - 32) / 1.8, 2) if unit == "f" else n for n in reading.numbers]
+        said = " ".join(text.original[reading.start : reading.end].split())
+        kind = _kind(text.plain, previous_end, reading)
+        found.append(Temperature(min(values), max(values), kind, reading.start, said, unit == "f"))
+        previous_end = reading.end
+    return tuple(found)
+
+
+def _scale(unit: str) -> str:
+    """Return `c`, `f` or, for degrees without a scale, an empty text."""
+    if "c" in unit or "℃" in unit:  # no other letter of a unit is a c or an f
+        return "c"
+    return "f" if "f" in unit or "℉" in unit else ""
+
+
+def _signed(plain: str, start: int, digits: str) -> tuple[int, float]:
+    """Return where a number begins, its minus sign included, and its value."""
+    before = plain[max(start - 9, 0) : start]
+    sign = next((word for word in _SIGNS if before.endswith(word)), "")
+    if not sign and before[-1:] in ("-", "–") and not (before[-2:-1].isalnum() or before[-2:-1] in (")", "°", "%")):
+        sign = before[-1]
+    return start - len(sign), -_value(digits) if sign else _value(digits)
+
+
+def _value(number: str) -> float:
+    """Return a number as written, with its sign and decimal point or comma."""
+    digits = number.lstrip("minus -–−").replace(",", ".")
+    return float(digits) * (1.0 if number[0].isdecimal() else -1.0)
+
+
+def _is_unit(text: Text, start: int, unit: str | None) -> bool:
+    """Say whether what follows a number is a temperature's unit; a lone letter after a space must be a capital."""
+    if not unit:
+        return False
+    return not (len(unit) == 2 and unit[0] == " " and unit[1] in "cf" and text.original[start + 1].islower())
+
+
+def _digits(text: Text) -> Iterator[_Reading]:
+    """Read the temperatures written with digits: with a unit, or after a word such as "high"."""
+    plain = text.plain
+    bare = bool(text.said & _BEFORE_A_BARE_NUMBER)
+    for found in _NUMBER.finditer(plain):
+        first, first_unit, joint, second, second_unit = found.groups()
+        has_first = _is_unit(text, found.end(1), first_unit)
+        has_second = second is not None and _is_unit(text, found.end(4), second_unit)
+        named = bare and not has_first and _BARE.search(plain, max(found.start() - _WINDOW, 0), found.start())
+        if not (has_first or has_second or named):
+            continue
+        start, value = _signed(plain, found.start(), first)
+        ranged = joint is not None and (joint != " and " or "between" in plain[max(start - 20, 0) : start])
+        if has_second and ranged and (not has_first or _scale(first_unit) in ("", _scale(second_unit))):
+            yield _Reading((value, _value(second)), _scale(second_unit), start, found.end())
+            continue
+        if has_first:
+            yield _Reading((value,), _scale(first_unit), start, found.end(2))
+        elif named:
+            end = found.end() if ranged else found.end(1)
+            if not _OTHER_QUANTITY.match(plain, end):
+                yield _Reading((value, _value(second)) if ranged else (value,), "", start, end)
+        if has_second:
+            yield _Reading((_value(second),), _scale(second_unit), found.start(4), found.end())
+
+
+def _kept(text: Text, reading: _Reading) -> _Reading | None:
+    """Return a reading, made negative by "below zero", unless it is a difference, a direction or beyond all weather."""
+    plain = text.plain
+    below = _BELOW_ZERO.match(plain, reading.end)
+    if below:
+        return attrs.evolve(reading, numbers=tuple(-abs(n) for n in reading.numbers), end=below.end())
+    after = reading.end + plain.startswith(" ", reading.end)
+    if _DIFFERENCE.match(plain, after):
+        return None
+    if not reading.unit and (max(reading.numbers) > _HOTTEST_FAHRENHEIT or _COORDINATE.match(plain, after)):
+        return None
+    suspect = bool(text.said & _BEFORE_NO_AIR_TEMPERATURE)
+    if suspect and _NEVER_AN_AIR_TEMPERATURE.search(plain, max(reading.start - 24, 0), reading.start):
+        return None
+    return reading
+
+
+def _numerals(text: Text) -> Iterator[_Reading]:
+    """Read the temperatures written in words: "minus five degrees", "between three and seven degrees Celsius"."""
+    for word in text.said & _SCALE_WORDS:
+        for place in text.index[word]:
+            number = _numeral_before(text, place)
+            if number is None:
+                continue
+            value, first = number
+            values = [value]
+            if text.word_at(first - 1) in ("to", "and", "or"):
+                lower = _numeral_before(text, first - 1)
+                if lower is not None:
+                    values.insert(0, lower[0])
+                    first = lower[1]
+            unit = next((w[0] for w in (word, text.word_at(place + 1)) if w in ("celsius", "fahrenheit", "c", "f")), "")
+            end = text.starts[place] + (len(word) if word != "below" else 0)
+            yield _Reading(tuple(values), unit, text.starts[first], end)
+
+
+def _numeral_before(text: Text, place: int) -> tuple[float, int] | None:
+    """Return the number in words that ends before a place, and the place of its first word."""
+    at = place - 1
+    if text.word_at(at) not in _NUMERALS:
+        return None
+    value = _NUMERALS[text.words[at]]
+    if value < 10 and text.word_at(at - 1) in _TENS:
+        at -= 1
+        value += _NUMERALS[text.words[at]]
+    if text.word_at(at - 1) in ("minus", "negative"):
+        return -float(value), at - 1
+    return float(value), at
+
+
+def _kind(plain: str, previous_end: int, reading: _Reading) -> Kind:
+    """Say what a temperature is the temperature of, from the words right after and before it."""
+    after = _QUALIFIED_AFTER.match(plain, reading.end)
+    if after:
+        return "high" if after["high"] else "low" if after["low"] else "felt"
+    begin = max(previous_end, reading.start - _WINDOW)
+    for end in _CLAUSE_END.finditer(plain, begin, reading.start):
+        begin = end.end()
+    kind: Kind = "plain"
+    for found in _QUALIFIER.finditer(plain, begin, reading.start):
+        if found["felt"]:
+            kind = "felt"
+        elif found["high"]:
+            kind = "high"
+        elif found["low"]:
+            kind = "low"
+        elif kind == "felt":
+            kind = "plain"  # "feels like winter with a temperature of 3 °C"
+    return kind

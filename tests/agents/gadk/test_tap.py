@@ -1,0 +1,53 @@
+"""Behind keval's own tap, the record of the tap and that of ADK agree; and what the tap saw lost fails the trial."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from keval import Context, McpServer, Sample, ServerLostError, Transcript
+from keval_gateway import ChatCall, ChatReply, ChatRequest
+from keval_mcp import Stdio
+
+if TYPE_CHECKING:
+    from tests.agents.gadk.conftest import Driver, Respond
+
+OSLO = ChatCall("get_weather", {"city": "Oslo"})
+FAIL = ChatCall("fail", {"reason": "no wind"})
+
+
+async def _tapped(driver: Driver, server: McpServer, respond: Respond, opened: list[Context]) -> Transcript:
+    upstream = Stdio(command=server.command or "", args=server.args)
+    async with upstream.start("weather") as source, source.open(Sample("s1", "Weather?"), "t1") as context:
+        opened.append(context)
+        return await driver.run_async(respond, context)
+
+
+def test_the_tap_and_adk_agree_on_the_calls(driver: Driver, stdio_server: McpServer) -> None:
+    def respond(request: ChatRequest) -> ChatReply:
+        return ChatReply("Done.") if request.messages[-1].role == "tool" else ChatReply(calls=(OSLO, FAIL))
+
+    opened: list[Context] = []
+    transcript = asyncio.run(_tapped(driver, stdio_server, respond, opened))
+
+    log = opened[0].servers[0].log
+    assert log is not None
+    assert [call.name for call in transcript.tool_calls] == ["get_weather", "fail"]
+    seen = [(call.name, call.arguments, call.result, call.error) for call in log.calls]
+    assert sorted(seen, key=str) == sorted(
+        ((call.name, call.arguments, call.result, call.error) for call in transcript.tool_calls), key=str
+    )
+
+
+def test_a_server_that_dies_in_a_call_behind_the_tap(driver: Driver, stdio_server: McpServer, tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    call = ChatCall("die", {"path": str(runs)})
+
+    with pytest.raises(ServerLostError, match="caught fire"):
+        asyncio.run(_tapped(driver, stdio_server, lambda _: ChatReply(calls=(call,)), []))
+
+    assert len(driver.requests) == 1
+    assert runs.read_text(encoding="utf-8") == "run\n"

@@ -1,0 +1,64 @@
+"""The adapter behind the real tap: both must tell the same story, and a lost server must fail the trial."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from keval import Context, Sample, ServerLostError, Transcript
+from keval_gateway import ChatCall, ChatReply
+from keval_mcp import Stdio
+
+TOOLBOX = Path(__file__).parent / "servers" / "toolbox.py"
+SAMPLE = Sample("s1", "How are you?")
+
+
+@pytest.fixture
+def tapped(runner: Any, staged: Any, journal: Path) -> Any:
+    """Run a trial behind the tap of a toolbox over stdio, and return its context and what came of it."""
+
+    async def scenario(script: Sequence[ChatReply], api: str) -> tuple[Context, Transcript | Exception]:
+        server = Stdio(command=sys.executable, args=(str(TOOLBOX), "stdio", "--journal", str(journal)))
+        async with (
+            staged(script, api=api) as scene,
+            server.start("toolbox") as source,
+            source.open(SAMPLE, "t1") as part,
+        ):
+            context = attrs.evolve(part, trial="t1")
+            try:
+                return context, await scene.agent.run(SAMPLE, context)
+            except Exception as error:  # noqa: BLE001 - the test looks at it
+                return context, error
+
+    return lambda script, api="chat": runner.run(scenario(script, api))
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+def test_the_tap_and_the_framework_agree_on_the_calls(tapped: Any, api: str) -> None:
+    calls = (ChatCall("add", {"a": 2, "b": 3}), ChatCall("where-am-i", {}), ChatCall("fail", {"text": "no"}))
+
+    context, transcript = tapped([ChatReply(calls=calls), ChatReply("Done.")], api)
+
+    (server,) = context.servers
+    seen = sorted((call.name, dict(call.arguments), call.error is None) for call in server.log.calls)
+    reported = sorted((call.name, dict(call.arguments), call.error is None) for call in transcript.tool_calls)
+    assert reported == seen
+    assert [call.runs for call in server.log.calls] == [1, 1, 1]
+    assert set(transcript.tools) == set(server.tools)
+
+
+def test_a_server_that_dies_behind_the_tap_fails_the_trial(tapped: Any, journal: Path) -> None:
+    script = [
+        ChatReply(calls=(ChatCall(name, arguments),)) for name, arguments in (("echo", {"text": "hm"}), ("die", {}))
+    ]
+
+    _, error = tapped([*script, ChatReply("It is sunny.")])
+
+    assert isinstance(error, ServerLostError)
+    assert "toolbox: out of order" in str(error)
+    assert journal.read_text("utf-8").count("die") == 1

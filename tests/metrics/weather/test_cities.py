@@ -1,0 +1,56 @@
+"""Finding places in questions and answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from keval_metrics_weather.cities import cities_asked, cities_named, find_name
+from keval_metrics_weather.words import read
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("What's the weather in Helsinki?", ["Helsinki"]),
+        ("Weather in New York tomorrow?", ["New York"]),
+        ("Weather in São Paulo", ["São Paulo"]),
+        ("Łódź forecast", ["Łódź"]),
+        ("weather in new york on monday", ["new york"]),
+        ("WHAT IS THE WEATHER IN PARIS", ["PARIS"]),
+        ("What Is The Weather In Helsinki?", ["Helsinki"]),
+        ("Is it cold in The Hague?", ["The Hague"]),
+        ("Should I pack for Rio de Janeiro?", ["Rio de Janeiro"]),
+        ("Weather in St. Petersburg", ["St Petersburg"]),
+        ("Rain in Xi'an?", ["Xi'an"]),
+        ("Helsinki weather", ["Helsinki"]),
+        ("Paris?", ["Paris"]),
+        ("Compare Paris and London", ["Paris", "London"]),
+        ("How's Tokyo vs Osaka?", ["Tokyo", "Osaka"]),
+        ("Is Reykjavík's weather colder than Tromsø's?", ["Reykjavík", "Tromsø"]),
+        ("weather in 東京", ["東京"]),
+        ("This weekend in Cape Town, South Africa?", ["Cape Town"]),
+        ("In March in Oslo?", ["Oslo"]),
+        ("What's the weather?", []),
+        ("Will it rain in the morning?", []),
+        ("weather in celsius", []),
+        ("I hate cold weather", []),
+        ("I'm travelling soon, what should I pack?", []),
+    ],
+)
+def test_any_city_a_question_names_is_found(question: str, expected: list[str]) -> None:
+    found = [city.name for city in cities_asked(read(question))]
+
+    assert expected == found
+
+
+def test_answers_name_cities_after_prepositions_and_contrasts() -> None:
+    text = read("It is mild in Helsinki, while Paris enjoys sun. Bring Layers in March.")
+
+    assert ["Helsinki", "Paris"] == [city.name for city in cities_named(text)]
+
+
+@pytest.mark.parametrize("spelling", ["Łódź", "łódź", "Lodz", "LODZ", "L\u0301odz\u0301"])
+def test_a_name_is_found_whatever_its_case_and_accents(spelling: str) -> None:
+    text = read(f"Today {spelling} is mild.")
+
+    assert (6,) == find_name(text, "Łódź")

@@ -1,0 +1,66 @@
+"""Finding days in prose and in a forecast."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from keval_metrics_weather.days import day_mentions, days_meant
+from keval_metrics_weather.words import read
+
+DATES = [date(2026, 6, day) for day in range(18, 23)]
+"""A Thursday to a Monday."""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It's 15 °C now and 20 °C tomorrow", ["now", "+1"]),
+        ("at the moment", ["now"]),
+        ("the day after tomorrow", ["+2"]),
+        ("in two days", ["+2"]),
+        ("Day 2: rain", ["+1"]),
+        ("Saturday", ["weekday 5"]),
+        ("Sat: 20, Sun: 22", ["weekday 5", "weekday 6"]),
+        ("he sat in the sun", []),
+        ("June 19th", ["06-19"]),
+        ("19 June", ["06-19"]),
+        ("2026-06-19", ["06-19"]),
+        ("you may take 5", []),
+        ("May 5", ["05-05"]),
+        ("the next 3 days", ["several days"]),
+        ("a 5-day forecast", ["several days"]),
+        ("this evening", ["tonight"]),
+        ("today, tomorrow and the day after", ["today", "+1", "+2"]),
+        ("clear on the third day, rain on the fourth", ["+2", "+3"]),
+        ("on the fourth of July", []),
+        ("last week, two days ago", ["past", "past"]),
+    ],
+)
+def test_days_are_named_in_many_ways(text: str, expected: list[str]) -> None:
+    assert expected == [mention.day for mention in day_mentions(read(text))]
+
+
+@pytest.mark.parametrize(
+    ("day", "expected"),
+    [
+        ("now", (0,)),
+        ("today", (0,)),
+        ("+1", (1,)),
+        ("+7", ()),
+        ("weekday 5", (2,)),
+        ("weekday 2", ()),
+        ("weekend", (2, 3)),
+        ("06-21", (3,)),
+        ("07-21", ()),
+        ("several days", (0, 1, 2, 3, 4)),
+        ("past", ()),
+    ],
+)
+def test_a_day_is_looked_up_in_the_forecasts_own_dates(day: str, expected: tuple[int, ...]) -> None:
+    assert expected == days_meant(day, DATES)
+
+
+def test_days_without_dates_are_known_by_their_place() -> None:
+    assert ((1,), ()) == (days_meant("+1", [None, None]), days_meant("weekday 5", [None, None]))

@@ -1,0 +1,120 @@
+"""Reading temperatures out of prose."""
+
+from __future__ import annotations
+
+import pytest
+
+from keval_metrics_weather.temperatures import Kind, temperatures
+from keval_metrics_weather.words import read
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("25°C", [25.0]),
+        ("25 degrees celsius", [25.0]),
+        ("25 ℃", [25.0]),
+        ("25C", [25.0]),
+        ("25 C", [25.0]),
+        ("-5°C", [-5.0]),
+        ("−5 °C", [-5.0]),
+        ("− 5 °C", [-5.0]),
+        ("it's –5°C", [-5.0]),
+        ("minus five degrees", [-5.0]),
+        ("Minus 5 degrees", [-5.0]),
+        ("twenty-three degrees", [23.0]),
+        ("five below zero", [-5.0]),
+        ("10 degrees below zero", [-10.0]),
+        ("7,5 °C", [7.5]),
+        ("3.5°C", [3.5]),
+        ("77°F", [25.0]),
+        ("77 degrees Fahrenheit", [25.0]),
+        ("It's 72 degrees", [22.22]),
+        ("50 degrees, that is 10 °C", [50.0, 10.0]),
+        ("Fahrenheit: 50°F now, later 41°", [10.0, 5.0]),
+        ("15°C (59°F)", [15.0, 15.0]),
+        ("15°C/59°F", [15.0, 15.0]),
+        ("The temperature is 25", [25.0]),
+        ("**Temperature:** 15°C", [15.0]),
+    ],
+)
+def test_single_temperatures_are_read_in_celsius(text: str, expected: list[float]) -> None:
+    found = [temperature.low for temperature in temperatures(read(text))]
+
+    assert expected == found
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("between 3 and 7°C", (3.0, 7.0)),
+        ("3-7°C", (3.0, 7.0)),
+        ("3–7 °C", (3.0, 7.0)),
+        ("3 °C to 7 °C", (3.0, 7.0)),
+        ("from -5 to -2 °C", (-5.0, -2.0)),
+        ("-5–-2°C", (-5.0, -2.0)),
+        ("18°/10°C", (10.0, 18.0)),
+        ("between three and seven degrees Celsius", (3.0, 7.0)),
+        ("temperatures between 3 and 7", (3.0, 7.0)),
+    ],
+)
+def test_ranges_keep_both_ends(text: str, expected: tuple[float, float]) -> None:
+    (found,) = temperatures(read(text))
+
+    assert expected == (found.low, found.high)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "5 km",
+        "25 %",
+        "10:30",
+        "on 2026-06-18, day 3",
+        "1,013 hPa",
+        "high humidity of 80%",
+        "temperature 25%",
+        "5 degrees warmer than yesterday",
+        "a drop by 5 degrees",
+        "60.17°N, 24.94°E",
+        "wind from 240 degrees",
+        "version 25 c",
+        "25 flights",
+        "It's 5 to 10 km away",
+    ],
+)
+def test_numbers_that_are_no_temperature_are_passed_over(text: str) -> None:
+    assert () == temperatures(read(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("15°C (feels like 12°C)", ["plain", "felt"]),
+        ("It feels chilly at 9°C", ["plain"]),
+        ("It feels like winter with a temperature of 3°C", ["plain"]),
+        ("a wind chill of -10°C", ["felt"]),
+        ("the sea temperature is 18°C", ["felt"]),
+        ("High: 20, low: 12", ["high", "low"]),
+        ("a 20°C high and 12°C low", ["high", "low"]),
+        ("highs of 20-22°C, dropping to 9°C", ["high", "low"]),
+        ("a maximum temperature of 20°C", ["high"]),
+        ("high pressure brings 20°C", ["plain"]),
+    ],
+)
+def test_what_a_temperature_is_of_is_told_by_the_words_around_it(text: str, expected: list[Kind]) -> None:
+    found = [temperature.kind for temperature in temperatures(read(text))]
+
+    assert expected == found
+
+
+def test_degrees_without_a_scale_follow_the_question_that_asked_for_fahrenheit() -> None:
+    (found,) = temperatures(read("It's 50 degrees."), True)
+
+    assert (10.0, True) == (found.low, found.converted)
+
+
+def test_a_temperature_is_quoted_as_written() -> None:
+    (found,) = temperatures(read("It is  −5\u00a0°C today"))
+
+    assert "−5 °C" == found.said
