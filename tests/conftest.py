@@ -16,7 +16,8 @@ import pytest
 from click.testing import CliRunner
 
 INSTALLED = Path(__file__).parent / "installed"
-sys.path.insert(0, str(INSTALLED))
+ON_PATH = [str(INSTALLED), str(Path(__file__).parent / "third_party" / "acme_brevity" / "src")]
+sys.path[:0] = ON_PATH
 
 
 @attrs.frozen
@@ -52,7 +53,7 @@ class Project:
         return Outcome(result.exit_code, result.stdout, result.stderr)
 
     def spawn(self, *args: str, env: Mapping[str, str] | None = None, timeout: float = 120) -> Outcome:
-        path = os.pathsep.join([str(INSTALLED), os.environ.get("PYTHONPATH", "")])
+        path = os.pathsep.join([*ON_PATH, os.environ.get("PYTHONPATH", "")])
         environ = {**os.environ, "PYTHONPATH": path, **self.environ, **(env or {})}
         command = [sys.executable, "-m", "keval", *args]
         done = subprocess.run(

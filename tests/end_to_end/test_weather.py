@@ -111,6 +111,17 @@ def test_both_frameworks_ask_one_model_over_every_wire(weather: Make) -> None:
     assert {"get_current_weather"} == {call["name"] for found in helsinki.values() for call in found}
 
 
+def test_a_proxy_in_the_environment_sees_nothing_of_loopback(weather: Make) -> None:
+    project = weather(
+        ("gadk: {model: simulated/weather}", "gadk: {model: simulated/weather}\n  ms: {model: simulated/weather}")
+    )
+    nowhere = dict.fromkeys(["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "all_proxy"], "http://127.0.0.1:9")
+
+    outcome = project.spawn("run", "eval.yaml", "--condition", "with_weather", *NOW, env=nowhere)
+
+    assert 0 == outcome.code, outcome.stdout + outcome.stderr
+
+
 def test_a_run_can_be_repeated_and_its_repetitions_differ(weather: Make) -> None:
     project = weather()
     flags = ["--repetitions", "4", "--limit", "3", "-q"]

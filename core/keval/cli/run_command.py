@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
 import click
 
+from keval.cli.loopback import spare_loopback_the_proxy
 from keval.cli.options import json_option, quiet_option, results_option, selection_options
 from keval.cli.outcome import finish
 from keval.config.load import load
@@ -45,6 +47,7 @@ def command(*, config: Path, selection: Selection, dry_run: bool, output_dir: Pa
     from keval.report.progress import Progress
     from keval.run.evaluate import run_plan
 
+    spare_loopback_the_proxy(os.environ)
     messages = message_console(quiet=quiet)
     progress = Progress(messages, plan.trial_count)
     watchers: list[tuple[str, Any]] = [("keval/progress", progress)]

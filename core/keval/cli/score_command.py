@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 import attrs
 import click
 
+from keval.cli.loopback import spare_loopback_the_proxy
 from keval.cli.options import json_option, quiet_option, results_option
 from keval.cli.outcome import finish
 from keval.config.load import read
@@ -57,6 +59,7 @@ def command(
             judges=evaluation.judges if judge else (),
         )
     scorers = make_scorers(evaluation)
+    spare_loopback_the_proxy(os.environ)
     progress = Progress(message_console(quiet=quiet), 0)
     try:
         with progress:

@@ -1,0 +1,122 @@
+"""Every snippet of the documentation does what it shows."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shlex
+import shutil
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from keval.config.dataset import read_dataset
+from keval.config.evaluation import DatasetFile
+from tests.conftest import Project
+
+ROOT = Path(__file__).parents[2]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted(path for folder in ("agents", "metrics", "plugins") for path in (ROOT / folder).glob("*/README.md")),
+]
+SERVER = """
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("mine")
+
+
+@server.tool()
+def look_up(question: str) -> str:
+    \"\"\"Look up the answer to a question.\"\"\"
+    return "It is 42."
+
+
+server.run("stdio")
+"""
+# What a fragment of a config needs around it to be one.
+REST: dict[str, Any] = {
+    "dataset": {"path": "questions.jsonl"},
+    "agents": {"gadk": {"model": "simulated/any"}},
+    "conditions": {"baseline": {}},
+    "metrics": ["weather/task_completion"],
+}
+
+
+def snippets(language: str) -> Iterator[Any]:
+    for page in PAGES:
+        blocks = re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+        for number, block in enumerate(blocks, start=1):
+            yield pytest.param(block, id=f"{page.relative_to(ROOT)} {number}")
+
+
+@pytest.fixture
+def folder(project: Project) -> Project:
+    shutil.copy(ROOT / "examples" / "weather" / "questions.jsonl", project.root)
+    (project.root / "my_server.py").write_text(SERVER, encoding="utf-8")
+    return project
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_python_of_a_page_runs(page: Path) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {"__name__": "snippet"}
+    for block in blocks:
+        if ">>>" in block:
+            test = doctest.DocTestParser().get_doctest(block, names, page.name, str(page), 0)
+            assert 0 == doctest.DocTestRunner().run(test).failed
+        else:
+            exec(compile(block, str(page), "exec"), names)
+
+
+@pytest.mark.parametrize("block", list(snippets("yaml")))
+def test_yaml_is_a_valid_part_of_a_config(folder: Project, block: str) -> None:
+    given = yaml.safe_load(block)
+    if "facts" in given:
+        record = folder.root / "record.yaml"
+        record.write_text(yaml.safe_dump([{"question": "How?", **given}], default_flow_style=False), encoding="utf-8")
+        assert given["facts"].keys() == read_dataset(DatasetFile(record)).samples[0].facts.keys()
+        return
+    config = block if {"dataset", "conditions"} <= given.keys() else yaml.safe_dump({**REST, **given})
+    (folder.root / "eval.yaml").write_text(config, encoding="utf-8")
+
+    outcome = folder.keval("validate", "eval.yaml", env={"TOKEN": "t"})
+
+    assert (0, "") == (outcome.code, outcome.stderr)
+
+
+@pytest.mark.parametrize("block", list(snippets("toml")))
+def test_toml_names_entry_points_as_the_registry_reads_them(block: str) -> None:
+    points = tomllib.loads(block)["project"]["entry-points"]["keval.metrics"]
+
+    assert {"acme/brevity": "acme_brevity:Brevity"} == points
+
+
+def test_the_commands_of_the_readme_run(folder: Project) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (config,) = re.findall(r"^```yaml\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^```console\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
+    commands = [line for line in blocks[-1].splitlines() if line]
+    (folder.root / "eval.yaml").write_text(config, encoding="utf-8")
+    (folder.root / "questions.jsonl").write_text('{"id": "q1", "question": "What is the answer?"}\n', encoding="utf-8")
+
+    outcomes = [folder.spawn(*shlex.split(command.removeprefix("keval "))) for command in commands]
+
+    assert ["validate", "run", "run", "show", "score"] == [command.split()[1] for command in commands]
+    assert [(0, "")] * 5 == [(done.code, done.stderr if done.code else "") for done in outcomes]
+    assert "look_up(question=" in outcomes[3].stdout
+
+
+def test_every_link_of_a_page_leads_somewhere() -> None:
+    dead = [
+        f"{page.relative_to(ROOT)}: {target}"
+        for page in [*PAGES, ROOT / "CONTRIBUTING.md"]
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8"))
+        if not target.startswith("http") and not (page.parent / target).exists()
+    ]
+
+    assert [] == dead
