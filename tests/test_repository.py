@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import tomllib
 from pathlib import Path
 
@@ -35,14 +34,3 @@ def test_the_versions_that_are_named_are_the_ones_under_test() -> None:
             others[name] = found
 
     assert {} == others
-
-
-def test_nothing_kept_in_the_repository_names_a_host_of_packages() -> None:
-    hosts = ["files." + "pythonhosted", "pypi" + ".org", "artifactory", "/root" + "/", "/work" + "/"]
-    pattern = "|".join(host.replace(".", r"\.") for host in hosts)
-
-    found = subprocess.run(
-        ["git", "grep", "-lE", pattern, "--", "."], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-
-    assert "" == found.stdout

@@ -13,10 +13,11 @@ def retry_after_seconds(header: str | None) -> float | None:
 
     Returns seconds from now, never negative, and `None` where there is none or it cannot be read.
     """
-    if not header:
+    text = (header or "").strip()
+    if not text:
         return None
     try:
-        return max(0.0, float(header)) if header.strip()[0].isdecimal() else _until(header)
+        return float(text) if text[0].isdecimal() else _until(text)
     except (ValueError, OverflowError):
         return None
 
