@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,18 @@ def test_plugins_import_what_the_core_offers_and_nothing_deeper(member: Path) ->
     ]
 
     assert [] == deeper
+
+
+def test_no_module_imports_itself_around_a_corner() -> None:
+    modules = {
+        ".".join(path.relative_to(source).with_suffix("").parts): path
+        for source in [ROOT / "core", *(member / "src" for member in MEMBERS)]
+        for path in source.rglob("*.py")
+        if path.stem != "__init__"
+    }
+    needs = {name: modules.keys() & set(imported(path)) - {name} for name, path in modules.items()}
+
+    list(TopologicalSorter(needs).static_order())  # raises CycleError
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["plugins"], ["--version"]], ids=" ".join)

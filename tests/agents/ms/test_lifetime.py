@@ -203,7 +203,7 @@ def test_the_sdks_logs_reach_the_terminal_only_where_logging_is_configured() -> 
         from keval_ms import Ms
         from keval_ms.clients import Clients
 
-        Clients.build(Ms(Model("openai", "m", Endpoint("m", {"openai-chat": "http://127.0.0.1:1"}, "secret"))))
+        Clients.build("openai-chat", "http://127.0.0.1:1", Endpoint("m", {}, "secret"), 20)
         logging.getLogger("agent_framework.openai").warning("unconfigured")
         logging.getLogger("mcp.client.streamable_http").warning("unconfigured")
         logging.basicConfig(format="%(message)s")

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
+from keval_weather.choice import open_source
 from keval_weather.openweather import OpenWeather, open_openweather
-from keval_weather.source import Current, Forecast, UnknownCityError, WeatherError, WeatherSource, open_source
+from keval_weather.source import Current, Forecast, UnknownCityError, WeatherError, WeatherSource
 
 if TYPE_CHECKING:
     from tests.plugins.weather.conftest import FakeOpenWeather

@@ -11,6 +11,8 @@ import attrs
 from keval import Characteristics, Context, Model, Sample, Transcript, Wire
 
 if TYPE_CHECKING:
+    from agent_framework import ChatOptions
+
     from keval_ms.clients import Clients
 
 __all__ = ["Ms"]
@@ -64,15 +66,29 @@ class Ms:
         """Hold one conversation; see `keval.Agent`."""
         from keval_ms.conversation import converse  # the framework, as in `_ready`
 
-        await converse(self, self._ready(), sample, context)
+        options = self._options(context.seed)
+        await converse(self._ready(), sample, context, options=options, max_turns=self.max_turns)
         return context.recorder.transcript()
+
+    def _options(self, seed: int) -> ChatOptions[None]:
+        options: ChatOptions[None] = {}
+        if self.api == "chat":
+            options["seed"] = seed
+        else:
+            # Otherwise the service keeps what was said, and the framework asks it once more when a trial ends early.
+            options["store"] = False
+        if self.temperature is not None:
+            options["temperature"] = self.temperature
+        if self.max_tokens is not None:
+            options["max_tokens"] = self.max_tokens
+        return options
 
     def _ready(self) -> Clients:
         # Importing the framework takes most of a second, which checking a config need not pay.
         from keval_ms.clients import Clients
 
         if self._clients is None:
-            self._clients = Clients.build(self)
+            self._clients = Clients.build(*self.model.reach(self.wire), self.max_turns)
         return self._clients
 
     async def aclose(self) -> None:

@@ -13,7 +13,7 @@ from httpx2 import AsyncClient, Limits, Timeout
 from mcp import MCPDeprecationWarning
 from openai import AsyncOpenAI
 
-from keval_ms.agent import Ms
+from keval import Endpoint, Wire
 
 __all__ = ["ChatClient", "Clients"]
 
@@ -31,17 +31,16 @@ class Clients:
     _openai: AsyncOpenAI
 
     @classmethod
-    def build(cls, settings: Ms) -> Clients:
-        """Build both; raises PreflightError when the model does not speak the chosen API."""
+    def build(cls, wire: Wire, url: str, endpoint: Endpoint, max_turns: int) -> Clients:
+        """Build both; a message of the user may take `max_turns` model calls."""
         _keep_off_the_terminal()
-        wire, url, endpoint = settings.model.reach(settings.wire)
         # keval retries in one place. A client of our own also leaves out the headers by which the framework tells
         # the model's host about itself.
         openai = AsyncOpenAI(base_url=url, api_key=endpoint.api_key, max_retries=0)
         kind = OpenAIChatCompletionClient if wire == "openai-chat" else OpenAIChatClient
         chat: ChatClient = kind(model=endpoint.model, async_client=openai)
         # At the next call the framework would ask for an answer without tools; there the trial fails instead.
-        chat.function_invocation_configuration["max_iterations"] = settings.max_turns
+        chat.function_invocation_configuration["max_iterations"] = max_turns
         return cls(chat, _mcp_client(), openai)
 
     async def aclose(self) -> None:

@@ -9,7 +9,6 @@ from agent_framework import Agent, ChatOptions, Message, MiddlewareFailure
 from agent_framework.exceptions import ToolException
 
 from keval import Context, Sample, TrialError
-from keval_ms.agent import Ms
 from keval_ms.clients import Clients
 from keval_ms.faults import causes
 from keval_ms.sessions import open_sessions
@@ -18,14 +17,16 @@ from keval_ms.watch import Watch
 __all__ = ["converse"]
 
 
-async def converse(settings: Ms, clients: Clients, sample: Sample, context: Context) -> None:
+async def converse(
+    clients: Clients, sample: Sample, context: Context, *, options: ChatOptions[None], max_turns: int
+) -> None:
     """Ask everything in `sample.asked` in one session, reporting to the context's recorder.
 
     Raises:
         TrialError: the servers do not come up or are lost, the model fails, or it never answers.
     """
     async with open_sessions(context.servers, clients.mcp) as sessions:
-        watch = Watch(context, settings.max_turns, sessions)
+        watch = Watch(context, max_turns, sessions)
         agent = Agent(
             clients.chat,
             context.instructions or None,
@@ -33,7 +34,7 @@ async def converse(settings: Ms, clients: Clients, sample: Sample, context: Cont
             name="assistant",
             tools=[session.tool for session in sessions],
             middleware=[watch.model_call, watch.tool_call],
-            default_options=_options(settings, context.seed),
+            default_options=options,
         )
         memory = agent.create_session()
         earlier = [Message(message.role, [message.text]) for message in sample.history]
@@ -46,20 +47,6 @@ async def converse(settings: Ms, clients: Clients, sample: Sample, context: Cont
                 )
                 watch.end_turn(response)
             earlier = []
-
-
-def _options(settings: Ms, seed: int) -> ChatOptions[None]:
-    options = ChatOptions[None]()
-    if settings.api == "chat":
-        options["seed"] = seed
-    else:
-        # Otherwise the service keeps what was said, and the framework asks it once more when a trial is ended early.
-        options["store"] = False
-    if settings.temperature is not None:
-        options["temperature"] = settings.temperature
-    if settings.max_tokens is not None:
-        options["max_tokens"] = settings.max_tokens
-    return options
 
 
 @contextmanager

@@ -11,10 +11,11 @@ from typing import Any
 import attrs
 
 from keval import PreflightError, Sample, hookimpl
+from keval_weather.choice import open_source
 from keval_weather.cities import CityFinder
 from keval_weather.names import fold
 from keval_weather.snapshot import load_snapshot
-from keval_weather.source import MAX_DAYS, UnknownCityError, WeatherError, open_source
+from keval_weather.source import MAX_DAYS, UnknownCityError, WeatherError
 
 __all__ = ["GroundTruth"]
 

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from keval_weather.choice import open_source
 from keval_weather.preferences import PreferenceStore
-from keval_weather.source import KEY_VARIABLE, open_source
+from keval_weather.source import KEY_VARIABLE
 
 if TYPE_CHECKING:
     import uvicorn

@@ -1,9 +1,7 @@
-"""Where the weather comes from: what a source offers, the JSON it gives, and which source an environment asks for."""
+"""Where the weather comes from: what a source offers, and the JSON it gives."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 from typing import Literal, Protocol, TypeAlias
 
 # The MCP SDK makes output schemas of these types and, before Python 3.12, cannot read typing's own inside another.
@@ -22,7 +20,6 @@ __all__ = [
     "UnknownCityError",
     "WeatherError",
     "WeatherSource",
-    "open_source",
 ]
 
 KEY_VARIABLE = "OPENWEATHER_API_KEY"
@@ -94,17 +91,3 @@ class WeatherSource(Protocol):
     async def forecast(self, city: str, days: int) -> Forecast:
         """Return the weather of up to `days` days, which is 1 to MAX_DAYS; raises what `current` does."""
         ...
-
-
-@asynccontextmanager
-async def open_source(environment: Mapping[str, str]) -> AsyncIterator[WeatherSource]:
-    """Open the source that `environment` asks for: OpenWeather where its key is set, else the bundled snapshot."""
-    if key := environment.get(KEY_VARIABLE):
-        from keval_weather.openweather import BASE_URL, open_openweather  # imports httpx, which a snapshot never needs
-
-        async with open_openweather(key, environment.get(URL_VARIABLE) or BASE_URL) as openweather:
-            yield openweather
-    else:
-        from keval_weather.snapshot import load_snapshot  # reads the bundled file, which OpenWeather never needs
-
-        yield load_snapshot()
