@@ -23,6 +23,7 @@ from keval.run.manifest import make_manifest, rescored
 from keval.run.plan import Plan, Scorers
 from keval.run.preflight import preflight, prepare, resolve_models, with_endpoints
 from keval.run.score import ScoredTrial, score_trials
+from keval.run.secrets import Scrubber
 from keval.run.store import RunDirectory
 from keval.stats.summary import summarise
 
@@ -48,10 +49,11 @@ async def run_plan(plan: Plan, root: Path, watchers: Watchers = ()) -> RunDirect
             manifest = make_manifest(plan, ready, run.id, started)
             run.write_manifest(manifest)
             hooks.hook.keval_run_started(directory=run.path, manifest=manifest)
+            scrubbed = Scrubber.of(plan.evaluation, ready.endpoints.values())
             async with _closing(ready.agents.values()), Journal(run.trials_file) as journal:
 
                 async def keep(trial: Trial) -> None:
-                    await journal.append(trial_line(trial))
+                    await journal.append(scrubbed(trial_line(trial)))
                     hooks.hook.keval_trial_finished(trial=trial)
 
                 await execute(plan, ready, samples, keep)

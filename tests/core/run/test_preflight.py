@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from tests.conftest import Project
 
 QUESTIONS = '{"id": "a", "question": "How?"}\n'
@@ -39,7 +41,7 @@ def test_a_model_is_reached_where_the_environment_says(project: Project) -> None
     outcome = project.keval("run", "eval.yaml", env=env)
 
     (trial,) = project.lines("trials.jsonl")
-    assert (0, "openai/gpt-test http://127.0.0.1:9/v1 sk-canary []") == (outcome.code, trial["output"])
+    assert (0, "openai/gpt-test http://127.0.0.1:9/v1 [secret] []") == (outcome.code, trial["output"])
     assert ("openai/gpt-test", []) == (trial["model"], project.read("manifest.json")["simulated"])
 
 
@@ -50,6 +52,25 @@ def test_a_flag_gives_an_agent_another_model(project: Project) -> None:
 
     (trial,) = project.lines("trials.jsonl")
     assert "google/gemini-test https://generativelanguage.googleapis.com k []" == trial["output"]
+
+
+def test_what_stands_in_headers_and_env_never_reaches_the_disk(project: Project) -> None:
+    secret = 'to"ken-ąę'
+    project.write(
+        eval_yaml="""
+        dataset: {path: questions.jsonl}
+        agents: {scripted: {}}
+        contexts: {web: {type: notes, headers: {Authorization: "Bearer ${KEVAL_CANARY}"}}}
+        conditions: {it: {contexts: [web]}}
+        metrics: [double/length]
+        """,
+        questions_jsonl=json.dumps({"id": "a", "question": "How?", "says": f"it is {secret}!"}) + "\n",
+    )
+
+    outcome = project.keval("run", "eval.yaml", env={"KEVAL_CANARY": secret})
+
+    (trial,) = project.lines("trials.jsonl")
+    assert (0, "it is [secret]!") == (outcome.code, trial["output"])
 
 
 def test_two_servers_with_a_tool_of_one_name_are_refused(project: Project) -> None:

@@ -1,6 +1,6 @@
 """A context without servers, and one with a server that is only written down."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import attrs
@@ -15,6 +15,7 @@ class Notes:
     text: str = ""
     tools: tuple[str, ...] = ()
     down: bool = False
+    headers: Mapping[str, str] = attrs.field(factory=dict)
     _runs: dict[str, int] = attrs.field(factory=dict, init=False)
 
     @asynccontextmanager
