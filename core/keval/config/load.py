@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 import attrs
 
 from keval.config.evaluation import Condition, DatasetFile, Evaluation, Execution, Header, PluginUse
+from keval.config.misfit import Misfit
 from keval.config.source import KeyPath, Source
-from keval.config.structure import Misfit, structure
+from keval.config.structure import structure
 from keval.errors import ConfigError, Problem
 from keval.nearest import suggestion
 
@@ -52,6 +53,8 @@ def effective(evaluation: Evaluation) -> dict[str, Any]:
     """Write an evaluation back as plain data, as it will run: after selection, variables as written."""
     data = evaluation.source.data
     kept = {key: data[key] for key in (*attrs.fields_dict(Header), "dataset") if key in data}
+    if evaluation.header.baseline is None:
+        kept.pop("baseline", None)
     named = {
         section: {use.label: {"type": use.type, **use.options} for use in uses}
         for section in ("agents", "contexts", "judges")
@@ -62,11 +65,10 @@ def effective(evaluation: Evaluation) -> dict[str, Any]:
         for section in ("metrics", "rubrics", "plugins")
         if (uses := getattr(evaluation, section))
     }
-    conditions = {label: attrs.asdict(condition) for label, condition in evaluation.conditions.items()}
     return {
         **kept,
         **named,
-        "conditions": {label: {**arm, "contexts": list(arm["contexts"])} for label, arm in conditions.items()},
+        "conditions": {str(key): arm for key, arm in data["conditions"].items() if str(key) in evaluation.conditions},
         **listed,
         "execution": attrs.asdict(evaluation.execution),
     }

@@ -7,64 +7,30 @@ leniently is a config nobody can rely on. Only what came out of `${VAR}` is read
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from types import UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import attrs
 import cattrs
 from cattrs.errors import (
-    AttributeValidationNote,
     BaseValidationError,
     ClassValidationError,
-    ForbiddenExtraKeysError,
     IterableValidationError,
     IterableValidationNote,
 )
 
+from keval.config.misfit import MAPPINGS, SEQUENCES, UNIONS, Misfit, misfits, shown, type_name
 from keval.config.source import Interpolated, KeyPath, interpolate
 from keval.errors import PluginError
 from keval.models import Model
 from keval.nearest import suggestion
 
-__all__ = ["Misfit", "resolve_fields", "structure", "type_name"]
+__all__ = ["resolve_fields", "structure"]
 
 T = TypeVar("T")
 
-_UNIONS: tuple[Any, ...] = (Union, UnionType)
-_SEQUENCES: tuple[Any, ...] = (tuple, list, Sequence)
-_MAPPINGS: tuple[Any, ...] = (dict, Mapping)
 _SWITCHES = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-
-
-@attrs.frozen
-class Misfit:
-    """One thing that does not fit: its path, whether the key itself is meant, and what is wrong."""
-
-    path: KeyPath
-    message: str
-    at_key: bool = False
-
-
-def type_name(wanted: Any) -> str:
-    """Name a type as a config author would."""
-    names = {
-        str: "a text", int: "a whole number", float: "a number", bool: "true or false",
-        Path: "a path", Model: "a model (provider/name)", type(None): "nothing",
-    }  # fmt: skip
-    origin = get_origin(wanted)
-    if wanted in names:
-        return names[wanted]
-    if origin is Literal:
-        return " or ".join(map(str, get_args(wanted)))
-    if origin in _UNIONS:
-        return " or ".join(type_name(part) for part in get_args(wanted) if part is not type(None))
-    if origin in _MAPPINGS or attrs.has(wanted):
-        return "a mapping"
-    if origin in _SEQUENCES:
-        return "a list"
-    return getattr(wanted, "__name__", str(wanted))
 
 
 def structure(cls: type[T], data: Any, path: KeyPath, base: Path) -> tuple[T | None, list[Misfit]]:
@@ -78,15 +44,14 @@ def structure(cls: type[T], data: Any, path: KeyPath, base: Path) -> tuple[T | N
     if data is None:
         data = {}
     if not isinstance(data, dict):
-        return None, [Misfit(path, f"expected a mapping, got {_shown(data)}")]
+        return None, [Misfit(path, f"expected a mapping, got {shown(data)}")]
     filled, unset = interpolate(data, path)
-    misfits = [Misfit(at, message) for at, message in unset]
+    missing = [Misfit(at, message) for at, message in unset]
     try:
-        return _converter(base).structure(_over_defaults(cls, filled), cls), misfits
+        return _converter(base).structure(_over_defaults(cls, filled), cls), missing
     except ClassValidationError as error:
         known = {at for at, _ in unset}
-        found = [misfit for misfit in _misfits(error, path, cls) if misfit.path not in known]
-        return None, [*misfits, *found]
+        return None, [*missing, *(misfit for misfit in misfits(error, path, cls) if misfit.path not in known)]
 
 
 def resolve_fields(cls: type) -> None:
@@ -130,8 +95,8 @@ def _converter(base: Path) -> cattrs.Converter:
     converter.register_structure_hook_func(_is_literal, _one_of)
     for matches, factory in (
         (_is_union, _union),
-        (lambda wanted: get_origin(wanted) in _SEQUENCES, _sequence),
-        (lambda wanted: get_origin(wanted) in _MAPPINGS, _mapping),
+        (lambda wanted: get_origin(wanted) in SEQUENCES, _sequence),
+        (lambda wanted: get_origin(wanted) in MAPPINGS, _mapping),
     ):
         converter.register_structure_hook_factory(matches, lambda wanted, factory=factory: factory(converter, wanted))
     return converter
@@ -145,7 +110,7 @@ def _is_any(wanted: Any) -> bool:
 
 
 def _is_union(wanted: Any) -> bool:
-    return get_origin(wanted) in _UNIONS
+    return get_origin(wanted) in UNIONS
 
 
 def _is_literal(wanted: Any) -> bool:
@@ -158,11 +123,11 @@ def _exactly(kind: type, read: Callable[[str], Any]) -> Hook:
             try:
                 return read(value)
             except (KeyError, ValueError):
-                raise TypeError(f"expected {type_name(kind)}, got {_shown(value)}") from None
+                raise TypeError(f"expected {type_name(kind)}, got {shown(value)}") from None
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
             return float(value)
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise TypeError(f"expected {type_name(kind)}, got {_shown(value)}")
+            raise TypeError(f"expected {type_name(kind)}, got {shown(value)}")
         return str(value) if kind is str else value
 
     return hook
@@ -170,7 +135,7 @@ def _exactly(kind: type, read: Callable[[str], Any]) -> Hook:
 
 def _text(value: Any, wanted: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"expected {type_name(wanted)}, got {_shown(value)}")
+        raise TypeError(f"expected {type_name(wanted)}, got {shown(value)}")
     return value
 
 
@@ -178,7 +143,7 @@ def _one_of(value: Any, wanted: Any) -> Any:
     choices = get_args(wanted)
     if value not in choices:
         near = suggestion(str(value), map(str, choices))
-        raise ValueError(f"expected {type_name(wanted)}, got {_shown(value)}{near}")
+        raise ValueError(f"expected {type_name(wanted)}, got {shown(value)}{near}")
     return value
 
 
@@ -198,7 +163,7 @@ def _union(converter: cattrs.Converter, wanted: Any) -> Hook:
                 return structure_part(value, part)
             except (TypeError, ValueError, BaseValidationError):
                 continue
-        raise TypeError(f"expected {type_name(wanted)}, got {_shown(value)}")
+        raise TypeError(f"expected {type_name(wanted)}, got {shown(value)}")
 
     return hook
 
@@ -209,7 +174,7 @@ def _sequence(converter: cattrs.Converter, wanted: Any) -> Hook:
 
     def hook(value: Any, _: Any) -> Any:
         if not isinstance(value, list):
-            raise TypeError(f"expected a list, got {_shown(value)}")
+            raise TypeError(f"expected a list, got {shown(value)}")
         items = _each(enumerate(value), item_hook, item, wanted)
         return tuple(items.values()) if get_origin(wanted) is not list else list(items.values())
 
@@ -222,7 +187,7 @@ def _mapping(converter: cattrs.Converter, wanted: Any) -> Hook:
 
     def hook(value: Any, _: Any) -> Any:
         if not isinstance(value, dict):
-            raise TypeError(f"expected a mapping, got {_shown(value)}")
+            raise TypeError(f"expected a mapping, got {shown(value)}")
         return _each(value.items(), item_hook, item, wanted)
 
     return hook
@@ -241,43 +206,3 @@ def _each(items: Any, hook: Hook, wanted: Any, whole: Any) -> dict[Any, Any]:
     if errors:
         raise IterableValidationError("items do not fit", errors, whole)
     return structured
-
-
-def _misfits(error: Exception, path: KeyPath, cls: Any) -> Iterator[Misfit]:
-    """Unfold the converter's error tree into misfits."""
-    if isinstance(error, BaseValidationError):
-        for inner in error.exceptions:
-            note = next(
-                (
-                    n
-                    for n in getattr(inner, "__notes__", ())
-                    if isinstance(n, AttributeValidationNote | IterableValidationNote)
-                ),
-                None,
-            )
-            if note is None:
-                yield from _misfits(inner, path, error.cl)
-                continue
-            step = note.name if isinstance(note, AttributeValidationNote) else note.index
-            if isinstance(inner, KeyError) and isinstance(note, AttributeValidationNote):
-                yield Misfit(path, f"the key {step!r} is missing; add `{step}:` with {type_name(note.type)}")
-            else:
-                yield from _misfits(inner, (*path, step), note.type)
-    elif isinstance(error, ForbiddenExtraKeysError):
-        known = [field.name for field in attrs.fields(error.cl) if field.init]
-        for key in sorted(map(str, error.extra_fields)):
-            hint = suggestion(key, known) or f"; known keys: {', '.join(known) or 'none'}"
-            yield Misfit((*path, key), f"unknown key {key!r}{hint}", at_key=True)
-    else:
-        # attrs validators name their field first: "'days' must be >= 1: 0"
-        named = re.match(r"'(\w+)' must", str(error))
-        yield Misfit((*path, named[1]) if named else path, str(error))
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, dict | list):
-        return "a mapping" if isinstance(value, dict) else "a list"
-    if value is None:
-        return "nothing"
-    text = repr(str(value)) if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

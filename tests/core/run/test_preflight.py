@@ -84,7 +84,8 @@ def test_two_servers_with_a_tool_of_one_name_are_refused(project: Project) -> No
 
 def test_variables_stand_in_the_manifest_as_written(project: Project) -> None:
     config = CONFIG.replace("notes: {tools: [look]}", "notes: {tools: [look], text: '${KEVAL_CANARY}'}")
-    project.write(eval_yaml=config.replace("baseline: {}", "it: {contexts: [notes]}"), questions_jsonl=QUESTIONS)
+    config = config.replace("baseline: {}", "it: {contexts: [notes], system_prompt: '${KEVAL_CANARY}'}")
+    project.write(eval_yaml=config, questions_jsonl=QUESTIONS)
 
     outcome = project.keval("run", "eval.yaml", env={"OPENAI_API_KEY": "sk-canary", "KEVAL_CANARY": "s3cret"})
 

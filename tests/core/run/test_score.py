@@ -113,3 +113,13 @@ def test_a_hook_plugin_that_fails_stops_the_run_before_its_first_trial(project: 
     message = "error: the facts about the samples cannot be had: ConnectionError: no route\n"
     assert (2, message) == (outcome.code, outcome.stderr)
     assert not (project.root / "results").exists()
+
+
+def test_a_narrowed_run_is_scored_again_as_it_was_narrowed(project: Project) -> None:
+    config = CONFIG.replace("{baseline: {}}", "{1: {}, second: {}, third: {}}") + "baseline: third\n"
+    project.write(eval_yaml=config, questions_jsonl=QUESTIONS)
+    project.keval("run", "eval.yaml", "--condition", "1", "--condition", "second")
+
+    outcome = project.keval("score", "latest", "--json")
+
+    assert (0, ["1", "second"]) == (outcome.code, [arm["condition"] for arm in outcome.data["arms"]])
