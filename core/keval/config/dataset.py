@@ -29,6 +29,7 @@ _SPOKEN = (("user", "assistant"), ("user_message", "response"))
 class Dataset:
     """The samples of a file, in its order, and the SHA-256 of its bytes."""
 
+    path: Path | None
     samples: tuple[Sample, ...]
     digest: str
 
@@ -65,7 +66,7 @@ def read_dataset(file: DatasetFile) -> Dataset:
         raise ConfigError(problems)
     if not samples:
         raise ConfigError([Problem(str(file.path), "the dataset is empty; add at least one question")])
-    return Dataset(tuple(samples.values()), hashlib.sha256(content).hexdigest())
+    return Dataset(file.path, tuple(samples.values()), hashlib.sha256(content).hexdigest())
 
 
 def _records(path: Path, text: str, problems: list[Problem]) -> Iterator[tuple[int, dict[str, Any]]]:

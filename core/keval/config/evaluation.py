@@ -11,6 +11,7 @@ import attrs
 from attrs.validators import ge, gt
 
 from keval.config.source import KeyPath, Source
+from keval.errors import Problem
 
 __all__ = ["Condition", "DatasetFile", "Evaluation", "Execution", "PluginUse", "Retry"]
 
@@ -82,11 +83,15 @@ class PluginUse:
 
 @attrs.frozen
 class Evaluation:
-    """A whole configuration. Plugins are named here and constructed by the plan."""
+    """A whole configuration. Plugins are named here and constructed by the plan.
+
+    `problems` are what was found wrong so far. What they spoil is left out, and reading goes on, so that a user is told
+    of everything at once; no plan is made of an evaluation with problems.
+    """
 
     source: Source
-    header: Header
-    dataset: DatasetFile
+    header: Header = Header()
+    dataset: DatasetFile | None = None
     agents: tuple[PluginUse, ...] = ()
     contexts: tuple[PluginUse, ...] = ()
     conditions: Mapping[str, Condition] = attrs.field(factory=dict)
@@ -97,6 +102,7 @@ class Evaluation:
     execution: Execution = Execution()
     limit: int | None = None
     sample_ids: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
 
     @property
     def name(self) -> str:

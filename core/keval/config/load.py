@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -36,17 +36,18 @@ _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 
 
 def load(path: Path) -> Evaluation:
-    """Read an evaluation from a YAML file. Raises ConfigError with every problem."""
+    """Read an evaluation from a YAML file. Raises ConfigError when it is no YAML, or no mapping."""
     return read(Source.read(path))
 
 
 def read(source: Source) -> Evaluation:
-    """Read an evaluation from a source. Raises ConfigError with every problem."""
+    """Read an evaluation from a source, with its problems. Raises ConfigError when that is no mapping."""
+    if not isinstance(source.data, dict):
+        message = "an evaluation is a mapping with dataset:, agents:, conditions: and metrics:"
+        raise ConfigError([Problem(source.place(()), message)])
     reader = _Reader(source)
     evaluation = reader.evaluation()
-    if reader.problems or evaluation is None:
-        raise ConfigError(sorted(reader.problems, key=_position))
-    return evaluation
+    return attrs.evolve(evaluation, problems=tuple(reader.problems))
 
 
 def effective(evaluation: Evaluation) -> dict[str, Any]:
@@ -74,10 +75,6 @@ def effective(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _position(problem: Problem) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r":(\d+)", problem.place))
-
-
 class _Reader:
     """Collects problems while the sections are read."""
 
@@ -85,11 +82,8 @@ class _Reader:
         self.source = source
         self.problems: list[Problem] = []
 
-    def evaluation(self) -> Evaluation | None:
+    def evaluation(self) -> Evaluation:
         data = self.source.data
-        if not isinstance(data, dict):
-            self._problem((), "an evaluation is a mapping with dataset:, agents:, conditions: and metrics:")
-            return None
         self._check_keys(data)
         headers = {key: data[key] for key in attrs.fields_dict(Header) if key in data}
         header = self._record(Header, headers, ())
@@ -98,18 +92,25 @@ class _Reader:
         dataset = self._record(DatasetFile, data["dataset"], ("dataset",)) if "dataset" in data else None
         execution = self._record(Execution, data.get("execution"), ("execution",))
         agents, contexts = self._named("agents", "agent"), self._named("contexts", "context")
-        conditions = self._conditions(contexts)
+        conditions = self._conditions()
         judges = self._named("judges", "judge")
         metrics, rubrics, plugins = (self._listed(section) for section in ("metrics", "rubrics", "plugins"))
         if not agents and not {"agents", "agent"} & data.keys():
             self._problem((), "the key 'agents' is missing; add `agents: {gadk: {model: simulated/weather}}`")
-        if header is None or dataset is None or execution is None:
-            return None
-        if header.baseline is not None and header.baseline not in conditions:
-            hint = suggestion(header.baseline, conditions) or f"; conditions: {', '.join(conditions)}"
-            self._problem(("baseline",), f"no condition named {header.baseline!r}{hint}")
+        header = header or Header()
+        self._check_reference(("baseline",), "condition", header.baseline, self._labels("conditions"))
         return Evaluation(
-            self.source, header, dataset, agents, contexts, conditions, metrics, judges, rubrics, plugins, execution
+            self.source,
+            header,
+            dataset,
+            agents,
+            contexts,
+            conditions,
+            metrics,
+            judges,
+            rubrics,
+            plugins,
+            execution or Execution(),
         )
 
     def _check_keys(self, data: Mapping[Any, Any]) -> None:
@@ -176,13 +177,13 @@ class _Reader:
                 uses[name] = PluginUse(name, name, options or {}, (*path, name) if options is not None else path)
         return tuple(uses.values())
 
-    def _conditions(self, contexts: Iterable[PluginUse]) -> dict[str, Condition]:
+    def _conditions(self) -> dict[str, Condition]:
         data = self.source.data.get("conditions")
         if not isinstance(data, dict) or not data:
             path: KeyPath = ("conditions",) if "conditions" in self.source.data else ()
             self._problem(path, "no conditions; add at least one, such as `conditions: {baseline: {}}`")
             return {}
-        labels = [use.label for use in contexts]
+        contexts = [*self._labels("contexts"), *self._labels("mcp_servers")]
         conditions: dict[str, Condition] = {}
         for label, entry in data.items():
             path = ("conditions", label)
@@ -195,10 +196,18 @@ class _Reader:
                 continue
             conditions[str(label)] = condition
             for index, name in enumerate(condition.contexts):
-                if name not in labels:
-                    hint = suggestion(name, labels) or f"; defined under contexts: {', '.join(labels) or 'none'}"
-                    self._problem((*path, key, index), f"no context named {name!r}{hint}")
+                self._check_reference((*path, key, index), "context", name, contexts)
         return conditions
+
+    def _labels(self, section: str) -> list[str]:
+        """The labels of a section, those of broken entries too: what refers to them is not wrong."""
+        entries = self.source.data.get(section)
+        return [str(label) for label in entries] if isinstance(entries, dict) else []
+
+    def _check_reference(self, path: KeyPath, noun: str, name: str | None, labels: Sequence[str]) -> None:
+        if name is not None and name not in labels:
+            hint = suggestion(name, labels) or f"; {noun}s: {', '.join(labels) or 'none'}"
+            self._problem(path, f"no {noun} named {name!r}{hint}")
 
     def _misfits(self, misfits: Iterable[Misfit]) -> None:
         for misfit in misfits:

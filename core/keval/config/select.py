@@ -8,7 +8,7 @@ import attrs
 
 from keval import registry
 from keval.config.evaluation import Evaluation, PluginUse
-from keval.errors import ConfigError, PluginError, Problem
+from keval.errors import PluginError, Problem
 from keval.models import Model
 from keval.nearest import suggestion
 
@@ -32,7 +32,7 @@ class Selection:
 
 
 def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
-    """Return the evaluation that the selection leaves. Raises ConfigError with every problem."""
+    """Return the evaluation that the selection leaves, with the problems of both."""
     problems: list[Problem] = []
     agents = _chosen("--agent", "keval.agents", evaluation.agents, selection.agents, problems)
     metrics = _chosen("--metric", "keval.metrics", evaluation.metrics, selection.metrics, problems)
@@ -48,8 +48,6 @@ def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
         if not selection.conditions or label in selection.conditions
     }
     agents, judges = _with_models(agents, judges, selection.models, problems)
-    if problems:
-        raise ConfigError(problems)
     execution = attrs.evolve(
         evaluation.execution,
         num_repetitions=selection.repetitions or evaluation.execution.num_repetitions,
@@ -69,6 +67,7 @@ def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
         execution=execution,
         limit=selection.limit,
         sample_ids=selection.sample_ids,
+        problems=(*evaluation.problems, *problems),
     )
 
 

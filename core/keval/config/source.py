@@ -82,7 +82,8 @@ class Source:
 
         A path that is not in the file is placed at the nearest parent that is.
         """
-        table = self._keys if key else self._values
+        # An item of a list has no key.
+        table = self._keys if key and path in self._keys else self._values
         if path in table:
             line, column = table[path]
             return f"{self.name}:{line}:{column}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -25,14 +26,14 @@ T = TypeVar("T")
 
 def make_plan(evaluation: Evaluation) -> Plan:
     """Construct every plugin, read the dataset, check every prompt. Raises ConfigError with every problem."""
-    builder = _Builder(evaluation)
+    builder = _Builder(evaluation, list(evaluation.problems))
     used = {label for condition in evaluation.conditions.values() for label in condition.contexts}
     agents = builder.construct("keval.agents", evaluation.agents, "run")
     contexts = builder.construct("keval.contexts", [use for use in evaluation.contexts if use.label in used], "start")
     hooks = builder.construct("keval", evaluation.plugins, None)
     scorers = builder.scorers()
     builder.check_models((*agents, *scorers.judges))
-    dataset = builder.tried(lambda: read_dataset(evaluation.dataset)) or Dataset((), "")
+    dataset = builder.dataset()
     samples = builder.samples(dataset)
     arms = [builder.arm(label, condition, samples) for label, condition in evaluation.conditions.items()]
     return builder.finished(
@@ -51,7 +52,7 @@ def make_plan(evaluation: Evaluation) -> Plan:
 
 def make_scorers(evaluation: Evaluation) -> Scorers:
     """Construct what scores, and nothing else. Raises ConfigError with every problem."""
-    builder = _Builder(evaluation)
+    builder = _Builder(evaluation, list(evaluation.problems))
     scorers = builder.scorers()
     builder.check_models(scorers.judges)
     return builder.finished(lambda: scorers)
@@ -62,19 +63,20 @@ class _Builder:
     """Collects problems while the parts of a plan are built."""
 
     evaluation: Evaluation
-    problems: list[Problem] = attrs.field(factory=list)
+    problems: list[Problem]
 
     def finished(self, make: Callable[[], T]) -> T:
         if self.problems:
-            raise ConfigError(self.problems)
+            raise ConfigError(sorted(self.problems, key=_position))
         return make()
 
-    def tried(self, read: Callable[[], T]) -> T | None:
-        try:
-            return read()
-        except ConfigError as error:
-            self.problems.extend(error.problems)
-            return None
+    def dataset(self) -> Dataset:
+        if self.evaluation.dataset is not None:
+            try:
+                return read_dataset(self.evaluation.dataset)
+            except ConfigError as error:
+                self.problems.extend(error.problems)
+        return Dataset(None, (), "")
 
     def construct(self, group: str, uses: Iterable[PluginUse], method: str | None) -> list[Planned]:
         """Load and construct plugins; each must have `method`, if one is named."""
@@ -119,7 +121,7 @@ class _Builder:
         rubrics = [rubric for use in self.evaluation.rubrics for rubric in self._rubrics(use)]
         if self.evaluation.judges and not self.evaluation.rubrics:
             self._problem(("judges",), "judges need something to grade by; add `rubrics:`", at_key=True)
-        if not self.evaluation.metrics and not self.evaluation.judges:
+        if not self.evaluation.metrics and not self.evaluation.judges and not self.problems:
             self._problem((), "nothing scores the answers; add `metrics:` or `judges:`")
         return Scorers(tuple(metrics), tuple(judges), tuple(rubrics))
 
@@ -178,3 +180,8 @@ class _Builder:
 
     def _problem(self, path: KeyPath, message: str, *, at_key: bool = False) -> None:
         self.problems.append(Problem(self.evaluation.source.place(path, key=at_key), message))
+
+
+def _position(problem: Problem) -> tuple[str, tuple[int, ...]]:
+    file, *numbers = re.split(r":(?=\d)", problem.place)
+    return file, tuple(int(number) for number in numbers if number.isdecimal())

@@ -34,7 +34,7 @@ def make_manifest(plan: Plan, ready: Ready, run_id: str, started: datetime) -> d
         "config_folder": str(evaluation.source.base),
         "selection": {"limit": evaluation.limit, "sample_ids": list(evaluation.sample_ids)},
         "dataset": {
-            "path": str(evaluation.dataset.path),
+            "path": str(plan.dataset.path),
             "sha256": plan.dataset.digest,
             "samples": len(plan.samples),
         },

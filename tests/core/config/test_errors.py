@@ -200,12 +200,23 @@ def test_bad_dataset_is_explained_at_its_line(project: Project, case: str) -> No
 
 def test_every_problem_is_told_at_once(project: Project) -> None:
     config = changed("scripted: {}", "scripted: {sufix: x}").replace("double/length", "double/lenth")
+    config = config.replace("[notes]", "[note]") + "execution: {max_concurrent: lots}\nnam: x\n"
     project.write(eval_yaml=config, questions_jsonl='{"id": "a"}\n{"id": "b"}\n')
 
-    outcome = project.keval("run", "eval.yaml")
+    outcome = project.keval("run", "eval.yaml", "--condition", "base")
 
+    places = [line.removeprefix("error: ").split(": ")[0] for line in outcome.stderr.splitlines()]
     assert 2 == outcome.code
-    assert 4 == len(outcome.stderr.splitlines())
+    assert [
+        "--condition base",
+        str(project.root / "questions.jsonl:1"),
+        str(project.root / "questions.jsonl:2"),
+        "eval.yaml:4:14",
+        "eval.yaml:10:16",
+        "eval.yaml:12:5",
+        "eval.yaml:13:29",
+        "eval.yaml:14:1",
+    ] == places
 
 
 SELECTIONS = {
