@@ -45,6 +45,25 @@ def test_a_model_is_reached_where_the_environment_says(project: Project) -> None
     assert ("openai/gpt-test", []) == (trial["model"], project.read("manifest.json")["simulated"])
 
 
+def test_an_agent_prepares_before_the_first_trial_and_is_closed_after_the_last(project: Project) -> None:
+    config = CONFIG.replace("{model: openai/gpt-test}", "{model: openai/gpt-test, closes: closed.txt}")
+    project.write(eval_yaml=config, questions_jsonl=QUESTIONS)
+
+    outcome = project.keval("run", "eval.yaml", env={"OPENAI_API_KEY": "k"})
+
+    assert (0, True) == (outcome.code, (project.root / "closed.txt").exists())
+
+
+def test_an_agent_that_cannot_prepare_stops_the_run(project: Project) -> None:
+    config = CONFIG.replace("{model: openai/gpt-test}", "{model: openai/gpt-test, refuses: no such API}")
+    project.write(eval_yaml=config, questions_jsonl=QUESTIONS)
+
+    outcome = project.keval("run", "eval.yaml", env={"OPENAI_API_KEY": "k"})
+
+    assert (2, "error: no such API\n") == (outcome.code, outcome.stderr)
+    assert not (project.root / "results").exists()
+
+
 def test_a_flag_gives_an_agent_another_model(project: Project) -> None:
     project.write(eval_yaml=CONFIG, questions_jsonl=QUESTIONS)
 

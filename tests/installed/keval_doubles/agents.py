@@ -1,11 +1,12 @@
 """Agents that do as the sample's metadata says."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import attrs
 
-from keval import Characteristics, Context, Model, ModelError, Sample, Transcript, TrialError
+from keval import Characteristics, Context, Model, ModelError, PreflightError, Sample, Transcript, TrialError
 
 
 @attrs.define
@@ -49,17 +50,25 @@ class Scripted:
 
 @attrs.define
 class Modelled:
-    """Says which model and endpoint it was given."""
+    """Says which model and endpoint it was given; leaves a file behind when it is closed."""
 
     model: Model
-    temperature: float | None = None
-    closed: bool = attrs.field(default=False, init=False)
+    refuses: str | None = None
+    closes: Path | None = None
+    _prepared: bool = attrs.field(default=False, init=False)
+
+    async def prepare(self) -> None:
+        if self.refuses:
+            raise PreflightError(self.refuses)
+        self._prepared = True
 
     async def run(self, sample: Sample, context: Context) -> Transcript:
+        assert self._prepared
         _, url, endpoint = self.model.reach("openai-chat", "gemini")
         with context.recorder.turn(sample.question):
             context.recorder.said(f"{self.model} {url} {endpoint.api_key} {sorted(context.model_headers)}")
         return context.recorder.transcript()
 
     async def aclose(self) -> None:
-        self.closed = True
+        if self.closes:
+            self.closes.touch()

@@ -1,0 +1,78 @@
+"""A model that is busy or broken for a moment costs a trial time, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from keval_gateway import ChatReply, ChatRequest, ModelFault, wire_urls
+from keval_gateway.app import build_app
+from keval_gateway.serving import serve
+from tests.conftest import Project
+
+
+@contextmanager
+def gateway(respond: Callable[[ChatRequest], ChatReply]) -> Iterator[dict[str, str]]:
+    """Run a gateway in a thread, as the environment that leads to it."""
+    ready, ended = threading.Event(), threading.Event()
+    environ: dict[str, str] = {}
+
+    async def run() -> None:
+        async with serve(build_app(respond)) as base:
+            urls = wire_urls(base)
+            environ.update(OPENAI_BASE_URL=urls["openai-chat"], OPENAI_API_KEY="key-of-nobody")
+            environ.update(GOOGLE_GEMINI_BASE_URL=urls["gemini"], GOOGLE_API_KEY="key-of-nobody")
+            ready.set()
+            await asyncio.to_thread(ended.wait)
+
+    thread = threading.Thread(target=asyncio.run, args=(run(),))
+    thread.start()
+    try:
+        assert ready.wait(30)
+        yield environ
+    finally:
+        ended.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("agent", ["{type: ms, model: openai/gpt-test}", "{type: gadk, model: google/gemini-test}"])
+def test_a_busy_model_is_asked_again_once_and_by_keval_alone(weather: Callable[..., Project], agent: str) -> None:
+    asked: list[ChatRequest] = []
+
+    def busy_at_first(request: ChatRequest) -> ChatReply:
+        asked.append(request)
+        if len(asked) == 1:
+            raise ModelFault(429, "too many requests", retry_after=1)
+        return ChatReply("It is mild.")
+
+    project = weather(("gadk: {model: simulated/weather}", f"it: {agent}"))
+    with gateway(busy_at_first) as environ:
+        flags = ["--condition", "baseline", "--sample-id", "helsinki-now"]
+        outcome = project.spawn("run", "eval.yaml", *flags, env=environ)
+
+    (trial,) = project.lines("trials.jsonl")
+    assert (0, "It is mild.", 2) == (outcome.code, trial["output"], len(asked))
+    assert [("model", "rate_limit")] == [
+        (attempt["failure"]["stage"], attempt["failure"]["kind"]) for attempt in trial["attempts"]
+    ]
+
+
+def test_a_request_that_the_model_refuses_is_not_repeated(weather: Callable[..., Project]) -> None:
+    asked: list[ChatRequest] = []
+
+    def refuses(request: ChatRequest) -> ChatReply:
+        asked.append(request)
+        raise ModelFault(400, "this model takes no questions")
+
+    project = weather(("gadk: {model: simulated/weather}", "ms: {model: openai/gpt-test}"))
+    with gateway(refuses) as environ:
+        flags = ["--condition", "baseline", "--sample-id", "helsinki-now"]
+        outcome = project.spawn("run", "eval.yaml", *flags, env=environ)
+
+    (trial,) = project.lines("trials.jsonl")
+    assert (3, 1, "http_400", []) == (outcome.code, len(asked), trial["failure"]["kind"], trial["attempts"])
+    assert "this model takes no questions" in trial["failure"]["message"]
