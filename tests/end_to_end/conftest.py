@@ -24,6 +24,7 @@ conditions:
   with_weather: {system_prompt: "You help with the weather. The user's id is user-1.", contexts: [weather]}
 metrics: [weather/accuracy, weather/tool_call_count]
 plugins: [weather/ground-truth]
+execution: {retry: {initial_backoff_seconds: 0}}
 """
 
 
