@@ -26,9 +26,10 @@ def message_console(*, quiet: bool = False) -> Console:
     return Console(stderr=True, quiet=quiet, highlight=False)
 
 
-def safe(text: str) -> Text:
-    """Model output for the terminal: no markup is read in it and control characters are shown, not obeyed."""
-    return Text("".join(char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text))
+def safe(text: str, style: str = "") -> Text:
+    """Text from outside for the terminal: no markup is read in it and control characters are shown, not obeyed."""
+    shown = (char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text)
+    return Text("".join(shown), style)
 
 
 def print_summary(summary: Mapping[str, Any], console: Console) -> None:

@@ -27,14 +27,14 @@ def print_run(manifest: Mapping[str, Any], trials: Iterable[Trial], console: Con
     console.print(f"  versions   {', '.join(f'{name} {version}' for name, version in manifest['versions'].items())}")
     for trial in trials:
         outcome = f"failed: {trial.failure.kind}" if trial.failure else " ".join(trial.output.split())
-        line = Text.assemble((trial.id, "bold"), "  ", safe(outcome))
+        line = Text.assemble(safe(" ".join(trial.id.split()), "bold"), "  ", safe(outcome))
         line.truncate(console.width, overflow="ellipsis")
         console.print(line)
 
 
 def print_trial(trial: Trial, scores: Sequence[ScoreLine], console: Console) -> None:
     """Print one trial: what was said, which tools ran, what it cost and how it scored."""
-    console.print(f"[bold]{trial.id}[/]  model {trial.model or 'none'}")
+    console.print(Text.assemble(safe(trial.id, "bold"), f"  model {trial.model or 'none'}"))
     for message in trial.sample.history:
         console.print(Text.assemble((f"{message.role} (earlier): ", "dim"), safe(message.text)))
     transcript = trial.transcript

@@ -11,19 +11,22 @@ import attrs
 import pluggy
 
 from keval import hookspecs
-from keval.errors import KevalError, PreflightError
+from keval.errors import KevalError, PluginError, PreflightError
 from keval.records import Sample
 
 __all__ = ["hook_manager", "with_facts"]
 
 
 def hook_manager(plugins: Iterable[tuple[str, object]]) -> pluggy.PluginManager:
-    """Register plugins by name. Raises PluginValidationError when one implements a hook that is none."""
+    """Register plugins by name. Raises PluginError when one implements a hook that is none, or takes what it lacks."""
     manager = pluggy.PluginManager("keval")
     manager.add_hookspecs(hookspecs)
-    for name, plugin in plugins:
-        manager.register(plugin, name)
-    manager.check_pending()
+    try:
+        for name, plugin in plugins:
+            manager.register(plugin, name)
+        manager.check_pending()
+    except pluggy.PluginValidationError as error:
+        raise PluginError(f"a hook plugin does not fit this version of keval: {error}; see docs/plugins.md") from error
     return manager
 
 

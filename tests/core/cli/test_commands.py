@@ -184,6 +184,20 @@ def test_show_prints_a_trial_with_its_calls_and_scores(project: Project) -> None
     assert any("error: not�[31m found [bold]" in line for line in lines)
 
 
+def test_an_odd_id_is_an_id(project: Project) -> None:
+    odd = "../../[red]a\x1b[2J\nb/ż"
+    project.write(eval_yaml=CONFIG, questions_jsonl=json.dumps({"id": odd, "question": "Where?"}) + "\n")
+
+    ran = project.keval("run", "eval.yaml")
+    listed = project.keval("show", "latest")
+    shown = project.keval("show", "latest", "--trial", f"scripted/baseline/{odd}/1")
+
+    assert (0, 0, 0) == (ran.code, listed.code, shown.code)
+    assert "scripted/baseline/../../[red]a�[2J b/ż/1  Where?" in listed.stdout
+    assert "\x1b" not in listed.stdout + shown.stdout
+    assert ["results"] == [path.name for path in project.root.iterdir() if path.is_dir()]
+
+
 def test_show_of_an_unknown_trial_offers_the_nearest(notes: Project) -> None:
     notes.keval("run", "eval.yaml")
 

@@ -115,6 +115,16 @@ def test_a_hook_plugin_that_fails_stops_the_run_before_its_first_trial(project: 
     assert not (project.root / "results").exists()
 
 
+def test_a_hook_that_is_none_is_told_before_anything_runs(project: Project) -> None:
+    project.write(eval_yaml=CONFIG, questions_jsonl=QUESTIONS)
+
+    outcome = project.keval("run", "eval.yaml", "-p", "double/unknown-hook")
+
+    assert 2 == outcome.code
+    assert outcome.stderr.startswith("error: a hook plugin does not fit this version of keval: unknown hook")
+    assert not (project.root / "results").exists()
+
+
 def test_a_narrowed_run_is_scored_again_as_it_was_narrowed(project: Project) -> None:
     config = CONFIG.replace("{baseline: {}}", "{1: {}, second: {}, third: {}}") + "baseline: third\n"
     project.write(eval_yaml=config, questions_jsonl=QUESTIONS)

@@ -22,3 +22,9 @@ class BrokenFacts:
     @hookimpl
     def keval_sample_facts(self, sample: Sample) -> dict[str, Any]:
         raise ConnectionError("no route")
+
+
+class UnknownHook:
+    @hookimpl
+    def keval_sample_fact(self, sample: Sample) -> dict[str, Any]:
+        return {}
