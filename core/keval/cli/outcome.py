@@ -25,7 +25,8 @@ def finish(run: RunDirectory, *, as_json: bool, quiet: bool = False) -> None:
 
 
 def exit_code(summary: dict[str, Any]) -> int:
-    """0 when every trial was answered and every scorer worked, else 3."""
+    """0 when every trial was answered and scored, and no scorer failed; else 3."""
     failed = any(arm["failed"] for arm in (*summary["trials"], *summary["arms"]))
-    missing = sum(arm["trials"] for arm in summary["trials"]) < summary["planned"]
-    return 3 if failed or missing else 0
+    unfinished = sum(arm["trials"] for arm in summary["trials"]) < summary["planned"]
+    unscored = any(arm["missing"] for arm in summary["arms"])
+    return 3 if failed or unfinished or unscored else 0

@@ -108,7 +108,9 @@ def _print_footer(summary: Mapping[str, Any], console: Console) -> None:
         console.print(f"[dim]{neutral} neutral scores (nothing to judge) are {counted} the means.[/]")
     if unscored:
         failed = sum(entry["failed"] for entry in summary["arms"])
-        console.print(f"{unscored} scores are missing ({failed} because the scorer failed); see scores.jsonl.")
+        console.print(f"{unscored} trials are unscored ({failed} because the scorer failed); scores.jsonl says why.")
+    if missing := sum(entry["missing"] for entry in summary["arms"]):
+        console.print(f"{missing} scores are missing: scoring was interrupted; `keval score` completes it.")
     done, planned = sum(entry["trials"] for entry in summary["trials"]), summary["planned"]
     failed = sum(entry["failed"] for entry in summary["trials"])
     retried = sum(entry["retried"] for entry in summary["trials"])

@@ -83,9 +83,8 @@ async def _score(
     judges: Mapping[str, Judge],
     hooks: pluggy.PluginManager,
 ) -> None:
-    metrics = {(item.label, None) for item in scorers.metrics}
-    names = metrics | {(rubric.name, label) for rubric in scorers.rubrics for label in judges}
-    with run.scoring(lambda line: line.scorer in names) as write:
+    again = scorers.scales()
+    with run.scoring(lambda line: line.scorer in again) as write:
 
         def keep(scored: ScoredTrial) -> None:
             for line in scored.lines:

@@ -64,15 +64,20 @@ def _servers(ready: Ready, condition: str) -> Mapping[str, Any]:
 
 def rescored(manifest: Mapping[str, Any], scorers: Scorers) -> dict[str, Any]:
     """Return the manifest with these scorers, and the versions that score now, added."""
+    # By scorer, so that one that scores again keeps its place.
+    entries = {(entry["metric"], entry["judge"]): entry for entry in (*manifest["scorers"], *_scales(scorers))}
     now = [component.distribution for component in scorers.components()]
     plugins = {f"{c.group}:{c.name}": f"{c.distribution} {c.version}" for c in scorers.components()}
     return {
         **manifest,
-        "scorers": {**manifest["scorers"], **_scales(scorers)},
+        "scorers": list(entries.values()),
         "plugins": {**manifest["plugins"], **plugins},
         "versions": {**manifest["versions"], **registry.versions(now)},
     }
 
 
-def _scales(scorers: Scorers) -> dict[str, dict[str, float]]:
-    return {name: {"low": scale.low, "high": scale.high} for name, scale in scorers.scales().items()}
+def _scales(scorers: Scorers) -> list[dict[str, Any]]:
+    return [
+        {"metric": metric, "judge": judge, "low": scale.low, "high": scale.high}
+        for (metric, judge), scale in scorers.scales().items()
+    ]

@@ -74,10 +74,12 @@ class Scorers:
     judges: tuple[Planned, ...] = ()
     rubrics: tuple[Rubric, ...] = ()
 
-    def scales(self) -> dict[str, Scale]:
-        """The scale of each metric and rubric, by its name in scores."""
-        scales = {item.label: getattr(item.plugin, "scale", Scale()) for item in self.metrics}
-        return scales | {rubric.name: rubric.scale for rubric in self.rubrics if self.judges}
+    def scales(self) -> dict[tuple[str, str | None], Scale]:
+        """The scale of everything that scores: a metric alone, or a rubric with its judge."""
+        scales: dict[tuple[str, str | None], Scale] = {}
+        scales.update(((item.label, None), getattr(item.plugin, "scale", Scale())) for item in self.metrics)
+        scales.update(((rubric.name, item.label), rubric.scale) for item in self.judges for rubric in self.rubrics)
+        return scales
 
     def components(self) -> list[Component]:
         return [item.component for item in (*self.metrics, *self.judges)]

@@ -59,8 +59,8 @@ def summarise(manifest: Mapping[str, Any], trials: Iterable[Trial], scores: Iter
     """Summarise a run, whose trials and scores are read once, as plain data.
 
     `arms` has an entry per agent, condition and metric: `n` samples with a mean and its standard error, and counts of
-    scores that were scored, neutral, unscored (failed ones among them). `effects` has the paired difference to the
-    baseline per agent and metric. `trials` counts what happened per arm.
+    scores that were scored, neutral, unscored (failed ones among them), or are missing since scoring was interrupted.
+    `effects` has the paired difference to the baseline per agent and metric. `trials` counts what happened per arm.
     """
     tallies: dict[ArmKey, _Tally] = {
         (agent, condition): _Tally() for agent in manifest["agents"] for condition in manifest["conditions"]
@@ -69,24 +69,20 @@ def summarise(manifest: Mapping[str, Any], trials: Iterable[Trial], scores: Iter
         tallies[trial.agent, trial.condition].add(trial)
     cells: dict[tuple[ArmKey, str, str | None], _Cell] = defaultdict(_Cell)
     count_neutral = manifest["neutral"] == "count"
-    scorers: dict[tuple[str, str | None], None] = {}
     for line in scores:
-        scorers[line.scorer] = None
         _count(cells[(line.agent, line.condition), line.metric, line.judge], line, count_neutral)
     baseline = manifest["baseline"]
-    order = list(manifest["scorers"])
-    ranked = sorted(scorers, key=lambda scorer: order.index(scorer[0]))
-    keys = [(arm, metric, judge) for arm in tallies for metric, judge in ranked]
+    keys = [(arm, entry["metric"], entry["judge"]) for arm in tallies for entry in manifest["scorers"]]
     return {
         "run": manifest["run"],
         "evaluation": manifest["evaluation"],
         "simulated": manifest["simulated"],
         "baseline": baseline,
         "neutral": manifest["neutral"],
-        "scales": manifest["scorers"],
+        "scales": {entry["metric"]: {"low": entry["low"], "high": entry["high"]} for entry in manifest["scorers"]},
         "planned": manifest["dataset"]["samples"] * len(tallies) * manifest["repetitions"],
         "trials": [_trials(arm, tally) for arm, tally in tallies.items()],
-        "arms": [_arm(key, cells[key]) for key in keys],
+        "arms": [_arm(key, cells[key], tallies[key[0]]) for key in keys],
         "effects": [_effect(key, cells, baseline) for key in keys if key[0][1] != baseline],
     }
 
@@ -118,9 +114,10 @@ def _trials(arm: ArmKey, tally: _Tally) -> dict[str, Any]:
     }
 
 
-def _arm(key: tuple[ArmKey, str, str | None], cell: _Cell) -> dict[str, Any]:
+def _arm(key: tuple[ArmKey, str, str | None], cell: _Cell, tally: _Tally) -> dict[str, Any]:
     (agent, condition), metric, judge = key
     found = estimate(cell.means.by_sample().values())
+    answered = tally.trials - tally.failed
     return {
         "agent": agent,
         "condition": condition,
@@ -133,6 +130,7 @@ def _arm(key: tuple[ArmKey, str, str | None], cell: _Cell) -> dict[str, Any]:
         "neutral": cell.neutral,
         "unscored": cell.unscored,
         "failed": cell.failed,
+        "missing": answered - cell.scored - cell.neutral - cell.unscored,
     }
 
 

@@ -123,7 +123,8 @@ def test_an_all_failed_run_exits_3_and_has_no_mean(project: Project) -> None:
 
     outcome = project.keval("run", "eval.yaml", "--json")
 
-    assert (3, []) == (outcome.code, outcome.data["arms"])
+    (arm,) = outcome.data["arms"]
+    assert (3, 0, None) == (outcome.code, arm["n"], arm["mean"])
     assert {"agent: told": 1} == outcome.data["trials"][0]["failures"]
 
 

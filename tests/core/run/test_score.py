@@ -115,6 +115,20 @@ def test_a_hook_plugin_that_fails_stops_the_run_before_its_first_trial(project: 
     assert not (project.root / "results").exists()
 
 
+def test_a_scoring_that_was_interrupted_shows(project: Project) -> None:
+    project.write(eval_yaml=CONFIG, questions_jsonl=QUESTIONS)
+    project.keval("run", "eval.yaml")
+    scores = project.run_directory() / "scores.jsonl"
+    scores.write_text(scores.read_text(encoding="utf-8").splitlines(keepends=True)[0], encoding="utf-8")
+
+    report = project.keval("report", "latest")
+    completed = project.keval("score", "latest")
+
+    assert (3, 0) == (report.code, completed.code)
+    assert "1 scores are missing: scoring was interrupted; `keval score` completes it." in report.stdout
+    assert "missing" not in completed.stdout
+
+
 def test_a_hook_that_is_none_is_told_before_anything_runs(project: Project) -> None:
     project.write(eval_yaml=CONFIG, questions_jsonl=QUESTIONS)
 
