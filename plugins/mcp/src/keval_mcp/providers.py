@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import attrs
@@ -46,8 +46,6 @@ class Stdio:
         Raises:
             PreflightError: the command is not found, or the server does not come up and list its tools.
         """
-        from keval_mcp.source import serve  # the MCP SDK takes 0.4 s to import
-
         server = McpServer(
             name=label,
             transport="stdio",
@@ -57,8 +55,7 @@ class Stdio:
             cwd=None if self.cwd is None else str(self.cwd),
             timeout=self.timeout,
         )
-        terms = Terms(self.tap, self.isolation, self.startup_timeout, self.timeout, self.instructions)
-        async with serve(server, terms, facts) as source:
+        async with _served(self, server, facts) as source:
             yield source
 
 
@@ -81,11 +78,8 @@ class Http:
         Raises:
             PreflightError: the server cannot be reached, or does not list its tools.
         """
-        from keval_mcp.source import serve  # the MCP SDK takes 0.4 s to import
-
         server = McpServer(name=label, transport="http", url=self.url, headers=self.headers, timeout=self.timeout)
-        terms = Terms(self.tap, self.isolation, self.startup_timeout, self.timeout, self.instructions)
-        async with serve(server, terms, facts) as source:
+        async with _served(self, server, facts) as source:
             yield source
 
 
@@ -108,9 +102,15 @@ class Sse:
         Raises:
             PreflightError: the server cannot be reached, or does not list its tools.
         """
-        from keval_mcp.source import serve  # the MCP SDK takes 0.4 s to import
-
         server = McpServer(name=label, transport="sse", url=self.url, headers=self.headers, timeout=self.timeout)
-        terms = Terms(self.tap, self.isolation, self.startup_timeout, self.timeout, self.instructions)
-        async with serve(server, terms, facts) as source:
+        async with _served(self, server, facts) as source:
             yield source
+
+
+def _served(
+    provider: Stdio | Http | Sse, server: McpServer, facts: Facts
+) -> AbstractAsyncContextManager[ContextSource]:
+    from keval_mcp.source import serve  # the MCP SDK takes 0.4 s to import
+
+    terms = Terms(provider.tap, provider.isolation, provider.startup_timeout, provider.timeout, provider.instructions)
+    return serve(server, terms, facts)
