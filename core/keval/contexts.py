@@ -59,7 +59,7 @@ class ToolOffer:
 
 @attrs.frozen
 class Context:
-    """What an agent gets for one trial, besides the sample.
+    """What an agent gets for one attempt at a trial, besides the sample; repetitions and attempts count from 1.
 
     `instructions` is the whole system prompt. `model_headers` go with every model request. `seed` differs between
     repetitions and is the same for every arm. Adapters report to `recorder` as things happen, so that a trial that is
@@ -71,6 +71,9 @@ class Context:
     servers: tuple[McpServer, ...] = ()
     model_headers: Mapping[str, str] = attrs.field(factory=dict)
     seed: int = 0
+    condition: str = ""
+    repetition: int = 1
+    attempt: int = 1
     recorder: Recorder = attrs.field(factory=Recorder, eq=False, repr=False)
 
     @property

@@ -5,13 +5,13 @@ Hook plugins are found in the entry-point group `keval` and loaded only when `pl
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pluggy
 
-from keval.records import Sample, Trial
+from keval.records import Sample, ScoreLine, Trial
 
 __all__ = ["hookimpl", "hookspec"]
 
@@ -39,8 +39,8 @@ def keval_trial_finished(trial: Trial) -> None:
 
 
 @hookspec
-def keval_trial_scored(trial: Trial, scores: Mapping[str, float | None]) -> None:
-    """Called once per trial and scoring pass, when its scores are on disk; `scores` has a value per scorer."""
+def keval_trial_scored(trial: Trial, scores: Sequence[ScoreLine]) -> None:
+    """Called once per trial and scoring pass, when its scores are written; a trial that failed has none."""
 
 
 @hookspec

@@ -74,7 +74,7 @@ class ContextSource(Protocol):
 
 @runtime_checkable
 class ContextProvider(Protocol):
-    """Gives agents instructions, MCP servers and facts. Group `keval.contexts`."""
+    """Gives agents instructions and MCP servers. Group `keval.contexts`."""
 
     def start(self, label: str) -> AbstractAsyncContextManager[ContextSource]:
         """Bring up what the trials of one condition share; `label` is the context's name in the config.

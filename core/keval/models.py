@@ -6,16 +6,14 @@ handed and never build one of their own, so that a gateway can stand in front of
 
 from __future__ import annotations
 
-import os
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 import attrs
 
 from keval.errors import PreflightError
 
-__all__ = ["Endpoint", "HostedProvider", "Model", "Wire", "anthropic", "google", "openai"]
+__all__ = ["Endpoint", "Model", "Wire"]
 
 Wire: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
 """A wire protocol: OpenAI Chat Completions, OpenAI Responses, Anthropic Messages, Gemini generateContent."""
@@ -69,54 +67,3 @@ class Model:
             f"the model {self} speaks {', '.join(self.endpoint.urls)}, and {' or '.join(wires)} is needed here;"
             " choose a model of another provider or another agent"
         )
-
-
-@attrs.frozen
-class HostedProvider:
-    """A vendor's hosted API, with the key and base URL from the vendor's own environment variables."""
-
-    vendor: str
-    wires: tuple[Wire, ...]
-    key_variables: tuple[str, ...]
-    url_variable: str
-    default_url: str
-
-    @asynccontextmanager
-    async def open(self, names: Sequence[str], seed: int) -> AsyncIterator[Mapping[str, Endpoint]]:
-        """Yield an endpoint per model name; raises PreflightError naming the variable that is not set."""
-        key = next((os.environ[name] for name in self.key_variables if os.environ.get(name)), None)
-        if key is None:
-            wanted = " or ".join(self.key_variables)
-            used = ", ".join(f"{self.vendor}/{name}" for name in names)
-            raise PreflightError(f"{wanted} is not set; {used} needs it: export it, or choose a simulated/ model")
-        url = os.environ.get(self.url_variable) or self.default_url
-        yield {name: Endpoint(name, dict.fromkeys(self.wires, url), key) for name in names}
-
-
-def openai() -> HostedProvider:
-    """OpenAI, or anything compatible behind OPENAI_BASE_URL."""
-    return HostedProvider(
-        "openai",
-        ("openai-chat", "openai-responses"),
-        ("OPENAI_API_KEY",),
-        "OPENAI_BASE_URL",
-        "https://api.openai.com/v1",
-    )
-
-
-def anthropic() -> HostedProvider:
-    """Anthropic, or anything compatible behind ANTHROPIC_BASE_URL."""
-    return HostedProvider(
-        "anthropic", ("anthropic",), ("ANTHROPIC_API_KEY",), "ANTHROPIC_BASE_URL", "https://api.anthropic.com"
-    )
-
-
-def google() -> HostedProvider:
-    """Google's Gemini API."""
-    return HostedProvider(
-        "google",
-        ("gemini",),
-        ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
-        "GOOGLE_GEMINI_BASE_URL",
-        "https://generativelanguage.googleapis.com",
-    )

@@ -255,7 +255,7 @@ class Rubric:
 
     name: str
     instructions: str
-    levels: Mapping[int, str]
+    levels: Mapping[int, str] = attrs.field(validator=attrs.validators.min_len(2))
 
     @property
     def scale(self) -> Scale:

@@ -24,6 +24,7 @@ FLOORS = [
     {"errors", "nearest"},
     {"records"},
     {"recorder", "models"},
+    {"providers"},
     {"contexts"},
     {"interfaces", "hookspecs"},
     {"registry"},

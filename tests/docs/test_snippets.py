@@ -84,7 +84,7 @@ def test_yaml_is_a_valid_part_of_a_config(folder: Project, block: str) -> None:
     config = block if {"dataset", "conditions"} <= given.keys() else yaml.safe_dump({**REST, **given})
     (folder.root / "eval.yaml").write_text(config, encoding="utf-8")
 
-    outcome = folder.keval("validate", "eval.yaml", env={"TOKEN": "t"})
+    outcome = folder.keval("validate", "eval.yaml", env={"TOKEN": "t", "WEATHER_KEY": "k", "TICKETS_TOKEN": "t"})
 
     assert (0, "") == (outcome.code, outcome.stderr)
 

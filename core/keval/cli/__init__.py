@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Any
 
 import click
@@ -50,6 +52,12 @@ class _Commands(click.Group):
             for problem in error.problems if isinstance(error, ConfigError | PreflightError) else [error]:
                 click.echo(f"error: {problem}", err=True)
             ctx.exit(2)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:  # noqa: BLE001 - the last seam: a defect must not look like a failed gate (exit 1)
+            traceback.print_exc()
+            click.echo(f"error: this is a defect of keval or a plugin, not of your config: {error!r}", err=True)
+            ctx.exit(70)
 
 
 def _plugin_commands() -> dict[str, str]:
@@ -75,9 +83,9 @@ def main() -> None:
     """Measure what a context does for an AI agent.
 
     Exit codes: 0 done; 2 the usage, the config or a plugin is wrong; 3 done, but some trials or scores failed;
-    130 interrupted.
+    130 interrupted; 70 a defect.
     """
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show Δ shows ?, and the report goes on.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from keval.errors import RunError
 from keval.report.terminal import data_console, message_console, print_summary
 from keval.run.store import RunDirectory
 
 __all__ = ["exit_code", "finish"]
 
 
-def finish(run: RunDirectory, *, as_json: bool, quiet: bool = False) -> None:
+def finish(run: RunDirectory, summary: Mapping[str, Any], *, as_json: bool, quiet: bool = False) -> None:
     """Print a run's summary and exit with its code."""
-    summary = run.summary()
-    if summary is None:
-        raise RunError(f"{run.path} has no summary: the run did not finish; `keval score {run.path}` makes one")
     if as_json:
         data_console().print_json(data=summary)
     elif not quiet:
         print_summary(summary, data_console())
-    message_console(quiet=quiet).print(f"{run.path}", highlight=False, soft_wrap=True)
+    message_console(quiet=quiet).print(str(run.path), markup=False, soft_wrap=True)
     raise SystemExit(exit_code(summary))
 
 
-def exit_code(summary: dict[str, Any]) -> int:
+def exit_code(summary: Mapping[str, Any]) -> int:
     """0 when every trial was answered and scored, and no scorer failed; else 3."""
     failed = any(arm["failed"] for arm in (*summary["trials"], *summary["arms"]))
     unfinished = sum(arm["trials"] for arm in summary["trials"]) < summary["planned"]

@@ -20,10 +20,10 @@ __all__ = ["command"]
 def command(run: str, output_dir: Path, as_json: bool) -> None:
     """Show the table of RUN: a path, an id or its start, or `latest`.
 
-    The summary is made anew from the run's trials and scores. Exits as the run did.
+    It is made anew from the run's trials and scores. Exits as the run did.
     """
     from keval.stats.summary import summarise
 
     directory = RunDirectory.find(run, output_dir)
-    directory.write_summary(summarise(directory.manifest(), directory.trials(), directory.scores()))
-    finish(directory, as_json=as_json)
+    summary = summarise(directory.manifest(), directory.trials(), directory.scores())
+    finish(directory, summary, as_json=as_json)

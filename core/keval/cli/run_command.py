@@ -58,4 +58,4 @@ def command(*, config: Path, selection: Selection, dry_run: bool, output_dir: Pa
         where = f"; what was finished is in {progress.directory}" if progress.directory else ""
         click.echo(f"interrupted{where}", err=True)
         raise SystemExit(130) from None
-    finish(run, as_json=as_json, quiet=quiet)
+    finish(run, run.summary() or {}, as_json=as_json, quiet=quiet)

@@ -50,7 +50,13 @@ def command(
 
     directory = RunDirectory.find(run, output_dir)
     manifest = directory.manifest()
-    source = Source(str(directory.path / "manifest.json"), Path(manifest["config_folder"]), manifest["config"])
+    # Neither prompts nor questions are read again, so what they need from the environment need not be there.
+    config = {
+        **manifest["config"],
+        "conditions": dict.fromkeys(manifest["conditions"]),
+        "dataset": {"path": manifest["dataset"]["path"]},
+    }
+    source = Source(str(directory.path / "manifest.json"), Path(manifest["config_folder"]), config)
     evaluation = select(read(source), Selection(metrics=metric, judges=judge, models=model))
     if metric or judge:
         evaluation = attrs.evolve(
@@ -58,13 +64,13 @@ def command(
             metrics=evaluation.metrics if metric else (),
             judges=evaluation.judges if judge else (),
         )
-    scorers = make_scorers(evaluation)
+    scorers, plugins = make_scorers(evaluation)
     spare_loopback_the_proxy(os.environ)
     progress = Progress(message_console(quiet=quiet), 0)
     try:
         with progress:
-            asyncio.run(rescore(directory, evaluation, scorers, [("keval/progress", progress)]))
+            asyncio.run(rescore(directory, evaluation, scorers, plugins, [("keval/progress", progress)]))
     except KeyboardInterrupt:
         click.echo(f"interrupted; score {directory.path} again to complete it", err=True)
         raise SystemExit(130) from None
-    finish(directory, as_json=as_json, quiet=quiet)
+    finish(directory, directory.summary() or {}, as_json=as_json, quiet=quiet)

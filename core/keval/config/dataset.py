@@ -74,7 +74,7 @@ def _records(path: Path, text: str, problems: list[Problem]) -> Iterator[tuple[i
     suffix = path.suffix.lower()
     if suffix in {".jsonl", ".ndjson"}:
         records = _json_lines(path, text, problems)
-    elif suffix in {".yaml", ".yml", ".json"}:
+    elif suffix in {".yaml", ".yml"}:
         records = _yaml_items(path, text)
     elif suffix == ".csv":
         records = _csv_rows(path, text, problems)
@@ -105,10 +105,11 @@ def _yaml_items(path: Path, text: str) -> Iterator[tuple[int, Any]]:
     if not isinstance(items, list):
         raise ConfigError([Problem(source.place(()), "expected a list of records, each with a question")])
     for index, item in enumerate(items):
-        yield int(source.place((index,)).rsplit(":", 2)[1]), item
+        yield source.line((index,)), item
 
 
 def _csv_rows(path: Path, text: str, problems: list[Problem]) -> Iterator[tuple[int, Any]]:
+    csv.field_size_limit(2**31 - 1)  # the default of 128 KiB refuses a long history
     rows = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try:
         for row in rows:

@@ -65,7 +65,7 @@ class Header:
     """The keys of an evaluation that stand alone."""
 
     name: str | None = attrs.field(default=None, validator=_optional_name)
-    version: str | None = None
+    version: str | float | None = None
     description: str | None = None
     baseline: str | None = None
     neutral: Literal["omit", "count"] = "omit"

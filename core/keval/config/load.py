@@ -11,7 +11,7 @@ import attrs
 
 from keval.config.evaluation import Condition, DatasetFile, Evaluation, Execution, Header, PluginUse
 from keval.config.misfit import Misfit
-from keval.config.source import KeyPath, Source
+from keval.config.source import KeyPath, Source, interpolate
 from keval.config.structure import structure
 from keval.errors import ConfigError, Problem
 from keval.nearest import suggestion
@@ -136,7 +136,8 @@ class _Reader:
             if not isinstance(one, dict) or not isinstance(one.get("type", noun), str):
                 self._problem((noun,), f"expected a mapping with type: and the options of one {noun}")
                 return ()
-            return (_use(one.get("type", noun), one, (noun,)),)
+            kind = self._filled(one.get("type", noun), (noun, "type"))
+            return (_use(kind.replace("/", "."), kind, one, (noun,)),)
         key = next((short for short, long in SHORT_FORMS.items() if long == section and short in data), section)
         entries = data.get(key)
         if entries is None and key not in data:
@@ -154,7 +155,8 @@ class _Reader:
             elif not isinstance((options or {}).get("type", label), str):
                 self._problem((*path, "type"), "expected the name of a plugin")
             else:
-                uses.append(_use(str(label), options or {}, path))
+                kind = self._filled((options or {}).get("type", str(label)), (*path, "type"))
+                uses.append(_use(str(label), kind, options or {}, path))
         return tuple(uses)
 
     def _listed(self, section: str) -> tuple[PluginUse, ...]:
@@ -169,6 +171,7 @@ class _Reader:
         for index, entry in enumerate(entries):
             path: KeyPath = (section, index)
             name, options = next(iter(entry.items())) if isinstance(entry, dict) and len(entry) == 1 else (entry, None)
+            name = self._filled(name, path) if isinstance(name, str) else name
             if not isinstance(name, str) or not isinstance(options, dict | None):
                 self._problem(path, "expected a name, or one `name: {options}`")
             elif name in uses:
@@ -209,6 +212,12 @@ class _Reader:
             hint = suggestion(name, labels) or f"; {noun}s: {', '.join(labels) or 'none'}"
             self._problem(path, f"no {noun} named {name!r}{hint}")
 
+    def _filled(self, text: str, path: KeyPath) -> str:
+        """Fill in the variables of a plugin's name."""
+        filled, unset = interpolate(text, path)
+        self._misfits(Misfit(at, message) for at, message in unset)
+        return str(filled)
+
     def _misfits(self, misfits: Iterable[Misfit]) -> None:
         for misfit in misfits:
             self._problem(misfit.path, misfit.message, at_key=misfit.at_key)
@@ -217,9 +226,8 @@ class _Reader:
         self.problems.append(Problem(self.source.place(path, key=at_key), message))
 
 
-def _use(label: str, options: Mapping[str, Any], path: KeyPath) -> PluginUse:
-    rest = {key: value for key, value in options.items() if key != "type"}
-    return PluginUse(label, options.get("type", label), rest, path)
+def _use(label: str, kind: str, options: Mapping[str, Any], path: KeyPath) -> PluginUse:
+    return PluginUse(label, kind, {key: value for key, value in options.items() if key != "type"}, path)
 
 
 def _contexts_key(entry: Any) -> tuple[str, Any]:

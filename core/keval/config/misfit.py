@@ -64,7 +64,7 @@ def misfits(error: Exception, path: KeyPath, cls: Any) -> Iterator[Misfit]:
             yield Misfit((*path, key), f"unknown key {key!r}{hint}", at_key=True)
     else:
         # attrs validators name their field first: "'days' must be >= 1: 0"
-        named = re.match(r"'(\w+)' must", str(error))
+        named = re.match(r"(?:Length of )?'(\w+)' must", str(error))
         yield Misfit((*path, named[1]) if named else path, str(error))
 
 

@@ -47,6 +47,8 @@ def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
         for label, condition in evaluation.conditions.items()
         if not selection.conditions or label in selection.conditions
     }
+    used = {label for condition in conditions.values() for label in condition.contexts}
+    contexts = tuple(use for use in evaluation.contexts if not selection.conditions or use.label in used)
     agents, judges = _with_models(agents, judges, selection.models, problems)
     execution = attrs.evolve(
         evaluation.execution,
@@ -60,6 +62,7 @@ def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
         evaluation,
         header=header,
         agents=agents,
+        contexts=contexts,
         metrics=metrics,
         judges=judges,
         plugins=plugins,
@@ -119,7 +122,7 @@ def _with_models(
         label, equals, model = flag.partition("=")
         try:
             if not equals:
-                raise ValueError(f"expected LABEL=provider/name, such as --model {labels[0]}=simulated/weather")
+                raise ValueError(f"expected LABEL=provider/name, such as --model {(labels or ['gadk'])[0]}=…")
             Model.parse(model)
         except ValueError as error:
             problems.append(Problem(f"--model {flag}", str(error)))

@@ -22,7 +22,7 @@ __all__ = ["Interpolated", "KeyPath", "Source", "interpolate"]
 KeyPath: TypeAlias = tuple[str | int, ...]
 
 _NODE_LIMIT = 200_000
-_VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
+_VARIABLE = re.compile(r"(?P<literal>\$\$\{)|\$\{(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\})?")
 _Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -61,6 +61,11 @@ class Source:
         loader = _Loader(text)
         try:
             root = loader.get_single_node()
+            if root is None:
+                problem = "the file is empty; see `keval schema` for what belongs in it"
+                raise ConfigError([Problem(name, problem)])
+            reader = _Reader(loader, name)
+            data = reader.convert(root, ())
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             place = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
@@ -69,13 +74,15 @@ class Source:
             ) from error
         except yaml.YAMLError as error:
             raise ConfigError([Problem(name, f"not valid YAML: {error}")]) from error
-        if root is None:
-            raise ConfigError([Problem(name, "the file is empty; see `keval schema` for what belongs in it")])
-        reader = _Reader(loader, name)
-        data = reader.convert(root, ())
+        except RecursionError as error:
+            raise ConfigError([Problem(name, "nested too deeply; write it flatter")]) from error
         if reader.problems:
             raise ConfigError(reader.problems)
         return cls(name, base, data, reader.values, reader.keys)
+
+    def line(self, path: KeyPath) -> int:
+        """The line on which the value at `path` begins."""
+        return self._values[path][0]
 
     def place(self, path: KeyPath, *, key: bool = False) -> str:
         """Say where `path` stands as `file:line:column`; with `key`, where its key stands.
@@ -102,6 +109,7 @@ class _Reader:
         self.keys: dict[KeyPath, tuple[int, int]] = {}
         self.problems: list[Problem] = []
         self._open: set[int] = set()
+        self._flattened: set[int] = set()
         self._count = 0
 
     def convert(self, node: yaml.Node, path: KeyPath) -> Any:
@@ -130,13 +138,18 @@ class _Reader:
         return node.value if value is not None and not isinstance(value, str | int | float | bool) else value
 
     def _items(self, node: yaml.MappingNode, path: KeyPath) -> Iterator[tuple[Any, Any]]:
-        self._check_duplicates(node)
-        self.loader.flatten_mapping(node)
+        if id(node) not in self._flattened:
+            # Merging `<<` changes the node, so an alias must not be merged again.
+            self._flattened.add(id(node))
+            self._check_duplicates(node)
+            self.loader.flatten_mapping(node)
         for key_node, value_node in node.value:
-            key = self._scalar(key_node) if isinstance(key_node, yaml.ScalarNode) else None
-            if not isinstance(key, str | int):
+            if not isinstance(key_node, yaml.ScalarNode):
                 self._problem(key_node, "a key must be a text; quote it")
                 continue
+            # `on` and `off` are labels here, not switches.
+            number = key_node.tag == "tag:yaml.org,2002:int"
+            key = self._scalar(key_node) if number else key_node.value
             self.keys[(*path, key)] = (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
             yield key, self.convert(value_node, (*path, key))
 
@@ -172,6 +185,11 @@ def interpolate(
 
         def fill(match: re.Match[str]) -> str:
             name, default = match["name"], match["default"]
+            if match["literal"]:
+                return "${"
+            if name is None:
+                problems.append((at, "this is no variable; write ${NAME}, ${NAME:-default}, or $${ for a plain ${"))
+                return match[0]
             if name in variables and (variables[name] or default is None):
                 return variables[name]
             if default is None:

@@ -182,12 +182,17 @@ def _sequence(converter: cattrs.Converter, wanted: Any) -> Hook:
 
 
 def _mapping(converter: cattrs.Converter, wanted: Any) -> Hook:
-    item = (get_args(wanted) or (Any, Any))[1]
-    item_hook = converter.get_structure_hook(item)
+    key, item = get_args(wanted) or (Any, Any)
+    key_hook, item_hook = converter.get_structure_hook(key), converter.get_structure_hook(item)
 
     def hook(value: Any, _: Any) -> Any:
         if not isinstance(value, dict):
             raise TypeError(f"expected a mapping, got {shown(value)}")
+        for name in value:
+            try:
+                key_hook(name, key)
+            except TypeError as error:
+                raise TypeError(f"the key {str(name)!r} does not fit: {error}") from None
         return _each(value.items(), item_hook, item, wanted)
 
     return hook

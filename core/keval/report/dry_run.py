@@ -44,21 +44,21 @@ def print_plan(plan: Plan, console: Console) -> None:
     """Print a plan for people."""
     told = describe(plan)
     arms = f"{len(told['agents'])} agents × {len(told['conditions'])} conditions"
-    console.print(
+    console.out(
         f"{told['evaluation']}: {told['trials']} trials ({arms} × {told['samples']} samples"
         f" × {told['repetitions']} repetitions), {told['max_concurrent']} at once"
     )
     for label, agent in told["agents"].items():
-        console.print(f"  agent      {label}: {agent['type']}, model {agent['model'] or 'none'}")
+        console.out(f"  agent      {label}: {agent['type']}, model {agent['model'] or 'none'}")
     for label, condition in told["conditions"].items():
         given = ", ".join(f"{name} ({kind})" for name, kind in condition["contexts"].items()) or "no context"
-        console.print(f"  condition  {label}: {given}")
-    console.print(f"  models     {', '.join(told['models']) or 'none'}")
-    console.print(f"  servers    {told['servers']} to start")
-    console.print(f"  metrics    {', '.join(told['metrics']) or 'none'}")
-    console.print(f"  judges     {', '.join(told['judges']) or 'none'}")
-    console.print(f"  plugins    {', '.join(told['plugins']) or 'none'}")
-    console.print(
+        console.out(f"  condition  {label}: {given}")
+    console.out(f"  models     {', '.join(told['models']) or 'none'}")
+    console.out(f"  servers    {told['servers']} to start")
+    console.out(f"  metrics    {', '.join(told['metrics']) or 'none'}")
+    console.out(f"  judges     {', '.join(told['judges']) or 'none'}")
+    console.out(f"  plugins    {', '.join(told['plugins']) or 'none'}")
+    console.out(
         f"  about {told['estimated_model_calls']} model calls and {told['estimated_judge_calls']} judge calls;"
         " nothing was run"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Display
 
 from keval.hookspecs import hookimpl
-from keval.records import Trial
+from keval.records import ScoreLine, Trial
 
 __all__ = ["Progress"]
 
@@ -35,7 +35,7 @@ class Progress:
         )
         self._total = trials
         self._failed = 0
-        self._answering = self._task("preflight", trials)
+        self._answering = self._task("preflight", trials) if trials else None
         self._scoring: TaskID | None = None
 
     def __enter__(self) -> Progress:
@@ -48,15 +48,17 @@ class Progress:
     @hookimpl
     def keval_run_started(self, directory: Path, manifest: Mapping[str, Any]) -> None:
         self.directory = directory
-        self._display.reset(self._answering, description="trials", failed=0, rate="")
+        if self._answering is not None:
+            self._display.reset(self._answering, description="trials", failed=0, rate="")
 
     @hookimpl
     def keval_trial_finished(self, trial: Trial) -> None:
         self._failed += trial.failure is not None
-        self._advance(self._answering, self._failed)
+        if self._answering is not None:
+            self._advance(self._answering, self._failed)
 
     @hookimpl
-    def keval_trial_scored(self, trial: Trial, scores: Mapping[str, float | None]) -> None:
+    def keval_trial_scored(self, trial: Trial, scores: Sequence[ScoreLine]) -> None:
         if self._scoring is None:
             self._scoring = self._task("scores", self._total or None)
         self._advance(self._scoring, 0)
@@ -65,5 +67,7 @@ class Progress:
         return self._display.add_task(description, total=total, failed=0, rate="")
 
     def _advance(self, task: TaskID, failed: int) -> None:
+        if self._display.disable:
+            return
         speed = self._display.tasks[task].speed
         self._display.update(task, advance=1, failed=failed, rate=f"{speed:.1f}/s" if speed else "")

@@ -9,6 +9,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from keval.report.terminal import safe
+
 __all__ = ["describe_runs", "print_runs"]
 
 
@@ -41,14 +43,18 @@ def print_runs(described: Sequence[Mapping[str, Any]], console: Console) -> None
     for run in described:
         effect = run["largest_effect"]
         table.add_row(
-            run["run"] + (" (simulated)" if run["simulated"] else ""),
-            run["evaluation"],
+            safe(run["run"] + (" (simulated)" if run["simulated"] else "")),
+            safe(run["evaluation"]),
             f"{len(run['agents'])} × {len(run['conditions'])}",
             str(run["trials"]) if run["trials"] is not None else "unfinished",
             str(run["failed"]) if run["failed"] is not None else "",
-            f"{effect['agent']} {effect['condition']} {effect['metric']} {effect['difference']:+.2f}" if effect else "",
+            safe(_in_words(effect) if effect else ""),
         )
     console.print(table)
+
+
+def _in_words(effect: Mapping[str, Any]) -> str:
+    return f"{effect['agent']} {effect['condition']} {effect['metric']} {effect['difference']:+.2f}"
 
 
 def _largest(effects: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:

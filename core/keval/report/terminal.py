@@ -12,7 +12,7 @@ from rich.text import Text
 
 __all__ = ["data_console", "message_console", "print_summary", "safe"]
 
-_CELL = 15
+_CELL = 17
 
 
 def data_console() -> Console:
@@ -36,7 +36,8 @@ def print_summary(summary: Mapping[str, Any], console: Console) -> None:
     """Print what a run found. `summary` is that of `keval.stats.summary`."""
     if summary["simulated"]:
         names = ", ".join(summary["simulated"])
-        console.print(f"[bold]Simulated model[/]: {names}. The figures show that keval works, not what a model can do.")
+        told = f": {names}. The figures show that keval works, not what a model can do."
+        console.print(Text.assemble(("Simulated model", "bold"), safe(told)))
     scorers = list(dict.fromkeys((entry["metric"], entry["judge"]) for entry in summary["arms"]))
     arms = [(entry["agent"], entry["condition"]) for entry in summary["trials"]]
     first = max(len(f"{agent} {condition}") for agent, condition in arms) + 4
@@ -93,14 +94,13 @@ def _change(entry: Mapping[str, Any] | None) -> Text:
     if entry is None or entry["difference"] is None:
         return Text("–", style="dim")
     error = f" ±{entry['stderr']:.2f}" if entry["stderr"] is not None else ""
-    sure = entry["stderr"] is not None and abs(entry["difference"]) > 2 * entry["stderr"]
-    return Text(f"{entry['difference']:+.2f}{error}", style="bold" if sure else "")
+    return Text.assemble(f"{entry['difference']:+.2f}{error}", (f" n={entry['n']}", "dim"))
 
 
 def _print_footer(summary: Mapping[str, Any], console: Console) -> None:
     console.print(
-        f"[dim]n counts samples; their repetitions are averaged first. Δ is the mean paired difference to"
-        f" {summary['baseline']} ± its standard error, bold beyond two of them.[/]"
+        f"[dim]n counts samples; their repetitions are averaged first. Δ is the mean difference to"
+        f" {summary['baseline']} ± its standard error, over the samples that both have scores for.[/]"
     )
     neutral, unscored = (sum(entry[key] for entry in summary["arms"]) for key in ("neutral", "unscored"))
     if neutral:
@@ -118,4 +118,4 @@ def _print_footer(summary: Mapping[str, Any], console: Console) -> None:
     console.print(", ".join(parts) + ".")
     for entry in summary["trials"]:
         for what, count in entry["failures"].items():
-            console.print(f"[red]  {entry['agent']} {entry['condition']}: {count} × {what}[/]")
+            console.print(safe(f"  {entry['agent']} {entry['condition']}: {count} × {what}", "red"))

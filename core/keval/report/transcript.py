@@ -16,12 +16,13 @@ __all__ = ["print_run", "print_trial"]
 
 def print_run(manifest: Mapping[str, Any], trials: Iterable[Trial], console: Console) -> None:
     """Print what a run was made of, and its trials one per line."""
-    console.print(f"[bold]{manifest['evaluation']}[/] {manifest['run']}, started {manifest['started']}")
+    heading = f" {manifest['run']}, started {manifest['started']}"
+    console.print(Text.assemble(safe(manifest["evaluation"], "bold"), heading))
     for label, agent in manifest["agents"].items():
-        console.print(f"  agent      {label}: {agent['type']}, model {agent['model'] or 'none'}")
+        console.print(safe(f"  agent      {label}: {agent['type']}, model {agent['model'] or 'none'}"))
     for label, condition in manifest["conditions"].items():
         servers = (f"{name} ({', '.join(server['tools'])})" for name, server in condition["servers"].items())
-        console.print(f"  condition  {label}: {'; '.join(servers) or 'no servers'}")
+        console.print(safe(f"  condition  {label}: {'; '.join(servers) or 'no servers'}"))
     dataset = manifest["dataset"]
     console.print(f"  dataset    {dataset['samples']} samples, sha256 {dataset['sha256'][:12]}")
     console.print(f"  versions   {', '.join(f'{name} {version}' for name, version in manifest['versions'].items())}")

@@ -27,9 +27,8 @@ T = TypeVar("T")
 def make_plan(evaluation: Evaluation) -> Plan:
     """Construct every plugin, read the dataset, check every prompt. Raises ConfigError with every problem."""
     builder = _Builder(evaluation, list(evaluation.problems))
-    used = {label for condition in evaluation.conditions.values() for label in condition.contexts}
     agents = builder.construct("keval.agents", evaluation.agents, "run")
-    contexts = builder.construct("keval.contexts", [use for use in evaluation.contexts if use.label in used], "start")
+    contexts = builder.construct("keval.contexts", evaluation.contexts, "start")
     hooks = builder.construct("keval", evaluation.plugins, None)
     scorers = builder.scorers()
     builder.check_models((*agents, *scorers.judges))
@@ -50,12 +49,13 @@ def make_plan(evaluation: Evaluation) -> Plan:
     )
 
 
-def make_scorers(evaluation: Evaluation) -> Scorers:
-    """Construct what scores, and nothing else. Raises ConfigError with every problem."""
+def make_scorers(evaluation: Evaluation) -> tuple[Scorers, tuple[Planned, ...]]:
+    """Construct what scores, and the hook plugins that watch. Raises ConfigError with every problem."""
     builder = _Builder(evaluation, list(evaluation.problems))
     scorers = builder.scorers()
     builder.check_models(scorers.judges)
-    return builder.finished(lambda: scorers)
+    hooks = builder.construct("keval", evaluation.plugins, None)
+    return builder.finished(lambda: (scorers, tuple(hooks)))
 
 
 @attrs.define
@@ -118,7 +118,9 @@ class _Builder:
     def scorers(self) -> Scorers:
         metrics = self.construct("keval.metrics", self.evaluation.metrics, "score")
         judges = self.construct("keval.judges", self.evaluation.judges, "grade")
-        rubrics = [rubric for use in self.evaluation.rubrics for rubric in self._rubrics(use)]
+        # One named with its own levels wins over the same one in its vendor's group.
+        uses = sorted(self.evaluation.rubrics, key=lambda use: bool(use.options))
+        rubrics = list({rubric.name: rubric for use in uses for rubric in self._rubrics(use)}.values())
         if self.evaluation.judges and not self.evaluation.rubrics:
             self._problem(("judges",), "judges need something to grade by; add `rubrics:`", at_key=True)
         if not self.evaluation.metrics and not self.evaluation.judges and not self.problems:
@@ -133,7 +135,11 @@ class _Builder:
                 self._problem(misfit.path, misfit.message, at_key=misfit.at_key)
             return [rubric] if rubric else []
         try:
-            return [registry.load(component) for component in registry.select("keval.rubrics", use.type)]
+            found = [(component, registry.load(component)) for component in registry.select("keval.rubrics", use.type)]
+            for component, rubric in found:
+                if not isinstance(rubric, Rubric):
+                    raise PluginError(f"{component.target} of {component.distribution} is no Rubric")
+            return [rubric for _, rubric in found]
         except PluginError as error:
             self._problem(use.path, str(error))
             return []

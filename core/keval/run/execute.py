@@ -45,6 +45,7 @@ async def execute(
     runner = _Runner(
         execution=execution,
         samples=samples,
+        asked=plan.samples,
         agents=ready.agents,
         sources=ready.sources,
         arms={arm.label: arm for arm in plan.arms},
@@ -67,10 +68,15 @@ async def _work(keys: Iterator[TrialKey], runner: _Runner, keep: Callable[[Trial
 
 @attrs.frozen
 class _Runner:
-    """Runs one trial at a time, for any number of workers."""
+    """Runs one trial at a time, for any number of workers.
+
+    Prompts are rendered from the samples as they were `asked`: the facts that hooks add are what answers are held
+    against, and belong into no prompt.
+    """
 
     execution: Execution
     samples: Sequence[Sample]
+    asked: Sequence[Sample]
     agents: Mapping[str, Agent]
     sources: Mapping[str, tuple[ContextSource, ...]]
     arms: Mapping[str, Arm]
@@ -85,7 +91,7 @@ class _Runner:
         sample = self.samples[key.sample]
         attempts: list[Attempt] = []
         while True:
-            transcript, failure, error = await self._attempt(key, sample)
+            transcript, failure, error = await self._attempt(key, sample, len(attempts) + 1)
             again = isinstance(error, TrialError) and error.retryable
             if failure is None or not again or len(attempts) + 1 >= self.execution.retry.max_attempts:
                 return Trial(
@@ -105,28 +111,35 @@ class _Runner:
             await self.sleep(backoff(self.execution.retry, len(attempts), asked, self.rng))
 
     async def _attempt(
-        self, key: TrialKey, sample: Sample
+        self, key: TrialKey, sample: Sample, attempt: int
     ) -> tuple[Transcript | None, Failure | None, BaseException | None]:
         """Attempt a trial once; a failed attempt keeps what its recorder had."""
         recorder = Recorder()
         context = Context(recorder=recorder)
+        transcript: Transcript | None = None
         limit = asyncio.timeout(self.execution.timeout_seconds)
         try:
             async with limit, AsyncExitStack() as stack:
-                context = await self._context(stack, key, sample, recorder)
+                context = await self._context(stack, key, sample, attempt, recorder)
                 transcript = merge(await self.agents[key.agent].run(sample, context), context)
             check(transcript, context)
-        except Exception as caught:  # noqa: BLE001 - the seam: whatever a trial raises is that trial's failure
+        except (Exception, asyncio.CancelledError) as caught:
+            if isinstance(caught, asyncio.CancelledError) and _being_cancelled():
+                raise
             error: BaseException = _told(caught)
             if limit.expired():
                 error = TrialError(f"no answer within {self.execution.timeout_seconds:g} s", kind="timeout")
-            return merge(recorder.transcript(), context), _failure(error), error
+            elif isinstance(error, asyncio.CancelledError):
+                error = TrialError("the agent was cancelled from inside", kind="cancelled", retryable=True)
+            return transcript or merge(recorder.transcript(), context), _failure(error), error
         return transcript, None, None
 
-    async def _context(self, stack: AsyncExitStack, key: TrialKey, sample: Sample, recorder: Recorder) -> Context:
+    async def _context(
+        self, stack: AsyncExitStack, key: TrialKey, sample: Sample, attempt: int, recorder: Recorder
+    ) -> Context:
         """Open the condition's contexts for this attempt and put them together."""
         arm = self.arms[key.condition]
-        prompts = [arm.prompt.render(sample)]
+        prompts = [arm.prompt.render(self.asked[key.sample])]
         servers: list[McpServer] = []
         for source in self.sources[key.condition]:
             part = await stack.enter_async_context(source.open(sample, key.id))
@@ -134,6 +147,9 @@ class _Runner:
             servers.extend(part.servers)
         return Context(
             trial=key.id,
+            condition=key.condition,
+            repetition=key.repetition,
+            attempt=attempt,
             instructions="\n\n".join(prompt.strip() for prompt in prompts if prompt.strip()),
             servers=tuple(servers),
             model_headers=self._headers(key),
@@ -146,6 +162,12 @@ class _Runner:
         if endpoint is None or not endpoint.wants_trial:
             return {}
         return {"x-keval-trial": quote(key.id, safe=""), "x-keval-repetition": str(key.repetition)}
+
+
+def _being_cancelled() -> bool:
+    """Whether this task itself is being ended, and not something that an SDK ran in it."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _told(error: BaseException) -> BaseException:

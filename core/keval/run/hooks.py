@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -14,7 +15,7 @@ from keval import hookspecs
 from keval.errors import KevalError, PluginError, PreflightError
 from keval.records import Sample
 
-__all__ = ["hook_manager", "with_facts"]
+__all__ = ["announce", "hook_manager", "with_facts"]
 
 
 def hook_manager(plugins: Iterable[tuple[str, object]]) -> pluggy.PluginManager:
@@ -22,12 +23,27 @@ def hook_manager(plugins: Iterable[tuple[str, object]]) -> pluggy.PluginManager:
     manager = pluggy.PluginManager("keval")
     manager.add_hookspecs(hookspecs)
     try:
-        for name, plugin in plugins:
+        # pluggy calls the one that was registered last first; a config's first plugin is to come first.
+        for name, plugin in reversed(list(plugins)):
             manager.register(plugin, name)
         manager.check_pending()
     except pluggy.PluginValidationError as error:
         raise PluginError(f"a hook plugin does not fit this version of keval: {error}; see docs/plugins.md") from error
+    for hook in (hook for name, hook in vars(manager.hook).items() if name.startswith("keval_")):
+        for implementation in hook.get_hookimpls():
+            if hook.name != "keval_sample_facts" and inspect.iscoroutinefunction(implementation.function):
+                raise PluginError(
+                    f"{implementation.plugin_name}: {hook.name} is not awaited; write it as a plain function"
+                )
     return manager
+
+
+def announce(hook: Callable[..., Any], **news: Any) -> None:
+    """Tell every plugin; one that fails is warned of and costs the run nothing."""
+    try:
+        hook(**news)
+    except Exception as error:  # noqa: BLE001 - a seam: what watches a run must not end it
+        warnings.warn(f"a hook plugin failed: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=2)
 
 
 async def with_facts(manager: pluggy.PluginManager, samples: Sequence[Sample], max_concurrent: int) -> list[Sample]:

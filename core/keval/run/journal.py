@@ -10,7 +10,12 @@ import asyncio
 import os
 from pathlib import Path
 
+from keval.errors import RunError
+
 __all__ = ["Journal"]
+
+# macOS has no fdatasync.
+_sync = getattr(os, "fdatasync", os.fsync)
 
 
 class Journal:
@@ -20,6 +25,7 @@ class Journal:
         self._path = path
         self._pending: list[bytes] = []
         self._synced: asyncio.Future[None] | None = None
+        self._broken: RunError | None = None
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Journal:
@@ -34,7 +40,10 @@ class Journal:
             os.close(self._file)
 
     async def append(self, line: bytes) -> None:
-        """Append a line, given without its newline, and return when it is on disk. Raises OSError."""
+        """Append a line, given without its newline, and return when it is on disk. Raises RunError."""
+        if self._broken is not None:
+            # What follows a torn line could not be read back.
+            raise self._broken
         if self._synced is None:
             self._synced = asyncio.get_running_loop().create_future()
         self._pending.append(line)
@@ -51,7 +60,9 @@ class Journal:
                 try:
                     await asyncio.to_thread(self._write, b"\n".join(batch) + b"\n")
                 except OSError as error:
-                    synced.set_exception(error)
+                    problem = f"{self._path} cannot be written: {error}; what was written before is kept"
+                    self._broken = RunError(problem)
+                    synced.set_exception(self._broken)
                 else:
                     synced.set_result(None)
         finally:
@@ -61,4 +72,4 @@ class Journal:
         view = memoryview(data)
         while view:
             view = view[os.write(self._file, view) :]
-        os.fdatasync(self._file)
+        _sync(self._file)

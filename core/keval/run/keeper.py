@@ -10,6 +10,8 @@ import asyncio
 from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
+from keval.interfaces import Closable
+
 __all__ = ["Keeper"]
 
 T = TypeVar("T")
@@ -19,6 +21,7 @@ class Keeper:
     """Enters context managers, side by side if asked to, and exits all of them with `close`."""
 
     def __init__(self) -> None:
+        self._closing: list[Closable] = []
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -47,8 +50,15 @@ class Keeper:
                 raise
             ready.set_exception(error)
 
+    def close_later(self, plugin: object) -> None:
+        """Let go of an agent or judge before anything is exited, if it holds something."""
+        if isinstance(plugin, Closable):
+            self._closing.append(plugin)
+
     async def close(self) -> list[BaseException]:
-        """Exit everything and return what went wrong in doing so."""
+        """Close and exit everything, and return what went wrong in doing so."""
+        closing = [plugin.aclose() for plugin in self._closing]
+        closed = await asyncio.gather(*closing, return_exceptions=True)
         self._stop.set()
-        outcomes = await asyncio.gather(*self._tasks, return_exceptions=True)
+        outcomes = [*closed, *await asyncio.gather(*self._tasks, return_exceptions=True)]
         return [outcome for outcome in outcomes if isinstance(outcome, Exception)]

@@ -15,6 +15,10 @@ from keval.records import Attempt, Characteristics, Failure, Message, Sample, Sc
 __all__ = ["dump", "read_sample", "read_score", "read_trial", "sample_line", "score_line", "trial_line"]
 
 
+_DEEPEST = 200
+"""orjson goes 254 levels deep; arguments that a model makes up may go further."""
+
+
 def dump(data: Any) -> bytes:
     """Write plain data as one line of JSON. A lone surrogate, which no UTF-8 file can hold, becomes `?`."""
     options = orjson.OPT_NON_STR_KEYS
@@ -125,13 +129,15 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple | set | frozenset) else str(value)
 
 
-def _encodable(data: Any) -> Any:
+def _encodable(data: Any, depth: int = 0) -> Any:
     if isinstance(data, str):
         return data.encode("utf-8", "replace").decode("utf-8")
+    if depth > _DEEPEST:
+        return "[nested too deeply to be kept]"
     if isinstance(data, Mapping):
-        return {_encodable(key): _encodable(value) for key, value in data.items()}
+        return {_encodable(key): _encodable(value, depth + 1) for key, value in data.items()}
     if isinstance(data, list | tuple):
-        return [_encodable(item) for item in data]
+        return [_encodable(item, depth + 1) for item in data]
     if isinstance(data, int) and not -(2**63) <= data < 2**64:
         return str(data)
     return data

@@ -11,6 +11,7 @@ import attrs
 
 from keval import registry
 from keval.config.load import effective
+from keval.models import Endpoint
 from keval.run.plan import Plan, Scorers
 from keval.run.preflight import Ready
 
@@ -24,7 +25,7 @@ def make_manifest(plan: Plan, ready: Ready, run_id: str, started: datetime) -> d
         "run": run_id,
         "evaluation": evaluation.name,
         "started": started.isoformat(timespec="seconds"),
-        "simulated": sorted(name for name, endpoint in ready.endpoints.items() if endpoint.simulated),
+        "simulated": _simulated(ready.endpoints),
         "seed": evaluation.execution.seed,
         "repetitions": evaluation.execution.num_repetitions,
         "baseline": evaluation.baseline,
@@ -49,6 +50,7 @@ def make_manifest(plan: Plan, ready: Ready, run_id: str, started: datetime) -> d
         "conditions": {
             arm.label: {"contexts": list(arm.contexts), "servers": _servers(ready, arm.label)} for arm in plan.arms
         },
+        "judges": _judges(plan.scorers),
         "scorers": _scales(plan.scorers),
         "plugins": {f"{c.group}:{c.name}": f"{c.distribution} {c.version}" for c in plan.components()},
         "versions": {
@@ -62,7 +64,7 @@ def _servers(ready: Ready, condition: str) -> Mapping[str, Any]:
     return {offer.server: {"tools": list(offer.tools), "sha256": offer.digest} for offer in ready.offers()[condition]}
 
 
-def rescored(manifest: Mapping[str, Any], scorers: Scorers) -> dict[str, Any]:
+def rescored(manifest: Mapping[str, Any], scorers: Scorers, endpoints: Mapping[str, Endpoint]) -> dict[str, Any]:
     """Return the manifest with these scorers, and the versions that score now, added."""
     # By scorer, so that one that scores again keeps its place.
     entries = {(entry["metric"], entry["judge"]): entry for entry in (*manifest["scorers"], *_scales(scorers))}
@@ -70,9 +72,22 @@ def rescored(manifest: Mapping[str, Any], scorers: Scorers) -> dict[str, Any]:
     plugins = {f"{c.group}:{c.name}": f"{c.distribution} {c.version}" for c in scorers.components()}
     return {
         **manifest,
+        "simulated": sorted({*manifest["simulated"], *_simulated(endpoints)}),
+        "judges": {**manifest["judges"], **_judges(scorers)},
         "scorers": list(entries.values()),
         "plugins": {**manifest["plugins"], **plugins},
         "versions": {**manifest["versions"], **registry.versions(now)},
+    }
+
+
+def _simulated(endpoints: Mapping[str, Endpoint]) -> list[str]:
+    return sorted(name for name, endpoint in endpoints.items() if endpoint.simulated)
+
+
+def _judges(scorers: Scorers) -> dict[str, Any]:
+    return {
+        item.label: {"type": item.component.name, "model": str(item.model) if item.model else None}
+        for item in scorers.judges
     }
 
 

@@ -11,12 +11,12 @@ import attrs
 from keval import registry
 from keval.contexts import ToolOffer
 from keval.errors import PreflightError
-from keval.interfaces import Agent, ContextSource, Preparable
+from keval.interfaces import Agent, ContextSource, Judge, Preparable
 from keval.models import Endpoint
 from keval.run.keeper import Keeper
 from keval.run.plan import Plan, Planned
 
-__all__ = ["Ready", "preflight", "prepare", "resolve_models", "with_endpoints"]
+__all__ = ["Ready", "begin", "preflight", "resolve_models"]
 
 
 @attrs.frozen
@@ -24,6 +24,7 @@ class Ready:
     """What a run needs, up and running. `sources` and `offers` are by condition."""
 
     agents: Mapping[str, Agent]
+    judges: Mapping[str, Judge]
     sources: Mapping[str, tuple[ContextSource, ...]]
     endpoints: Mapping[str, Endpoint]
 
@@ -37,7 +38,7 @@ class Ready:
 async def preflight(plan: Plan, keeper: Keeper) -> Ready:
     """Bring everything up at once, held by `keeper`. Raises PreflightError with every problem."""
     wanted = [(arm.label, label) for arm in plan.arms for label in arm.contexts]
-    opening = [keeper.enter(plan.contexts[label].plugin.start(label)) for _, label in wanted]
+    opening = [_started(plan.contexts[label], keeper) for _, label in wanted]
     endpoints, *sources = await _all(
         [resolve_models((*plan.agents, *plan.scorers.judges), plan.evaluation.execution.seed, keeper), *opening],
     )
@@ -50,14 +51,33 @@ async def preflight(plan: Plan, keeper: Keeper) -> Ready:
     problems = [problem for label, found in by_condition.items() for problem in _clashes(label, found)]
     if problems:
         raise PreflightError(problems)
-    agents = {item.label: with_endpoints(item, endpoints) for item in plan.agents}
-    await prepare(agents.values())
-    return Ready(agents, by_condition, endpoints)
+    agents = await begin(plan.agents, endpoints, keeper)
+    judges = await begin(plan.scorers.judges, endpoints, keeper)
+    return Ready(agents, judges, by_condition, endpoints)
 
 
-async def prepare(plugins: Iterable[object]) -> None:
-    """Let the agents or judges begin that want to, before anything is timed. Raises PreflightError."""
-    await _all([plugin.prepare() for plugin in plugins if isinstance(plugin, Preparable)])
+async def begin(planned: Iterable[Planned], endpoints: Mapping[str, Endpoint], keeper: Keeper) -> dict[str, Any]:
+    """Give agents or judges their models and let those begin that want to; `keeper` closes them at the end.
+
+    Raises PreflightError with every problem.
+    """
+    plugins = {item.label: _with_endpoints(item, endpoints) for item in planned}
+    for plugin in plugins.values():
+        keeper.close_later(plugin)
+    await _all([plugin.prepare() for plugin in plugins.values() if isinstance(plugin, Preparable)])
+    return plugins
+
+
+async def _started(context: Planned, keeper: Keeper) -> ContextSource:
+    try:
+        source: ContextSource = await keeper.enter(context.plugin.start(context.label))
+    except PreflightError:
+        raise
+    except Exception as error:  # a seam: a context's defect is told like any other reason not to begin
+        owner = f"{context.component.distribution} {context.component.version}"
+        problem = f"the context {context.label!r} of {owner} does not start: {type(error).__name__}: {error}"
+        raise PreflightError(problem) from error
+    return source
 
 
 async def resolve_models(planned: Iterable[Planned], seed: int, keeper: Keeper) -> dict[str, Endpoint]:
@@ -76,7 +96,7 @@ async def resolve_models(planned: Iterable[Planned], seed: int, keeper: Keeper) 
     }
 
 
-def with_endpoints(planned: Planned, endpoints: Mapping[str, Endpoint]) -> Any:
+def _with_endpoints(planned: Planned, endpoints: Mapping[str, Endpoint]) -> Any:
     """Return the plugin with an endpoint in each of its models."""
     changes = {field: attrs.evolve(model, endpoint=endpoints[str(model)]) for field, model in planned.models.items()}
     return attrs.evolve(planned.plugin, **changes) if changes else planned.plugin

@@ -51,7 +51,7 @@ async def score_trials(
             await asyncio.sleep(0)
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(execution.max_concurrent if scorers.judges else 1):
+        for _ in range(execution.max_concurrent):
             group.create_task(work())
 
 
@@ -68,7 +68,7 @@ class _Grader:
         lines = []
         for item in self.scorers.metrics:
             scale = getattr(item.plugin, "scale", Scale())
-            score, failure = await _measured(item.plugin, trial, scale)
+            score, failure = await _measured(item.plugin, trial, scale, self.execution.timeout_seconds)
             lines.append(_line(trial, item.label, None, score, failure))
         for label in self.judges:
             lines.extend(await self._judged(label, trial))
@@ -79,8 +79,11 @@ class _Grader:
         attempts = 1
         while True:
             try:
-                scores = await self.judges[label].grade(trial, rubrics)
-                break
+                async with asyncio.timeout(self.execution.timeout_seconds):
+                    scores = await self.judges[label].grade(trial, rubrics)
+                missing = Score(None, "the judge returned no score for this rubric")
+                checked = [(rubric, *_checked(scores.get(rubric.name, missing), rubric.scale)) for rubric in rubrics]
+                return [_line(trial, rubric.name, label, score, failure) for rubric, score, failure in checked]
             except Exception as error:  # noqa: BLE001 - the seam: a judge's error is unscored, never a low score
                 if isinstance(error, TrialError) and error.retryable and attempts < self.execution.retry.max_attempts:
                     await self.sleep(backoff(self.execution.retry, attempts, error.retry_after, self.rng))
@@ -88,15 +91,15 @@ class _Grader:
                     continue
                 score, failure = _unscored(error)
                 return [_line(trial, rubric.name, label, score, failure) for rubric in rubrics]
-        missing = Score(None, "the judge returned no score for this rubric")
-        checked = [(rubric, *_checked(scores.get(rubric.name, missing), rubric.scale)) for rubric in rubrics]
-        return [_line(trial, rubric.name, label, score, failure) for rubric, score, failure in checked]
 
 
-async def _measured(metric: Metric, trial: Trial, scale: Scale) -> tuple[Score, Failure | None]:
+async def _measured(metric: Metric, trial: Trial, scale: Scale, limit: float) -> tuple[Score, Failure | None]:
     try:
         score = metric.score(trial)
-        return _checked(await score if inspect.isawaitable(score) else score, scale)
+        if inspect.isawaitable(score):
+            async with asyncio.timeout(limit):
+                score = await score
+        return _checked(score, scale)
     except Exception as error:  # noqa: BLE001 - the seam: a metric's error is unscored, never a low score
         return _unscored(error)
 
@@ -105,6 +108,8 @@ def _checked(score: object, scale: Scale) -> tuple[Score, Failure | None]:
     """Hold a score to its scale; what leaves it is no score."""
     if not isinstance(score, Score):
         return _unscored(TypeError(f"expected a Score, got {type(score).__name__}"))
+    if not isinstance(score.value, float | int | None):
+        return _unscored(TypeError(f"expected a number as value, got {score.value!r}"))
     if score.value is not None and not (math.isfinite(score.value) and scale.low <= score.value <= scale.high):
         message = f"the value {score.value} is outside the scale {scale.low:g} to {scale.high:g}"
         return Score(None, message, details=score.details), Failure("score", "out_of_scale", message)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import attrs
+import orjson
 
 from keval.config.evaluation import Evaluation
 from keval.models import Endpoint
@@ -15,37 +16,59 @@ from keval.run.lines import dump
 
 __all__ = ["Scrubber"]
 
-_SECRET_FIELDS = ("headers", "env")
 _SHORTEST = 6
 """A shorter value is no secret worth the name, and would be found in innocent text."""
+
+_SECRET_NAME = re.compile(r"key|tok|secret|passw|credential|auth|cookie", re.IGNORECASE)
+_VARIABLE = re.compile(r"\$\{(\w+)")
+# What keval itself writes in a line; everything below the other keys comes from outside.
+_OWN_KEYS = {"id", "trial", "sample", "agent", "model", "condition", "repetition", "metric", "judge", "role", "stage"}
 
 
 @attrs.frozen
 class Scrubber:
-    """Takes secrets out of lines of JSON."""
+    """Takes secrets out of lines of JSON, and leaves alone what keval itself put there."""
 
-    _secrets: tuple[bytes, ...] = ()
+    _secrets: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, evaluation: Evaluation, endpoints: Iterable[Endpoint]) -> Scrubber:
-        """Know the keys of the models, and every variable that the config puts into headers or env of a context."""
-        named = (name for use in evaluation.contexts for name in _variables(use.options, secret=False))
+        """Know the keys of the models, and each variable of a plugin's options that is one by its name or place.
+
+        That is a variable, or an option it stands in, whose name speaks of a key, token, secret, password or the like,
+        and everything below `headers`.
+        """
+        uses = (*evaluation.agents, *evaluation.contexts, *evaluation.judges, *evaluation.metrics, *evaluation.plugins)
+        named = (name for use in uses for name in _variables(use.options, secret=False))
         values = {*(endpoint.api_key for endpoint in endpoints), *(os.environ.get(name, "") for name in named)}
         # Longest first, so that a secret that contains another leaves nothing of itself.
-        secrets = sorted((value for value in values if len(value) >= _SHORTEST), key=len, reverse=True)
-        return cls(tuple(dump(secret)[1:-1] for secret in secrets))
+        return cls(tuple(sorted((value for value in values if len(value) >= _SHORTEST), key=len, reverse=True)))
 
     def __call__(self, line: bytes) -> bytes:
-        """Return the line with `[secret]` in place of each secret."""
-        for secret in self._secrets:
-            line = line.replace(secret, b"[secret]")
-        return line
+        """Return a line with `[secret]` in place of each secret in its values."""
+        if not any(dump(secret)[1:-1] in line for secret in self._secrets):
+            return line
+        return dump(self._clean(orjson.loads(line)))
+
+    def _clean(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: item if key in _OWN_KEYS else self._clean(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._clean(item) for item in value]
+        if isinstance(value, str):
+            for secret in self._secrets:
+                value = value.replace(secret, "[secret]")
+        return value
 
 
 def _variables(data: Any, *, secret: bool) -> Iterator[str]:
-    """The names of the variables below headers and env."""
+    """The names of the variables that hold secrets, as far as names tell."""
     if isinstance(data, dict):
         for key, value in data.items():
-            yield from _variables(value, secret=secret or key in _SECRET_FIELDS)
-    elif isinstance(data, str) and secret:
-        yield from re.findall(r"\$\{(\w+)", data)
+            here = secret or key == "headers" or bool(_SECRET_NAME.search(str(key)))
+            yield from _variables(value, secret=here)
+    elif isinstance(data, list):
+        for item in data:
+            yield from _variables(item, secret=secret)
+    elif isinstance(data, str):
+        yield from (name for name in _VARIABLE.findall(data) if secret or _SECRET_NAME.search(name))

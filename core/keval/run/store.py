@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from io import RawIOBase
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,6 +23,8 @@ from keval.run.lines import dump, read_sample, read_score, read_trial, sample_li
 __all__ = ["RunDirectory"]
 
 T = TypeVar("T")
+
+_CURRENT = ".scores.jsonl.current"
 
 
 @attrs.frozen
@@ -56,7 +59,10 @@ class RunDirectory:
     @classmethod
     def all(cls, root: Path) -> list[RunDirectory]:
         """Every run under `root`, oldest first."""
-        return sorted((cls(found.parent) for found in root.glob("*/*/manifest.json")), key=lambda run: run.id)
+        found = (
+            (path.parent.name[:15], path.stat().st_mtime_ns, path.parent) for path in root.glob("*/*/manifest.json")
+        )
+        return [cls(folder) for _, _, folder in sorted(found)]
 
     @property
     def id(self) -> str:
@@ -100,16 +106,37 @@ class RunDirectory:
         return self._lines("trials.jsonl", lambda line: read_trial(line, samples, described))
 
     def scores(self) -> Iterator[ScoreLine]:
-        return self._lines("scores.jsonl", read_score)
+        """Read the scores one by one; those of a scoring pass that was cut short replace what they score again."""
+        again: dict[tuple[str, str | None], set[str]] = {}
+        if self.scores_file.exists():
+            for line in self._lines(_CURRENT, read_score):
+                again.setdefault(line.scorer, set()).add(line.trial)
+        for line in self._lines("scores.jsonl", read_score):
+            if line.trial not in again.get(line.scorer, ()):
+                yield line
+        yield from self._lines(_CURRENT, read_score)
 
     @contextmanager
-    def scoring(self, replaced: Callable[[ScoreLine], bool]) -> Iterator[Callable[[ScoreLine], None]]:
-        """Yield a function that appends a score, after dropping the earlier scores that are `replaced`."""
-        if self.scores_file.exists():
-            kept = (score_line(line) + b"\n" for line in self.scores() if not replaced(line))
-            self._write("scores.jsonl", kept)
-        with self.scores_file.open("ab") as file:
-            yield lambda line: _write_line(file.write, line)
+    def scoring(self) -> Iterator[Callable[[bytes], None]]:
+        """Yield a function that keeps a line of scores.
+
+        The lines of a pass stand in a file of their own until it ends, whichever way, and then replace the earlier
+        scores of the same trials by the same scorers; no score is lost before there is another.
+        """
+        self._settle_scores()
+        try:
+            with _explained(self.scores_file), (self.path / _CURRENT).open("ab", buffering=0) as file:
+                yield lambda line: _write_all(file, line + b"\n")
+        finally:
+            self._settle_scores()
+
+    def _settle_scores(self) -> None:
+        current = self.path / _CURRENT
+        if current.exists() and self.scores_file.exists():
+            self._write("scores.jsonl", (score_line(line) + b"\n" for line in self.scores()))
+            current.unlink()
+        elif current.exists():
+            current.rename(self.scores_file)
 
     def _json(self, name: str) -> dict[str, Any]:
         try:
@@ -121,12 +148,13 @@ class RunDirectory:
     def _write(self, name: str, content: bytes | Iterator[bytes]) -> None:
         """Write a whole file, or leave the one that is there."""
         unfinished = self.path / f".{name}.unfinished"
-        with unfinished.open("wb") as file:
-            for chunk in [content] if isinstance(content, bytes) else content:
-                file.write(chunk)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(self.path / name)
+        with _explained(self.path / name):
+            with unfinished.open("wb") as file:
+                for chunk in [content] if isinstance(content, bytes) else content:
+                    file.write(chunk)
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.replace(self.path / name)
 
     def _lines(self, name: str, read: Callable[[bytes], T]) -> Iterator[T]:
         path = self.path / name
@@ -142,8 +170,18 @@ class RunDirectory:
                     raise RunError(f"{path}:{number}: this line is damaged: {error!r}; remove it to go on") from error
 
 
-def _write_line(write: Callable[[bytes], int], line: ScoreLine) -> None:
-    write(score_line(line) + b"\n")
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise RunError(f"{path} cannot be written: {error}; what was written before is kept") from error
+
+
+def _write_all(file: RawIOBase, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[file.write(view) or 0 :]
 
 
 def _pretty(data: Mapping[str, Any]) -> bytes:

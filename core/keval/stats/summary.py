@@ -36,7 +36,7 @@ class _Tally:
     failed: int = 0
     retried: int = 0
     tool_calls: int = 0
-    model_calls: int = 0
+    model_calls: int | None = None
     usage: Usage = attrs.field(factory=Usage)
     durations: Means = attrs.field(factory=Means)
     failures: Counter[str] = attrs.field(factory=Counter)
@@ -49,7 +49,8 @@ class _Tally:
             self.failures[f"{trial.failure.stage}: {trial.failure.kind}"] += 1
         if trial.transcript:
             self.tool_calls += len(trial.transcript.tool_calls)
-            self.model_calls += trial.transcript.model_calls or 0
+            if trial.transcript.model_calls is not None:
+                self.model_calls = (self.model_calls or 0) + trial.transcript.model_calls
             self.usage = self.usage + trial.transcript.usage
             if trial.transcript.duration is not None and not trial.failure:
                 self.durations.add(trial.sample.id, trial.transcript.duration)

@@ -42,7 +42,7 @@ def test_the_table_shows_means_n_and_what_the_context_makes(notes: Project) -> N
     rows = [line.split() for line in outcome.stdout.splitlines()]
     assert ["scripted", "baseline", "0.15", "n=3", "neutral"] in rows
     assert ["scripted", "with_notes", "0.68", "n=3", "neutral"] in rows
-    assert ["Δ", "with_notes", "+0.53", "±0.00", "–"] in rows
+    assert ["Δ", "with_notes", "+0.53", "±0.00", "n=3", "–"] in rows
     assert "12 of 12 trials, 0 failed, 0 retried." in outcome.stdout
     assert f"{notes.run_directory().relative_to(notes.root)}\n" == outcome.stderr
 
@@ -182,6 +182,36 @@ def test_show_prints_a_trial_with_its_calls_and_scores(project: Project) -> None
     assert "0.06 double/length: 6 characters" in lines
     # Model output is data: neither its escapes nor its brackets do anything.
     assert any("error: not�[31m found [bold]" in line for line in lines)
+
+
+def test_a_tool_with_an_odd_name_is_shown(project: Project) -> None:
+    config = CONFIG.replace('notes: {text: "A long', 'notes: {tools: ["look[/oops]"], text: "A long')
+    project.write(eval_yaml=config, questions_jsonl=QUESTIONS)
+    project.keval("run", "eval.yaml")
+
+    outcome = project.keval("show", "latest")
+
+    assert (0, True) == (outcome.code, "notes (look[/oops])" in outcome.stdout)
+
+
+def test_a_report_needs_to_write_nothing(notes: Project) -> None:
+    notes.keval("run", "eval.yaml")
+    (notes.run_directory() / "summary.json").unlink()
+    notes.run_directory().chmod(0o500)
+
+    outcome = notes.keval("report", "latest")
+
+    notes.run_directory().chmod(0o700)
+    assert (0, False) == (outcome.code, (notes.run_directory() / "summary.json").exists())
+
+
+def test_a_defect_is_told_from_a_failed_gate(notes: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keval.run.build.make_plan", lambda evaluation: 1 / 0)
+
+    outcome = notes.keval("run", "eval.yaml")
+
+    assert 70 == outcome.code
+    assert "this is a defect of keval or a plugin, not of your config: ZeroDivisionError" in outcome.stderr
 
 
 def test_an_odd_id_is_an_id(project: Project) -> None:

@@ -115,6 +115,25 @@ CASES = {
             " ${KEVAL_TEST_UNSET:-default} (agent 'scripted')"
         ),
     ),
+    "half a variable": (
+        changed("scripted: {}", "scripted: {suffix: '${VAR:default}'}"),
+        (
+            "eval.yaml:4:22: this is no variable; write ${NAME}, ${NAME:-default}, or $${ for a plain ${"
+            " (agent 'scripted')"
+        ),
+    ),
+    "wrong option of a context that nothing uses": (
+        changed('notes: {text: "Read this. "}', 'notes: {text: "Read this. "}\n  more: {type: notes, txt: x}'),
+        "eval.yaml:7:23: unknown key 'txt'; did you mean 'text'? (context 'notes')",
+    ),
+    "a scale of one level": (
+        CONFIG + "judges: {strict: {}}\nrubrics: [tone: {instructions: x, levels: {1: bad}}]\n",
+        "eval.yaml:14:43: Length of 'levels' must be >= 2: 1",
+    ),
+    "levels without numbers": (
+        CONFIG + "judges: {strict: {}}\nrubrics: [tone: {instructions: x, levels: {low: bad, high: good}}]\n",
+        "eval.yaml:14:43: the key 'low' does not fit: expected a whole number, got 'low'",
+    ),
     "YAML syntax": (
         changed("agents:", "agents: ["),
         "eval.yaml:5:1: not valid YAML: did not find expected ',' or ']'; check the indentation and quotes",
@@ -231,7 +250,7 @@ SELECTIONS = {
     "sample": (["--sample-id", "b"], "--sample-id b: no sample has the id 'b'; the dataset has 1 others"),
     "model without label": (
         ["--model", "openai/gpt"],
-        "--model openai/gpt: expected LABEL=provider/name, such as --model scripted=simulated/weather",
+        "--model openai/gpt: expected LABEL=provider/name, such as --model scripted=…",
     ),
     "model of an unknown label": (
         ["--model", "script=openai/gpt"],

@@ -108,3 +108,30 @@ def test_the_schema_accepts_what_keval_accepts(project: Project) -> None:
     assert [["agents", "scripted"], ["execution", "max_concurrent"]] == sorted(
         list(error.absolute_path) for error in validator.iter_errors(bad)
     )
+
+
+def test_on_and_off_are_labels(project: Project) -> None:
+    project.write(eval_yaml=CONFIG.replace("{baseline: {}}", "{off: {}, on: {}}"), questions_jsonl=QUESTIONS)
+
+    outcome = project.keval("run", "eval.yaml", "--condition", "on", "--json")
+
+    assert (0, ["on"]) == (outcome.code, [arm["condition"] for arm in outcome.data["arms"]])
+
+
+def test_a_mapping_may_be_merged_and_used_again(project: Project) -> None:
+    conditions = "\nconditions:\n  one: &one {<<: {system_prompt: a}, system_prompt: b}\n  two: *one\n"
+    project.write(eval_yaml=CONFIG.replace("\nconditions: {baseline: {}}\n", conditions), questions_jsonl=QUESTIONS)
+
+    outcome = project.keval("validate", "eval.yaml")
+
+    assert (0, "") == (outcome.code, outcome.stderr)
+
+
+def test_a_plugins_name_may_come_from_the_environment(project: Project) -> None:
+    config = CONFIG.replace("{scripted: {}}", "{it: {type: '${AGENT:-scripted}', suffix: '$${x}'}}")
+    project.write(eval_yaml=config, questions_jsonl=QUESTIONS)
+
+    outcome = project.keval("run", "eval.yaml")
+
+    (trial,) = project.lines("trials.jsonl")
+    assert (0, "How?${x}") == (outcome.code, trial["output"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -188,3 +189,47 @@ def test_text_that_no_utf8_file_can_hold_does_not_lose_the_trial(project: Projec
 
     (trial,) = project.lines("trials.jsonl")
     assert (0, "half ?") == (outcome.code, trial["output"])
+
+
+def test_an_agent_cancelled_from_inside_is_a_failure_and_no_trial_is_lost(project: Project) -> None:
+    project.write(eval_yaml=CONFIG, questions_jsonl=lines({"id": "a"}, {"id": "b", "cancelled": True}, {"id": "c"}))
+
+    outcome = project.keval("run", "eval.yaml", "-j", "1")
+
+    kinds = {trial["sample"]: (trial["failure"] or {}).get("kind") for trial in project.lines("trials.jsonl")}
+    assert (3, {"a": None, "b": "cancelled", "c": None}) == (outcome.code, kinds)
+
+
+def test_arguments_nested_too_deeply_are_cut_and_the_trial_is_kept(project: Project) -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(300):
+        deep = {"a": deep}
+    call = {"name": "look", "arguments": deep, "result": "x"}
+    project.write(eval_yaml=CONFIG, questions_jsonl=lines({"calls": [call]}))
+
+    outcome = project.keval("run", "eval.yaml")
+
+    (trial,) = project.lines("trials.jsonl")
+    assert (0, True) == (outcome.code, "nested too deeply to be kept" in json.dumps(trial["transcript"]))
+
+
+def test_repetitions_differ_in_seed_and_arms_do_not(project: Project) -> None:
+    config = CONFIG.replace("baseline: {}", "one: {}\n  two: {}") + "seed: 7\n"
+    config = config.replace("\nseed: 7\n", "\n").replace("execution: {", "execution: {num_repetitions: 2, seed: 7, ")
+    project.write(eval_yaml=config, questions_jsonl=lines({"id": "a", "tells_context": True}))
+
+    project.keval("run", "eval.yaml")
+
+    told = [trial["output"].split() for trial in project.lines("trials.jsonl")]
+    assert {("one", "1", "1"), ("one", "2", "1"), ("two", "1", "1"), ("two", "2", "1")} == {tuple(t[:3]) for t in told}
+    seeds = {(condition, repetition): seed for condition, repetition, _, seed in told}
+    assert seeds["one", "1"] == seeds["two", "1"] != seeds["one", "2"] == seeds["two", "2"]
+
+
+def test_a_wait_that_the_model_asks_for_is_waited(project: Project) -> None:
+    project.write(eval_yaml=CONFIG, questions_jsonl=lines({"busy": 1, "retry_after": 0.3}))
+    began = time.monotonic()
+
+    outcome = project.keval("run", "eval.yaml")
+
+    assert (0, True) == (outcome.code, time.monotonic() - began >= 0.3)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from keval.errors import RunError
+from keval.run import journal
 from keval.run.journal import Journal
 from tests.conftest import Project
 
@@ -32,13 +34,13 @@ def test_a_line_is_on_disk_before_its_writer_goes_on(tmp_path: Path) -> None:
 
 def test_writers_that_come_together_share_a_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     syncs: list[int] = []
-    sync = os.fdatasync
+    sync = journal._sync
 
     def counted(file: int) -> None:
         syncs.append(file)
         sync(file)
 
-    monkeypatch.setattr(os, "fdatasync", counted)
+    monkeypatch.setattr(journal, "_sync", counted)
 
     async def scenario() -> None:
         async with Journal(tmp_path / "lines") as journal:
@@ -59,7 +61,7 @@ def test_a_full_disk_is_told_to_the_writer(tmp_path: Path, monkeypatch: pytest.M
         async with Journal(tmp_path / "lines") as journal:
             await journal.append(b"x")
 
-    with pytest.raises(OSError, match="No space left on device"):
+    with pytest.raises(RunError, match="No space left on device; what was written before is kept"):
         asyncio.run(scenario())
 
 

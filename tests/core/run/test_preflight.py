@@ -92,6 +92,39 @@ def test_what_stands_in_headers_and_env_never_reaches_the_disk(project: Project)
     assert (0, "it is [secret]!") == (outcome.code, trial["output"])
 
 
+def test_a_key_that_is_an_ordinary_word_damages_no_line(project: Project) -> None:
+    project.write(eval_yaml=CONFIG, questions_jsonl=QUESTIONS)
+
+    for key in ("sample", "openai", "modelled", "assistant", "baseline"):
+        outcome = project.keval("run", "eval.yaml", "-o", key, env={"OPENAI_API_KEY": key})
+        shown = project.keval("show", "latest", "-o", key, "--json", "--trial", "modelled/baseline/a/1")
+
+        assert (0, 0, "openai/gpt-test", "a") == (outcome.code, shown.code, shown.data["model"], shown.data["sample"])
+
+
+def test_a_context_with_a_defect_is_told_and_the_others_too(project: Project) -> None:
+    config = CONFIG.replace("down: {type: notes, down: true}", "down: {type: notes, text: bug}")
+    config = config.replace("baseline: {}", "baseline: {contexts: [down]}")
+    project.write(eval_yaml=config, questions_jsonl=QUESTIONS)
+
+    outcome = project.keval("run", "eval.yaml", env={"OPENAI_API_KEY": None})
+
+    assert 2 == outcome.code
+    assert "the context 'down' of keval-doubles 1.0 does not start: RuntimeError: a bug in a context" in outcome.stderr
+    assert "OPENAI_API_KEY is not set" in outcome.stderr
+
+
+def test_what_was_prepared_is_closed_when_another_cannot_be(project: Project) -> None:
+    closes = "modelled: {model: openai/gpt-test, closes: closed.txt}"
+    refuses = "other: {type: modelled, model: openai/gpt-test, refuses: never}"
+    config = CONFIG.replace("modelled: {model: openai/gpt-test}", f"{closes}\n  {refuses}")
+    project.write(eval_yaml=config, questions_jsonl=QUESTIONS)
+
+    outcome = project.keval("run", "eval.yaml", env={"OPENAI_API_KEY": "k"})
+
+    assert (2, True) == (outcome.code, (project.root / "closed.txt").exists())
+
+
 def test_two_servers_with_a_tool_of_one_name_are_refused(project: Project) -> None:
     config = CONFIG.replace("baseline: {}", "both: {contexts: [notes, more]}")
     project.write(eval_yaml=config, questions_jsonl=QUESTIONS)

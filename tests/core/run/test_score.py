@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.conftest import Project
 
 CONFIG = """
@@ -147,3 +149,137 @@ def test_a_narrowed_run_is_scored_again_as_it_was_narrowed(project: Project) -> 
     outcome = project.keval("score", "latest", "--json")
 
     assert (0, ["1", "second"]) == (outcome.code, [arm["condition"] for arm in outcome.data["arms"]])
+
+
+JUDGED = "rubrics: [double/brevity]\njudges: "
+
+
+def test_a_judge_that_cannot_begin_stops_the_run_before_its_first_trial(project: Project) -> None:
+    project.write(eval_yaml=CONFIG + JUDGED + "{strict: {refuses: no such model}}\n", questions_jsonl=QUESTIONS)
+
+    outcome = project.keval("run", "eval.yaml")
+
+    assert (2, "error: no such model\n") == (outcome.code, outcome.stderr)
+    assert not (project.root / "results").exists()
+
+
+def test_scores_stay_when_scoring_again_fails(project: Project) -> None:
+    project.write(eval_yaml=CONFIG + JUDGED + "{strict: {refuses: '${JUDGE_IS_OUT:-}'}}\n", questions_jsonl=QUESTIONS)
+    project.keval("run", "eval.yaml")
+    before = project.lines("scores.jsonl")
+
+    outcome = project.keval("score", "latest", env={"JUDGE_IS_OUT": "gone"})
+
+    assert (2, before) == (outcome.code, project.lines("scores.jsonl"))
+
+
+def test_scores_of_a_pass_that_was_cut_short_replace_what_they_score_again(project: Project) -> None:
+    project.write(eval_yaml=CONFIG, questions_jsonl=QUESTIONS)
+    project.keval("run", "eval.yaml")
+    first, second = project.lines("scores.jsonl")
+    current = project.run_directory() / ".scores.jsonl.current"
+    current.write_text(json.dumps({**first, "value": 1.0}) + "\n", encoding="utf-8")
+
+    report = project.keval("report", "latest", "--json")
+    project.keval("score", "latest", "--metric", "double/neutral")
+
+    assert (1.0 + second["value"]) / 2 == report.data["arms"][0]["mean"]
+    values = [line["value"] for line in project.lines("scores.jsonl") if line["metric"] == "double/length"]
+    assert sorted([1.0, second["value"]]) == sorted(values)
+    assert not current.exists()
+
+
+def test_odd_returns_of_a_judge_are_unscored(project: Project) -> None:
+    judges = "{none: {type: strict, odd: nothing}, text: {type: strict, odd: text}}\n"
+    project.write(eval_yaml=CONFIG + JUDGED + judges, questions_jsonl=QUESTIONS)
+
+    outcome = project.keval("run", "eval.yaml", "--json")
+
+    graded = {arm["judge"]: (arm["unscored"], arm["failed"]) for arm in outcome.data["arms"] if arm["judge"]}
+    assert (3, {"none": (2, 2), "text": (2, 2)}) == (outcome.code, graded)
+
+
+def test_a_busy_judge_is_asked_again(project: Project) -> None:
+    config = CONFIG + JUDGED + "{strict: {busy: 2}}\nexecution: {retry: {initial_backoff_seconds: 0}}\n"
+    project.write(eval_yaml=config, questions_jsonl=QUESTIONS)
+
+    outcome = project.keval("run", "eval.yaml", "--json")
+
+    assert (0, 2.0) == (outcome.code, outcome.data["arms"][1]["mean"])
+
+
+def test_a_secret_in_a_score_never_reaches_the_disk(project: Project) -> None:
+    config = CONFIG + JUDGED + "{strict: {odd: 'I am ${JUDGE_TOKEN}'}}\n"
+    project.write(eval_yaml=config, questions_jsonl=QUESTIONS)
+
+    project.keval("run", "eval.yaml", env={"JUDGE_TOKEN": "hush-hush"})
+
+    assert {"I am [secret]"} == {line["reason"] for line in project.lines("scores.jsonl") if line["judge"]}
+
+
+def test_a_rubric_is_graded_once_and_by_its_own_levels(project: Project) -> None:
+    config = CONFIG + "judges: {strict: {}}\nrubrics:\n  - double\n"
+    config += "  - double/brevity: {instructions: 'Is it short?', levels: {1: long, 2: short, 9: gone}}\n"
+    project.write(eval_yaml=config, questions_jsonl=QUESTIONS)
+
+    outcome = project.keval("run", "eval.yaml", "--json")
+
+    assert (0, {"low": 1.0, "high": 9.0}) == (outcome.code, outcome.data["scales"]["double/brevity"])
+    assert 2 == len([line for line in project.lines("scores.jsonl") if line["judge"]])
+
+
+def test_hook_plugins_are_told_what_happens(project: Project) -> None:
+    project.write(
+        eval_yaml=CONFIG + JUDGED + "{one: {type: strict, level: 1}, two: {type: strict}}\n", questions_jsonl=QUESTIONS
+    )
+
+    project.keval("run", "eval.yaml", "-p", "double/diary", "-j", "1")
+
+    told = (project.root / "diary.txt").read_text(encoding="utf-8").splitlines()
+    scores = "[('double/length', None, 0.1), ('double/brevity', 'one', 1.0), ('double/brevity', 'two', 2.0)]"
+    assert [
+        "started eval",
+        "finished scripted/baseline/a/1",
+        "finished scripted/baseline/b/1",
+        f"scored scripted/baseline/a/1 {scores}",
+        f"scored scripted/baseline/b/1 {scores}",
+        "ended 3",
+    ] == told
+
+
+def test_a_hook_that_fails_costs_the_run_nothing(project: Project) -> None:
+    project.write(eval_yaml=CONFIG, questions_jsonl=QUESTIONS)
+
+    with pytest.warns(RuntimeWarning, match="a hook plugin failed: ConnectionError: nobody listens"):
+        outcome = project.keval("run", "eval.yaml", "-p", "double/clumsy")
+
+    assert (0, 2) == (outcome.code, len(project.lines("scores.jsonl")))
+
+
+def test_a_hook_that_would_never_be_awaited_is_refused(project: Project) -> None:
+    project.write(eval_yaml=CONFIG, questions_jsonl=QUESTIONS)
+
+    outcome = project.keval("run", "eval.yaml", "-p", "double/later")
+
+    assert (2, True) == (
+        outcome.code,
+        "keval_trial_finished is not awaited; write it as a plain function" in outcome.stderr,
+    )
+
+
+def test_earlier_hook_plugins_win_over_later_ones(project: Project) -> None:
+    plugins = "plugins: [double/facts: {truth: first}, double/other-facts: {truth: second}]\n"
+    project.write(eval_yaml=CONFIG + plugins, questions_jsonl=QUESTIONS)
+
+    project.keval("run", "eval.yaml")
+
+    assert {"first"} == {sample["facts"]["truth"] for sample in project.lines("samples.jsonl")}
+
+
+def test_the_facts_that_hooks_add_are_in_no_prompt(project: Project) -> None:
+    config = CONFIG.replace("baseline: {}", "baseline: {system_prompt: 'You know {{ facts | tojson }}. '}")
+    project.write(eval_yaml=config + "plugins: [double/facts]\n", questions_jsonl=QUESTIONS)
+
+    project.keval("run", "eval.yaml")
+
+    assert {"You know {}.aaaaaaaaaa", "You know {}.bbbbbbbbbb"} == {t["output"] for t in project.lines("trials.jsonl")}

@@ -31,8 +31,13 @@ class Scripted:
                     recorder.returned(call.get("result"), error=call.get("error"))
                 recorder.model_called()
                 self._fail(script, self._tries[context.trial])
+                if script.get("cancelled"):
+                    raise asyncio.CancelledError
                 if script.get("hang"):
                     await asyncio.Event().wait()
+                if script.get("tells_context"):
+                    recorder.said(f"{context.condition} {context.repetition} {context.attempt} {context.seed}")
+                    continue
                 half = "\ud83d" if script.get("half_a_pair") else ""
                 recorder.said(f"{context.instructions}{script.get('says', text)}{half}{self.suffix}")
         return recorder.transcript()

@@ -22,6 +22,8 @@ class Notes:
     async def start(self, label: str) -> AsyncIterator["_Source"]:
         if self.down:
             raise PreflightError(f"server {label!r} did not come up: no such file")
+        if self.text == "bug":
+            raise RuntimeError("a bug in a context")
         yield _Source(label, self)
 
 

@@ -1,10 +1,12 @@
 """Hook plugins that add facts."""
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import attrs
 
-from keval import Sample, hookimpl
+from keval import Sample, ScoreLine, Trial, hookimpl
 
 
 @attrs.frozen
@@ -22,6 +24,42 @@ class BrokenFacts:
     @hookimpl
     def keval_sample_facts(self, sample: Sample) -> dict[str, Any]:
         raise ConnectionError("no route")
+
+
+class Diary:
+    """Writes down what it is told, in the working directory."""
+
+    @hookimpl
+    def keval_run_started(self, directory: Path, manifest: Mapping[str, Any]) -> None:
+        self._write(f"started {manifest['evaluation']}")
+
+    @hookimpl
+    def keval_trial_finished(self, trial: Trial) -> None:
+        self._write(f"finished {trial.id}")
+
+    @hookimpl
+    def keval_trial_scored(self, trial: Trial, scores: Sequence[ScoreLine]) -> None:
+        self._write(f"scored {trial.id} {[(line.metric, line.judge, line.score.value) for line in scores]}")
+
+    @hookimpl
+    def keval_run_finished(self, directory: Path, summary: Mapping[str, Any]) -> None:
+        self._write(f"ended {len(summary['arms'])}")
+
+    def _write(self, line: str) -> None:
+        with Path("diary.txt").open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+
+
+class Clumsy:
+    @hookimpl
+    def keval_trial_finished(self, trial: Trial) -> None:
+        raise ConnectionError("nobody listens")
+
+
+class Later:
+    @hookimpl
+    async def keval_trial_finished(self, trial: Trial) -> None:
+        return None
 
 
 class UnknownHook:
