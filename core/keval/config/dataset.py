@@ -166,8 +166,8 @@ def _sample(record: Mapping[str, Any], file: DatasetFile) -> Sample:
 def _id(record: Mapping[str, Any]) -> str:
     given = record.get("id")
     if given is None:
-        canonical = orjson.dumps(record, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
-        return hashlib.sha256(canonical).hexdigest()[:12]
+        canonical = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     if isinstance(given, bool) or not isinstance(given, str | int) or not str(given).strip():
         raise ValueError(f"an id is a text or a whole number, got {given!r}")
     return str(given)
