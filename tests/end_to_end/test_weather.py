@@ -184,7 +184,7 @@ def test_a_server_that_does_not_come_up_stops_the_run(weather: Make, case: str) 
     outcome = project.spawn("run", "eval.yaml")
 
     assert 2 == outcome.code
-    assert outcome.stderr.startswith("error: server 'weather'"), outcome.stderr
+    assert outcome.stderr.startswith("error: eval.yaml:6:3: server 'weather'"), outcome.stderr
     assert said in outcome.stderr
     assert not (project.root / "results").exists()
 

@@ -52,6 +52,8 @@ class _Commands(click.Group):
             for problem in error.problems if isinstance(error, ConfigError | PreflightError) else [error]:
                 click.echo(f"error: {problem}", err=True)
             ctx.exit(2)
+        except KeyboardInterrupt:
+            ctx.exit(130)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:  # noqa: BLE001 - the last seam: a defect must not look like a failed gate (exit 1)
@@ -78,7 +80,7 @@ def _plugin_command(name: str) -> click.Command:
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "KEVAL"})
-@click.version_option(package_name="keval")
+@click.version_option(package_name="keval", allow_from_autoenv=False)
 def main() -> None:
     """Measure what a context does for an AI agent.
 

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
 from keval.cli.options import json_option, results_option
+from keval.errors import RunError
 from keval.report.runs import describe_runs, print_runs
-from keval.report.terminal import data_console
+from keval.report.terminal import data_console, print_json
 from keval.run.store import RunDirectory
 
 __all__ = ["command"]
+
+
+def _readable(root: Path) -> Iterator[tuple[Path, dict[str, Any], dict[str, Any] | None]]:
+    for run in RunDirectory.all(root):
+        try:
+            yield run.path, run.manifest(), run.summary()
+        except RunError as error:
+            click.echo(f"left out: {error}", err=True)
 
 
 @click.command("list")
@@ -19,9 +30,9 @@ __all__ = ["command"]
 @json_option
 def command(output_dir: Path, as_json: bool) -> None:
     """List the runs in the results directory, oldest first."""
-    described = describe_runs((run.path, run.manifest(), run.summary()) for run in RunDirectory.all(output_dir))
+    described = describe_runs(_readable(output_dir))
     if as_json:
-        data_console().print_json(data=described)
+        print_json(described)
     elif described:
         print_runs(described, data_console())
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from keval.report.terminal import data_console, message_console, print_summary
+from keval.report.terminal import data_console, message_console, print_json, print_summary
 from keval.run.store import RunDirectory
 
 __all__ = ["exit_code", "finish"]
@@ -14,7 +14,7 @@ __all__ = ["exit_code", "finish"]
 def finish(run: RunDirectory, summary: Mapping[str, Any], *, as_json: bool, quiet: bool = False) -> None:
     """Print a run's summary and exit with its code."""
     if as_json:
-        data_console().print_json(data=summary)
+        print_json(summary)
     elif not quiet:
         print_summary(summary, data_console())
     message_console(quiet=quiet).print(str(run.path), markup=False, soft_wrap=True)

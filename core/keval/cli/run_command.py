@@ -14,7 +14,7 @@ from keval.cli.options import json_option, quiet_option, results_option, selecti
 from keval.cli.outcome import finish
 from keval.config.load import load
 from keval.config.select import Selection, select
-from keval.report.terminal import data_console, message_console
+from keval.report.terminal import data_console, message_console, print_json
 
 __all__ = ["command"]
 
@@ -39,7 +39,7 @@ def command(*, config: Path, selection: Selection, dry_run: bool, output_dir: Pa
         from keval.report.dry_run import describe, print_plan
 
         if as_json:
-            data_console().print_json(data=describe(plan))
+            print_json(describe(plan))
         else:
             print_plan(plan, data_console())
         return

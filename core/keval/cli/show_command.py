@@ -10,7 +10,7 @@ import orjson
 from keval.cli.options import json_option, results_option
 from keval.errors import RunError
 from keval.nearest import suggestion
-from keval.report.terminal import data_console
+from keval.report.terminal import data_console, print_json
 from keval.report.transcript import print_run, print_trial
 from keval.run.lines import score_line, trial_line
 from keval.run.store import RunDirectory
@@ -29,7 +29,7 @@ def command(run: str, trial: str | None, output_dir: Path, as_json: bool) -> Non
     if trial is None:
         manifest = directory.manifest()
         if as_json:
-            data_console().print_json(data=manifest)
+            print_json(manifest)
         else:
             print_run(manifest, directory.trials(), data_console())
         return
@@ -41,6 +41,6 @@ def command(run: str, trial: str | None, output_dir: Path, as_json: bool) -> Non
     scores = [line for line in directory.scores() if line.trial == trial]
     if as_json:
         data = {**orjson.loads(trial_line(found)), "scores": [orjson.loads(score_line(line)) for line in scores]}
-        data_console().print_json(data=data)
+        print_json(data)
     else:
         print_trial(found, scores, data_console())

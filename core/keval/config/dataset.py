@@ -8,7 +8,7 @@ import io
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 import orjson
@@ -22,7 +22,12 @@ from keval.records import Message, Sample
 __all__ = ["Dataset", "read_dataset"]
 
 _KNOWN = ("id", "history", "turns", "facts", "metadata")
-_SPOKEN = (("user", "assistant"), ("user_message", "response"))
+_ROLES: dict[str, Literal["user", "assistant"]] = {
+    "user": "user",
+    "user_message": "user",
+    "assistant": "assistant",
+    "response": "assistant",
+}
 
 
 @attrs.frozen
@@ -130,7 +135,7 @@ def _csv_rows(path: Path, text: str, problems: list[Problem]) -> Iterator[tuple[
 def _json_cell(path: Path, line: int, key: str, value: str, problems: list[Problem]) -> Any:
     try:
         return json.loads(value)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         problems.append(Problem(f"{path}:{line}", f"the column {key!r} holds JSON: {error}"))
         return None
 
@@ -142,12 +147,14 @@ def _sample(record: Mapping[str, Any], file: DatasetFile) -> Sample:
         question, turns = turns[0], turns[1:]
     elif turns and turns[0] == question:
         turns = turns[1:]
-    if not isinstance(question, str) or not question.strip():
+    if file.question_key in record and (not isinstance(question, str) or not question.strip()):
+        raise ValueError(f"the question under {file.question_key!r} is no text, or an empty one")
+    if not isinstance(question, str):
         hint = suggestion(file.question_key, record) or f"; the record has {', '.join(map(repr, record)) or 'nothing'}"
         raise ValueError(f"no question under {file.question_key!r}{hint} (dataset.question_key names the key)")
     answer = record.get(file.answer_key)
     if answer is not None and not isinstance(answer, str):
-        answer = orjson.dumps(answer).decode()
+        answer = json.dumps(answer, ensure_ascii=False)
     metadata = {**_mapping(record.get("metadata"), "metadata")}
     for key, value in record.items():
         if key not in (*_KNOWN, file.question_key, file.answer_key):
@@ -204,10 +211,8 @@ def _earlier(item: Any) -> Iterator[Message]:
         if item.get("role") in ("user", "assistant") and isinstance(text, str):
             yield Message(item["role"], text)
             return
-        for user, assistant in _SPOKEN:
-            if isinstance(item.get(user), str) and isinstance(item.get(assistant, ""), str):
-                yield Message("user", item[user])
-                if item.get(assistant):
-                    yield Message("assistant", item[assistant])
-                return
+        spoken = [(_ROLES[key], said) for key, said in item.items() if key in _ROLES and isinstance(said, str)]
+        if len(spoken) == len(item) and [role for role, _ in spoken] in (["user"], ["user", "assistant"]):
+            yield from (Message(role, said) for role, said in spoken if said)
+            return
     raise ValueError("each item of 'history' is {role: user or assistant, content} or {user, assistant}")

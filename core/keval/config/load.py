@@ -200,6 +200,8 @@ class _Reader:
             conditions[str(label)] = condition
             for index, name in enumerate(condition.contexts):
                 self._check_reference((*path, key, index), "context", name, contexts)
+                if name in condition.contexts[:index]:
+                    self._problem((*path, key, index), f"{name!r} is listed twice; keep one")
         return conditions
 
     def _labels(self, section: str) -> list[str]:

@@ -50,7 +50,7 @@ def compile_prompt(text: str) -> Prompt:
                 facts=sample.facts,
                 metadata=sample.metadata,
             )
-        except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        except (TemplateError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise ValueError(f"for sample {sample.id!r}: {error}") from error
 
     return Prompt(text, render)

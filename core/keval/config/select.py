@@ -102,15 +102,28 @@ def _shared_model(component: registry.Component, uses: Sequence[PluginUse]) -> d
 
 
 def _plugins(uses: Sequence[PluginUse], flags: Iterable[str], problems: list[Problem]) -> tuple[PluginUse, ...]:
-    chosen = {use.label: use for use in uses}
+    chosen = {use.label: use for named in uses for use in _each_of_vendor(named)}
     for flag in flags:
         blocked = flag.removeprefix("no:")
-        if blocked != flag:
-            if chosen.pop(blocked, None) is None:
-                problems.append(Problem(f"-p {flag}", f"the plugin {blocked!r} is not loaded; leave the flag out"))
-        else:
-            chosen.setdefault(flag, PluginUse(flag, flag))
+        if blocked == flag:
+            for use in _each_of_vendor(PluginUse(flag, flag)):
+                chosen.setdefault(use.label, use)
+            continue
+        out = [label for label in chosen if label == blocked or label.startswith(f"{blocked}/")]
+        if not out:
+            problems.append(Problem(f"-p {flag}", f"the plugin {blocked!r} is not loaded; leave the flag out"))
+        for label in out:
+            del chosen[label]
     return tuple(chosen.values())
+
+
+def _each_of_vendor(use: PluginUse) -> list[PluginUse]:
+    """Unfold a vendor's name into its plugins; a name that is unknown stays, and the plan tells of it."""
+    try:
+        components = registry.select("keval", use.type)
+    except PluginError:
+        return [use]
+    return [use] if len(components) == 1 else [attrs.evolve(use, label=c.name, type=c.name) for c in components]
 
 
 def _with_models(

@@ -147,9 +147,8 @@ class _Reader:
             if not isinstance(key_node, yaml.ScalarNode):
                 self._problem(key_node, "a key must be a text; quote it")
                 continue
-            # `on` and `off` are labels here, not switches.
-            number = key_node.tag == "tag:yaml.org,2002:int"
-            key = self._scalar(key_node) if number else key_node.value
+            # As written: `on` and `off` are labels here, no switches, and 010 is not 8.
+            key = key_node.value
             self.keys[(*path, key)] = (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
             yield key, self.convert(value_node, (*path, key))
 
@@ -189,6 +188,9 @@ def interpolate(
                 return "${"
             if name is None:
                 problems.append((at, "this is no variable; write ${NAME}, ${NAME:-default}, or $${ for a plain ${"))
+                return match[0]
+            if default is not None and "${" in default:
+                problems.append((at, f"a default is plain text; ${{{name}:-...}} holds another variable"))
                 return match[0]
             if name in variables and (variables[name] or default is None):
                 return variables[name]

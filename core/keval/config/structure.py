@@ -19,6 +19,7 @@ from cattrs.errors import (
     IterableValidationError,
     IterableValidationNote,
 )
+from cattrs.gen import make_dict_structure_fn
 
 from keval.config.misfit import MAPPINGS, SEQUENCES, UNIONS, Misfit, misfits, shown, type_name
 from keval.config.source import Interpolated, KeyPath, interpolate
@@ -94,6 +95,7 @@ def _converter(base: Path) -> cattrs.Converter:
     converter.register_structure_hook_func(_is_any, lambda value, _: value)
     converter.register_structure_hook_func(_is_literal, _one_of)
     for matches, factory in (
+        (_is_record, _record),
         (_is_union, _union),
         (lambda wanted: get_origin(wanted) in SEQUENCES, _sequence),
         (lambda wanted: get_origin(wanted) in MAPPINGS, _mapping),
@@ -103,6 +105,21 @@ def _converter(base: Path) -> cattrs.Converter:
 
 
 Hook = Callable[[Any, Any], Any]
+
+
+def _is_record(wanted: Any) -> bool:
+    return isinstance(wanted, type) and attrs.has(wanted) and wanted is not Model
+
+
+def _record(converter: cattrs.Converter, wanted: Any) -> Hook:
+    fill = make_dict_structure_fn(wanted, converter, _cattrs_forbid_extra_keys=True, _cattrs_detailed_validation=True)
+
+    def hook(value: Any, _: Any) -> Any:
+        if not isinstance(value, dict | None):
+            raise TypeError(f"expected a mapping, got {shown(value)}")
+        return fill(value or {}, wanted)
+
+    return hook
 
 
 def _is_any(wanted: Any) -> bool:
@@ -183,17 +200,16 @@ def _sequence(converter: cattrs.Converter, wanted: Any) -> Hook:
 
 def _mapping(converter: cattrs.Converter, wanted: Any) -> Hook:
     key, item = get_args(wanted) or (Any, Any)
-    key_hook, item_hook = converter.get_structure_hook(key), converter.get_structure_hook(item)
+    item_hook = converter.get_structure_hook(item)
 
     def hook(value: Any, _: Any) -> Any:
         if not isinstance(value, dict):
             raise TypeError(f"expected a mapping, got {shown(value)}")
-        for name in value:
-            try:
-                key_hook(name, key)
-            except TypeError as error:
-                raise TypeError(f"the key {str(name)!r} does not fit: {error}") from None
-        return _each(value.items(), item_hook, item, wanted)
+        try:
+            keys = {name: int(name) if key is int else name for name in value}
+        except ValueError:
+            raise TypeError(f"expected whole numbers as keys, got {', '.join(map(repr, value))}") from None
+        return {keys[name]: item for name, item in _each(value.items(), item_hook, item, wanted).items()}
 
     return hook
 

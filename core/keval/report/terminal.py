@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["data_console", "message_console", "print_summary", "safe"]
+__all__ = ["data_console", "message_console", "print_json", "print_summary", "safe"]
 
 _CELL = 17
 
@@ -19,6 +21,11 @@ def data_console() -> Console:
     """The console for what was asked for: stdout, 100 columns where nothing says how wide it is."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=max(console.width, 100))
+
+
+def print_json(data: object) -> None:
+    """Print data for machines: plain, whatever the terminal or the environment says of colours."""
+    click.echo(json.dumps(data, indent=2))
 
 
 def message_console(*, quiet: bool = False) -> Console:

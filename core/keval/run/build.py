@@ -16,7 +16,7 @@ from keval.config.source import KeyPath
 from keval.config.structure import structure
 from keval.errors import ConfigError, PluginError, Problem
 from keval.nearest import suggestion
-from keval.records import Rubric, Sample
+from keval.records import Rubric, Sample, Scale
 from keval.run.plan import Arm, Plan, Planned, Scorers
 
 __all__ = ["make_plan", "make_scorers"]
@@ -94,9 +94,14 @@ class _Builder:
                             f"{component.target} of {component.distribution} is no {component.kind}: it has no"
                             f" method {method}(); see the interfaces that keval documents"
                         )
+                    if not isinstance(getattr(plugin, "scale", Scale()), Scale):
+                        raise PluginError(
+                            f"the scale of {component.target} of {component.distribution} is no keval.Scale"
+                        )
                     # A plugin named with options wins over the same one in its vendor's group.
                     if label not in planned or use.options:
-                        planned[label] = Planned(label, component, plugin)
+                        place = self.evaluation.source.place(use.path, key=True) if use.path else ""
+                        planned[label] = Planned(label, component, plugin, place)
             except PluginError as error:
                 self._problem(use.path, str(error), at_key=True)
         return list(planned.values())
@@ -113,7 +118,12 @@ class _Builder:
             return plugin
         if use.options:
             raise PluginError(f"the {component.kind} {component.name!r} takes no options")
-        return target() if isinstance(target, type) else target
+        try:
+            return target() if isinstance(target, type) else target
+        except Exception as error:  # a constructor of a plugin may raise anything
+            raise PluginError(
+                f"{component.target} of {component.distribution} cannot be constructed: {error}"
+            ) from error
 
     def scorers(self) -> Scorers:
         metrics = self.construct("keval.metrics", self.evaluation.metrics, "score")

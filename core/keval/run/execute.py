@@ -18,6 +18,7 @@ from keval.interfaces import Agent, ContextSource
 from keval.models import Endpoint
 from keval.recorder import Recorder
 from keval.records import Attempt, Characteristics, Failure, Sample, Transcript, Trial
+from keval.run.cancellation import being_cancelled
 from keval.run.plan import Arm, Plan, TrialKey, trial_seed
 from keval.run.preflight import Ready
 from keval.run.reconcile import check, merge
@@ -63,7 +64,11 @@ async def execute(
 
 async def _work(keys: Iterator[TrialKey], runner: _Runner, keep: Callable[[Trial], Awaitable[None]]) -> None:
     for key in keys:
-        await keep(await runner.trial(key))
+        trial = await runner.trial(key)
+        if being_cancelled():
+            # An agent that swallowed the cancellation must not make its worker go on.
+            raise asyncio.CancelledError
+        await keep(trial)
 
 
 @attrs.frozen
@@ -122,9 +127,12 @@ class _Runner:
             async with limit, AsyncExitStack() as stack:
                 context = await self._context(stack, key, sample, attempt, recorder)
                 transcript = merge(await self.agents[key.agent].run(sample, context), context)
+            if limit.expired():
+                raise TimeoutError
             check(transcript, context)
-        except (Exception, asyncio.CancelledError) as caught:
-            if isinstance(caught, asyncio.CancelledError) and _being_cancelled():
+        except (Exception, SystemExit, asyncio.CancelledError) as caught:
+            # The seam: whatever a trial raises is that trial's failure.
+            if isinstance(caught, asyncio.CancelledError) and being_cancelled():
                 raise
             error: BaseException = _told(caught)
             if limit.expired():
@@ -162,12 +170,6 @@ class _Runner:
         if endpoint is None or not endpoint.wants_trial:
             return {}
         return {"x-keval-trial": quote(key.id, safe=""), "x-keval-repetition": str(key.repetition)}
-
-
-def _being_cancelled() -> bool:
-    """Whether this task itself is being ended, and not something that an SDK ran in it."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 def _told(error: BaseException) -> BaseException:

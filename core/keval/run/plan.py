@@ -21,11 +21,12 @@ __all__ = ["Arm", "Plan", "Planned", "Scorers", "TrialKey", "trial_seed"]
 
 @attrs.frozen
 class Planned:
-    """A plugin under its label, constructed with its options."""
+    """A plugin under its label, constructed with its options; `place` is where it stands in the config."""
 
     label: str
     component: Component
     plugin: Any
+    place: str = ""
 
     @property
     def models(self) -> Mapping[str, Model]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import attrs
@@ -64,20 +65,34 @@ async def begin(planned: Iterable[Planned], endpoints: Mapping[str, Endpoint], k
     plugins = {item.label: _with_endpoints(item, endpoints) for item in planned}
     for plugin in plugins.values():
         keeper.close_later(plugin)
-    await _all([plugin.prepare() for plugin in plugins.values() if isinstance(plugin, Preparable)])
+    await _all([_prepared(item, plugins[item.label]) for item in planned])
     return plugins
 
 
+async def _prepared(planned: Planned, plugin: object) -> None:
+    if isinstance(plugin, Preparable):
+        with _told(planned):
+            await plugin.prepare()
+
+
 async def _started(context: Planned, keeper: Keeper) -> ContextSource:
-    try:
+    with _told(context):
         source: ContextSource = await keeper.enter(context.plugin.start(context.label))
-    except PreflightError:
-        raise
-    except Exception as error:  # a seam: a context's defect is told like any other reason not to begin
-        owner = f"{context.component.distribution} {context.component.version}"
-        problem = f"the context {context.label!r} of {owner} does not start: {type(error).__name__}: {error}"
-        raise PreflightError(problem) from error
     return source
+
+
+@contextmanager
+def _told(planned: Planned) -> Iterator[None]:
+    """Say where the plugin stands in the config, and tell its defects like any other reason not to begin."""
+    place = f"{planned.place}: " if planned.place else ""
+    try:
+        yield
+    except PreflightError as error:
+        raise PreflightError([f"{place}{problem}" for problem in error.problems]) from error
+    except Exception as error:
+        component = planned.component
+        owner = f"the {component.kind} {planned.label!r} of {component.distribution} {component.version}"
+        raise PreflightError(f"{place}{owner} does not start: {type(error).__name__}: {error}") from error
 
 
 async def resolve_models(planned: Iterable[Planned], seed: int, keeper: Keeper) -> dict[str, Endpoint]:

@@ -15,6 +15,8 @@ from keval.config.evaluation import Execution
 from keval.errors import TrialError
 from keval.interfaces import Judge, Metric
 from keval.records import Failure, Rubric, Scale, Score, ScoreLine, Trial
+from keval.run.cancellation import being_cancelled
+from keval.run.lines import dump
 from keval.run.plan import Scorers
 from keval.run.retry import backoff
 
@@ -47,6 +49,8 @@ async def score_trials(
     async def work() -> None:
         for trial in trials:
             keep(ScoredTrial(trial, () if trial.failure else tuple(await grader.lines(trial))))
+            if being_cancelled():
+                raise asyncio.CancelledError
             # Metrics alone never wait; let Ctrl-C and the progress display in.
             await asyncio.sleep(0)
 
@@ -84,7 +88,9 @@ class _Grader:
                 missing = Score(None, "the judge returned no score for this rubric")
                 checked = [(rubric, *_checked(scores.get(rubric.name, missing), rubric.scale)) for rubric in rubrics]
                 return [_line(trial, rubric.name, label, score, failure) for rubric, score, failure in checked]
-            except Exception as error:  # noqa: BLE001 - the seam: a judge's error is unscored, never a low score
+            except (Exception, SystemExit, asyncio.CancelledError) as error:
+                if isinstance(error, asyncio.CancelledError) and being_cancelled():
+                    raise
                 if isinstance(error, TrialError) and error.retryable and attempts < self.execution.retry.max_attempts:
                     await self.sleep(backoff(self.execution.retry, attempts, error.retry_after, self.rng))
                     attempts += 1
@@ -100,7 +106,9 @@ async def _measured(metric: Metric, trial: Trial, scale: Scale, limit: float) ->
             async with asyncio.timeout(limit):
                 score = await score
         return _checked(score, scale)
-    except Exception as error:  # noqa: BLE001 - the seam: a metric's error is unscored, never a low score
+    except (Exception, SystemExit, asyncio.CancelledError) as error:
+        if isinstance(error, asyncio.CancelledError) and being_cancelled():
+            raise
         return _unscored(error)
 
 
@@ -108,15 +116,22 @@ def _checked(score: object, scale: Scale) -> tuple[Score, Failure | None]:
     """Hold a score to its scale; what leaves it is no score."""
     if not isinstance(score, Score):
         return _unscored(TypeError(f"expected a Score, got {type(score).__name__}"))
-    if not isinstance(score.value, float | int | None):
-        return _unscored(TypeError(f"expected a number as value, got {score.value!r}"))
+    types = (float | int | None, str, bool, Mapping)
+    fields = (score.value, score.reason, score.neutral, score.details)
+    if not all(map(isinstance, fields, types)) or isinstance(score.value, bool):
+        return _unscored(TypeError(f"a Score is a number, a text, true or false, and a mapping; got {fields!r:.200}"))
+    try:
+        dump(score.details)
+    except (TypeError, ValueError, RecursionError) as error:
+        return _unscored(TypeError(f"the details of the score cannot be written: {error}"))
     if score.value is not None and not (math.isfinite(score.value) and scale.low <= score.value <= scale.high):
         message = f"the value {score.value} is outside the scale {scale.low:g} to {scale.high:g}"
         return Score(None, message, details=score.details), Failure("score", "out_of_scale", message)
     return score, None
 
 
-def _unscored(error: Exception) -> tuple[Score, Failure]:
+def _unscored(error: BaseException) -> tuple[Score, Failure]:
+    """A scorer's error is a failure that is kept, and never a low score."""
     text = None if isinstance(error, TrialError) else "".join(traceback.format_exception(error))
     kind = error.kind if isinstance(error, TrialError) else type(error).__name__
     message = str(error) or kind

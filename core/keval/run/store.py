@@ -77,7 +77,11 @@ class RunDirectory:
         return self.path / "scores.jsonl"
 
     def manifest(self) -> dict[str, Any]:
-        return self._json("manifest.json")
+        """What the run was made of. Raises RunError."""
+        manifest = self._json("manifest.json")
+        if not isinstance(manifest, dict) or not {"run", "agents", "conditions", "scorers"} <= manifest.keys():
+            raise RunError(f"{self.path / 'manifest.json'} is no manifest of this version of keval")
+        return dict(manifest)
 
     def summary(self) -> dict[str, Any] | None:
         """The summary, if one has been written."""
@@ -138,9 +142,9 @@ class RunDirectory:
         elif current.exists():
             current.rename(self.scores_file)
 
-    def _json(self, name: str) -> dict[str, Any]:
+    def _json(self, name: str) -> Any:
         try:
-            data: dict[str, Any] = orjson.loads((self.path / name).read_bytes())
+            data = orjson.loads((self.path / name).read_bytes())
         except (OSError, orjson.JSONDecodeError) as error:
             raise RunError(f"{self.path / name} cannot be read: {error}; is {self.path} a run directory?") from error
         return data

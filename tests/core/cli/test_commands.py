@@ -62,6 +62,35 @@ def test_json_goes_to_stdout_alone(notes: Project) -> None:
     assert notes.read("summary.json") == outcome.data
 
 
+def test_json_is_json_whatever_the_environment_says_of_colours(notes: Project) -> None:
+    colours = {"FORCE_COLOR": "1", "CLICOLOR_FORCE": "1"}
+
+    ran = notes.keval("run", "eval.yaml", "--json", env=colours)
+    listed = notes.keval("list", "--json", env=colours)
+
+    assert ran.data["run"] == listed.data[0]["run"]
+
+
+def test_a_report_goes_on_where_the_terminal_cannot_write_it(notes: Project) -> None:
+    notes.keval("run", "eval.yaml")
+
+    outcome = notes.spawn("report", "latest", env={"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"})
+
+    assert (0, True) == (outcome.code, "? with_notes" in outcome.stdout)
+
+
+def test_a_broken_manifest_leaves_the_other_runs_in_the_list(notes: Project) -> None:
+    notes.keval("run", "eval.yaml")
+    broken = notes.root / "results" / "other" / "20260101-000000-aaaa"
+    broken.mkdir(parents=True)
+    (broken / "manifest.json").write_text("[]", encoding="utf-8")
+
+    outcome = notes.keval("list", "--json")
+
+    assert (0, ["notes"]) == (outcome.code, [run["evaluation"] for run in outcome.data])
+    assert "is no manifest of this version of keval" in outcome.stderr
+
+
 def test_quiet_says_nothing_but_errors(notes: Project) -> None:
     outcome = notes.keval("run", "eval.yaml", "-q")
 
@@ -288,6 +317,20 @@ def test_ctrl_c_keeps_what_is_finished_and_exits_130(project: Project) -> None:
 
     assert (130, True) == (process.returncode, stderr.startswith("interrupted; what was finished is in results/notes/"))
     assert {"a", "bb", "ccc"} == {trial["sample"] for trial in project.lines("trials.jsonl")}
+
+
+def test_ctrl_c_stops_workers_whose_agents_are_deaf_to_it(project: Project) -> None:
+    samples = (json.dumps({"id": f"d{number}", "question": "Why?", "deaf": True}) + "\n" for number in range(200))
+    project.write(eval_yaml=CONFIG, questions_jsonl="".join(samples))
+    command = [sys.executable, "-m", "keval", "run", "eval.yaml", "-j", "4"]
+    process = subprocess.Popen(command, cwd=project.root, env={**os.environ, "PYTHONPATH": str(INSTALLED)})
+
+    _wait_for_lines(project.root, 8)
+    process.send_signal(signal.SIGINT)
+
+    assert 130 == process.wait(timeout=30)
+    # Of 800 trials, those under way may still end, and no more begin.
+    assert 40 > len(project.lines("trials.jsonl"))
 
 
 def _wait_for_lines(root: Path, wanted: int) -> None:

@@ -88,6 +88,18 @@ CASES = {
         changed("[notes]", "[note]"),
         "eval.yaml:10:16: no context named 'note'; did you mean 'notes'?",
     ),
+    "context listed twice": (
+        changed("[notes]", "[notes, notes]"),
+        "eval.yaml:10:23: 'notes' is listed twice; keep one",
+    ),
+    "nothing where a mapping belongs": (
+        CONFIG + "execution: {retry: 3}\n",
+        "eval.yaml:13:20: expected a mapping, got 3",
+    ),
+    "a variable within a variable": (
+        changed("scripted: {}", "scripted: {suffix: '${A:-${B}}'}"),
+        "eval.yaml:4:22: a default is plain text; ${A:-...} holds another variable (agent 'scripted')",
+    ),
     "undefined baseline": (
         CONFIG + "baseline: base\n",
         "eval.yaml:13:11: no condition named 'base'; did you mean 'baseline'?",
@@ -132,7 +144,7 @@ CASES = {
     ),
     "levels without numbers": (
         CONFIG + "judges: {strict: {}}\nrubrics: [tone: {instructions: x, levels: {low: bad, high: good}}]\n",
-        "eval.yaml:14:43: the key 'low' does not fit: expected a whole number, got 'low'",
+        "eval.yaml:14:43: expected whole numbers as keys, got 'low', 'high'",
     ),
     "YAML syntax": (
         changed("agents:", "agents: ["),

@@ -233,3 +233,13 @@ def test_a_wait_that_the_model_asks_for_is_waited(project: Project) -> None:
     outcome = project.keval("run", "eval.yaml")
 
     assert (0, True) == (outcome.code, time.monotonic() - began >= 0.3)
+
+
+def test_an_agent_that_is_deaf_to_cancellation_has_timed_out_all_the_same(project: Project) -> None:
+    config = CONFIG.replace("timeout_seconds: 5", "timeout_seconds: 0.05")
+    project.write(eval_yaml=config, questions_jsonl=lines({"deaf": True}))
+
+    outcome = project.keval("run", "eval.yaml")
+
+    (trial,) = project.lines("trials.jsonl")
+    assert (3, "timeout") == (outcome.code, trial["failure"]["kind"])

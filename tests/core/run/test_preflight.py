@@ -29,7 +29,7 @@ def test_a_missing_key_is_named_before_the_first_trial(project: Project) -> None
     assert 2 == outcome.code
     assert (
         "error: OPENAI_API_KEY is not set; openai/gpt-test needs it: export it, or choose a simulated/ model\n"
-        "error: server 'down' did not come up: no such file\n"
+        "error: eval.yaml:7:3: server 'down' did not come up: no such file\n"
     ) == outcome.stderr
     assert not (project.root / "results").exists()
 
@@ -60,7 +60,7 @@ def test_an_agent_that_cannot_prepare_stops_the_run(project: Project) -> None:
 
     outcome = project.keval("run", "eval.yaml", env={"OPENAI_API_KEY": "k"})
 
-    assert (2, "error: no such API\n") == (outcome.code, outcome.stderr)
+    assert (2, "error: eval.yaml:3:3: no such API\n") == (outcome.code, outcome.stderr)
     assert not (project.root / "results").exists()
 
 

@@ -159,7 +159,7 @@ def test_a_judge_that_cannot_begin_stops_the_run_before_its_first_trial(project:
 
     outcome = project.keval("run", "eval.yaml")
 
-    assert (2, "error: no such model\n") == (outcome.code, outcome.stderr)
+    assert (2, "error: eval.yaml:6:10: no such model\n") == (outcome.code, outcome.stderr)
     assert not (project.root / "results").exists()
 
 

@@ -1,6 +1,7 @@
 """Agents that do as the sample's metadata says."""
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,9 @@ class Scripted:
                     recorder.returned(call.get("result"), error=call.get("error"))
                 recorder.model_called()
                 self._fail(script, self._tries[context.trial])
+                if script.get("deaf"):
+                    with suppress(asyncio.CancelledError):
+                        await asyncio.sleep(0.2)
                 if script.get("cancelled"):
                     raise asyncio.CancelledError
                 if script.get("hang"):

@@ -42,7 +42,7 @@ def test_time_that_is_none_is_refused(option: str) -> None:
 
 @pytest.mark.parametrize("provider", [Http, Sse])
 def test_url_without_a_protocol_is_refused(provider: Any) -> None:
-    with pytest.raises(ValueError, match="the url of a server starts with http:// or https://; got 'localhost:80/mcp'"):
+    with pytest.raises(ValueError, match="the url of a server is http://… or https://…; got 'localhost:80/mcp'"):
         provider(url="localhost:80/mcp")
 
 

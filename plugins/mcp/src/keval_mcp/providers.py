@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import attrs
 from attrs.validators import gt
@@ -18,8 +19,12 @@ __all__ = ["Http", "Sse", "Stdio"]
 
 
 def _is_url(provider: object, field: attrs.Attribute[str], url: str) -> None:
-    if not url.startswith(("http://", "https://")):
-        raise ValueError(f"the {field.name} of a server starts with http:// or https://; got {url!r}")
+    try:
+        good = urlsplit(url).scheme in ("http", "https") and bool(urlsplit(url).hostname)
+    except ValueError:
+        good = False
+    if not good:
+        raise ValueError(f"the {field.name} of a server is http://… or https://…; got {url!r}")
 
 
 @attrs.frozen(kw_only=True)

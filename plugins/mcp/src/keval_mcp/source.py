@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -18,6 +19,10 @@ from keval_mcp.terms import Terms
 from keval_mcp.upstream import CHECK_SECONDS
 
 __all__ = ["serve"]
+
+# Python prints the warnings of libraries that nobody configured logging for; what the SDK has to say of a server
+# reaches the user in keval's own errors.
+logging.getLogger("mcp").addHandler(logging.NullHandler())
 
 
 @attrs.frozen(eq=False)

@@ -65,15 +65,21 @@ def days_asked(text: str) -> int | None:
     return max(filter(None, (named, counted)), default=None)
 
 
-def fill_arguments(parameters: Mapping[str, Any], conversation: Conversation, place: str | None) -> Filled:
-    """Fill an object schema's properties; `place` is the place this call is about.
+_DEEPEST = 3
+"""Objects within objects that are filled; a schema may contain itself."""
+
+
+def fill_arguments(
+    parameters: Mapping[str, Any], conversation: Conversation, place: str | None, depth: int = 0
+) -> Filled:
+    """Fill an object schema's properties, `depth` objects deep; `place` is the place this call is about.
 
     An optional parameter is only filled from what was said; a required one falls back to its default, to the user's
     words or to a common value, and is missing where neither would make sense.
     """
     properties = parameters.get("properties") or {}
     required = set(parameters.get("required") or ())
-    filler = _Filler(conversation, place, len(place_parameters(parameters)) > 1)
+    filler = _Filler(conversation, place, len(place_parameters(parameters)) > 1, depth)
     arguments: dict[str, Any] = {}
     missing: list[str] = []
     # Parameters whose names occur in the question take their numbers before the others take what is left.
@@ -90,7 +96,8 @@ def fill_arguments(parameters: Mapping[str, Any], conversation: Conversation, pl
 class _Filler:
     """Hands out what the conversation offers; a number or a place is used once."""
 
-    def __init__(self, conversation: Conversation, place: str | None, several_places: bool) -> None:
+    def __init__(self, conversation: Conversation, place: str | None, several_places: bool, depth: int) -> None:
+        self._depth = depth
         self._conversation = conversation
         self._question = conversation.question
         self._place = place
@@ -112,8 +119,11 @@ class _Filler:
                 return self._amount(name, words, schema, kind, required)
             case "array":
                 return self._list(name, schema, root, required)
+            case "object" if self._depth == _DEEPEST:
+                return None
             case "object":
-                inner = fill_arguments({**schema, "$defs": root.get("$defs", {})}, self._conversation, self._place)
+                whole = {**schema, "$defs": root.get("$defs", {})}
+                inner = fill_arguments(whole, self._conversation, self._place, self._depth + 1)
                 return dict(inner.arguments) if inner.arguments or (required and not inner.missing) else None
             case _:
                 return self._text(name, words, schema, required)

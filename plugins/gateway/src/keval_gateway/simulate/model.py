@@ -128,7 +128,7 @@ class SimulatedModel:
                 return clarification(("city",), conversation, rng)
             return weather_guess(conversation, rng) if rng.random() < self.guesses else unknown(conversation, True, rng)
         if not stems(conversation.question) or "?" not in conversation.question:
-            return small_talk(conversation.question)
+            return small_talk(conversation.question, rng)
         return guess(conversation, rng) if rng.random() < self.guesses else unknown(conversation, False, rng)
 
     def _told(self, conversation: Conversation, rng: Random) -> str:

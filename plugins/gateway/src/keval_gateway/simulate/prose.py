@@ -119,7 +119,7 @@ def _relevant(text: str, question: str) -> str:
     """
     parts = sentences(text)
     shared = [len(stems(part) & stems(question)) for part in parts]
-    weights = [own + before / 2 for own, before in zip(shared, [0, *shared[:-1]], strict=True)]
+    weights = [own + before / 2 for own, before in zip(shared, [0, *shared], strict=False)]
     best = sorted((index for index, weight in enumerate(weights) if weight), key=lambda index: (-weights[index], index))
     return " ".join(parts[index] for index in sorted(best[:_MOST_SENTENCES])) or " ".join(parts[:_MOST_SENTENCES])
 
@@ -192,11 +192,17 @@ def guess(conversation: Conversation, rng: Random) -> str:
     )
 
 
-def small_talk(question: str) -> str:
-    """Answer a greeting, thanks or nothing at all."""
+def small_talk(question: str, rng: Random) -> str:
+    """Answer a greeting, thanks, a request that nothing can be done about, or nothing at all."""
     lower = question.lower()
     if "thank" in lower:
-        return "You're welcome! Let me know if there is anything else."
+        return rng.choice(("You're welcome!", "You're welcome! Let me know if there is anything else.", "My pleasure."))
     if re.match(r"\s*(?:hi|hello|hey|good (?:morning|afternoon|evening))\b", lower):
-        return "Hello! What would you like to know?"
-    return "How can I help you? Tell me what you would like to know."
+        return rng.choice(("Hello! What would you like to know?", "Hi! How can I help?", "Hello, how can I help?"))
+    return rng.choice(
+        (
+            "How can I help you? Tell me what you would like to know.",
+            "I can't do that from here. What would you like to know?",
+            "I'm not sure what you need. Could you tell me more?",
+        )
+    )
