@@ -315,6 +315,16 @@ def test_small_talk_calls_nothing_and_is_answered() -> None:
     assert len({talk("Look up the order A-17, please.", repetition=number).answer for number in range(8)}) > 1
 
 
+@pytest.mark.parametrize(
+    "system",
+    ["The user's id is user-1.", "user_id: user-1", 'Speak kindly. The user ID is "user-1", always.', "User id=user-1"],
+)
+def test_the_user_is_who_the_system_prompt_says(system: str) -> None:
+    talked = talk("What do you know about my weather preferences?", system=system)
+
+    assert [("get_user_preferences", {"user_id": "user-1"})] == talked.calls
+
+
 def test_a_schema_that_contains_itself_is_filled() -> None:
     node = {
         "type": "object",

@@ -18,7 +18,8 @@ __all__ = ["PLACE_WORDS", "Conversation", "Outcome", "understand"]
 PLACE_WORDS = lexicon("city cities location locations place places town address destination origin region")
 
 _USER_ID = re.compile(
-    r"\buser[\s_-]*id\b['\"`]?(?:\s*(?:\bis\b|[:=])\s*['\"`]?|\s+(?=[\w-]*\d)|\s+['\"`])([\w@-]+(?:\.[\w@-]+)*)",
+    r"\buser(?:['’]s)?[\s_-]*id\b['\"`]?(?:\s*(?:\bis\b|[:=])\s*['\"`]?|\s+(?=[\w-]*\d)|\s+['\"`])"
+    r"([\w@-]+(?:\.[\w@-]+)*)",
     re.IGNORECASE,
 )
 
