@@ -1,7 +1,7 @@
 """The errors keval raises, each already explained.
 
 Every message names the place, the problem and the remedy, so the CLI prints it without a traceback. A traceback
-on the terminal therefore always means a defect in keval itself.
+on the terminal therefore always means a defect, in keval or in a plugin.
 """
 
 from __future__ import annotations

@@ -53,9 +53,9 @@ def command(*, config: Path, selection: Selection, dry_run: bool, output_dir: Pa
     watchers: list[tuple[str, Any]] = [("keval/progress", progress)]
     try:
         with progress:
-            run = asyncio.run(run_plan(plan, output_dir, watchers))
+            run, summary = asyncio.run(run_plan(plan, output_dir, watchers))
     except KeyboardInterrupt:
         where = f"; what was finished is in {progress.directory}" if progress.directory else ""
         click.echo(f"interrupted{where}", err=True)
         raise SystemExit(130) from None
-    finish(run, run.summary() or {}, as_json=as_json, quiet=quiet)
+    finish(run, summary, as_json=as_json, quiet=quiet)

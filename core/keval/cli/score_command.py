@@ -69,8 +69,8 @@ def command(
     progress = Progress(message_console(quiet=quiet), 0)
     try:
         with progress:
-            asyncio.run(rescore(directory, evaluation, scorers, plugins, [("keval/progress", progress)]))
+            summary = asyncio.run(rescore(directory, evaluation, scorers, plugins, [("keval/progress", progress)]))
     except KeyboardInterrupt:
         click.echo(f"interrupted; score {directory.path} again to complete it", err=True)
         raise SystemExit(130) from None
-    finish(directory, directory.summary() or {}, as_json=as_json, quiet=quiet)
+    finish(directory, summary, as_json=as_json, quiet=quiet)

@@ -69,7 +69,7 @@ def effective(evaluation: Evaluation) -> dict[str, Any]:
     return {
         **kept,
         **named,
-        "conditions": {str(key): arm for key, arm in data["conditions"].items() if str(key) in evaluation.conditions},
+        "conditions": {label: data["conditions"][label] for label in evaluation.conditions},
         **listed,
         "execution": attrs.asdict(evaluation.execution),
     }
@@ -117,8 +117,8 @@ class _Reader:
         known = [*attrs.fields_dict(Header), *SECTIONS, *SHORT_FORMS]
         for key in data:
             if key not in known:
-                hint = suggestion(str(key), known) or f"; known keys: {', '.join(known)}"
-                self._problem((key,), f"unknown key {str(key)!r}{hint}", at_key=True)
+                hint = suggestion(key, known) or f"; known keys: {', '.join(known)}"
+                self._problem((key,), f"unknown key {key!r}{hint}", at_key=True)
         for short, section in SHORT_FORMS.items():
             if short in data and section in data:
                 self._problem((short,), f"{short!r} and {section!r} are the same; keep one", at_key=True)
@@ -148,15 +148,14 @@ class _Reader:
         uses = []
         for label, options in entries.items():
             path = (key, label)
-            if not _LABEL.fullmatch(str(label)):
-                self._problem(path, f"a label is letters, digits and _.+- only, got {str(label)!r}", at_key=True)
+            if not _LABEL.fullmatch(label):
+                self._problem(path, f"a label is letters, digits and _.+- only, got {label!r}", at_key=True)
             elif options is not None and not isinstance(options, dict):
                 self._problem(path, f"expected a mapping of options, got {options!r}")
-            elif not isinstance((options or {}).get("type", label), str):
+            elif not isinstance(name := (options or {}).get("type", label), str):
                 self._problem((*path, "type"), "expected the name of a plugin")
             else:
-                kind = self._filled((options or {}).get("type", str(label)), (*path, "type"))
-                uses.append(_use(str(label), kind, options or {}, path))
+                uses.append(_use(label, self._filled(name, (*path, "type")), options or {}, path))
         return tuple(uses)
 
     def _listed(self, section: str) -> tuple[PluginUse, ...]:
@@ -190,14 +189,14 @@ class _Reader:
         conditions: dict[str, Condition] = {}
         for label, entry in data.items():
             path = ("conditions", label)
-            if not _LABEL.fullmatch(str(label)):
-                self._problem(path, f"a label is letters, digits and _.+- only, got {str(label)!r}", at_key=True)
+            if not _LABEL.fullmatch(label):
+                self._problem(path, f"a label is letters, digits and _.+- only, got {label!r}", at_key=True)
                 continue
             key, arm = _contexts_key(entry)
             condition = self._record(Condition, arm, path)
             if condition is None:
                 continue
-            conditions[str(label)] = condition
+            conditions[label] = condition
             for index, name in enumerate(condition.contexts):
                 self._check_reference((*path, key, index), "context", name, contexts)
                 if name in condition.contexts[:index]:
@@ -207,7 +206,7 @@ class _Reader:
     def _labels(self, section: str) -> list[str]:
         """The labels of a section, those of broken entries too: what refers to them is not wrong."""
         entries = self.source.data.get(section)
-        return [str(label) for label in entries] if isinstance(entries, dict) else []
+        return list(entries) if isinstance(entries, dict) else []
 
     def _check_reference(self, path: KeyPath, noun: str, name: str | None, labels: Sequence[str]) -> None:
         if name is not None and name not in labels:

@@ -167,11 +167,8 @@ class _Reader:
         self.problems.append(Problem(place, message))
 
 
-def interpolate(
-    data: Any, path: KeyPath, environ: Mapping[str, str] | None = None
-) -> tuple[Any, list[tuple[KeyPath, str]]]:
-    """Fill in the variables of plain data; returns it with a message per path whose variable is not set."""
-    variables = os.environ if environ is None else environ
+def interpolate(data: Any, path: KeyPath) -> tuple[Any, list[tuple[KeyPath, str]]]:
+    """Fill in the environment's variables; returns the data with a message per path where that cannot be done."""
     problems: list[tuple[KeyPath, str]] = []
 
     def walk(value: Any, at: KeyPath) -> Any:
@@ -192,8 +189,8 @@ def interpolate(
             if default is not None and "${" in default:
                 problems.append((at, f"a default is plain text; ${{{name}:-...}} holds another variable"))
                 return match[0]
-            if name in variables and (variables[name] or default is None):
-                return variables[name]
+            if name in os.environ and (os.environ[name] or default is None):
+                return os.environ[name]
             if default is None:
                 problems.append(
                     (at, f"the environment variable {name} is not set; export it or write ${{{name}:-default}}")

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import attrs
 import pluggy
@@ -33,11 +34,14 @@ __all__ = ["Watchers", "rescore", "run_plan"]
 Watchers = Sequence[tuple[str, object]]
 """Further hook plugins by name, such as a progress display."""
 
+Summary: TypeAlias = Mapping[str, Any]
+"""What `keval.stats.summary` makes of a run."""
 
-async def run_plan(plan: Plan, root: Path, watchers: Watchers = ()) -> RunDirectory:
+
+async def run_plan(plan: Plan, root: Path, watchers: Watchers = ()) -> tuple[RunDirectory, Summary]:
     """Run a plan, score it and write its summary; nothing is written before preflight has passed.
 
-    Raises PreflightError, and RunError when the directory cannot be written any more.
+    Returns the run's directory and summary. Raises PreflightError, and RunError when the directory cannot be written.
     """
     hooks = _hooks(plan.hooks, watchers)
     started = datetime.now(UTC)
@@ -45,7 +49,7 @@ async def run_plan(plan: Plan, root: Path, watchers: Watchers = ()) -> RunDirect
         ready = await preflight(plan, keeper)
         samples = await with_facts(hooks, plan.samples, plan.evaluation.execution.max_concurrent)
         run = RunDirectory.create(root, plan.evaluation.name, started)
-        run.write_samples(iter(samples))
+        run.write_samples(samples)
         manifest = make_manifest(plan, ready, run.id, started)
         run.write_manifest(manifest)
         announce(hooks.hook.keval_run_started, directory=run.path, manifest=manifest)
@@ -58,8 +62,7 @@ async def run_plan(plan: Plan, root: Path, watchers: Watchers = ()) -> RunDirect
                     announce(hooks.hook.keval_trial_finished, trial=trial)
 
                 await execute(plan, ready, samples, keep)
-            await _score(run, plan.evaluation, plan.scorers, ready.judges, hooks=hooks, scrubbed=scrubbed)
-    return run
+            return run, await _score(run, plan.evaluation, plan.scorers, ready.judges, hooks=hooks, scrubbed=scrubbed)
 
 
 async def rescore(
@@ -68,10 +71,10 @@ async def rescore(
     scorers: Scorers,
     plugins: Sequence[Planned] = (),
     watchers: Watchers = (),
-) -> None:
+) -> Summary:
     """Score a finished run again with these scorers, in place of what they scored before; no agent is called.
 
-    Raises PreflightError: a judge's model cannot be reached, or a judge cannot begin.
+    Returns the new summary. Raises PreflightError: a judge's model cannot be reached, or a judge cannot begin.
     """
     hooks = _hooks(plugins, watchers)
     async with _keeping() as keeper:
@@ -80,7 +83,7 @@ async def rescore(
         run.write_manifest(rescored(run.manifest(), scorers, endpoints))
         with _unwrapped():
             scrubbed = Scrubber.of(evaluation, endpoints.values())
-            await _score(run, evaluation, scorers, judges, hooks=hooks, scrubbed=scrubbed)
+            return await _score(run, evaluation, scorers, judges, hooks=hooks, scrubbed=scrubbed)
 
 
 async def _score(
@@ -91,7 +94,7 @@ async def _score(
     *,
     hooks: pluggy.PluginManager,
     scrubbed: Scrubber,
-) -> None:
+) -> Summary:
     with run.scoring() as write:
 
         def keep(scored: ScoredTrial) -> None:
@@ -103,6 +106,7 @@ async def _score(
     summary = summarise(run.manifest(), run.trials(), run.scores())
     run.write_summary(summary)
     announce(hooks.hook.keval_run_finished, directory=run.path, summary=summary)
+    return summary
 
 
 def _hooks(plugins: Sequence[Planned], watchers: Watchers) -> pluggy.PluginManager:

@@ -64,11 +64,7 @@ async def execute(
 
 async def _work(keys: Iterator[TrialKey], runner: _Runner, keep: Callable[[Trial], Awaitable[None]]) -> None:
     for key in keys:
-        trial = await runner.trial(key)
-        if being_cancelled():
-            # An agent that swallowed the cancellation must not make its worker go on.
-            raise asyncio.CancelledError
-        await keep(trial)
+        await keep(await runner.trial(key))
 
 
 @attrs.frozen
@@ -127,13 +123,14 @@ class _Runner:
             async with limit, AsyncExitStack() as stack:
                 context = await self._context(stack, key, sample, attempt, recorder)
                 transcript = merge(await self.agents[key.agent].run(sample, context), context)
-            if limit.expired():
-                raise TimeoutError
+            if limit.expired() or being_cancelled():
+                raise asyncio.CancelledError
             check(transcript, context)
         except (Exception, SystemExit, asyncio.CancelledError) as caught:
-            # The seam: whatever a trial raises is that trial's failure.
-            if isinstance(caught, asyncio.CancelledError) and being_cancelled():
-                raise
+            # The seam: whatever a trial raises is that trial's failure, unless it is the run that ends. An agent may
+            # have made something else of that, or an answer; neither is kept, and its worker does not go on.
+            if being_cancelled():
+                raise asyncio.CancelledError from caught
             error: BaseException = _told(caught)
             if limit.expired():
                 error = TrialError(f"no answer within {self.execution.timeout_seconds:g} s", kind="timeout")

@@ -89,8 +89,8 @@ class _Grader:
                 checked = [(rubric, *_checked(scores.get(rubric.name, missing), rubric.scale)) for rubric in rubrics]
                 return [_line(trial, rubric.name, label, score, failure) for rubric, score, failure in checked]
             except (Exception, SystemExit, asyncio.CancelledError) as error:
-                if isinstance(error, asyncio.CancelledError) and being_cancelled():
-                    raise
+                if being_cancelled():
+                    raise asyncio.CancelledError from error
                 if isinstance(error, TrialError) and error.retryable and attempts < self.execution.retry.max_attempts:
                     await self.sleep(backoff(self.execution.retry, attempts, error.retry_after, self.rng))
                     attempts += 1
@@ -107,8 +107,8 @@ async def _measured(metric: Metric, trial: Trial, scale: Scale, limit: float) ->
                 score = await score
         return _checked(score, scale)
     except (Exception, SystemExit, asyncio.CancelledError) as error:
-        if isinstance(error, asyncio.CancelledError) and being_cancelled():
-            raise
+        if being_cancelled():
+            raise asyncio.CancelledError from error
         return _unscored(error)
 
 

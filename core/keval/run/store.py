@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from io import RawIOBase
@@ -93,8 +93,8 @@ class RunDirectory:
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         self._write("summary.json", _pretty(summary))
 
-    def write_samples(self, samples: Iterator[Sample]) -> None:
-        self._write("samples.jsonl", b"".join(sample_line(sample) + b"\n" for sample in samples))
+    def write_samples(self, samples: Iterable[Sample]) -> None:
+        self._write("samples.jsonl", (sample_line(sample) + b"\n" for sample in samples))
 
     def samples(self) -> dict[str, Sample]:
         """The samples as they were asked, with the facts that hooks added, by id."""
@@ -136,11 +136,12 @@ class RunDirectory:
 
     def _settle_scores(self) -> None:
         current = self.path / _CURRENT
-        if current.exists() and self.scores_file.exists():
-            self._write("scores.jsonl", (score_line(line) + b"\n" for line in self.scores()))
-            current.unlink()
-        elif current.exists():
-            current.rename(self.scores_file)
+        with _explained(self.scores_file):
+            if current.exists() and self.scores_file.exists():
+                self._write("scores.jsonl", (score_line(line) + b"\n" for line in self.scores()))
+                current.unlink()
+            elif current.exists():
+                current.rename(self.scores_file)
 
     def _json(self, name: str) -> Any:
         try:

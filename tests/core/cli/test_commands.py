@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -115,6 +116,18 @@ def test_flags_narrow_a_run(notes: Project) -> None:
 
     assert ["scripted/baseline/a/1", "scripted/baseline/bb/1"] == [trial["id"] for trial in notes.lines("trials.jsonl")]
     assert ["double/length"] == [arm["metric"] for arm in outcome.data["arms"]]
+
+
+def test_hook_plugins_are_left_out_alone_or_by_their_vendor(notes: Project) -> None:
+    config = (notes.root / "eval.yaml").read_text(encoding="utf-8") + "plugins: [double/facts, double/diary]\n"
+    notes.write(eval_yaml=config)
+
+    def loaded(*flags: str) -> list[str]:
+        plugins: list[str] = notes.keval("run", "eval.yaml", "--dry-run", "--json", *flags).data["plugins"]
+        return plugins
+
+    assert ["double/facts"] == loaded("-p", "no:double/diary")
+    assert ["double/other-facts"] == loaded("-p", "no:double", "-p", "double/other-facts")
 
 
 def test_samples_are_chosen_by_id(notes: Project) -> None:
@@ -319,8 +332,9 @@ def test_ctrl_c_keeps_what_is_finished_and_exits_130(project: Project) -> None:
     assert {"a", "bb", "ccc"} == {trial["sample"] for trial in project.lines("trials.jsonl")}
 
 
-def test_ctrl_c_stops_workers_whose_agents_are_deaf_to_it(project: Project) -> None:
-    samples = (json.dumps({"id": f"d{number}", "question": "Why?", "deaf": True}) + "\n" for number in range(200))
+@pytest.mark.parametrize("script", [{"deaf": True}, {"deaf": True, "busy": 2}], ids=["an answer", "an error"])
+def test_ctrl_c_stops_workers_whose_agents_make_something_else_of_it(project: Project, script: dict[str, Any]) -> None:
+    samples = (json.dumps({"id": f"d{number}", "question": "Why?", **script}) + "\n" for number in range(200))
     project.write(eval_yaml=CONFIG, questions_jsonl="".join(samples))
     command = [sys.executable, "-m", "keval", "run", "eval.yaml", "-j", "4"]
     process = subprocess.Popen(command, cwd=project.root, env={**os.environ, "PYTHONPATH": str(INSTALLED)})
@@ -329,8 +343,8 @@ def test_ctrl_c_stops_workers_whose_agents_are_deaf_to_it(project: Project) -> N
     process.send_signal(signal.SIGINT)
 
     assert 130 == process.wait(timeout=30)
-    # Of 800 trials, those under way may still end, and no more begin.
-    assert 40 > len(project.lines("trials.jsonl"))
+    # Of 800 trials no more begin, and those under way are not kept.
+    assert 20 > len(project.lines("trials.jsonl"))
 
 
 def _wait_for_lines(root: Path, wanted: int) -> None:
