@@ -49,9 +49,9 @@ class Recorder:
             self._messages.append(Message("assistant", text, max(self._turn, 0)))
 
     def called(self, name: str, arguments: Mapping[str, Any], id: str | None = None) -> None:
-        """The model asked for a tool."""
+        """The model asked for a tool, in its latest call; report that with `model_called` first."""
         self._started[len(self._calls)] = self._clock()
-        self._calls.append(ToolCall(name, arguments, id=id, turn=max(self._turn, 0)))
+        self._calls.append(ToolCall(name, arguments, id=id, turn=max(self._turn, 0), model_call=self._model_calls))
 
     def returned(
         self, result: str | None = None, *, error: str | None = None, id: str | None = None, name: str | None = None

@@ -70,6 +70,7 @@ class ToolCall:
 
     `runs` is how often a server really executed it: 1 as a rule, more when a framework replayed the call, 0 when it
     never reached a server (an unknown tool, arguments the framework refused), `None` when nobody watched.
+    `model_call` says which of the trial's model calls asked for it, from 1: calls of the same one are parallel.
     """
 
     name: str
@@ -81,6 +82,7 @@ class ToolCall:
     turn: int = 0
     runs: int | None = None
     id: str | None = None
+    model_call: int | None = None
 
 
 def _plus(a: int | None, b: int | None) -> int | None:
@@ -113,6 +115,8 @@ class Transcript:
 
     `duration` is the wall time of all turns together and `turn_durations` that of each, from the question to the
     final answer. `tools` are the names the model was really offered; `None` when the adapter cannot tell.
+    `unlisted_calls` are calls of the last turn of which only the number is known, besides `tool_calls`; `None` when it
+    is not known whether there were any.
     """
 
     messages: tuple[Message, ...] = ()
@@ -122,6 +126,7 @@ class Transcript:
     duration: float | None = None
     turn_durations: tuple[float, ...] = ()
     tools: tuple[str, ...] | None = None
+    unlisted_calls: int | None = 0
 
     @property
     def output(self) -> str:
@@ -206,10 +211,22 @@ class Trial:
 
 @attrs.frozen
 class Scale:
-    """The range a metric or rubric scores in; `high` is best."""
+    """The range a metric or rubric scores in; `high` may be `math.inf`.
+
+    `better` says in which direction, and `unit` in what, such as `s`. `bands` are names for parts of the range, each
+    with the value it begins at, lowest first.
+    """
 
     low: float = 0.0
     high: float = 1.0
+    better: Literal["higher", "lower"] = "higher"
+    unit: str = ""
+    bands: Mapping[str, float] = attrs.field(factory=dict)
+
+    def band(self, value: float) -> str | None:
+        """The name of the band that a value is in; `None` on a scale without bands, or below the first."""
+        # A mean of 0.9s may come out a hair below 0.9.
+        return next((name for name, begin in reversed(self.bands.items()) if value >= begin - 1e-9), None)
 
 
 @attrs.frozen
