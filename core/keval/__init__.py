@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         ModelError,
         PluginError,
         PreflightError,
+        Problem,
         ServerLostError,
         ToolsMissingError,
         TrialError,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         Metric,
         ModelProvider,
         Preparable,
+        Recording,
     )
     from keval.models import Endpoint, Model, Wire
     from keval.recorder import Recorder
@@ -71,7 +73,9 @@ __all__ = [
     "PluginError",
     "PreflightError",
     "Preparable",
+    "Problem",
     "Recorder",
+    "Recording",
     "Rubric",
     "Sample",
     "Scale",

@@ -6,15 +6,26 @@ entry-point group of its seam.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol, runtime_checkable
 
 from keval.contexts import Context, ToolOffer
+from keval.errors import Problem
 from keval.models import Endpoint
 from keval.records import Rubric, Sample, Score, Transcript, Trial
 
-__all__ = ["Agent", "Closable", "ContextProvider", "ContextSource", "Judge", "Metric", "ModelProvider", "Preparable"]
+__all__ = [
+    "Agent",
+    "Closable",
+    "ContextProvider",
+    "ContextSource",
+    "Judge",
+    "Metric",
+    "ModelProvider",
+    "Preparable",
+    "Recording",
+]
 
 
 @runtime_checkable
@@ -51,6 +62,28 @@ class Closable(Protocol):
 
     async def aclose(self) -> None:
         """Release it; called once, after the last trial."""
+        ...
+
+
+@runtime_checkable
+class Recording(Protocol):
+    """An agent whose answers exist already: nobody is asked, so it gets no context and says itself how many it has."""
+
+    def check_answers(self, samples: Collection[str], conditions: Collection[str]) -> Iterable[Problem]:
+        """Read what was recorded; called once, when the plan is made, with every id of the dataset.
+
+        Returns what is wrong with it, each at its place: what cannot be read, and what belongs to no sample or
+        condition.
+        """
+        ...
+
+    def count_answers(self, sample: str, condition: str) -> int:
+        """Say how many answers there are to a sample under a condition: so many times is `run` called, or else once."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of what was recorded, for the run's manifest."""
         ...
 
 

@@ -6,6 +6,7 @@ All are frozen. Times are seconds; token counts are whole numbers; `None` means 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import attrs
@@ -47,7 +48,8 @@ class Sample:
     """One question with what is known about it.
 
     `question` is asked first and `turns`, the follow-up messages of the same user, after it in the same session.
-    `answer` is the golden answer to the last of them. `history` is what user and assistant said earlier.
+    `answer` is the golden answer to the last of them. `history` is what user and assistant said earlier. `withheld`
+    names the facts that no prompt shows, as answers are held against them: those that hooks added.
     """
 
     id: str
@@ -57,6 +59,7 @@ class Sample:
     turns: tuple[str, ...] = ()
     facts: Mapping[str, Any] = attrs.field(factory=dict)
     metadata: Mapping[str, Any] = attrs.field(factory=dict)
+    withheld: tuple[str, ...] = ()
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -128,7 +131,7 @@ class Transcript:
     tools: tuple[str, ...] | None = None
     unlisted_calls: int | None = 0
 
-    @property
+    @cached_property
     def output(self) -> str:
         """The agent's final answer: the last assistant message of the last turn, or an empty text."""
         last = max((message.turn for message in self.messages), default=0)
@@ -226,7 +229,7 @@ class Scale:
     def band(self, value: float) -> str | None:
         """The name of the band that a value is in; `None` on a scale without bands, or below the first."""
         # A mean of 0.9s may come out a hair below 0.9.
-        return next((name for name, begin in reversed(self.bands.items()) if value >= begin - 1e-9), None)
+        return next((name for name in reversed([*self.bands]) if value >= self.bands[name] - 1e-9), None)
 
 
 @attrs.frozen

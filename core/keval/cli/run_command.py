@@ -14,6 +14,7 @@ from keval.cli.options import json_option, quiet_option, results_option, selecti
 from keval.cli.outcome import finish
 from keval.config.load import load
 from keval.config.select import Selection, select
+from keval.report.notices import print_notices
 from keval.report.terminal import data_console, message_console, print_json
 
 __all__ = ["command"]
@@ -35,6 +36,8 @@ def command(*, config: Path, selection: Selection, dry_run: bool, output_dir: Pa
     from keval.run.build import make_plan
 
     plan = make_plan(select(load(config), selection))
+    messages = message_console(quiet=quiet)
+    print_notices(plan, messages)
     if dry_run:
         from keval.report.dry_run import describe, print_plan
 
@@ -48,7 +51,6 @@ def command(*, config: Path, selection: Selection, dry_run: bool, output_dir: Pa
     from keval.run.evaluate import run_plan
 
     spare_loopback_the_proxy(os.environ)
-    messages = message_console(quiet=quiet)
     progress = Progress(messages, plan.trial_count)
     watchers: list[tuple[str, Any]] = [("keval/progress", progress)]
     try:

@@ -9,6 +9,8 @@ import click
 from keval.cli.options import selection_options
 from keval.config.load import load
 from keval.config.select import Selection, select
+from keval.report.notices import print_notices
+from keval.report.terminal import message_console
 
 __all__ = ["command"]
 
@@ -24,4 +26,5 @@ def command(config: Path, selection: Selection) -> None:
     from keval.run.build import make_plan
 
     plan = make_plan(select(load(config), selection))
+    print_notices(plan, message_console())
     click.echo(f"{config}: valid; {plan.trial_count} trials ({len(plan.samples)} samples)")

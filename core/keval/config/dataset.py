@@ -6,7 +6,9 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Iterator, Mapping
+from array import array
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +16,7 @@ import attrs
 import orjson
 
 from keval.config.evaluation import DatasetFile
+from keval.config.samples import LineFile, Samples
 from keval.config.source import Source
 from keval.errors import ConfigError, Problem
 from keval.nearest import suggestion
@@ -32,76 +35,105 @@ _ROLES: dict[str, Literal["user", "assistant"]] = {
 
 @attrs.frozen
 class Dataset:
-    """The samples of a file, in its order, and the SHA-256 of its bytes."""
+    """The samples of a file, in its order, and the SHA-256 of its bytes. A JSONL file is read as they are asked for."""
 
     path: Path | None
-    samples: tuple[Sample, ...]
+    samples: Samples
     digest: str
+    _lines: Sequence[int] = ()
+
+    def place(self, position: int) -> str:
+        """Where a sample stands: file and line."""
+        return f"{self.path}:{self._lines[position]}"
 
 
 def read_dataset(file: DatasetFile) -> Dataset:
-    """Read all samples. Raises ConfigError: unreadable, empty, broken lines, missing questions, ids that repeat.
+    """Check all samples. Raises ConfigError: unreadable, empty, broken lines, missing questions, ids that repeat.
 
     A record has the question under `question_key`, the golden answer under `answer_key`, and may have `id`, `history`,
     `turns`, `facts` and `metadata`; whatever else it has becomes metadata. Without an `id`, one is derived from the
     record's content, so that it stays the same when lines are added or moved.
     """
+    reader = _Reader(file)
     try:
-        content = file.path.read_bytes()
-        text = content.decode("utf-8-sig")
+        read = reader.json_lines() if file.path.suffix.lower() in {".jsonl", ".ndjson"} else reader.whole()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError([Problem(str(file.path), f"the dataset cannot be read: {error}")]) from error
-    problems: list[Problem] = []
-    samples: dict[str, Sample] = {}
-    lines: dict[str, int] = {}
-    for line, record in _records(file.path, text, problems):
-        try:
-            sample = _sample(record, file)
-        except ValueError as error:
-            problems.append(Problem(f"{file.path}:{line}", str(error)))
-            continue
-        if sample.id in samples:
-            how = "the id" if "id" in record else "the content, and so the derived id,"
-            problems.append(
-                Problem(f"{file.path}:{line}", f"{how} {sample.id!r} stands already in line {lines[sample.id]}")
-            )
-        samples.setdefault(sample.id, sample)
-        lines.setdefault(sample.id, line)
-    if problems:
-        raise ConfigError(problems)
-    if not samples:
+    if reader.problems:
+        raise ConfigError(reader.problems)
+    if not reader.lines:
         raise ConfigError([Problem(str(file.path), "the dataset is empty; add at least one question")])
-    return Dataset(file.path, tuple(samples.values()), hashlib.sha256(content).hexdigest())
+    lines = array("Q", reader.lines.values())
+    return Dataset(file.path, Samples(list(reader.lines), read), reader.digest.hexdigest(), lines)
 
 
-def _records(path: Path, text: str, problems: list[Problem]) -> Iterator[tuple[int, dict[str, Any]]]:
+class _Reader:
+    """Goes through a file once, and collects its problems."""
+
+    def __init__(self, file: DatasetFile) -> None:
+        self.file = file
+        self.path = file.path
+        self.problems: list[Problem] = []
+        self.lines: dict[str, int] = {}
+        self.digest = hashlib.sha256()
+
+    def json_lines(self) -> Callable[[int], Sample]:
+        """Check a JSONL file line by line; returns what reads a sample again."""
+        starts = array("Q")
+        end = 0
+        with self.path.open("rb") as content:
+            for number, line in enumerate(content, start=1):
+                self.digest.update(line)
+                start, end = end, end + len(line)
+                text = line.rstrip(b"\r\n").removeprefix(BOM_UTF8)
+                if text.strip() and self._json(number, text):
+                    starts.append(start)
+        lines = LineFile(self.path, starts)
+        return lambda position: _sample(orjson.loads(lines[position].removeprefix(BOM_UTF8)), self.file)
+
+    def whole(self) -> Callable[[int], Sample]:
+        """Read a YAML or CSV file."""
+        content = self.path.read_bytes()
+        self.digest.update(content)
+        records = _records(self.path, content.decode("utf-8-sig"), self.problems)
+        samples = [sample for line, record in records if (sample := self._known(line, record))]
+        return samples.__getitem__
+
+    def _json(self, number: int, line: bytes) -> Sample | None:
+        try:
+            record = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            line.decode()  # bytes that are no text are told as such
+            place = f"{self.path}:{number}:{error.colno}"
+            self.problems.append(Problem(place, f"not valid JSON: {error.msg}; one object a line"))
+            return None
+        return self._known(number, record)
+
+    def _known(self, line: int, record: Any) -> Sample | None:
+        """Check a record and its id; `None` for one with a problem."""
+        try:
+            if not isinstance(record, dict):
+                raise ValueError("expected an object with a question")
+            sample = _sample(record, self.file)
+            if sample.id in self.lines:
+                how = "the id" if "id" in record else "the content, and so the derived id,"
+                raise ValueError(f"{how} {sample.id!r} stands already in line {self.lines[sample.id]}")
+        except ValueError as error:
+            self.problems.append(Problem(f"{self.path}:{line}", str(error)))
+            return None
+        self.lines[sample.id] = line
+        return sample
+
+
+def _records(path: Path, text: str, problems: list[Problem]) -> Iterator[tuple[int, Any]]:
     """Yield each record with its line."""
     suffix = path.suffix.lower()
-    if suffix in {".jsonl", ".ndjson"}:
-        records = _json_lines(path, text, problems)
-    elif suffix in {".yaml", ".yml"}:
-        records = _yaml_items(path, text)
+    if suffix in {".yaml", ".yml"}:
+        yield from _yaml_items(path, text)
     elif suffix == ".csv":
-        records = _csv_rows(path, text, problems)
+        yield from _csv_rows(path, text, problems)
     else:
         problems.append(Problem(str(path), "a dataset is a .jsonl, .yaml or .csv file"))
-        return
-    for line, record in records:
-        if isinstance(record, dict):
-            yield line, record
-        else:
-            problems.append(Problem(f"{path}:{line}", "expected an object with a question"))
-
-
-def _json_lines(path: Path, text: str, problems: list[Problem]) -> Iterator[tuple[int, Any]]:
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            try:
-                yield number, orjson.loads(line)
-            except orjson.JSONDecodeError as error:
-                problems.append(
-                    Problem(f"{path}:{number}:{error.colno}", f"not valid JSON: {error.msg}; one object a line")
-                )
 
 
 def _yaml_items(path: Path, text: str) -> Iterator[tuple[int, Any]]:

@@ -24,7 +24,7 @@ SECTIONS = {
     "dataset": "where the questions are",
     "agents": "the systems under test, by label",
     "contexts": "what agents may be given: MCP servers and bundles, by label",
-    "conditions": "the arms to compare, by label; the first is the baseline",
+    "conditions": "the arms to compare, by label; the first is the baseline; without any there is one, `baseline`",
     "metrics": "scorers that need no model: names, or name: {options}",
     "judges": "models that grade, by label",
     "rubrics": "what judges grade by: names, or name: {options}",
@@ -32,6 +32,8 @@ SECTIONS = {
     "execution": "how often, how parallel, how patient",
 }
 SHORT_FORMS = {"agent": "agents", "judge": "judges", "mcp_servers": "contexts"}
+_ONLY = "baseline"
+"""What the one condition of an evaluation that names none is called."""
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 
 
@@ -69,7 +71,7 @@ def effective(evaluation: Evaluation) -> dict[str, Any]:
     return {
         **kept,
         **named,
-        "conditions": {label: data["conditions"][label] for label in evaluation.conditions},
+        "conditions": {label: data.get("conditions", {}).get(label) for label in evaluation.conditions},
         **listed,
         "execution": attrs.asdict(evaluation.execution),
     }
@@ -98,7 +100,7 @@ class _Reader:
         if not agents and not {"agents", "agent"} & data.keys():
             self._problem((), "the key 'agents' is missing; add `agents: {gadk: {model: simulated/weather}}`")
         header = header or Header()
-        self._check_reference(("baseline",), "condition", header.baseline, self._labels("conditions"))
+        self._check_reference(("baseline",), "condition", header.baseline, [*self._labels("conditions"), *conditions])
         return Evaluation(
             self.source,
             header,
@@ -180,12 +182,15 @@ class _Reader:
         return tuple(uses.values())
 
     def _conditions(self) -> dict[str, Condition]:
+        contexts = [*self._labels("contexts"), *self._labels("mcp_servers")]
+        if "conditions" not in self.source.data and not contexts:
+            return {_ONLY: Condition()}
         data = self.source.data.get("conditions")
         if not isinstance(data, dict) or not data:
             path: KeyPath = ("conditions",) if "conditions" in self.source.data else ()
-            self._problem(path, "no conditions; add at least one, such as `conditions: {baseline: {}}`")
+            use = "".join(f", with_{name}: {{contexts: [{name}]}}" for name in contexts[:1])
+            self._problem(path, f"no conditions; add at least one, such as `conditions: {{{_ONLY}: {{}}{use}}}`")
             return {}
-        contexts = [*self._labels("contexts"), *self._labels("mcp_servers")]
         conditions: dict[str, Condition] = {}
         for label, entry in data.items():
             path = ("conditions", label)

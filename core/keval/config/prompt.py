@@ -16,7 +16,7 @@ class Prompt:
     """A system prompt, ready to be rendered for a sample.
 
     It sees `id`, `question`, `history`, `facts` and `metadata` as the dataset has them: not the golden answer, and not
-    the facts that hooks add, since those are what answers are held against.
+    the facts that are withheld.
     """
 
     text: str
@@ -25,6 +25,11 @@ class Prompt:
     def render(self, sample: Sample) -> str:
         """Return the prompt for this sample. Raises ValueError: an undefined name, or a template that fails."""
         return self._render(sample) if self._render else self.text
+
+    @property
+    def varies(self) -> bool:
+        """Whether it is a template."""
+        return self._render is not None
 
 
 def compile_prompt(text: str) -> Prompt:
@@ -47,7 +52,7 @@ def compile_prompt(text: str) -> Prompt:
                 id=sample.id,
                 question=sample.question,
                 history=sample.history,
-                facts=sample.facts,
+                facts={name: fact for name, fact in sample.facts.items() if name not in sample.withheld},
                 metadata=sample.metadata,
             )
         except (TemplateError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:

@@ -15,7 +15,7 @@ from keval.config.load import SECTIONS, SHORT_FORMS
 from keval.config.structure import resolve_fields
 from keval.errors import PluginError
 from keval.models import Model
-from keval.records import Rubric
+from keval.records import Characteristics, Rubric
 
 __all__ = ["evaluation_schema", "options_schema"]
 
@@ -51,7 +51,7 @@ def evaluation_schema() -> dict[str, Any]:
         "title": "keval evaluation",
         "type": "object",
         "properties": properties,
-        "required": ["dataset", "conditions"],
+        "required": ["dataset"],
         "additionalProperties": False,
         "$defs": definitions,
     }
@@ -98,7 +98,9 @@ def _type(wanted: Any) -> dict[str, Any]:
         return {"type": "object", "additionalProperties": _type(args[1])} if args else {"type": "object"}
     if isinstance(wanted, type) and attrs.has(wanted):
         # Single keys override the plugin's own default, so none is required.
-        return {**options_schema(wanted), "required": []}
+        keys = {**options_schema(wanted), "required": []}
+        named = {"type": "string", "description": "an agent plugin whose table to take"}
+        return {"anyOf": [named, keys]} if wanted is Characteristics else keys
     return {}
 
 

@@ -21,11 +21,13 @@ from cattrs.errors import (
 )
 from cattrs.gen import make_dict_structure_fn
 
+from keval.config.characteristics import shipped_characteristics
 from keval.config.misfit import MAPPINGS, SEQUENCES, UNIONS, Misfit, misfits, shown, type_name
 from keval.config.source import Interpolated, KeyPath, interpolate
 from keval.errors import PluginError
 from keval.models import Model
 from keval.nearest import suggestion
+from keval.records import Characteristics
 
 __all__ = ["resolve_fields", "structure"]
 
@@ -115,6 +117,8 @@ def _record(converter: cattrs.Converter, wanted: Any) -> Hook:
     fill = make_dict_structure_fn(wanted, converter, _cattrs_forbid_extra_keys=True, _cattrs_detailed_validation=True)
 
     def hook(value: Any, _: Any) -> Any:
+        if wanted is Characteristics and isinstance(value, str):
+            return shipped_characteristics(value)
         if not isinstance(value, dict | None):
             raise TypeError(f"expected a mapping, got {shown(value)}")
         return fill(value or {}, wanted)

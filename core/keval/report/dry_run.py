@@ -14,7 +14,8 @@ __all__ = ["describe", "print_plan"]
 def describe(plan: Plan) -> dict[str, Any]:
     """Describe a plan as plain data. Calls are estimates: one per turn, and one more per turn where there are tools."""
     execution = plan.evaluation.execution
-    turns = sum(len(sample.asked) for sample in plan.samples) * execution.num_repetitions * len(plan.agents)
+    asked = sum(agent.recording is None for agent in plan.agents)
+    turns = sum(len(sample.asked) for sample in plan.samples) * execution.num_repetitions * asked if asked else 0
     model_calls = sum(turns * (2 if arm.contexts else 1) for arm in plan.arms)
     return {
         "evaluation": plan.evaluation.name,
@@ -31,7 +32,7 @@ def describe(plan: Plan) -> dict[str, Any]:
             for arm in plan.arms
         },
         "models": [str(model) for model in plan.models],
-        "servers": sum(len(arm.contexts) for arm in plan.arms),
+        "servers": sum(len(arm.contexts) for arm in plan.arms) if asked else 0,
         "metrics": [item.label for item in plan.scorers.metrics],
         "judges": [item.label for item in plan.scorers.judges],
         "plugins": [item.label for item in plan.hooks],
@@ -43,11 +44,12 @@ def describe(plan: Plan) -> dict[str, Any]:
 def print_plan(plan: Plan, console: Console) -> None:
     """Print a plan for people."""
     told = describe(plan)
-    arms = f"{len(told['agents'])} agents × {len(told['conditions'])} conditions"
-    console.out(
-        f"{told['evaluation']}: {told['trials']} trials ({arms} × {told['samples']} samples"
-        f" × {told['repetitions']} repetitions), {told['max_concurrent']} at once"
-    )
+    arms = f"{len(told['agents'])} agents × {len(told['conditions'])} conditions × {told['samples']} samples"
+    recorded = sum(agent.recording is not None for agent in plan.agents)
+    often = [f"{told['repetitions']} repetitions"] if recorded < len(plan.agents) else []
+    often += ["as many as were recorded"] if recorded else []
+    grid = f"{arms} × {' or '.join(often)}"
+    console.out(f"{told['evaluation']}: {told['trials']} trials ({grid}), {told['max_concurrent']} at once")
     for label, agent in told["agents"].items():
         console.out(f"  agent      {label}: {agent['type']}, model {agent['model'] or 'none'}")
     for label, condition in told["conditions"].items():

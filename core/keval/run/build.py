@@ -10,8 +10,9 @@ import attrs
 
 from keval import registry
 from keval.config.dataset import Dataset, read_dataset
-from keval.config.evaluation import Condition, Evaluation, PluginUse
+from keval.config.evaluation import Evaluation, PluginUse
 from keval.config.prompt import Prompt, compile_prompt
+from keval.config.samples import Samples
 from keval.config.source import KeyPath
 from keval.config.structure import structure
 from keval.errors import ConfigError, PluginError, Problem
@@ -34,17 +35,19 @@ def make_plan(evaluation: Evaluation) -> Plan:
     builder.check_models((*agents, *scorers.judges))
     dataset = builder.dataset()
     samples = builder.samples(dataset)
-    arms = [builder.arm(label, condition, samples) for label, condition in evaluation.conditions.items()]
+    arms = builder.arms(samples)
+    notices = builder.check_recordings(agents, dataset, samples)
     return builder.finished(
         lambda: Plan(
             evaluation,
             dataset,
             samples,
             tuple(agents),
-            tuple(arms),
+            arms,
             {item.label: item for item in contexts},
             tuple(hooks),
             scorers,
+            tuple(notices),
         )
     )
 
@@ -76,7 +79,7 @@ class _Builder:
                 return read_dataset(self.evaluation.dataset)
             except ConfigError as error:
                 self.problems.extend(error.problems)
-        return Dataset(None, (), "")
+        return Dataset(None, Samples.of(()), "")
 
     def construct(self, group: str, uses: Iterable[PluginUse], method: str | None) -> list[Planned]:
         """Load and construct plugins; each must have `method`, if one is named."""
@@ -164,35 +167,59 @@ class _Builder:
                     path = (*uses[item.label].path, field)
                     self._problem(path, f"no model provider named {model.provider!r} is installed{hint}")
 
-    def samples(self, dataset: Dataset) -> tuple[Sample, ...]:
+    def samples(self, dataset: Dataset) -> Samples:
         """Narrow the dataset to what the selection asks for."""
         samples = dataset.samples
         if wanted := self.evaluation.sample_ids:
-            ids = [sample.id for sample in samples]
             for name in wanted:
-                if samples and name not in ids:
-                    hint = suggestion(name, ids) or f"; the dataset has {len(ids)} others"
+                if samples and name not in samples.ids:
+                    hint = suggestion(name, samples.ids) or f"; the dataset has {len(samples)} others"
                     self.problems.append(Problem(f"--sample-id {name}", f"no sample has the id {name!r}{hint}"))
-            samples = tuple(sample for sample in samples if sample.id in wanted)
-        return samples[: self.evaluation.limit]
+            samples = samples.pick([position for position, name in enumerate(samples.ids) if name in wanted])
+        limit = self.evaluation.limit
+        return samples if limit is None else samples[:limit]
 
-    def arm(self, label: str, condition: Condition, samples: Iterable[Sample]) -> Arm:
-        path: KeyPath = ("conditions", label, "system_prompt")
-        try:
-            prompt = compile_prompt(condition.system_prompt)
-            failures: list[str] = []
-            for sample in samples:
+    def arms(self, samples: Iterable[Sample]) -> tuple[Arm, ...]:
+        """Compile every condition's prompt and try it on every sample."""
+        arms = []
+        for label, condition in self.evaluation.conditions.items():
+            try:
+                prompt = compile_prompt(condition.system_prompt)
+            except ValueError as error:
+                self._problem(("conditions", label, "system_prompt"), str(error))
+                prompt = Prompt("")
+            arms.append(Arm(label, prompt, condition.contexts))
+        templates = [arm for arm in arms if arm.prompt.varies]
+        failures: dict[str, list[str]] = {}
+        for sample in samples if templates else ():
+            for arm in templates:
                 try:
-                    prompt.render(sample)
+                    arm.prompt.render(sample)
                 except ValueError as error:
-                    failures.append(str(error))
-            if failures:
-                more = f" (and {len(failures) - 1} more samples)" if len(failures) > 1 else ""
-                self._problem(path, f"{failures[0]}{more}; give it a default, or the samples a value")
-        except ValueError as error:
-            self._problem(path, str(error))
-            prompt = Prompt("")
-        return Arm(label, prompt, condition.contexts)
+                    failures.setdefault(arm.label, []).append(str(error))
+        for label, (first, *others) in failures.items():
+            more = f" (and {len(others)} more samples)" if others else ""
+            problem = f"{first}{more}; give it a default, or the samples a value"
+            self._problem(("conditions", label, "system_prompt"), problem)
+        return tuple(arms)
+
+    def check_recordings(self, agents: Iterable[Planned], dataset: Dataset, samples: Samples) -> list[Problem]:
+        """Hold what recorded agents have against the dataset; returns which of the `samples` they do not answer."""
+        conditions = self.evaluation.conditions
+        positions = {name: position for position, name in enumerate(dataset.samples.ids)}
+        notices: list[Problem] = []
+        for label, recording in ((agent.label, agent.recording) for agent in agents):
+            if recording is None or not positions or not conditions:
+                continue
+            wrong = list(recording.check_answers(positions.keys(), conditions.keys()))
+            self.problems.extend(wrong)
+            notices += [
+                Problem(dataset.place(positions[name]), f"{label!r} has no answer to {name!r} under {condition!r}")
+                for name in (() if wrong else samples.ids)
+                for condition in conditions
+                if not recording.count_answers(name, condition)
+            ]
+        return notices
 
     def _problem(self, path: KeyPath, message: str, *, at_key: bool = False) -> None:
         self.problems.append(Problem(self.evaluation.source.place(path, key=at_key), message))

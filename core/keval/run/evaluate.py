@@ -20,14 +20,14 @@ from keval.run.execute import execute
 from keval.run.hooks import announce, hook_manager, with_facts
 from keval.run.journal import Journal
 from keval.run.keeper import Keeper
-from keval.run.lines import score_line, trial_line
+from keval.run.lines import trial_line
 from keval.run.manifest import make_manifest, rescored
 from keval.run.plan import Plan, Planned, Scorers
 from keval.run.preflight import begin, preflight, resolve_models
 from keval.run.score import ScoredTrial, score_trials
 from keval.run.secrets import Scrubber
 from keval.run.store import RunDirectory
-from keval.stats.summary import summarise
+from keval.stats.summary import Summariser
 
 __all__ = ["Watchers", "rescore", "run_plan"]
 
@@ -47,9 +47,10 @@ async def run_plan(plan: Plan, root: Path, watchers: Watchers = ()) -> tuple[Run
     started = datetime.now(UTC)
     async with _keeping() as keeper:
         ready = await preflight(plan, keeper)
-        samples = await with_facts(hooks, plan.samples, plan.evaluation.execution.max_concurrent)
         run = RunDirectory.create(root, plan.evaluation.name, started)
-        run.write_samples(samples)
+        with run.freezing() as keep_sample:
+            async for sample in with_facts(hooks, plan.samples, plan.evaluation.execution.max_concurrent):
+                keep_sample(sample)
         manifest = make_manifest(plan, ready, run.id, started)
         run.write_manifest(manifest)
         announce(hooks.hook.keval_run_started, directory=run.path, manifest=manifest)
@@ -61,7 +62,7 @@ async def run_plan(plan: Plan, root: Path, watchers: Watchers = ()) -> tuple[Run
                     await journal.append(scrubbed(_line(trial)))
                     announce(hooks.hook.keval_trial_finished, trial=trial)
 
-                await execute(plan, ready, samples, keep)
+                await execute(plan, ready, run.samples(), keep)
             return run, await _score(run, plan.evaluation, plan.scorers, ready.judges, hooks=hooks, scrubbed=scrubbed)
 
 
@@ -95,15 +96,23 @@ async def _score(
     hooks: pluggy.PluginManager,
     scrubbed: Scrubber,
 ) -> Summary:
+    summariser = Summariser(run.manifest())
+    scored_before = run.scores_file.exists()
     with run.scoring() as write:
 
         def keep(scored: ScoredTrial) -> None:
-            if scored.lines:
-                write(b"\n".join(scrubbed(score_line(line)) for line in scored.lines))
+            if scored.written:
+                write(b"\n".join(map(scrubbed, scored.written)))
+            summariser.add_trial(scored.trial)
+            for line in scored.lines:
+                summariser.add_score(line)
             announce(hooks.hook.keval_trial_scored, trial=scored.trial, scores=scored.lines)
 
         await score_trials(run.trials(), scorers, judges, evaluation.execution, keep)
-    summary = summarise(run.manifest(), run.trials(), run.scores())
+    for line in run.scores() if scored_before else ():
+        if line.scorer not in scorers.scales():
+            summariser.add_score(line)
+    summary = summariser.summary()
     run.write_summary(summary)
     announce(hooks.hook.keval_run_finished, directory=run.path, summary=summary)
     return summary

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import traceback
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from urllib.parse import quote
 
@@ -46,8 +46,8 @@ async def execute(
     runner = _Runner(
         execution=execution,
         samples=samples,
-        asked=plan.samples,
         agents=ready.agents,
+        recorded={agent.label for agent in plan.agents if agent.recording},
         sources=ready.sources,
         arms={arm.label: arm for arm in plan.arms},
         characteristics={item.label: item.characteristics for item in plan.agents},
@@ -69,16 +69,12 @@ async def _work(keys: Iterator[TrialKey], runner: _Runner, keep: Callable[[Trial
 
 @attrs.frozen
 class _Runner:
-    """Runs one trial at a time, for any number of workers.
-
-    Prompts are rendered from the samples as they were `asked`: the facts that hooks add are what answers are held
-    against, and belong into no prompt.
-    """
+    """Runs one trial at a time, for any number of workers; agents that are `recorded` get no context."""
 
     execution: Execution
     samples: Sequence[Sample]
-    asked: Sequence[Sample]
     agents: Mapping[str, Agent]
+    recorded: Collection[str]
     sources: Mapping[str, tuple[ContextSource, ...]]
     arms: Mapping[str, Arm]
     characteristics: Mapping[str, Characteristics | None]
@@ -143,10 +139,10 @@ class _Runner:
         self, stack: AsyncExitStack, key: TrialKey, sample: Sample, attempt: int, recorder: Recorder
     ) -> Context:
         """Open the condition's contexts for this attempt and put them together."""
-        arm = self.arms[key.condition]
-        prompts = [arm.prompt.render(self.asked[key.sample])]
+        asked = key.agent not in self.recorded
+        prompts = [self.arms[key.condition].prompt.render(sample)] if asked else []
         servers: list[McpServer] = []
-        for source in self.sources[key.condition]:
+        for source in self.sources[key.condition] if asked else ():
             part = await stack.enter_async_context(source.open(sample, key.id))
             prompts.append(part.instructions)
             servers.extend(part.servers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -16,6 +16,9 @@ from keval.errors import KevalError, PluginError, PreflightError
 from keval.records import Sample
 
 __all__ = ["announce", "hook_manager", "with_facts"]
+
+_AT_ONCE = 1_000
+"""How many samples are in memory while their facts are looked up."""
 
 
 def hook_manager(plugins: Iterable[tuple[str, object]]) -> pluggy.PluginManager:
@@ -46,11 +49,17 @@ def announce(hook: Callable[..., Any], **news: Any) -> None:
         warnings.warn(f"a hook plugin failed: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=2)
 
 
-async def with_facts(manager: pluggy.PluginManager, samples: Sequence[Sample], max_concurrent: int) -> list[Sample]:
-    """Ask every plugin for facts about every sample and merge them in. Raises PreflightError when a plugin fails.
+async def with_facts(
+    manager: pluggy.PluginManager, samples: Sequence[Sample], max_concurrent: int
+) -> AsyncIterator[Sample]:
+    """Ask every plugin for facts about every sample and yield them merged in. Raises PreflightError when one fails.
 
     A sample's own facts win over those of plugins; earlier plugins win over later ones.
     """
+    if not manager.hook.keval_sample_facts.get_hookimpls():
+        for sample in samples:
+            yield sample
+        return
     limit = asyncio.Semaphore(max_concurrent)
 
     async def prepared(sample: Sample) -> Sample:
@@ -59,14 +68,18 @@ async def with_facts(manager: pluggy.PluginManager, samples: Sequence[Sample], m
             for found in manager.hook.keval_sample_facts(sample=sample):
                 given: Mapping[str, Any] | None = await found if inspect.isawaitable(found) else found
                 facts = {**(given or {}), **facts}
-            return attrs.evolve(sample, facts=facts) if facts != sample.facts else sample
+            added = tuple(name for name in facts if name not in sample.facts)
+            return attrs.evolve(sample, facts=facts, withheld=added) if added else sample
 
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(prepared(sample)) for sample in samples]
-    except ExceptionGroup as error:
-        first = error.exceptions[0]
-        if isinstance(first, KevalError):
-            raise first from None
-        raise PreflightError(f"the facts about the samples cannot be had: {type(first).__name__}: {first}") from first
-    return [task.result() for task in tasks]
+    for start in range(0, len(samples), _AT_ONCE):
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(prepared(sample)) for sample in samples[start : start + _AT_ONCE]]
+        except ExceptionGroup as error:
+            first = error.exceptions[0]
+            if isinstance(first, KevalError):
+                raise first from None
+            problem = f"the facts about the samples cannot be had: {type(first).__name__}: {first}"
+            raise PreflightError(problem) from first
+        for task in tasks:
+            yield task.result()

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
 import attrs
-import cattrs
 import orjson
 
-from keval.records import Attempt, Characteristics, Failure, Message, Sample, Score, ScoreLine, Transcript, Trial
+from keval.records import (
+    Attempt,
+    Characteristics,
+    Failure,
+    Message,
+    Sample,
+    Score,
+    ScoreLine,
+    ToolCall,
+    Transcript,
+    Trial,
+    Usage,
+)
 
 __all__ = ["dump", "read_sample", "read_score", "read_trial", "sample_line", "score_line", "trial_line"]
 
@@ -29,16 +40,18 @@ def dump(data: Any) -> bytes:
 
 
 def sample_line(sample: Sample) -> bytes:
-    return dump(_converter().unstructure(sample))
+    return dump({**_fields(sample), "history": [_fields(message) for message in sample.history]})
 
 
 def read_sample(line: bytes) -> Sample:
-    return _converter().structure(orjson.loads(line), Sample)
+    data = orjson.loads(line)
+    earlier = tuple(Message(**message) for message in data.pop("history"))
+    turns, withheld = tuple(data.pop("turns")), tuple(data.pop("withheld"))
+    return Sample(**data, history=earlier, turns=turns, withheld=withheld)
 
 
 def trial_line(trial: Trial) -> bytes:
     """A trial without what the run keeps elsewhere: its sample by id, its agent's characteristics not at all."""
-    converter = _converter()
     return dump(
         {
             "id": trial.id,
@@ -48,28 +61,33 @@ def trial_line(trial: Trial) -> bytes:
             "condition": trial.condition,
             "repetition": trial.repetition,
             "output": trial.output,
-            "transcript": converter.unstructure(trial.transcript, Transcript | None),
-            "failure": converter.unstructure(trial.failure, Failure | None),
-            "attempts": [converter.unstructure(attempt) for attempt in trial.attempts],
+            "transcript": _transcript(trial.transcript),
+            "failure": trial.failure and _fields(trial.failure),
+            "attempts": [
+                {"failure": _fields(attempt.failure), "transcript": _transcript(attempt.transcript)}
+                for attempt in trial.attempts
+            ],
         }
     )
 
 
 def read_trial(
-    line: bytes, samples: Mapping[str, Sample], characteristics: Mapping[str, Characteristics | None]
+    line: bytes, sample: Callable[[str], Sample], characteristics: Mapping[str, Characteristics | None]
 ) -> Trial:
-    """Read a line of trials.jsonl. Raises KeyError, ValueError or a cattrs error when it is none."""
+    """Read a line of trials.jsonl; `sample` gets one by its id. Raises LookupError, TypeError or ValueError."""
     data = orjson.loads(line)
-    converter = _converter()
     return Trial(
         id=data["id"],
-        sample=samples[data["sample"]],
+        sample=sample(data["sample"]),
         agent=data["agent"],
         condition=data["condition"],
         repetition=data["repetition"],
-        transcript=converter.structure(data["transcript"], Transcript | None),  # type: ignore[arg-type]
-        failure=converter.structure(data["failure"], Failure | None),  # type: ignore[arg-type]
-        attempts=tuple(converter.structure(item, Attempt) for item in data["attempts"]),
+        transcript=_read_transcript(data["transcript"]),
+        failure=_read_failure(data["failure"]),
+        attempts=tuple(
+            Attempt(Failure(**attempt["failure"]), _read_transcript(attempt["transcript"]))
+            for attempt in data["attempts"]
+        ),
         characteristics=characteristics.get(data["agent"]),
         model=data["model"],
     )
@@ -89,7 +107,7 @@ def score_line(line: ScoreLine) -> bytes:
             "neutral": line.score.neutral,
             "reason": line.score.reason,
             "details": line.score.details,
-            "failure": _converter().unstructure(line.failure, Failure | None),
+            "failure": line.failure and _fields(line.failure),
         }
     )
 
@@ -105,27 +123,53 @@ def read_score(line: bytes) -> ScoreLine:
         metric=data["metric"],
         judge=data["judge"],
         score=Score(data["value"], data["reason"], data["neutral"], data["details"]),
-        failure=_converter().structure(data["failure"], Failure | None),  # type: ignore[arg-type]
+        failure=_read_failure(data["failure"]),
     )
+
+
+def _transcript(transcript: Transcript | None) -> dict[str, Any] | None:
+    if transcript is None:
+        return None
+    return {
+        **_fields(transcript),
+        "messages": [_fields(message) for message in transcript.messages],
+        "tool_calls": [_fields(call) for call in transcript.tool_calls],
+        "usage": _fields(transcript.usage),
+    }
+
+
+def _read_transcript(data: dict[str, Any] | None) -> Transcript | None:
+    if data is None:
+        return None
+    tools = data.pop("tools")
+    return Transcript(
+        messages=tuple(Message(**message) for message in data.pop("messages")),
+        tool_calls=tuple(ToolCall(**call) for call in data.pop("tool_calls")),
+        usage=Usage(**data.pop("usage")),
+        turn_durations=tuple(data.pop("turn_durations")),
+        tools=None if tools is None else tuple(tools),
+        **data,
+    )
+
+
+def _read_failure(data: dict[str, Any] | None) -> Failure | None:
+    return None if data is None else Failure(**data)
+
+
+def _fields(record: Any) -> dict[str, Any]:
+    """The fields of a record by name; what they hold stays as it is."""
+    return {name: getattr(record, name) for name in _names(record.__class__)}
 
 
 @cache
-def _converter() -> cattrs.Converter:
-    # What is read was written by keval, so types are not checked again, which halves the time.
-    converter = cattrs.Converter(detailed_validation=False)
-    for kept in (str, int, float):
-        converter.register_structure_hook(kept, lambda value, _: value)
-    converter.register_structure_hook_func(
-        lambda wanted: getattr(wanted, "__origin__", None) is Mapping, lambda value, _: value
-    )
-    converter.register_unstructure_hook(Message, lambda m: {"role": m.role, "text": m.text, "turn": m.turn})
-    return converter
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in attrs.fields(kind))
 
 
 def _plain(value: Any) -> Any:
     """What an adapter or metric put into a record, as JSON can hold it."""
     if attrs.has(type(value)):
-        return _converter().unstructure(value)
+        return attrs.asdict(value)
     return list(value) if isinstance(value, tuple | set | frozenset) else str(value)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping
 from datetime import datetime
+from math import isfinite
 from typing import Any
 
 import attrs
@@ -39,11 +40,13 @@ def make_manifest(plan: Plan, ready: Ready, run_id: str, started: datetime) -> d
             "sha256": plan.dataset.digest,
             "samples": len(plan.samples),
         },
+        "trials": plan.trial_count,
         "agents": {
             item.label: {
                 "type": item.component.name,
                 "model": str(item.model) if item.model else None,
                 "characteristics": attrs.asdict(item.characteristics) if item.characteristics else None,
+                "recording": item.recording.digest if item.recording else None,
             }
             for item in plan.agents
         },
@@ -93,6 +96,6 @@ def _judges(scorers: Scorers) -> dict[str, Any]:
 
 def _scales(scorers: Scorers) -> list[dict[str, Any]]:
     return [
-        {"metric": metric, "judge": judge, "low": scale.low, "high": scale.high}
+        {"metric": metric, "judge": judge, **attrs.asdict(scale), "high": scale.high if isfinite(scale.high) else None}
         for (metric, judge), scale in scorers.scales().items()
     ]

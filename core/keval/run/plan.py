@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -12,8 +13,11 @@ from keval import registry
 from keval.config.dataset import Dataset
 from keval.config.evaluation import Evaluation
 from keval.config.prompt import Prompt
+from keval.config.samples import Samples
+from keval.errors import Problem
+from keval.interfaces import Recording
 from keval.models import Model
-from keval.records import Characteristics, Rubric, Sample, Scale
+from keval.records import Characteristics, Rubric, Scale
 from keval.registry import Component
 
 __all__ = ["Arm", "Plan", "Planned", "Scorers", "TrialKey", "trial_seed"]
@@ -45,6 +49,11 @@ class Planned:
         """What its framework asks of a developer, if the adapter says."""
         value = getattr(self.plugin, "characteristics", None)
         return value if isinstance(value, Characteristics) else None
+
+    @property
+    def recording(self) -> Recording | None:
+        """The plugin, if it is an agent whose answers exist already."""
+        return self.plugin if isinstance(self.plugin, Recording) else None
 
 
 @attrs.frozen
@@ -88,30 +97,48 @@ class Scorers:
 
 @attrs.frozen
 class Plan:
-    """All that a run will do, before it does anything."""
+    """All that a run will do, before it does anything; `notices` are what a user should know of it."""
 
     evaluation: Evaluation
     dataset: Dataset
-    samples: tuple[Sample, ...]
+    samples: Samples
     agents: tuple[Planned, ...]
     arms: tuple[Arm, ...]
     contexts: Mapping[str, Planned]
     hooks: tuple[Planned, ...]
     scorers: Scorers
+    notices: tuple[Problem, ...] = ()
 
     @property
     def trial_count(self) -> int:
-        repetitions = self.evaluation.execution.num_repetitions
-        return len(self.samples) * len(self.arms) * len(self.agents) * repetitions
+        counts = self._repetitions().values()
+        cells = ((sample, arm.label) for sample in self.samples.ids for arm in self.arms)
+        return sum(count(*cell) for cell in cells for count in counts)
 
     def trials(self) -> Iterator[TrialKey]:
         """Expand the grid, all arms of a sample next to each other, so that time affects them alike."""
-        for repetition in range(1, self.evaluation.execution.num_repetitions + 1):
-            for index, sample in enumerate(self.samples):
+        counts = self._repetitions()
+        for repetition in itertools.count(1):
+            more = False
+            for index, sample in enumerate(self.samples.ids):
                 for arm in self.arms:
-                    for agent in self.agents:
-                        name = f"{agent.label}/{arm.label}/{sample.id}/{repetition}"
-                        yield TrialKey(agent.label, arm.label, index, repetition, name)
+                    for agent, count in counts.items():
+                        if repetition <= count(sample, arm.label):
+                            more = True
+                            name = f"{agent}/{arm.label}/{sample}/{repetition}"
+                            yield TrialKey(agent, arm.label, index, repetition, name)
+            if not more:
+                return
+
+    def _repetitions(self) -> dict[str, Callable[[str, str], int]]:
+        """For each agent, how often a sample is asked under a condition; at least once, be it in vain."""
+        asked = self.evaluation.execution.num_repetitions
+        return {
+            agent.label: (lambda *cell, count=agent.recording.count_answers: max(1, count(*cell)))
+            if agent.recording
+            else lambda *_: asked
+            for agent in self.agents
+        }
 
     @property
     def models(self) -> list[Model]:

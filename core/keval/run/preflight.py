@@ -38,7 +38,8 @@ class Ready:
 
 async def preflight(plan: Plan, keeper: Keeper) -> Ready:
     """Bring everything up at once, held by `keeper`. Raises PreflightError with every problem."""
-    wanted = [(arm.label, label) for arm in plan.arms for label in arm.contexts]
+    asked = any(agent.recording is None for agent in plan.agents)
+    wanted = [(arm.label, label) for arm in plan.arms for label in arm.contexts if asked]
     opening = [_started(plan.contexts[label], keeper) for _, label in wanted]
     endpoints, *sources = await _all(
         [resolve_models((*plan.agents, *plan.scorers.judges), plan.evaluation.execution.seed, keeper), *opening],

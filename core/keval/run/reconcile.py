@@ -42,9 +42,10 @@ def check(transcript: Transcript, context: Context) -> None:
 
 def merge(transcript: Transcript, context: Context) -> Transcript:
     """Return the transcript with result, error, duration and number of runs of each call as the tap saw them."""
+    if not context.servers:
+        return transcript
     observed = _observed(context)
     # Only where a tap stands in every way that the call could have gone is it known that it went none.
-    watched = bool(context.servers)
     direct = {tool for server in context.servers if server.log is None for tool in server.tools}
     merged: dict[int, ToolCall] = {}
     # Calls that succeeded claim their runs first: of two alike, the failed one is the one that never ran.
@@ -58,7 +59,7 @@ def merge(transcript: Transcript, context: Context) -> Transcript:
                 call, result=seen.result, error=seen.error, duration=seen.duration, server=seen.server, runs=1
             )
         else:
-            merged[index] = attrs.evolve(call, runs=0) if watched and call.name not in direct else call
+            merged[index] = attrs.evolve(call, runs=0) if call.name not in direct else call
     for seen in observed:
         replayed = next((index for index in sorted(merged) if _same(merged[index], seen)), None)
         if replayed is not None:

@@ -16,19 +16,23 @@ from keval.errors import TrialError
 from keval.interfaces import Judge, Metric
 from keval.records import Failure, Rubric, Scale, Score, ScoreLine, Trial
 from keval.run.cancellation import being_cancelled
-from keval.run.lines import dump
+from keval.run.lines import score_line
 from keval.run.plan import Scorers
 from keval.run.retry import backoff
 
 __all__ = ["ScoredTrial", "score_trials"]
 
+_TYPES = (float | int | None, str, bool, dict | Mapping)
+"""What value, reason, neutral and details of a score are."""
+
 
 @attrs.frozen
 class ScoredTrial:
-    """A trial with the score lines that were made for it; none when the trial itself failed."""
+    """A trial with the score lines that were made for it, as records and `written`; none when the trial failed."""
 
     trial: Trial
-    lines: tuple[ScoreLine, ...]
+    lines: tuple[ScoreLine, ...] = ()
+    written: tuple[bytes, ...] = ()
 
 
 async def score_trials(
@@ -44,11 +48,13 @@ async def score_trials(
 
     `judges` are the plan's, by label, with their models resolved.
     """
-    grader = _Grader(scorers, judges, execution, sleep, random.Random(execution.seed))
+    metrics = [(item.label, item.plugin, getattr(item.plugin, "scale", Scale())) for item in scorers.metrics]
+    grader = _Grader(metrics, scorers.rubrics, judges, execution, sleep, random.Random(execution.seed))
 
     async def work() -> None:
         for trial in trials:
-            keep(ScoredTrial(trial, () if trial.failure else tuple(await grader.lines(trial))))
+            scored = () if trial.failure else map(_written, await grader.lines(trial))
+            keep(ScoredTrial(trial, *zip(*scored, strict=True)))
             if being_cancelled():
                 raise asyncio.CancelledError
             # Metrics alone never wait; let Ctrl-C and the progress display in.
@@ -61,7 +67,8 @@ async def score_trials(
 
 @attrs.frozen
 class _Grader:
-    scorers: Scorers
+    metrics: Sequence[tuple[str, Metric, Scale]]
+    rubrics: Sequence[Rubric]
     judges: Mapping[str, Judge]
     execution: Execution
     sleep: Callable[[float], Awaitable[None]]
@@ -70,16 +77,15 @@ class _Grader:
     async def lines(self, trial: Trial) -> list[ScoreLine]:
         """Score one trial with everything; what fails is a line without a value."""
         lines = []
-        for item in self.scorers.metrics:
-            scale = getattr(item.plugin, "scale", Scale())
-            score, failure = await _measured(item.plugin, trial, scale, self.execution.timeout_seconds)
-            lines.append(_line(trial, item.label, None, score, failure))
+        for label, metric, scale in self.metrics:
+            score, failure = await _measured(metric, trial, scale, self.execution.timeout_seconds)
+            lines.append(_line(trial, label, None, score, failure))
         for label in self.judges:
             lines.extend(await self._judged(label, trial))
         return lines
 
     async def _judged(self, label: str, trial: Trial) -> list[ScoreLine]:
-        rubrics: Sequence[Rubric] = self.scorers.rubrics
+        rubrics = self.rubrics
         attempts = 1
         while True:
             try:
@@ -102,7 +108,7 @@ class _Grader:
 async def _measured(metric: Metric, trial: Trial, scale: Scale, limit: float) -> tuple[Score, Failure | None]:
     try:
         score = metric.score(trial)
-        if inspect.isawaitable(score):
+        if not isinstance(score, Score) and inspect.isawaitable(score):
             async with asyncio.timeout(limit):
                 score = await score
         return _checked(score, scale)
@@ -116,18 +122,23 @@ def _checked(score: object, scale: Scale) -> tuple[Score, Failure | None]:
     """Hold a score to its scale; what leaves it is no score."""
     if not isinstance(score, Score):
         return _unscored(TypeError(f"expected a Score, got {type(score).__name__}"))
-    types = (float | int | None, str, bool, Mapping)
-    fields = (score.value, score.reason, score.neutral, score.details)
-    if not all(map(isinstance, fields, types)) or isinstance(score.value, bool):
+    value, fields = score.value, (score.value, score.reason, score.neutral, score.details)
+    if not all(map(isinstance, fields, _TYPES)) or isinstance(value, bool):
         return _unscored(TypeError(f"a Score is a number, a text, true or false, and a mapping; got {fields!r:.200}"))
-    try:
-        dump(score.details)
-    except (TypeError, ValueError, RecursionError) as error:
-        return _unscored(TypeError(f"the details of the score cannot be written: {error}"))
-    if score.value is not None and not (math.isfinite(score.value) and scale.low <= score.value <= scale.high):
-        message = f"the value {score.value} is outside the scale {scale.low:g} to {scale.high:g}"
+    if value is not None and not (math.isfinite(value) and scale.low <= value <= scale.high):
+        message = f"the value {value} is outside the scale {scale.low:g} to {scale.high:g}"
         return Score(None, message, details=score.details), Failure("score", "out_of_scale", message)
     return score, None
+
+
+def _written(line: ScoreLine) -> tuple[ScoreLine, bytes]:
+    """A score and its line; one with details that no line can hold is no score."""
+    try:
+        return line, score_line(line)
+    except (TypeError, ValueError, RecursionError) as error:
+        score, failure = _unscored(TypeError(f"the details of the score cannot be written: {error}"))
+        line = attrs.evolve(line, score=score, failure=failure)
+        return line, score_line(line)
 
 
 def _unscored(error: BaseException) -> tuple[Score, Failure]:

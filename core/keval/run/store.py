@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import shutil
+from array import array
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
-from io import RawIOBase
+from io import BufferedWriter, RawIOBase
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +18,7 @@ import cattrs
 import orjson
 from cattrs.errors import BaseValidationError
 
+from keval.config.samples import LineFile, Samples
 from keval.errors import PreflightError, RunError
 from keval.records import Characteristics, Sample, ScoreLine, Trial
 from keval.run.lines import dump, read_sample, read_score, read_trial, sample_line, score_line
@@ -93,12 +96,30 @@ class RunDirectory:
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         self._write("summary.json", _pretty(summary))
 
-    def write_samples(self, samples: Iterable[Sample]) -> None:
-        self._write("samples.jsonl", (sample_line(sample) + b"\n" for sample in samples))
+    @contextmanager
+    def freezing(self) -> Iterator[Callable[[Sample], object]]:
+        """Yield a function that keeps a sample. When the block fails, there is no run."""
+        try:
+            with self._replacing("samples.jsonl") as file:
+                yield lambda sample: file.write(sample_line(sample) + b"\n")
+        except BaseException:
+            shutil.rmtree(self.path)
+            for folder in self.path.parents[:2]:
+                if not any(folder.iterdir()):
+                    folder.rmdir()
+            raise
 
-    def samples(self) -> dict[str, Sample]:
-        """The samples as they were asked, with the facts that hooks added, by id."""
-        return {sample.id: sample for sample in self._lines("samples.jsonl", read_sample)}
+    def samples(self) -> Samples:
+        """The samples as they were asked, with the facts that hooks added; each is read when it is asked for."""
+        ids: list[str] = []
+        starts = array("Q")
+        start = 0
+        for size, name in self._lines("samples.jsonl", lambda line: (len(line), str(orjson.loads(line)["id"]))):
+            ids.append(name)
+            starts.append(start)
+            start += size
+        lines = LineFile(self.path / "samples.jsonl", starts)
+        return Samples(ids, lambda position: read_sample(lines[position]))
 
     def trials(self) -> Iterator[Trial]:
         """Read the finished trials one by one. A torn last line, which a power cut leaves, is no trial."""
@@ -107,7 +128,7 @@ class RunDirectory:
             label: cattrs.structure(agent["characteristics"], Characteristics) if agent["characteristics"] else None
             for label, agent in self.manifest()["agents"].items()
         }
-        return self._lines("trials.jsonl", lambda line: read_trial(line, samples, described))
+        return self._lines("trials.jsonl", lambda line: read_trial(line, samples.named, described))
 
     def scores(self) -> Iterator[ScoreLine]:
         """Read the scores one by one; those of a scoring pass that was cut short replace what they score again."""
@@ -152,11 +173,16 @@ class RunDirectory:
 
     def _write(self, name: str, content: bytes | Iterator[bytes]) -> None:
         """Write a whole file, or leave the one that is there."""
+        with self._replacing(name) as file:
+            for chunk in [content] if isinstance(content, bytes) else content:
+                file.write(chunk)
+
+    @contextmanager
+    def _replacing(self, name: str) -> Iterator[BufferedWriter]:
         unfinished = self.path / f".{name}.unfinished"
         with _explained(self.path / name):
             with unfinished.open("wb") as file:
-                for chunk in [content] if isinstance(content, bytes) else content:
-                    file.write(chunk)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             unfinished.replace(self.path / name)

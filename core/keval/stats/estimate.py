@@ -7,6 +7,7 @@ the error.
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Iterable
 
 import attrs
@@ -25,17 +26,25 @@ class Estimate:
 
 @attrs.define
 class Means:
-    """Running means of scores per sample."""
+    """Running means of scores per sample; samples are numbered from 0."""
 
-    _sums: dict[str, tuple[float, int]] = attrs.field(factory=dict)
+    _sums: array[float] = attrs.field(factory=lambda: array("d"))
+    _counts: array[int] = attrs.field(factory=lambda: array("L"))
 
-    def add(self, sample: str, value: float) -> None:
-        total, count = self._sums.get(sample, (0.0, 0))
-        self._sums[sample] = (total + value, count + 1)
+    def add(self, sample: int, value: float) -> None:
+        if (lacking := sample + 1 - len(self._sums)) > 0:
+            self._sums.extend([0.0] * lacking)
+            self._counts.extend([0] * lacking)
+        self._sums[sample] += value
+        self._counts[sample] += 1
 
-    def by_sample(self) -> dict[str, float]:
+    def by_sample(self) -> dict[int, float]:
         """The mean over each sample's repetitions."""
-        return {sample: total / count for sample, (total, count) in self._sums.items()}
+        return {
+            sample: total / count
+            for sample, (total, count) in enumerate(zip(self._sums, self._counts, strict=True))
+            if count
+        }
 
 
 def estimate(values: Iterable[float]) -> Estimate:

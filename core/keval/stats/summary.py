@@ -8,13 +8,16 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from keval.records import ScoreLine, Trial, Usage
+from keval.records import Scale, ScoreLine, Trial, Usage
 from keval.stats.effects import paired_effect
 from keval.stats.estimate import Means, estimate
 
-__all__ = ["summarise"]
+__all__ = ["Summariser", "summarise"]
 
 ArmKey: TypeAlias = tuple[str, str]
+CellKey: TypeAlias = tuple[ArmKey, str, str | None]
+
+_SCALE = ("low", "high", "better", "unit", "bands")
 
 
 @attrs.define
@@ -35,68 +38,92 @@ class _Tally:
     trials: int = 0
     failed: int = 0
     retried: int = 0
-    tool_calls: int = 0
+    tool_calls: int | None = None
     model_calls: int | None = None
     usage: Usage = attrs.field(factory=Usage)
     durations: Means = attrs.field(factory=Means)
     failures: Counter[str] = attrs.field(factory=Counter)
 
-    def add(self, trial: Trial) -> None:
+    def add(self, trial: Trial, sample: int) -> None:
         self.trials += 1
         self.retried += bool(trial.attempts)
         if trial.failure:
             self.failed += 1
             self.failures[f"{trial.failure.stage}: {trial.failure.kind}"] += 1
         if trial.transcript:
-            self.tool_calls += len(trial.transcript.tool_calls)
+            listed, unlisted = len(trial.transcript.tool_calls), trial.transcript.unlisted_calls
+            if listed or unlisted is not None:
+                self.tool_calls = (self.tool_calls or 0) + listed + (unlisted or 0)
             if trial.transcript.model_calls is not None:
                 self.model_calls = (self.model_calls or 0) + trial.transcript.model_calls
             self.usage = self.usage + trial.transcript.usage
             if trial.transcript.duration is not None and not trial.failure:
-                self.durations.add(trial.sample.id, trial.transcript.duration)
+                self.durations.add(sample, trial.transcript.duration)
 
 
 def summarise(manifest: Mapping[str, Any], trials: Iterable[Trial], scores: Iterable[ScoreLine]) -> dict[str, Any]:
-    """Summarise a run, whose trials and scores are read once, as plain data.
-
-    `arms` has an entry per agent, condition and metric: `n` samples with a mean and its standard error, and counts of
-    scores that were scored, neutral, unscored (failed ones among them), or are missing since scoring was interrupted.
-    `effects` has the paired difference to the baseline per agent and metric. `trials` counts what happened per arm.
-    """
-    tallies: dict[ArmKey, _Tally] = {
-        (agent, condition): _Tally() for agent in manifest["agents"] for condition in manifest["conditions"]
-    }
+    """Summarise a run; its trials and scores are read once. For what is in it, see `Summariser.summary`."""
+    summariser = Summariser(manifest)
     for trial in trials:
-        tallies[trial.agent, trial.condition].add(trial)
-    cells: dict[tuple[ArmKey, str, str | None], _Cell] = defaultdict(_Cell)
-    count_neutral = manifest["neutral"] == "count"
+        summariser.add_trial(trial)
     for line in scores:
-        _count(cells[(line.agent, line.condition), line.metric, line.judge], line, count_neutral)
-    baseline = manifest["baseline"]
-    keys = [(arm, entry["metric"], entry["judge"]) for arm in tallies for entry in manifest["scorers"]]
-    return {
-        "run": manifest["run"],
-        "evaluation": manifest["evaluation"],
-        "simulated": manifest["simulated"],
-        "baseline": baseline,
-        "neutral": manifest["neutral"],
-        "scales": {entry["metric"]: {"low": entry["low"], "high": entry["high"]} for entry in manifest["scorers"]},
-        "planned": manifest["dataset"]["samples"] * len(tallies) * manifest["repetitions"],
-        "trials": [_trials(arm, tally) for arm, tally in tallies.items()],
-        "arms": [_arm(key, cells[key], tallies[key[0]]) for key in keys],
-        "effects": [_effect(key, cells, baseline) for key in keys if key[0][1] != baseline],
-    }
+        summariser.add_score(line)
+    return summariser.summary()
 
 
-def _count(cell: _Cell, line: ScoreLine, count_neutral: bool) -> None:
-    if line.score.value is None:
-        cell.unscored += 1
-        cell.failed += line.failure is not None
-        return
-    cell.neutral += line.score.neutral
-    cell.scored += not line.score.neutral
-    if count_neutral or not line.score.neutral:
-        cell.means.add(line.sample, line.score.value)
+class Summariser:
+    """Takes a run's trials and scores one by one, in any order, and keeps no more of them than it needs."""
+
+    def __init__(self, manifest: Mapping[str, Any]) -> None:
+        self._manifest = manifest
+        self._tallies: dict[ArmKey, _Tally] = {
+            (agent, condition): _Tally() for agent in manifest["agents"] for condition in manifest["conditions"]
+        }
+        self._cells: dict[CellKey, _Cell] = defaultdict(_Cell)
+        self._count_neutral = manifest["neutral"] == "count"
+        self._samples: dict[str, int] = {}
+
+    def add_trial(self, trial: Trial) -> None:
+        self._tallies[trial.agent, trial.condition].add(trial, self._number(trial.sample.id))
+
+    def add_score(self, line: ScoreLine) -> None:
+        cell = self._cells[(line.agent, line.condition), line.metric, line.judge]
+        if line.score.value is None:
+            cell.unscored += 1
+            cell.failed += line.failure is not None
+            return
+        cell.neutral += line.score.neutral
+        cell.scored += not line.score.neutral
+        if self._count_neutral or not line.score.neutral:
+            cell.means.add(self._number(line.sample), line.score.value)
+
+    def summary(self) -> dict[str, Any]:
+        """Return the summary as plain data.
+
+        `arms` has an entry per agent, condition and metric: `n` samples with a mean, its standard error and its band,
+        and counts of scores that were scored, neutral, unscored (failed ones among them), or are missing since scoring
+        was interrupted. `effects` has the paired difference to the baseline per agent and metric. `trials` counts what
+        happened per arm.
+        """
+        manifest = self._manifest
+        scales = {entry["metric"]: {key: entry[key] for key in _SCALE} for entry in manifest["scorers"]}
+        keys = [(arm, entry["metric"], entry["judge"]) for arm in self._tallies for entry in manifest["scorers"]]
+        baseline = manifest["baseline"]
+        return {
+            "run": manifest["run"],
+            "evaluation": manifest["evaluation"],
+            "simulated": manifest["simulated"],
+            "baseline": baseline,
+            "neutral": manifest["neutral"],
+            "scales": scales,
+            "planned": manifest["trials"],
+            "trials": [_trials(arm, tally) for arm, tally in self._tallies.items()],
+            "arms": [_arm(key, self._cells[key], self._tallies[key[0]], scales[key[1]]["bands"]) for key in keys],
+            "effects": [_effect(key, self._cells, baseline) for key in keys if key[0][1] != baseline],
+        }
+
+    def _number(self, sample: str) -> int:
+        return self._samples.setdefault(sample, len(self._samples))
 
 
 def _trials(arm: ArmKey, tally: _Tally) -> dict[str, Any]:
@@ -115,7 +142,7 @@ def _trials(arm: ArmKey, tally: _Tally) -> dict[str, Any]:
     }
 
 
-def _arm(key: tuple[ArmKey, str, str | None], cell: _Cell, tally: _Tally) -> dict[str, Any]:
+def _arm(key: CellKey, cell: _Cell, tally: _Tally, bands: Mapping[str, float]) -> dict[str, Any]:
     (agent, condition), metric, judge = key
     found = estimate(cell.means.by_sample().values())
     answered = tally.trials - tally.failed
@@ -127,6 +154,7 @@ def _arm(key: tuple[ArmKey, str, str | None], cell: _Cell, tally: _Tally) -> dic
         "n": found.n,
         "mean": found.mean,
         "stderr": found.stderr,
+        "band": None if found.mean is None else Scale(bands=bands).band(found.mean),
         "scored": cell.scored,
         "neutral": cell.neutral,
         "unscored": cell.unscored,
@@ -135,9 +163,7 @@ def _arm(key: tuple[ArmKey, str, str | None], cell: _Cell, tally: _Tally) -> dic
     }
 
 
-def _effect(
-    key: tuple[ArmKey, str, str | None], cells: Mapping[tuple[ArmKey, str, str | None], _Cell], baseline: str
-) -> dict[str, Any]:
+def _effect(key: CellKey, cells: Mapping[CellKey, _Cell], baseline: str) -> dict[str, Any]:
     (agent, condition), metric, judge = key
     against = cells[(agent, baseline), metric, judge].means.by_sample()
     found = paired_effect(cells[key].means.by_sample(), against)

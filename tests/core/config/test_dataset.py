@@ -34,7 +34,7 @@ SAMPLE = Sample(
 
 def read(path: Path, content: str) -> tuple[Sample, ...]:
     path.write_text(content, encoding="utf-8")
-    return read_dataset(DatasetFile(path, "q", "golden")).samples
+    return tuple(read_dataset(DatasetFile(path, "q", "golden")).samples)
 
 
 def test_jsonl_yaml_and_csv_mean_the_same(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ def means(repetitions: list[list[float]]) -> Means:
     found = Means()
     for index, values in enumerate(repetitions):
         for value in values:
-            found.add(str(index), value)
+            found.add(index, value)
     return found
 
 
@@ -45,7 +45,7 @@ def test_too_little_is_unknown_and_not_zero() -> None:
 
 
 def test_an_effect_is_over_the_samples_that_both_arms_have() -> None:
-    found = paired_effect({"a": 0.9, "b": 0.7, "only": 1.0}, {"a": 0.5, "b": 0.5, "lost": 0.0})
+    found = paired_effect({0: 0.9, 1: 0.7, 2: 1.0}, {0: 0.5, 1: 0.5, 3: 0.0})
 
     assert (2, 0.3) == (found.n, round(found.mean or 0, 9))
     assert math.isclose(0.1, found.stderr or 0)
