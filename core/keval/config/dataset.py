@@ -9,6 +9,7 @@ import json
 from array import array
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -88,8 +89,16 @@ class _Reader:
                 text = line.rstrip(b"\r\n").removeprefix(BOM_UTF8)
                 if text.strip() and self._json(number, text):
                     starts.append(start)
-        lines = LineFile(self.path, starts)
-        return lambda position: _sample(orjson.loads(lines[position].removeprefix(BOM_UTF8)), self.file)
+        lines, ids = LineFile(self.path, starts), list(self.lines)
+
+        def again(position: int) -> Sample:
+            with suppress(ValueError):  # which is what became of a line that was changed
+                sample = _sample(orjson.loads(lines[position].removeprefix(BOM_UTF8)), self.file)
+                if sample.id == ids[position]:
+                    return sample
+            raise ConfigError([Problem(str(self.path), "the dataset has changed since it was checked; start again")])
+
+        return again
 
     def whole(self) -> Callable[[int], Sample]:
         """Read a YAML or CSV file."""

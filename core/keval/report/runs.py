@@ -29,7 +29,7 @@ def describe_runs(
             "conditions": list(manifest["conditions"]),
             "trials": sum(arm["trials"] for arm in summary["trials"]) if summary else None,
             "failed": sum(arm["failed"] for arm in summary["trials"]) if summary else None,
-            "largest_effect": _largest(summary["effects"]) if summary else None,
+            "largest_effect": _largest(summary) if summary else None,
         }
         for path, manifest, summary in runs
     ]
@@ -57,6 +57,13 @@ def _in_words(effect: Mapping[str, Any]) -> str:
     return f"{effect['agent']} {effect['condition']} {effect['metric']} {effect['difference']:+.2f}"
 
 
-def _largest(effects: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    known = (effect for effect in effects if effect["difference"] is not None)
-    return max(known, key=lambda effect: abs(effect["difference"]), default=None)
+def _largest(summary: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The effect that is largest for its scale; on one without an end, effects cannot be compared with others."""
+    ends = {metric: (scale["low"], scale["high"]) for metric, scale in summary["scales"].items()}
+    known = [e for e in summary["effects"] if e["difference"] is not None and ends[e["metric"]][1] is not None]
+
+    def share(effect: Mapping[str, Any]) -> float:
+        low, high = ends[effect["metric"]]
+        return float(abs(effect["difference"]) / (high - low))
+
+    return max(known, key=share, default=None)

@@ -65,17 +65,16 @@ def _table(
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold", pad_edge=False)
     table.add_column(Text(f"{vendor}/" if vendor else "", style="bold"), no_wrap=True, vertical="bottom")
     for metric, judge in scorers:
-        scale = summary["scales"].get(metric, {"low": 0.0, "high": 1.0})
-        unit = "" if (scale["low"], scale["high"]) == (0.0, 1.0) else f" {scale['low']:g}-{scale['high']:g}"
         name = metric.rpartition("/")[2].replace("_", " ")
-        heading = Text(f"{name}\nby {judge}{unit}" if judge else f"{name}{unit}")
-        table.add_column(heading, justify="right", width=_CELL, vertical="bottom")
+        heading = "\n".join([name, *([f"by {judge}"] if judge else []), *_scale(summary["scales"][metric])])
+        table.add_column(Text(heading), justify="right", width=_CELL, vertical="bottom")
     means = {(e["agent"], e["condition"], e["metric"], e["judge"]): e for e in summary["arms"]}
     effects = {(e["agent"], e["condition"], e["metric"], e["judge"]): e for e in summary["effects"]}
     for agent, group in _by_agent(arms):
         for condition in group:
             found = (means.get((agent, condition, *scorer)) for scorer in scorers)
-            table.add_row(f"{agent} [dim]{condition}[/]", *map(_mean, found))
+            # The label stands beside the first line of its cells.
+            table.add_row(f"{agent} [dim]{condition}[/]\n", *map(_mean, found))
         for condition in group:
             if condition != summary["baseline"]:
                 changes = (effects.get((agent, condition, *scorer)) for scorer in scorers)
@@ -90,32 +89,60 @@ def _by_agent(arms: Iterable[tuple[str, str]]) -> Iterator[tuple[str, list[str]]
     yield from grouped.items()
 
 
+def _scale(scale: Mapping[str, Any]) -> Iterator[str]:
+    """A scale as lines of a heading; the usual one, from 0 to 1 with 1 best, goes without saying."""
+    usual = (scale["low"], scale["high"]) == (0.0, 1.0)
+    span = "" if usual or scale["high"] is None else f"{scale['low']:g}-{scale['high']:g} "
+    if unit := f"{span}{scale['unit']}".strip():
+        yield unit
+    if scale["better"] == "lower":
+        yield "less is better"
+
+
 def _mean(entry: Mapping[str, Any] | None) -> Text:
-    if entry is None or entry["mean"] is None:
-        neutral = entry["neutral"] if entry else 0
-        return Text("neutral" if neutral else "–", style="dim")
-    return Text.assemble(f"{entry['mean']:.2f}", (f" n={entry['n']}", "dim"))
+    """A mean with its band, and below it what it is made of."""
+    if entry is None:
+        return Text("–", style="dim")
+    counts = f"{entry['scored']}/{entry['neutral']}/{entry['unscored']}"
+    if entry["mean"] is None:
+        return Text(f"{'neutral' if entry['neutral'] else '–'}\n{counts}", style="dim")
+    band = f" {entry['band']}" if entry["band"] else ""
+    return Text.assemble(f"{_number(entry['mean'])}{band}\n", (f"n={entry['n']} {counts}", "dim"))
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}" if abs(value) < 100 else f"{value:,.0f}"
 
 
 def _change(entry: Mapping[str, Any] | None) -> Text:
     if entry is None or entry["difference"] is None:
         return Text("–", style="dim")
-    error = f" ±{entry['stderr']:.2f}" if entry["stderr"] is not None else ""
-    return Text.assemble(f"{entry['difference']:+.2f}{error}", (f" n={entry['n']}", "dim"))
+    sign = "+" if entry["difference"] >= 0 else ""
+    error = f" ±{_number(entry['stderr'])}" if entry["stderr"] is not None else ""
+    return Text.assemble(f"{sign}{_number(entry['difference'])}{error}", (f" n={entry['n']}", "dim"))
+
+
+def _bands(scales: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What the bands mean, once for all metrics that share them."""
+    told = ((f"{name} from {begin:g}" for name, begin in scale["bands"].items()) for scale in scales)
+    return list(dict.fromkeys(f"Bands: {', '.join(parts)}." for parts in map(list, told) if parts))
 
 
 def _print_footer(summary: Mapping[str, Any], console: Console) -> None:
     console.print(
-        f"[dim]n counts samples; their repetitions are averaged first. Δ is the mean difference to"
-        f" {summary['baseline']} ± its standard error, over the samples that both have scores for.[/]"
+        f"[dim]n counts samples; their repetitions are averaged first. 5/2/1: 5 answers scored, 2 neutral (nothing to"
+        f" judge; {'counted in' if summary['neutral'] == 'count' else 'left out of'} the means), 1 unscored.[/]"
     )
-    neutral, unscored = (sum(entry[key] for entry in summary["arms"]) for key in ("neutral", "unscored"))
-    if neutral:
-        counted = "counted in" if summary["neutral"] == "count" else "left out of"
-        console.print(f"[dim]{neutral} neutral scores (nothing to judge) are {counted} the means.[/]")
-    if unscored:
+    if summary["effects"]:
+        console.print(
+            f"[dim]Δ is the mean difference to {summary['baseline']} ± its standard error, over the samples that both"
+            " have scores for.[/]"
+        )
+    for named in _bands(summary["scales"].values()):
+        console.print(f"[dim]{named}[/]")
+    if unscored := sum(entry["unscored"] for entry in summary["arms"]):
         failed = sum(entry["failed"] for entry in summary["arms"])
-        console.print(f"{unscored} trials are unscored ({failed} because the scorer failed); scores.jsonl says why.")
+        console.print(f"{unscored} scores are unscored ({failed} because the scorer failed); scores.jsonl says why.")
     if missing := sum(entry["missing"] for entry in summary["arms"]):
         console.print(f"{missing} scores are missing: scoring was interrupted; `keval score` completes it.")
     done, planned = sum(entry["trials"] for entry in summary["trials"]), summary["planned"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -45,10 +46,13 @@ def print_trial(trial: Trial, scores: Sequence[ScoreLine], console: Console) -> 
             calls = [call for call in transcript.tool_calls if call.turn == turn]
             for message in said[:1]:
                 console.print(Text.assemble((f"{message.role}: ", "bold cyan"), safe(message.text)))
+            made = Counter(call.model_call for call in calls)
             for call in calls:
-                console.print(_call(call))
+                console.print(_call(call, parallel=call.model_call is not None and made[call.model_call] > 1))
             for message in said[1:]:
                 console.print(Text.assemble((f"{message.role}: ", "bold cyan"), safe(message.text)))
+        if transcript.unlisted_calls:
+            console.print(f"  {transcript.unlisted_calls} tool calls, of which only the number is known")
         usage = transcript.usage
         took = f"{transcript.duration:.2f} s" if transcript.duration is not None else "unknown time"
         tokens = f"{_known(usage.input_tokens)} tokens in, {_known(usage.output_tokens)} out"
@@ -68,12 +72,15 @@ def print_trial(trial: Trial, scores: Sequence[ScoreLine], console: Console) -> 
         console.print(Text.assemble((f"{value}{neutral} ", "bold"), f"{name}: ", safe(line.score.reason)))
 
 
-def _call(call: ToolCall) -> Text:
+def _call(call: ToolCall, *, parallel: bool) -> Text:
+    """A call on a line; those that one reply of the model asked for together are marked with ∥."""
     arguments = ", ".join(f"{name}={value!r}" for name, value in call.arguments.items())
     took = f" in {call.duration * 1000:.0f} ms" if call.duration is not None else ""
     runs = {None: "", 0: ", never ran", 1: ""}.get(call.runs, f", ran {call.runs} times")
     outcome = ("error: " + call.error) if call.error is not None else (call.result or "")
-    head = Text.assemble(("  → ", "green"), safe(f"{call.name}({arguments})"), (f"{took}{runs}: ", "dim"))
+    head = Text.assemble(
+        ("  ∥ " if parallel else "  → ", "green"), safe(f"{call.name}({arguments})"), (f"{took}{runs}: ", "dim")
+    )
     return head.append_text(safe(" ".join(outcome.split())))
 
 

@@ -41,11 +41,36 @@ def test_the_table_shows_means_n_and_what_the_context_makes(notes: Project) -> N
     outcome = notes.keval("run", "eval.yaml")
 
     rows = [line.split() for line in outcome.stdout.splitlines()]
-    assert ["scripted", "baseline", "0.15", "n=3", "neutral"] in rows
-    assert ["scripted", "with_notes", "0.68", "n=3", "neutral"] in rows
+    assert ["scripted", "baseline", "0.15", "neutral"] in rows
+    assert ["scripted", "with_notes", "0.68", "neutral"] in rows
+    assert ["n=3", "6/0/0", "0/6/0"] in rows
     assert ["Δ", "with_notes", "+0.53", "±0.00", "n=3", "–"] in rows
     assert "12 of 12 trials, 0 failed, 0 retried." in outcome.stdout
     assert f"{notes.run_directory().relative_to(notes.root)}\n" == outcome.stderr
+
+
+def test_the_table_names_the_band_of_a_mean_and_the_counts_behind_it(notes: Project) -> None:
+    outcome = notes.keval("run", "eval.yaml", "--metric", "double/grade")
+
+    rows = [line.split() for line in outcome.stdout.splitlines()]
+    assert ["scripted", "baseline", "0.30", "low"] in rows
+    assert ["n=1", "2/2/2"] in rows
+    assert "Bands: low from 0, high from 0.5.\n" in outcome.stdout
+    found = {arm["condition"]: (arm["band"], arm["n"]) for arm in notes.read("summary.json")["arms"]}
+    assert {"baseline": ("low", 1), "with_notes": ("high", 1)} == found
+
+
+def test_a_scale_without_an_end_is_shown_by_its_unit(notes: Project) -> None:
+    outcome = notes.keval("run", "eval.yaml", "--metric", "double/characters", "--metric", "double/length", "--json")
+    shown = notes.keval("report", "latest").stdout
+    listed = notes.keval("list", "--json").data
+
+    scale = outcome.data["scales"]["double/characters"]
+    assert (0.0, None, "lower", "characters") == tuple(scale[key] for key in ("low", "high", "better", "unit"))
+    headings = [line.split() for line in shown.splitlines()[:3]]
+    assert [["characters"], ["characters"], ["double/", "less", "is", "better", "length"]] == headings
+    assert ["scripted", "baseline", "45.00", "0.15"] in [line.split() for line in shown.splitlines()]
+    assert "double/length" == listed[0]["largest_effect"]["metric"]
 
 
 def test_the_table_fits_100_columns(notes: Project) -> None:
@@ -224,6 +249,19 @@ def test_show_prints_a_trial_with_its_calls_and_scores(project: Project) -> None
     assert "0.06 double/length: 6 characters" in lines
     # Model output is data: neither its escapes nor its brackets do anything.
     assert any("error: not�[31m found [bold]" in line for line in lines)
+
+
+def test_show_marks_the_calls_that_were_made_together(project: Project) -> None:
+    calls = [{"name": "look", "result": "nothing"}, {"name": "listen", "result": "a bird"}]
+    for name, made in (("both", calls), ("one", calls[:1])):
+        project.write(eval_yaml=CONFIG, questions_jsonl=json.dumps({"id": name, "question": "?", "calls": made}) + "\n")
+        project.keval("run", "eval.yaml")
+
+    both = project.keval("show", "latest", "--trial", "scripted/baseline/one/1").stdout
+    one = project.keval("show", project.keval("list", "--json").data[0]["run"], "--trial", "scripted/baseline/both/1")
+
+    assert ["  →"] == [line[:3] for line in both.splitlines() if "look" in line or "listen" in line]
+    assert ["  ∥", "  ∥"] == [line[:3] for line in one.stdout.splitlines() if "look" in line or "listen" in line]
 
 
 def test_a_tool_with_an_odd_name_is_shown(project: Project) -> None:

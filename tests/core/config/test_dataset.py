@@ -93,3 +93,26 @@ def test_every_broken_row_of_a_csv_is_told(tmp_path: Path) -> None:
 def test_an_unknown_format_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"a dataset is a \.jsonl, \.yaml or \.csv file"):
         read(tmp_path / "q.txt", "How?")
+
+
+def test_a_file_that_changes_after_it_was_checked_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_text(json.dumps(RECORD), encoding="utf-8")
+    samples = read_dataset(DatasetFile(path, "q", "golden")).samples
+    path.write_text(json.dumps({**RECORD, "id": "bergen"}), encoding="utf-8")
+
+    with pytest.raises(ConfigError, match="has changed since it was checked"):
+        samples[0]
+
+
+def test_samples_are_a_sequence(tmp_path: Path) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_text("".join(json.dumps({"id": str(n), "q": f"{n}?"}) + "\n" for n in range(5)), encoding="utf-8")
+
+    samples = read_dataset(DatasetFile(path, "q", "golden")).samples
+
+    assert ["4?", "1?"] == [samples[-1].question, samples.named("1").question]
+    assert ["1", "2"] == [sample.id for sample in samples[1:3]]
+    assert ["2", "4"] == [sample.id for sample in samples.pick([0, 2, 4])[1:]]
+    with pytest.raises(IndexError):
+        samples[5]

@@ -106,8 +106,10 @@ CASES = {
     ),
     "no conditions": (
         changed("conditions:\n  baseline: {}\n  with_notes:\n    contexts: [notes]\n", ""),
-        "eval.yaml:1:1: no conditions; add at least one, such as `conditions: {baseline: {}, with_notes: {contexts:"
-        + " [notes]}}`",
+        (
+            "eval.yaml:1:1: no conditions; add at least one, such as `conditions: {baseline: {}, with_notes: {contexts:"
+            " [notes]}}`"
+        ),
     ),
     "a label with a slash": (
         changed("scripted: {}", "a/b: {type: scripted}"),

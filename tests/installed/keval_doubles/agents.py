@@ -27,6 +27,8 @@ class Scripted:
             with recorder.turn(text):
                 if self.delay:
                     await asyncio.sleep(self.delay)
+                if "calls" in script:
+                    recorder.model_called()
                 for call in script.get("calls", ()):
                     recorder.called(call["name"], call.get("arguments", {}))
                     recorder.returned(call.get("result"), error=call.get("error"))

@@ -1,8 +1,11 @@
 """Metrics that score, fail, leave their scale, are neutral and read facts."""
 
+import math
+from typing import ClassVar
+
 import attrs
 
-from keval import Score, Trial
+from keval import Scale, Score, Trial
 
 
 @attrs.frozen
@@ -34,3 +37,25 @@ class Neutral:
 class UsesFact:
     def score(self, trial: Trial) -> Score:
         return Score(float(trial.sample.facts["truth"] in trial.output), "looked for the fact")
+
+
+class Grade:
+    """0.3, or 0.7 for a long answer; neutral for the sample `bb`, unscored for `a`."""
+
+    scale: ClassVar[Scale] = Scale(bands={"low": 0.0, "high": 0.5})
+
+    def score(self, trial: Trial) -> Score:
+        if trial.sample.id == "a":
+            return Score(None, "cannot say")
+        if trial.sample.id == "bb":
+            return Score(0.5, "nothing to judge", neutral=True)
+        return Score(0.7 if len(trial.output) > 50 else 0.3, "graded")
+
+
+class Characters:
+    """How long the answer is."""
+
+    scale: ClassVar[Scale] = Scale(0, math.inf, better="lower", unit="characters")
+
+    def score(self, trial: Trial) -> Score:
+        return Score(3.0 * len(trial.output), "counted")
