@@ -54,13 +54,23 @@ class Recorder:
         self._calls.append(ToolCall(name, arguments, id=id, turn=max(self._turn, 0), model_call=self._model_calls))
 
     def returned(
-        self, result: str | None = None, *, error: str | None = None, id: str | None = None, name: str | None = None
+        self,
+        result: str | None = None,
+        *,
+        error: str | None = None,
+        id: str | None = None,
+        name: str | None = None,
+        sent: bool = True,
     ) -> None:
-        """A tool call came back, with a result or an error; it is found by `id`, else by `name`, oldest first."""
+        """A tool call came back, with a result or an error; it is found by `id`, else by `name`, oldest first.
+
+        With `sent` off the framework answered it itself, and no server ran it.
+        """
         for index, call in enumerate(self._calls):
             if index in self._started and (call.id == id if id is not None else name in (None, call.name)):
                 took = self._clock() - self._started.pop(index)
-                self._calls[index] = attrs.evolve(call, result=result, error=error, duration=took)
+                runs = None if sent else 0
+                self._calls[index] = attrs.evolve(call, result=result, error=error, duration=took, runs=runs)
                 self._messages.append(Message("tool", (error if result is None else result) or "", call.turn))
                 return
         raise ValueError(f"no open tool call has id {id!r} or name {name!r}")

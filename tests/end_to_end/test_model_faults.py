@@ -2,41 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import pytest
 
-from keval_gateway import ChatReply, ChatRequest, ModelFault, wire_urls
-from keval_gateway.app import build_app
-from keval_gateway.serving import serve
+from keval_gateway import ChatReply, ChatRequest, ModelFault
 from tests.conftest import Project
-
-
-@contextmanager
-def gateway(respond: Callable[[ChatRequest], ChatReply]) -> Iterator[dict[str, str]]:
-    """Run a gateway in a thread, as the environment that leads to it."""
-    ready, ended = threading.Event(), threading.Event()
-    environ: dict[str, str] = {}
-
-    async def run() -> None:
-        async with serve(build_app(respond)) as base:
-            urls = wire_urls(base)
-            environ.update(OPENAI_BASE_URL=urls["openai-chat"], OPENAI_API_KEY="key-of-nobody")
-            environ.update(GOOGLE_GEMINI_BASE_URL=urls["gemini"], GOOGLE_API_KEY="key-of-nobody")
-            ready.set()
-            await asyncio.to_thread(ended.wait)
-
-    thread = threading.Thread(target=asyncio.run, args=(run(),))
-    thread.start()
-    try:
-        assert ready.wait(30)
-        yield environ
-    finally:
-        ended.set()
-        thread.join()
+from tests.end_to_end.servers.model import gateway
 
 
 @pytest.mark.parametrize("agent", ["{type: ms, model: openai/gpt-test}", "{type: gadk, model: google/gemini-test}"])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from rich.console import Console
@@ -46,9 +46,8 @@ def print_trial(trial: Trial, scores: Sequence[ScoreLine], console: Console) -> 
             calls = [call for call in transcript.tool_calls if call.turn == turn]
             for message in said[:1]:
                 console.print(Text.assemble((f"{message.role}: ", "bold cyan"), safe(message.text)))
-            made = Counter(call.model_call for call in calls)
-            for call in calls:
-                console.print(_call(call, parallel=call.model_call is not None and made[call.model_call] > 1))
+            for mark, call in _marked(calls):
+                console.print(_call(call, mark))
             for message in said[1:]:
                 console.print(Text.assemble((f"{message.role}: ", "bold cyan"), safe(message.text)))
         if transcript.unlisted_calls:
@@ -72,15 +71,23 @@ def print_trial(trial: Trial, scores: Sequence[ScoreLine], console: Console) -> 
         console.print(Text.assemble((f"{value}{neutral} ", "bold"), f"{name}: ", safe(line.score.reason)))
 
 
-def _call(call: ToolCall, *, parallel: bool) -> Text:
-    """A call on a line; those that one reply of the model asked for together are marked with ∥."""
+def _marked(calls: Iterable[ToolCall]) -> Iterator[tuple[str, ToolCall]]:
+    """Yield calls with what marks them: a bracket around those that one reply of the model asked for."""
+    for number, group in groupby(calls, key=lambda call: call.model_call):
+        together = list(group)
+        for position, call in enumerate(together, start=1):
+            if number is None or len(together) == 1:
+                yield "→", call
+            else:
+                yield "┌" if position == 1 else "└" if position == len(together) else "├", call
+
+
+def _call(call: ToolCall, mark: str) -> Text:
     arguments = ", ".join(f"{name}={value!r}" for name, value in call.arguments.items())
     took = f" in {call.duration * 1000:.0f} ms" if call.duration is not None else ""
     runs = {None: "", 0: ", never ran", 1: ""}.get(call.runs, f", ran {call.runs} times")
     outcome = ("error: " + call.error) if call.error is not None else (call.result or "")
-    head = Text.assemble(
-        ("  ∥ " if parallel else "  → ", "green"), safe(f"{call.name}({arguments})"), (f"{took}{runs}: ", "dim")
-    )
+    head = Text.assemble((f"  {mark} ", "green"), safe(f"{call.name}({arguments})"), (f"{took}{runs}: ", "dim"))
     return head.append_text(safe(" ".join(outcome.split())))
 
 

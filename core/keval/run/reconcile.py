@@ -44,27 +44,34 @@ def merge(transcript: Transcript, context: Context) -> Transcript:
     """Return the transcript with result, error, duration and number of runs of each call as the tap saw them."""
     if not context.servers:
         return transcript
-    observed = _observed(context)
+    calls, observed = transcript.tool_calls, _observed(context)
+    claims: dict[int, ToolCall] = {}
+    # Of several alike, each first claims the run that ended as it did: the one that succeeded is not the one that
+    # failed before, and the one that the framework refused never ran.
+    for claimed in (_same_outcome, _same_success, _same):
+        for index, call in enumerate(calls):
+            run = next((seen for seen in observed if claimed(call, seen)), None) if index not in claims else None
+            if run is not None:
+                claims[index] = run
+                observed = [seen for seen in observed if seen is not run]
     # Only where a tap stands in every way that the call could have gone is it known that it went none.
     direct = {tool for server in context.servers if server.log is None for tool in server.tools}
-    merged: dict[int, ToolCall] = {}
-    # Calls that succeeded claim their runs first: of two alike, the failed one is the one that never ran.
-    order = sorted(range(len(transcript.tool_calls)), key=lambda index: transcript.tool_calls[index].error is not None)
-    for index in order:
-        call = transcript.tool_calls[index]
-        position = next((at for at, seen in enumerate(observed) if _same(call, seen)), None)
-        if position is not None:
-            seen = observed.pop(position)
-            merged[index] = attrs.evolve(
-                call, result=seen.result, error=seen.error, duration=seen.duration, server=seen.server, runs=1
+    merged: list[ToolCall] = []
+    for index, call in enumerate(calls):
+        if index in claims:
+            run = claims[index]
+            # What is left over was run for the first call alike: a framework sent it again.
+            again = [seen for seen in observed if _same(call, seen)]
+            observed = [seen for seen in observed if not _same(call, seen)]
+            runs = sum(1 if seen.runs is None else seen.runs for seen in (run, *again))
+            merged.append(
+                attrs.evolve(
+                    call, result=run.result, error=run.error, duration=run.duration, server=run.server, runs=runs
+                )
             )
         else:
-            merged[index] = attrs.evolve(call, runs=0) if call.name not in direct else call
-    for seen in observed:
-        replayed = next((index for index in sorted(merged) if _same(merged[index], seen)), None)
-        if replayed is not None:
-            merged[replayed] = attrs.evolve(merged[replayed], runs=(merged[replayed].runs or 0) + 1)
-    return attrs.evolve(transcript, tool_calls=tuple(merged[index] for index in sorted(merged)))
+            merged.append(attrs.evolve(call, runs=0) if call.name not in direct else call)
+    return attrs.evolve(transcript, tool_calls=tuple(merged))
 
 
 def _observed(context: Context) -> list[ToolCall]:
@@ -77,6 +84,14 @@ def _unreported(reported: Sequence[ToolCall], observed: Iterable[ToolCall]) -> l
 
 def _same(call: ToolCall, seen: ToolCall) -> bool:
     return call.name == seen.name and _given(call.arguments) == _given(seen.arguments)
+
+
+def _same_success(call: ToolCall, seen: ToolCall) -> bool:
+    return _same(call, seen) and (call.error is None) == (seen.error is None)
+
+
+def _same_outcome(call: ToolCall, seen: ToolCall) -> bool:
+    return _same(call, seen) and (call.result, call.error) == (seen.result, seen.error)
 
 
 def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:

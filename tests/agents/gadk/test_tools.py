@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
 import pytest
 
-from keval import Context, McpServer
+from keval import Context, McpServer, Sample
+from keval_gadk import Api
 from keval_gateway import ChatCall, ChatReply, ChatRequest
 
 if TYPE_CHECKING:
     from tests.agents.gadk.conftest import Driver
+
+TWO_TURNS = Sample("s1", "One?", turns=("Two?",))
+OSLO = ChatCall("get_weather", {"city": "Oslo"})
+LODZ = ChatCall("get_weather", {"city": "Łódź"})
+TIDES = ChatCall("get_tides", {})
+
+each_api = pytest.mark.parametrize("api", ["gemini", "chat", "responses", "anthropic"])
 
 
 def _calling(call: ChatCall, request: ChatRequest) -> ChatReply:
@@ -71,3 +80,55 @@ def test_the_tools_of_two_servers(driver: Driver, http_server: McpServer, tides_
 
     assert transcript.tools == (*sorted(http_server.tools + tides_server.tools),)
     assert [call.result for call in transcript.tool_calls] == ["Oslo: high"]
+
+
+@each_api
+def test_a_call_has_the_number_of_the_model_call_that_asked_for_it(
+    driver: Driver, api: Api, http_server: McpServer
+) -> None:
+    replies = iter(
+        [
+            ChatReply("Let me look.", calls=(OSLO, LODZ, OSLO)),
+            ChatReply(calls=(OSLO,)),
+            ChatReply("First."),
+            ChatReply(calls=(TIDES, LODZ)),
+            ChatReply("Second."),
+        ]
+    )
+
+    transcript = driver.run(lambda _: next(replies), Context(servers=(http_server,)), TWO_TURNS, api=api)
+
+    numbered = [(call.model_call, call.turn, call.name) for call in transcript.tool_calls]
+    assert numbered == [
+        *[(1, 0, "get_weather")] * 3,
+        (2, 0, "get_weather"),
+        (4, 1, "get_tides"),
+        (4, 1, "get_weather"),
+    ]
+    assert transcript.model_calls == 5
+
+
+@each_api
+def test_ids_that_come_again_in_every_reply_do_not_mix_up_the_calls(
+    driver: Driver, api: Api, http_server: McpServer
+) -> None:
+    replies = iter(
+        [
+            ChatReply(calls=(attrs.evolve(OSLO, id="call_0"), attrs.evolve(LODZ, id="call_1"))),
+            ChatReply(calls=(attrs.evolve(LODZ, id="call_0"),)),
+            ChatReply("First."),
+            ChatReply(calls=(attrs.evolve(TIDES, id="call_0"), attrs.evolve(OSLO, id="call_1"))),
+            ChatReply("Second."),
+        ]
+    )
+
+    transcript = driver.run(lambda _: next(replies), Context(servers=(http_server,)), TWO_TURNS, api=api)
+
+    told = [(call.id, call.result, "no tool" in (call.error or "")) for call in transcript.tool_calls]
+    assert told == [
+        ("call_0", "Oslo: 21 degrees, metric", False),
+        ("call_1", "Łódź: 21 degrees, metric", False),
+        ("call_0", "Łódź: 21 degrees, metric", False),
+        ("call_0", None, True),
+        ("call_1", "Oslo: 21 degrees, metric", False),
+    ]

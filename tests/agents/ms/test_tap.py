@@ -9,10 +9,14 @@ from typing import Any
 
 import attrs
 import pytest
+from anyio import ClosedResourceError
+from mcp import Client
 
 from keval import Context, Sample, ServerLostError, Transcript
+from keval.run.reconcile import check, merge
 from keval_gateway import ChatCall, ChatReply
 from keval_mcp import Stdio
+from keval_ms.tools import Connection
 
 TOOLBOX = Path(__file__).parent / "servers" / "toolbox.py"
 SAMPLE = Sample("s1", "How are you?")
@@ -40,7 +44,12 @@ def tapped(runner: Any, staged: Any, journal: Path) -> Any:
 
 @pytest.mark.parametrize("api", ["chat", "responses"])
 def test_the_tap_and_the_framework_agree_on_the_calls(tapped: Any, api: str) -> None:
-    calls = (ChatCall("add", {"a": 2, "b": 3}), ChatCall("where-am-i", {}), ChatCall("fail", {"text": "no"}))
+    calls = (
+        ChatCall("add", {"a": 2, "b": 3}),
+        ChatCall("where-am-i", {}),
+        ChatCall("fail", {"text": "no"}),
+        ChatCall("echo", {"text": "hm", "options": "loud"}),
+    )
 
     context, transcript = tapped([ChatReply(calls=calls), ChatReply("Done.")], api)
 
@@ -48,7 +57,7 @@ def test_the_tap_and_the_framework_agree_on_the_calls(tapped: Any, api: str) -> 
     seen = sorted((call.name, dict(call.arguments), call.error is None) for call in server.log.calls)
     reported = sorted((call.name, dict(call.arguments), call.error is None) for call in transcript.tool_calls)
     assert reported == seen
-    assert [call.runs for call in server.log.calls] == [1, 1, 1]
+    assert [call.runs for call in server.log.calls] == [1, 1, 1, 1]
     assert set(transcript.tools) == set(server.tools)
 
 
@@ -62,3 +71,28 @@ def test_a_server_that_dies_behind_the_tap_fails_the_trial(tapped: Any, journal:
     assert isinstance(error, ServerLostError)
     assert "toolbox: out of order" in str(error)
     assert journal.read_text("utf-8").count("die") == 1
+
+
+def test_a_call_that_the_framework_sends_again_is_one_call_that_ran_twice(
+    tapped: Any, journal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The adapter forbids it, so this is what would be reported of one that does not."""
+    answered: list[str] = []
+    call_tool = Client.call_tool
+
+    async def losing_the_first_answer(self: Client, name: str, **rest: Any) -> Any:
+        answered.append(name)
+        answer = await call_tool(self, name, **rest)
+        if len(answered) == 1:
+            raise ClosedResourceError
+        return answer
+
+    monkeypatch.setattr(Client, "call_tool", losing_the_first_answer)
+    monkeypatch.setattr(Connection, "begin", lambda self: None)
+
+    context, transcript = tapped([ChatReply(calls=(ChatCall("echo", {"text": "hm"}),)), ChatReply("Done.")])
+
+    merged = merge(transcript, context)
+    check(merged, context)
+    assert [("echo", None, 2)] == [(call.name, call.error, call.runs) for call in merged.tool_calls]
+    assert 2 == journal.read_text("utf-8").count("echo hm")

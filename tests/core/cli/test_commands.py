@@ -257,11 +257,12 @@ def test_show_marks_the_calls_that_were_made_together(project: Project) -> None:
         project.write(eval_yaml=CONFIG, questions_jsonl=json.dumps({"id": name, "question": "?", "calls": made}) + "\n")
         project.keval("run", "eval.yaml")
 
-    both = project.keval("show", "latest", "--trial", "scripted/baseline/one/1").stdout
-    one = project.keval("show", project.keval("list", "--json").data[0]["run"], "--trial", "scripted/baseline/both/1")
+    first, last = (run["run"] for run in project.keval("list", "--json").data)
+    both = project.keval("show", first, "--trial", "scripted/baseline/both/1").stdout.splitlines()
+    one = project.keval("show", last, "--trial", "scripted/baseline/one/1").stdout.splitlines()
 
-    assert ["  →"] == [line[:3] for line in both.splitlines() if "look" in line or "listen" in line]
-    assert ["  ∥", "  ∥"] == [line[:3] for line in one.stdout.splitlines() if "look" in line or "listen" in line]
+    assert ["  ┌ look", "  └ listen"] == [line.split("(")[0] for line in both if line.startswith("  ")]
+    assert ["  → look"] == [line.split("(")[0] for line in one if line.startswith("  ")]
 
 
 def test_a_tool_with_an_odd_name_is_shown(project: Project) -> None:

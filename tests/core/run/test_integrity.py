@@ -48,6 +48,40 @@ def test_a_call_made_twice_ran_once_each(project: Project) -> None:
     assert (0, [1, 1]) == (code, [call["runs"] for call in trial["transcript"]["tool_calls"]])
 
 
+def test_a_call_that_failed_keeps_its_outcome_beside_its_repetition_that_did_not(project: Project) -> None:
+    made = [{**LOOK, "error": "busy"}, {**LOOK, "result": "a cat"}]
+
+    code, trial = trial_of(project, calls=made, seen=made)
+
+    told = [(call["result"], call["error"], call["runs"]) for call in trial["transcript"]["tool_calls"]]
+    assert (0, [(None, "busy", 1), ("a cat", None, 1)]) == (code, told)
+
+
+def test_calls_made_together_keep_their_own_results_whichever_came_first(project: Project) -> None:
+    first, second = {**LOOK, "result": "a cat"}, {**LOOK, "result": "a dog"}
+
+    code, trial = trial_of(project, calls=[first, second], seen=[second, first])
+
+    assert (0, ["a cat", "a dog"]) == (code, [call["result"] for call in trial["transcript"]["tool_calls"]])
+
+
+def test_a_replayed_call_has_the_outcome_that_the_framework_had(project: Project) -> None:
+    seen = [{**LOOK, "error": "gone"}, {**LOOK, "result": "a cat"}]
+
+    code, trial = trial_of(project, calls=[{**LOOK, "result": "a cat"}], seen=seen)
+
+    (call,) = trial["transcript"]["tool_calls"]
+    assert (0, "a cat", None, 2) == (code, call["result"], call["error"], call["runs"])
+
+
+def test_a_call_that_the_tap_could_not_pass_on_never_ran(project: Project) -> None:
+    made = {**LOOK, "error": "the server does not come up"}
+
+    code, trial = trial_of(project, calls=[made], seen=[{**made, "runs": 0}])
+
+    assert (0, [0]) == (code, [call["runs"] for call in trial["transcript"]["tool_calls"]])
+
+
 def test_a_call_that_the_framework_refused_never_ran(project: Project) -> None:
     code, trial = trial_of(project, calls=[{"name": "lok", "error": "no such tool"}])
 

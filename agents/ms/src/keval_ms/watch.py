@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -17,6 +18,7 @@ from agent_framework import (
 )
 
 from keval import Context, ServerLostError, ToolsMissingError, TrialError, Usage
+from keval_ms.arguments import sent
 from keval_ms.faults import described, model_fault, reply_fault
 from keval_ms.sessions import Session
 
@@ -41,7 +43,7 @@ class Watch:
     _schemas: Mapping[str, Mapping[str, Any]] = attrs.field(init=False)
     _made: int = attrs.field(init=False, default=0)
     _said: str = attrs.field(init=False, default="")
-    _open: set[str] = attrs.field(init=False, factory=set)
+    _open: list[str] = attrs.field(init=False, factory=list)
 
     def __attrs_post_init__(self) -> None:
         self._owners = {name: session for session in self.sessions for name in session.names}
@@ -54,7 +56,7 @@ class Watch:
         self._made = 0
         self._settle(response.messages)
         for left in list(self._open):
-            self._returned(left, error="the framework did not run this call")
+            self._returned(left, error="the framework did not run this call", sent=False)
         answer = response.messages[-1].text if response.messages else ""
         if answer != self._said:
             self.context.recorder.said(answer)
@@ -91,7 +93,8 @@ class Watch:
         try:
             await proceed()
         except Exception as error:
-            self._returned(call, error=described(error))
+            # The framework's check of the arguments raises a TypeError before anything is sent.
+            self._returned(call, error=described(error), sent=not isinstance(error, TypeError))
             _end_if(session.loss(error))
             raise
         self._returned(call, result=_text(context.result))
@@ -116,33 +119,29 @@ class Watch:
 
     def _called(self, content: Content) -> None:
         name, call = content.name or "", content.call_id or ""
-        arguments = _sent(content.parse_arguments() or {}, self._schemas.get(name, {}))
+        arguments = sent(content.parse_arguments() or {}, self._schemas.get(name, {}))
         self.context.recorder.called(self._names.get(name, name), arguments, call)
-        self._open.add(call)
+        self._open.append(call)
 
-    def _returned(self, call: str, *, result: str | None = None, error: str | None = None) -> None:
-        self._open.discard(call)
-        self.context.recorder.returned(result, error=error, id=call)
+    def _returned(self, call: str, *, result: str | None = None, error: str | None = None, sent: bool = True) -> None:
+        self._open.remove(call)
+        self.context.recorder.returned(result, error=error, id=call, sent=sent)
 
     def _settle(self, messages: Iterable[Message]) -> None:
-        """Report the calls that the framework answered itself, such as those of tools that do not exist."""
-        for message in messages:
-            for content in message.contents:
-                if content.type == "function_result" and content.call_id in self._open:
-                    self._returned(content.call_id, error=str(content.exception or content.result))
+        """Report the calls that the framework answered itself, such as those of tools that do not exist.
+
+        Only what follows the last calls answers them: a model may give each of its replies the same call ids.
+        """
+        contents = [content for message in messages for content in message.contents]
+        answers = itertools.takewhile(lambda content: content.type != "function_call", reversed(contents))
+        for content in reversed([*answers]):
+            if content.type == "function_result" and content.call_id in self._open:
+                self._returned(content.call_id, error=str(content.exception or content.result), sent=False)
 
 
 def _end_if(loss: ServerLostError | None) -> None:
     if loss is not None:
         raise MiddlewareFailure(str(loss)) from loss
-
-
-def _sent(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the arguments that the framework passes on: what a tool does not declare is dropped, if not refused."""
-    declared = schema.get("properties")
-    if declared is None or schema.get("additionalProperties") is False:
-        return arguments
-    return {name: value for name, value in arguments.items() if name in declared}
 
 
 def _text(result: object) -> str:

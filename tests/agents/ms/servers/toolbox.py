@@ -42,8 +42,8 @@ def note(line: str) -> None:
 
 
 @server.tool()
-def echo(text: str) -> str:
-    """Say it back."""
+def echo(text: str, options: str = "") -> str:
+    """Say it back. The framework keeps `options` to itself."""
     note(f"echo {text}")
     return text
 

@@ -1,0 +1,71 @@
+"""Tool calls told apart: by the model call that asked for them and by their ids."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+
+from keval import Sample
+from keval_gateway import ChatCall, ChatReply
+
+TWO_TURNS = Sample("s1", "One?", turns=("Two?",))
+ONE = ChatCall("echo", {"text": "one"})
+TWO = ChatCall("echo", {"text": "two"})
+UNKNOWN = ChatCall("fly", {})
+
+each_api = pytest.mark.parametrize("api", ["chat", "responses"])
+
+
+def identified(call: ChatCall, id: str) -> ChatCall:
+    return attrs.evolve(call, id=id)
+
+
+@each_api
+def test_a_call_has_the_number_of_the_model_call_that_asked_for_it(play: Any, toolbox: Any, api: str) -> None:
+    script = [
+        ChatReply("Let me see.", (ONE, TWO, ONE)),
+        ChatReply(calls=(ONE,)),
+        ChatReply("First."),
+        ChatReply(calls=(UNKNOWN, TWO)),
+        ChatReply("Second."),
+    ]
+
+    outcome = play(script, toolbox.server(), api=api, sample=TWO_TURNS)
+
+    numbered = [(call.model_call, call.turn, call.name) for call in outcome.transcript.tool_calls]
+    assert [(1, 0, "echo")] * 3 + [(2, 0, "echo"), (4, 1, "fly"), (4, 1, "echo")] == numbered
+    assert 5 == outcome.transcript.model_calls
+
+
+@each_api
+def test_ids_that_come_again_in_every_reply_do_not_mix_up_the_calls(play: Any, toolbox: Any, api: str) -> None:
+    script = [
+        ChatReply(calls=(identified(ONE, "call_0"), identified(TWO, "call_1"))),
+        ChatReply(calls=(identified(TWO, "call_0"),)),
+        ChatReply("First."),
+        ChatReply(calls=(identified(UNKNOWN, "call_0"), identified(ONE, "call_1"))),
+        ChatReply("Second."),
+    ]
+
+    outcome = play(script, toolbox.server(), api=api, sample=TWO_TURNS)
+
+    told = [(call.id, call.result, call.error) for call in outcome.transcript.tool_calls]
+    assert [
+        ("call_0", '{"result": "one"}', None),
+        ("call_1", '{"result": "two"}', None),
+        ("call_0", '{"result": "two"}', None),
+        ("call_0", None, "'Function \"fly\" not found.'"),
+        ("call_1", '{"result": "one"}', None),
+    ] == told
+
+
+@each_api
+def test_no_call_stays_open_when_two_of_one_reply_have_the_same_id(play: Any, toolbox: Any, api: str) -> None:
+    calls = (identified(UNKNOWN, "call_0"), identified(ONE, "call_0"))
+
+    outcome = play([ChatReply(calls=calls), ChatReply("Done.")], toolbox.server(), api=api)
+
+    closed = [(call.name, (call.result is None) != (call.error is None)) for call in outcome.transcript.tool_calls]
+    assert [("fly", True), ("echo", True)] == closed
