@@ -202,8 +202,9 @@ def test_a_weekday_is_found_by_its_date() -> None:
     assert "2026-01-15" not in answer
 
 
-def test_a_yes_or_no_question_is_answered_first() -> None:
-    assert talk("Should I take an umbrella in Paris?").answer.startswith("Yes, take an umbrella.")
+@pytest.mark.parametrize("opening", ["", "Good. ", "Once more, please: ", "If you know, "])
+def test_a_yes_or_no_question_is_answered_first(opening: str) -> None:
+    assert talk(f"{opening}should I take an umbrella in Paris?").answer.startswith("Yes, take an umbrella.")
 
 
 @pytest.mark.parametrize("question", ["What's the weather?", "Do I need a jacket tomorrow?"])
@@ -267,6 +268,26 @@ def test_a_stated_preference_is_kept_with_the_tool_and_acknowledged() -> None:
     assert "12.5°C" in said.answer
 
 
+@pytest.mark.parametrize("question", ["I hate the cold and I love hiking.", "I really don't mind the cold any more."])
+def test_a_statement_is_noted_and_nothing_else_is_looked_up(question: str) -> None:
+    for history in ((), HELSINKI):
+        said = talk(question, history=history)
+
+        assert ["update_user_preferences_from_insight"] == [name for name, _ in said.calls]
+        assert "?" not in said.answer
+
+
+def test_a_preference_taken_back_is_told_to_the_tool_and_no_longer_minded() -> None:
+    told = (ChatMessage("user", "I hate the cold."), ChatMessage("assistant", "Noted."))
+
+    said = talk("Sorry, I don't mind the cold. I hate the rain.", history=told)
+    later = talk("What's the weather in Helsinki?", history=(*told, ChatMessage("user", "I don't mind the cold.")))
+
+    assert [(True, False)] == [(made["dislikes_rain"], made["dislikes_cold"]) for _, made in said.calls]
+    assert "you no longer dislike the cold" in said.answer
+    assert "dislike" not in later.answer
+
+
 HELSINKI = (
     ChatMessage("user", "What's the weather in Helsinki?"),
     ChatMessage("assistant", "It is -7.2°C in Helsinki with light rain."),
@@ -281,10 +302,23 @@ HELSINKI = (
         ("Rome", [(NOW, {"city": "Rome"})]),
         ("Should I take a jacket then?", [LOOK, (NOW, {"city": "Helsinki"})]),
         ("Thanks!", []),
+        ("Great, that helps!", []),
     ],
 )
 def test_follow_ups_are_about_what_was_talked_about(question: str, calls: list[Any]) -> None:
     assert talk(question, history=HELSINKI).calls == calls
+
+
+def test_a_day_is_kept_in_mind_until_another_is_named() -> None:
+    history = [ChatMessage("user", "How will it be in Rome on Saturday?"), ChatMessage("assistant", "Mild.")]
+    for question in ("Thanks, good to know!", "I hate the rain."):
+        history += [ChatMessage("user", question), ChatMessage("assistant", "Noted.")]
+
+    said = talk("So what should I pack for it?", history=history)
+
+    assert (NEXT, {"city": "Rome", "days": 5}) == said.calls[-1]
+    assert re.search(r"\bSaturday, 2026-01-17,", said.answer)
+    assert "2026-01-15" not in said.answer
 
 
 def test_a_city_given_when_asked_for_answers_the_first_question() -> None:

@@ -8,11 +8,11 @@ import orjson
 import pytest
 
 from keval_gateway import ChatCall, ChatMessage, ChatRequest
-from keval_gateway.simulate.arguments import days_asked
 from keval_gateway.simulate.conversation import understand
 from keval_gateway.simulate.places import home_in, places_after_in, places_in
 from keval_gateway.simulate.preferences import flags_of, stated_in, states_preference
 from keval_gateway.simulate.reading import read
+from keval_gateway.simulate.subject import days_asked, time_asked
 from keval_gateway.simulate.words import key_words, numbers, split_identifier
 
 
@@ -34,6 +34,8 @@ from keval_gateway.simulate.words import key_words, numbers, split_identifier
         ("What's the weather like in the morning?", ()),
         ("Should I take an umbrella? It's for me.", ()),
         ("Convert 5 USD to EUR", ()),
+        ("Lovely, thank you! Back to Rome: how is it there?", ("Rome",)),
+        ("How cold is it at home?", ()),
         ("", ()),
     ],
 )
@@ -66,6 +68,11 @@ def test_a_system_prompt_may_say_where_the_user_lives() -> None:
         ),
         ('"outdoor_activities": []', {"outdoor_activities": False}),
         ("If the user says that they hate the cold, set dislikes_cold.", {}),
+        ("I don't mind the rain, but I can't stand the cold.", {"dislikes_cold": True, "dislikes_rain": False}),
+        ("She no longer dislikes the wind", {"dislikes_wind": False}),
+        ("I don't hate hot weather, I hate rain", {"dislikes_heat": False, "dislikes_rain": True}),
+        ("I no longer enjoy hiking; I prefer to be indoors", {"prefers_indoor": True, "outdoor_activities": False}),
+        ("I'm not sensitive to the weather any more", {"sensitive_to_weather": False}),
         ("It is cold and I have to go out.", {}),
     ],
 )
@@ -75,6 +82,7 @@ def test_preferences_are_read_from_words_and_flags(text: str, flags: dict[str, b
 
 def test_only_the_users_own_statements_are_statements() -> None:
     assert states_preference("I hate the cold")
+    assert states_preference("I don't mind the rain")
     assert not states_preference("Does anyone hate the cold?")
     assert not states_preference("What's the weather in Oslo?")
 
@@ -99,6 +107,27 @@ def test_flags_are_found_at_any_depth_of_a_result() -> None:
 )
 def test_days_are_counted_from_today(text: str, days: int | None) -> None:
     assert days_asked(text) == days
+
+
+TOMORROW, NOW, SATURDAY = "Will it rain in Rome tomorrow?", "How is it in Rome now?", "And on Saturday?"
+
+
+@pytest.mark.parametrize(
+    ("said", "when"),
+    [
+        ((TOMORROW, "So what should I pack for it?"), TOMORROW),
+        ((TOMORROW, "And in Oslo?", "Is an umbrella needed then?"), TOMORROW),
+        ((TOMORROW, "Thanks!", "I hate the rain.", "What should I wear on that day? And that time?"), TOMORROW),
+        ((TOMORROW, SATURDAY, "What about Oslo?"), SATURDAY),
+        ((TOMORROW, NOW, "And in Oslo?"), NOW),
+        ((TOMORROW, "What should I wear in Oslo?"), "What should I wear in Oslo?"),
+        (("How long is a day?", "Thanks!"), "Thanks!"),
+    ],
+)
+def test_a_question_that_leaves_the_time_open_is_about_the_time_before(said: tuple[str, ...], when: str) -> None:
+    request = ChatRequest("gemini", "m", tuple(ChatMessage("user", text) for text in said))
+
+    assert time_asked(understand(request)) == when
 
 
 def test_words_and_numbers() -> None:

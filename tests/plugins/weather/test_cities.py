@@ -31,6 +31,14 @@ def _named(text: str) -> list[str]:
         ("Compare Oslo with Paris", ["Oslo", "Paris"]),
         ("Is it warm in Rio de Janeiro?", ["Rio de Janeiro"]),
         ("I love NYC", ["NYC"]),
+        ("Sorry, I meant Farville", ["Farville"]),
+        ("No, not Oslo: Paris", ["Paris"]),
+        ("How is it in Paris, and not in Oslo?", ["Paris"]),
+        ("Paris instead of Oslo, rather than Rio", ["Paris"]),
+        ("Rather not. Oslo is too cold", ["Oslo"]),
+        ("Why not Oslo?", ["Oslo"]),
+        ("Will it rain or not in Oslo?", ["Oslo"]),
+        ("Not Oslo", []),
     ],
 )
 def test_cities_are_found(text: str, expected: list[str]) -> None:

@@ -1,25 +1,37 @@
-"""The example's questions agree with the snapshot."""
+"""The examples' questions and conversations agree with the snapshot."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
+import attrs
 import pytest
 
-from keval import Message, Sample
+from keval import Sample
+from keval.config.dataset import read_dataset
+from keval.config.evaluation import DatasetFile
 from keval_weather.cities import CityFinder
 from keval_weather.ground_truth import GroundTruth
 from keval_weather.snapshot import load_snapshot
 
-PATH = Path(__file__).parents[3] / "examples" / "weather" / "questions.jsonl"
-LINES: list[dict[str, Any]] = [json.loads(line) for line in PATH.read_text(encoding="utf-8").splitlines()]
+EXAMPLE = Path(__file__).parents[3] / "examples" / "weather"
+QUESTIONS: list[Sample] = [*read_dataset(DatasetFile(EXAMPLE / "questions.jsonl")).samples]
+CONVERSATIONS: list[Sample] = [*read_dataset(DatasetFile(EXAMPLE / "conversations.jsonl")).samples]
 KINDS = {"current", "forecast", "recommendation", "ambiguous", "preference", "multi-turn", "unknown-city", "error"}
-by_id = pytest.mark.parametrize("line", LINES, ids=[line["id"] for line in LINES])
+KINDS_OF_CONVERSATION = {
+    "asked again",
+    "city remembered",
+    "clarification",
+    "correction",
+    "date remembered",
+    "preference corrected",
+    "preference learned",
+    "two cities",
+}
+by_id = pytest.mark.parametrize("sample", [*QUESTIONS, *CONVERSATIONS], ids=lambda sample: sample.id)
 
 
 def _figures(city: str) -> set[float]:
@@ -34,45 +46,62 @@ def _figures(city: str) -> set[float]:
     return asyncio.run(collect())
 
 
-def _sample(line: dict[str, Any]) -> Sample:
-    history = tuple(Message(message["role"], message["content"]) for message in line.get("history", ()))
-    return Sample(line["id"], line["question"], line["answer"], history, tuple(line.get("turns", ())))
-
-
-def test_it_covers_every_kind_of_question() -> None:
-    kinds = Counter(line["metadata"]["kind"] for line in LINES)
+def test_the_questions_cover_every_kind() -> None:
+    kinds = Counter(sample.metadata["kind"] for sample in QUESTIONS)
 
     assert set(kinds) == KINDS
-    assert len(LINES) >= 24
+    assert len(QUESTIONS) >= 24
     assert min(kinds.values()) >= 2
-    assert len(LINES) == len({line["id"] for line in LINES})
-    assert any("history" in line for line in LINES)
-    assert any("turns" in line for line in LINES)
+    assert any(sample.history for sample in QUESTIONS)
+    assert any(sample.turns for sample in QUESTIONS)
+
+
+def test_the_conversations_cover_every_kind() -> None:
+    written = (EXAMPLE / "conversations.jsonl").read_text(encoding="utf-8")
+
+    assert KINDS_OF_CONVERSATION == {sample.metadata["kind"] for sample in CONVERSATIONS}
+    assert {2, 3, 4, 5} == {len(sample.asked) for sample in CONVERSATIONS}
+    assert all(spelling in written for spelling in ('"role": "user"', '"user": ', '"user_message": '))
+    assert any(" " in sample.metadata["city"] for sample in CONVERSATIONS)
+    assert any(not sample.metadata["city"].isascii() for sample in CONVERSATIONS)
+
+
+def test_most_last_messages_of_conversations_need_what_was_said_before() -> None:
+    finder = CityFinder(load_snapshot().names)
+
+    unclear = [sample.id for sample in CONVERSATIONS if not finder.mentions(sample.asked[-1])]
+
+    assert len(CONVERSATIONS) / 2 < len(unclear)
 
 
 @by_id
-def test_every_line_has_what_the_example_reads(line: dict[str, Any]) -> None:
-    assert {"id", "question", "answer", "facts", "metadata"} <= set(line)
-    assert all(isinstance(value, bool) for value in line["facts"]["preferences"].values())
+def test_every_line_has_what_the_examples_read(sample: Sample) -> None:
+    known = sample.facts.get("preferences", {})
+
+    assert sample.answer
+    assert "kind" in sample.metadata
+    assert sample in CONVERSATIONS or "preferences" in sample.facts
+    assert all(isinstance(value, bool) for value in known.values())
 
 
 @by_id
-def test_every_figure_of_an_answer_is_in_the_snapshot(line: dict[str, Any]) -> None:
-    said = [float(figure) for figure in re.findall(r"-?\d+(?:\.\d+)?(?= (?:°C|%|m/s))", line["answer"])]
-    cities = {mention.name for mention in CityFinder(load_snapshot().names).mentions(line["answer"])}
-    cities |= {line["metadata"]["city"]} if said else set()
+def test_every_figure_of_an_answer_is_in_the_snapshot(sample: Sample) -> None:
+    answer = sample.answer or ""
+    said = [float(figure) for figure in re.findall(r"-?\d+(?:\.\d+)?(?= (?:°C|%|m/s))", answer)]
+    cities = {mention.name for mention in CityFinder(load_snapshot().names).mentions(answer)}
+    cities |= {sample.metadata["city"]} if said else set()
     known = set().union(*map(_figures, cities)) if said else set()
 
     assert [figure for figure in said if figure not in known] == []
-    assert said or line["metadata"]["kind"] in {"ambiguous", "unknown-city", "error"}
+    assert said or sample.metadata["kind"] in {"ambiguous", "unknown-city", "error"}
 
 
 @by_id
-def test_the_ground_truth_finds_the_city_without_being_told(
-    line: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_ground_truth_finds_the_city_without_being_told(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENWEATHER_API_KEY", raising=False)
-    facts = asyncio.run(GroundTruth().keval_sample_facts(_sample(line))) or {"weather": {}}
+    untold = attrs.evolve(sample, metadata={})
 
-    assert line["metadata"].get("city") == facts["weather"].get("city")
-    assert (line["metadata"]["kind"] == "unknown-city") == facts["weather"].get("unknown", False)
+    facts = asyncio.run(GroundTruth().keval_sample_facts(untold)) or {"weather": {}}
+
+    assert sample.metadata.get("city") == facts["weather"].get("city")
+    assert (sample.metadata["kind"] == "unknown-city") == facts["weather"].get("unknown", False)

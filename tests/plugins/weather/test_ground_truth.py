@@ -84,6 +84,21 @@ def test_the_truth_is_what_the_server_would_say() -> None:
             Sample("s", "And there?", history=(Message("user", "I'm in Oslo"), Message("user", "off to Tokyo"))),
             ("Tokyo", False),
         ),
+        (
+            Sample("s", "How is it in Oslo?", turns=("Thanks!", "I hate rain.", "So what should I pack?")),
+            ("Oslo", False),
+        ),
+        (Sample("s", "How is it in Oslo?", turns=("And in Rome?", "Now Oslo again, tomorrow?")), ("Oslo", False)),
+        (Sample("s", "How is it in Oslo?", turns=("Sorry, I meant Łódź.", "And tomorrow?")), ("Łódź", False)),
+        (
+            Sample("s", "How is it in Oslo?", turns=("I mean New York, not Oslo.", "Do I need a hat?")),
+            ("New York", False),
+        ),
+        (Sample("s", "Will it rain?", turns=("São Paulo", "Thanks. And on Monday?")), ("São Paulo", False)),
+        (
+            Sample("s", "And tomorrow?", turns=("Thanks!",), history=(Message("user", "In Oslo?"),)),
+            ("Oslo", False),
+        ),
         (Sample("s", "A present for Anna in Tokyo"), ("Tokyo", False)),
         (Sample("s", "I'm from Oslo. How is it in Xanadoria?"), ("Xanadoria", True)),
         (Sample("s", "And in Xanadoria?", history=(Message("user", "In Oslo?"),)), ("Xanadoria", True)),

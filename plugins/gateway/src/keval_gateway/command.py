@@ -39,10 +39,10 @@ async def _serve(port: int, seed: int, latency: float, child: bool) -> None:
     from keval_gateway.app import build_app
     from keval_gateway.provider import KEY_VARIABLE
     from keval_gateway.serving import serve
-    from keval_gateway.simulate import SimulatedModel
+    from keval_gateway.simulate import SimulatedModel, SimulatedModels
 
     token = os.environ.get(KEY_VARIABLE)
-    app = build_app(SimulatedModel(seed), token=token, latency=latency)
+    app = build_app(SimulatedModels(SimulatedModel(seed)), token=token, latency=latency)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in ("SIGINT", "SIGTERM"):
@@ -80,4 +80,4 @@ A SIMULATED model answers here: rules, no language model. Measure plumbing with 
   Anthropic   export ANTHROPIC_BASE_URL={urls["anthropic"]} ANTHROPIC_API_KEY={key}
   Gemini      export GOOGLE_GEMINI_BASE_URL={urls["gemini"]} GEMINI_API_KEY={key}
 
-Any model name is served. Ctrl-C ends it."""
+Any model name is served; the model `forgetful` answers each message as if it were the first. Ctrl-C ends it."""

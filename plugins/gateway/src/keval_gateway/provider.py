@@ -26,7 +26,7 @@ KEY_VARIABLE = "KEVAL_GATEWAY_KEY"
 
 @attrs.frozen
 class SimulatedProvider:
-    """Serves every name after `simulated/` by the one simulated model; the name is only a label.
+    """Serves every name after `simulated/`: `forgetful` is the model that forgets, all others are one and the same.
 
     `startup` and `shutdown` are how long the process may take for each, in seconds.
     """

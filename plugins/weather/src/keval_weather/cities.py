@@ -15,7 +15,9 @@ _WORD = re.compile(r"[^\W\d_]+(?:[’'.-][^\W\d_]+)*")
 _POSSESSIVE = re.compile(r"[’']s$")
 
 _PLACING = {"in", "at", "near", "around", "visiting", "within", "for", "about", "to"}
-_HINTING = {"from", "of", "and", "or", "than", "with", "versus"}
+_HINTING = {"from", "of", "and", "or", "than", "with", "versus", "mean", "meant"}
+_DECLINING = {("instead", "of"), ("rather", "than")}
+_NOT_DECLINING = {"or", "why"}
 _TOPICS = {"weather", "forecast", "temperature", "temperatures", "climate"}
 # Small words inside a name, as in Rio de Janeiro or Stratford upon Avon.
 _JOINING = {"am", "an", "da", "das", "de", "del", "della", "der", "di", "do", "dos", "du", "e", "el", "la", "las"} | {
@@ -92,7 +94,10 @@ class CityFinder:
         self._longest = max((len(fold(name).split()) for name in names), default=0)
 
     def mentions(self, text: str) -> list[Mention]:
-        """Return what may be a city: first what a preposition places, then the rest, each in the text's order."""
+        """Return what may be a city: first what a preposition places, then the rest, each in the text's order.
+
+        "Not Oslo", "instead of Oslo" and "rather than Oslo" are no mentions of Oslo.
+        """
         words = _Text(text, [match.span() for match in _WORD.finditer(text)])
         found: list[Mention] = []
         index = 0
@@ -106,7 +111,7 @@ class CityFinder:
             within_sentence = words.between(index).isspace()
             placed = within_sentence and before in _PLACING
             hinted = within_sentence and (before in _HINTING or words.low(index + count) in _TOPICS)
-            if count and (known or placed or hinted):
+            if count and (known or placed or hinted) and not _declined(words, index):
                 found.append(Mention(words.name(index, count), placed))
             index += max(count, 1)
         return sorted(found, key=lambda mention: not mention.placed)
@@ -131,3 +136,12 @@ class CityFinder:
                 break
             end += 1
         return count
+
+
+def _declined(words: _Text, index: int) -> bool:
+    """Say whether the words before a name rule it out, with or without a preposition: "not in Oslo"."""
+    last = index - (words.low(index - 1) in _PLACING)
+    if not all(words.between(at).isspace() for at in range(last, index + 1)):
+        return False
+    before, nearest = words.low(last - 2), words.low(last - 1)
+    return (before, nearest) in _DECLINING or (nearest == "not" and before not in _NOT_DECLINING)

@@ -12,9 +12,10 @@ import attrs
 from keval_gateway.simulate.conversation import PLACE_WORDS, Conversation
 from keval_gateway.simulate.preferences import FLAGS, PHRASES, activities_in, stated_in
 from keval_gateway.simulate.schema import resolved, schema_type
+from keval_gateway.simulate.subject import days_asked, time_asked
 from keval_gateway.simulate.words import STOP, key_words, lexicon, numbers, sentences, split_identifier, stems
 
-__all__ = ["Filled", "days_asked", "fill_arguments", "place_parameters"]
+__all__ = ["Filled", "fill_arguments", "place_parameters"]
 
 _QUERY_WORDS = lexicon("query queries search keyword keywords topic term terms q text subject prompt")
 _QUESTION_WORDS = lexicon("question insight note message content comment statement body description")
@@ -35,9 +36,6 @@ _WHEN = re.compile(
 )
 _IDENTIFIER = re.compile(r"\b(?=[\w-]*\d)(?=[\w-]*[^\W\d])[\w-]+\b")
 _QUOTED = re.compile(r"[\"“'`]([^\"”'`]{1,200})[\"”'`](?![^\W\d])")
-_DAYS = re.compile(r"\b(\d+|\w+)[\s-]days?\b")
-_MANY_DAYS = {"weekend": 5, "week": 5, "(?:mon|tues|wednes|thurs|fri|satur|sun)day": 5, "tomorrow": 2}
-"""How far ahead a word reaches; a weekday is at most a week away, and forecasts rarely reach further than 5 days."""
 
 
 @attrs.frozen
@@ -55,14 +53,6 @@ def place_parameters(parameters: Mapping[str, Any]) -> list[str]:
         for name, schema in (parameters.get("properties") or {}).items()
         if PLACE_WORDS.intersection(split_identifier(name)) and schema_type(resolved(schema, parameters)) == "string"
     ]
-
-
-def days_asked(text: str) -> int | None:
-    """Return how many days of forecast a question asks for, counting from today; `None` when it does not say."""
-    lower = text.lower()
-    named = next((count for word, count in _MANY_DAYS.items() if re.search(rf"\b{word}\b", lower)), None)
-    counted = next((int(count[0]) for word in _DAYS.findall(lower) if (count := numbers(word))), None)
-    return max(filter(None, (named, counted)), default=None)
 
 
 _DEEPEST = 3
@@ -147,8 +137,7 @@ class _Filler:
     ) -> float | int | None:
         value: float | None
         if "days" in words or "day" in words:
-            # A fragment ("And in Rome?") leaves the time to the question before it.
-            value = days_asked(self._question) or days_asked(" ".join(self._conversation.earlier[-1:]))
+            value = days_asked(time_asked(self._conversation))
             fallback: float | None = schema.get("default", 3)
         else:
             value = self._numbers.pop(0) if self._numbers and (required or self._speaks_of(words)) else None

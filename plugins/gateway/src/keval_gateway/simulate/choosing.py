@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import attrs
 
 from keval_gateway.chat import ChatCall, ChatTool
-from keval_gateway.simulate.arguments import days_asked, fill_arguments, place_parameters
+from keval_gateway.simulate.arguments import fill_arguments, place_parameters
 from keval_gateway.simulate.conversation import PLACE_WORDS, Conversation
 from keval_gateway.simulate.preferences import states_preference
+from keval_gateway.simulate.subject import subject
 from keval_gateway.simulate.words import concepts, lexicon, split_identifier, stems
 
-__all__ = ["Plan", "is_profile", "personal", "plan_calls", "subject"]
+__all__ = ["Plan", "is_profile", "personal", "plan_calls"]
 
 _MOST_PLACES = 4
 _MOST_CALLS = 8
@@ -35,11 +35,6 @@ _ASKING = lexicon(
     "what which who whom whose when where why how is are can does do explain describe list find show tell give"
 )
 _COMPARING = stems("compare versus vs")
-_TIMES = frozenset({"forecast", "current"})
-_BACK = re.compile(r"^(?:and|so|what about|how about)\b|\b(?:it|that|then)\W*$")
-_OUTING = re.compile(
-    r"\b(?:what (?:should|could|can|shall) (?:i|we) do|ideas?|spend|go for a|visit|activit(?:y|ies))\b"
-)
 _PERSONAL = frozenset({"i", "me", "my", "i'm", "mine", "we", "our"})
 _ADVICE = lexicon("should recommend recommendation suggest advice wear bring take pack plan good")
 
@@ -51,27 +46,6 @@ class Plan:
     step: Literal["call", "clarify", "answer"]
     calls: tuple[ChatCall, ...] = ()
     missing: tuple[str, ...] = ()
-
-
-def subject(conversation: Conversation) -> set[str]:
-    """Return the concepts a question is about.
-
-    A fragment ("And tomorrow?", "Rome") is about what the question before it was about, and one that refers back
-    ("so what should I pack for it?") is about the same time. What to do somewhere depends on the weather there.
-    """
-    question = conversation.question.lower()
-    found = concepts(question)
-    if days_asked(question):
-        found.add("forecast")
-    if conversation.earlier and stems(question) and not states_preference(question):
-        before = concepts(conversation.earlier[-1])
-        if _BACK.search(question) or "weather" not in found:
-            found |= before & _TIMES if not found & _TIMES else set()
-        if "weather" not in found and (len(question.split()) <= 5 or _BACK.search(question)):
-            found |= before - _TIMES
-    if conversation.places and _OUTING.search(question):
-        found.add("weather")
-    return found
 
 
 def personal(conversation: Conversation) -> bool:
@@ -115,7 +89,8 @@ def _stages(tools: Sequence[ChatTool], conversation: Conversation, careful: bool
     asks_profile = "preference" in concepts(conversation.question) and not states
     if asks_profile or (careful and answerable and personal(conversation) and not states):
         yield [tool for tool in profile if not _has_effect(tool)]
-    if chosen:
+    only_tells = states and "?" not in conversation.question and not conversation.named_places
+    if chosen and not only_tells:
         yield chosen
 
 

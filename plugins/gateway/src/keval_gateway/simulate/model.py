@@ -11,7 +11,7 @@ import orjson
 
 from keval_gateway.chat import ChatCall, ChatReply, ChatRequest, ChatTool, ModelFault
 from keval_gateway.simulate.arguments import fill_arguments
-from keval_gateway.simulate.choosing import is_profile, plan_calls, subject
+from keval_gateway.simulate.choosing import is_profile, plan_calls
 from keval_gateway.simulate.conversation import Conversation, understand
 from keval_gateway.simulate.filling import conform
 from keval_gateway.simulate.judging import judge, suggestions
@@ -29,6 +29,7 @@ from keval_gateway.simulate.prose import (
 )
 from keval_gateway.simulate.schema import Schema, schema_type
 from keval_gateway.simulate.sections import Sections, sections_of
+from keval_gateway.simulate.subject import subject
 from keval_gateway.simulate.weather import Flaws, report
 from keval_gateway.simulate.words import stems
 

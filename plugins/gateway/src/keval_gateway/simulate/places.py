@@ -25,7 +25,7 @@ _LOWER = re.compile(
 _NOT_PLACES = lexicon("""
     am any anything are avoid based because best bring but can check clothes compare could current currently degrees
     did do does ever every everyone fine first forecast general get give going good great have hello help here hey hi
-    how however i i'd i'll i'm i've if indoor indoors instead is it it's its just keep know let like list looking
+    home how however i i'd i'll i'm i've if indoor indoors instead is it it's its just keep know let like list looking
     maybe me mid much my need never next nice no nope note now ok okay only other our outdoor outdoors outside
     perhaps plan please pm quick rain recommend remember right save say set she should show since snow so some
     something sorry speaking store suggest sun sunny sure tell temperature temperatures thank thanks that that's the
@@ -36,6 +36,8 @@ _NOT_PLACES = lexicon("""
     october november december spring summer autumn winter fall celsius fahrenheit english metric imperial usd eur gbp
     day days general least minute hour hours month months noon lunch dinner breakfast work school advance detail
     short total particular case mind order progress it's i’m what’s it’s mr mrs ms dr compared convert search find
+    actually after again also ah alright awesome back brilliant cool excellent fantastic hmm later lovely oh once
+    perfect same still too wonderful wow yeah yep
     """)
 
 _COUNTRIES = lexicon("""

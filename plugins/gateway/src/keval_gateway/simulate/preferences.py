@@ -26,34 +26,49 @@ FLAGS = tuple(PHRASES)
 
 ACTIVITIES = ("hiking", "cycling", "running", "jogging", "swimming", "walking", "skiing", "camping", "sailing", "golf")
 
-_AVERSION = (
-    r"(?:hates?|dislikes?|(?:do(?:es)? ?n[o']t|never) (?:really )?(?:like|enjoy)|can(?:no|')t stand|not a fan of)"
-)
+_NOT = r"(?:do(?:es)? ?n[o']t|never)"
+_AVERSION = rf"(?:hates?|dislikes?|{_NOT} (?:really )?(?:like|enjoy)|can(?:no|')t stand|not a fan of)"
 _LIKING = r"(?:loves?|likes?|enjoys?|prefers?|(?:am|is|are|i'm) (?:fond of|into))"
-_SENSITIVE = r"(?:am|is|are|i'm|very|quite) (?:very |quite )?sensitive to"
 _GAP = r"(?: (?:the|any|very|really|to|be|being|doing|going|in|cold and|hot and|when it is|when it's|it when it's))*"
+_SENSITIVE = r"(?:am|is|are|i'm|very|quite) (?:very |quite )?sensitive to"
+_NO_LONGER = rf"(?:{_NOT}|no longer) (?:really )?"
 
+_DISLIKED = {
+    "dislikes_cold": "(?:cold|chill|freezing|winter|snow)",
+    "dislikes_heat": "(?:heat|hot|humid)",
+    "dislikes_rain": "(?:rain|wet|drizzle)",
+    "dislikes_wind": "wind",
+}
+_LIKED = {
+    "prefers_sunny": "(?:sun|clear sk)",
+    "prefers_indoor": "(?:indoor|staying in|inside|museum)",
+    "outdoor_activities": f"(?:outdoor|outside|nature|{'|'.join(ACTIVITIES)})",
+}
 _STATEMENTS = {
-    "dislikes_cold": rf"{_AVERSION}{_GAP} (?:cold|chill|freezing|winter|snow)|{_SENSITIVE} (?:the )?cold",
-    "dislikes_heat": rf"{_AVERSION}{_GAP} (?:heat|hot|humid)|{_SENSITIVE} (?:the )?heat",
-    "dislikes_rain": rf"{_AVERSION}{_GAP} (?:rain|wet|drizzle)",
-    "dislikes_wind": rf"{_AVERSION}{_GAP} wind",
-    "prefers_sunny": rf"{_LIKING}{_GAP} (?:sun|clear sk)",
-    "prefers_indoor": rf"{_LIKING}{_GAP} (?:indoor|staying in|inside|museum)",
-    "outdoor_activities": rf"{_LIKING}{_GAP} (?:outdoor|outside|nature|{'|'.join(ACTIVITIES)})",
+    **{flag: rf"{_AVERSION}{_GAP} {what}" for flag, what in _DISLIKED.items()},
+    **{flag: rf"{_LIKING}{_GAP} {what}" for flag, what in _LIKED.items()},
     "sensitive_to_weather": _SENSITIVE,
 }
+_STATEMENTS["dislikes_cold"] += rf"|{_SENSITIVE} (?:the )?cold"
+_STATEMENTS["dislikes_heat"] += rf"|{_SENSITIVE} (?:the )?heat"
+_RETRACTIONS = {
+    **{flag: rf"{_NO_LONGER}(?:minds?|hates?|dislikes?){_GAP} {what}" for flag, what in _DISLIKED.items()},
+    **{flag: rf"{_NO_LONGER}(?:loves?|likes?|enjoys?|prefers?){_GAP} {what}" for flag, what in _LIKED.items()},
+    "sensitive_to_weather": r"(?:not|no longer) (?:that |very )?sensitive to",
+}
 _STATED = {flag: re.compile(pattern) for flag, pattern in _STATEMENTS.items()}
+_RETRACTED = {flag: re.compile(pattern) for flag, pattern in _RETRACTIONS.items()}
 _FLAG = re.compile(rf"\b({'|'.join(FLAGS)})\b['\"`]?\s*(?:[:=]\s*)?(true|yes|1\b|\[\s*['\"\w]|false|no\b|0\b|\[)")
 _HYPOTHETICAL = re.compile(r"\b(?:if|when|whenever|whether|for example|e\.g|such as)\b")
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|i’m|my|me)\b")
 
 
 def stated_in(text: str) -> dict[str, bool]:
-    """Return the flags that a text states, in words or as `flag: true`."""
+    """Return the flags that a text states, in words or as `flag: true`; "I don't mind the rain" makes one false."""
     lower = text.lower().replace("’", "'")
     told = " ".join(part for part in sentences(lower) if not _HYPOTHETICAL.search(part))
     found = {flag: True for flag, pattern in _STATED.items() if pattern.search(told)}
+    found |= {flag: False for flag, pattern in _RETRACTED.items() if pattern.search(told)}
     for flag, value in _FLAG.findall(lower):
         found[flag] = value not in ("false", "no", "0", "[")
     return found
@@ -62,7 +77,9 @@ def stated_in(text: str) -> dict[str, bool]:
 def states_preference(text: str) -> bool:
     """Tell whether a user says what they themselves like or dislike."""
     lower = text.lower().replace("’", "'")
-    return bool(_FIRST_PERSON.search(lower)) and any(pattern.search(lower) for pattern in _STATED.values())
+    return bool(_FIRST_PERSON.search(lower)) and any(
+        pattern.search(lower) for pattern in (*_STATED.values(), *_RETRACTED.values())
+    )
 
 
 def activities_in(text: str) -> list[str]:

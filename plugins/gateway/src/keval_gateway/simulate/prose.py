@@ -68,8 +68,9 @@ def apology(failed: Sequence[Outcome], rng: Random) -> str:
 
 def acknowledge(conversation: Conversation, noted: bool, rng: Random) -> str:
     """Confirm what the user said of themselves; `noted` says that a tool has kept it."""
-    said = [PHRASES[flag] for flag, holds in stated_in(conversation.question).items() if holds]
-    listed = " and that you ".join(said)
+    stated = stated_in(conversation.question)
+    said = [PHRASES[flag] if holds else f"no longer {PHRASES[flag]}" for flag, holds in stated.items()]
+    listed = " and you ".join(said)
     if noted:
         return rng.choice(
             (

@@ -10,12 +10,13 @@ from random import Random
 import attrs
 
 from keval_gateway.simulate.advice import Conditions, advise, conditions, consider
-from keval_gateway.simulate.arguments import days_asked
 from keval_gateway.simulate.conversation import Conversation
 from keval_gateway.simulate.reading import CurrentWeather, DayWeather
+from keval_gateway.simulate.subject import days_asked, time_asked
 
 __all__ = ["Flaws", "report"]
 
+_YES_OR_NO = re.compile(r"(?:^|[.:;,!?])\s*(?:will|is|do|does|should|shall|would|can|are)\b", re.IGNORECASE)
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
@@ -45,8 +46,9 @@ def report(
     """Write the report; `current` and `days` may each be empty, and may be of several cities."""
     parts = [_now(weather, rng, flaws) for weather in current]
     forecasts = _by_city(days)
-    meant = {city: _days_meant(each, conversation.question) for city, each in forecasts.items()}
-    parts += [_outlook(each, forecasts[city], conversation.question, rng) for city, each in meant.items()]
+    asked = time_asked(conversation)
+    meant = {city: _days_meant(each, asked) for city, each in forecasts.items()}
+    parts += [_outlook(each, forecasts[city], asked, rng) for city, each in meant.items()]
     if len(current) > 1:
         parts.append(_comparison([(weather.temperature, weather.city) for weather in current]))
     elif len(meant) > 1:
@@ -130,11 +132,11 @@ def _outlook(chosen: Sequence[DayWeather], days: Sequence[DayWeather], question:
     city = chosen[0].city or "the area you asked about"
     if len(chosen) == 1:
         day = chosen[0]
-        when = "Tomorrow" if "tomorrow" in question.lower() else f"On {day.date}"
+        when = _when(day, question.lower())
         return rng.choice(
             (
                 f"{when} in {city}, expect {day.description} with {_celsius(day.low)} to {_celsius(day.high)}.",
-                f"{when} brings {day.description} to {city}, between {_celsius(day.low)} and {_celsius(day.high)}.",
+                f"{when} there will be {day.description} in {city}, {_celsius(day.low)} to {_celsius(day.high)}.",
             )
         )
     listed = "; ".join(f"{d.date}: {_celsius(d.low)} to {_celsius(d.high)}, {d.description}" for d in chosen)
@@ -142,6 +144,14 @@ def _outlook(chosen: Sequence[DayWeather], days: Sequence[DayWeather], question:
     if (days_asked(question) or 0) > len(days):
         said += f" The forecast reaches only {len(days)} days ahead, so I can't say more than that."
     return said
+
+
+def _when(day: DayWeather, question: str) -> str:
+    """Name a day as the question does, and by its date."""
+    if "tomorrow" in question:
+        return "Tomorrow"
+    name = _weekday(day.date)
+    return f"On {name.title()}, {day.date}," if name and name in question else f"On {day.date}"
 
 
 def _comparison(warmth: Sequence[tuple[float, str | None]]) -> str:
@@ -166,7 +176,7 @@ def _conditions(current: Sequence[CurrentWeather], days: Sequence[DayWeather]) -
 
 def _verdict(question: str, weather: Conditions | None) -> str:
     """Answer a yes-or-no question on rain or clothes first."""
-    if weather is None or not re.match(r"\s*(?:will|is|do|does|should|shall|would|can|are)\b", question, re.IGNORECASE):
+    if weather is None or not _YES_OR_NO.search(question):
         return ""
     lower = question.lower()
     wet = weather.wet or weather.stormy or weather.snowy

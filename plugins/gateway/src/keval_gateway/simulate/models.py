@@ -1,0 +1,36 @@
+"""The simulated models by name: one that forgets, and the one that every other name stands for."""
+
+from __future__ import annotations
+
+import attrs
+
+from keval_gateway.chat import ChatReply, ChatRequest
+from keval_gateway.simulate.model import SimulatedModel
+
+__all__ = ["FORGETFUL", "SimulatedModels"]
+
+FORGETFUL = "forgetful"
+"""The name of the model that forgets, as in `simulated/forgetful`."""
+
+
+@attrs.frozen
+class SimulatedModels:
+    """Answers each request as the model it names does, all with the seed of `plain`.
+
+    `forgetful` sees of a conversation the system prompt, the user's last message and what came after it, and never
+    looks preferences up unless it is asked for them. In the first turn it is `plain` but for that.
+    """
+
+    plain: SimulatedModel = attrs.field(factory=SimulatedModel)
+
+    def __call__(self, request: ChatRequest) -> ChatReply:
+        """Answer one request; raises what SimulatedModel does."""
+        if request.model == FORGETFUL:
+            return attrs.evolve(self.plain, careless=1.0)(_present(request))
+        return self.plain(request)
+
+
+def _present(request: ChatRequest) -> ChatRequest:
+    """Return the request without what was said before the user's last message."""
+    last = max((at for at, message in enumerate(request.messages) if message.role == "user"), default=0)
+    return attrs.evolve(request, messages=request.messages[last:])
