@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import json
 import re
 import shlex
 import shutil
@@ -58,6 +59,10 @@ def snippets(language: str) -> Iterator[Any]:
 def folder(project: Project) -> Project:
     shutil.copy(ROOT / "examples" / "weather" / "questions.jsonl", project.root)
     (project.root / "my_server.py").write_text(SERVER, encoding="utf-8")
+    questions = (project.root / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+    for name in ("gadk.jsonl", "ms.jsonl"):
+        answers = (json.dumps({"id": json.loads(question)["id"], "response": "It is mild."}) for question in questions)
+        (project.root / name).write_text("\n".join(answers), encoding="utf-8")
     return project
 
 
@@ -87,6 +92,19 @@ def test_yaml_is_a_valid_part_of_a_config(folder: Project, block: str) -> None:
     outcome = folder.keval("validate", "eval.yaml", env={"TOKEN": "t", "WEATHER_KEY": "k", "TICKETS_TOKEN": "t"})
 
     assert (0, "") == (outcome.code, outcome.stderr)
+
+
+@pytest.mark.parametrize("block", list(snippets("json")))
+def test_json_is_a_recorded_answer(folder: Project, block: str) -> None:
+    config = {"dataset": {"path": "questions.jsonl"}, "agents": {"recorded": {"path": "one.jsonl"}}}
+    (folder.root / "eval.yaml").write_text(yaml.safe_dump({**config, "metrics": ["weather"]}), encoding="utf-8")
+    (folder.root / "one.jsonl").write_text(json.dumps(json.loads(block)), encoding="utf-8")
+    sample = json.loads(block)["id"]
+
+    outcome = folder.keval("run", "eval.yaml", "--sample-id", sample)
+
+    assert 0 == outcome.code, outcome.stderr
+    assert f"recorded/baseline/{sample}/1" == folder.lines("trials.jsonl")[0]["id"]
 
 
 @pytest.mark.parametrize("block", list(snippets("toml")))

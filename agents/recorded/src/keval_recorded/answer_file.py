@@ -1,0 +1,108 @@
+"""The file of recorded answers: checked once from end to end, then read line by line."""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Collection
+from io import BufferedReader
+from pathlib import Path
+
+import orjson
+
+from keval import Problem, TrialError
+from keval_recorded.answer import Answer, read_answer
+
+__all__ = ["AnswerFile"]
+
+_MOST_PROBLEMS = 50
+_NONE = array("Q")
+_BOM = b"\xef\xbb\xbf"
+
+
+class AnswerFile:
+    """Knows where in the file each answer begins, and keeps no answer in memory."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.digest = ""
+        self._starts: dict[str | None, dict[str, array[int]]] = {}
+        self._open: BufferedReader | None = None
+
+    def check(self, samples: Collection[str], conditions: Collection[str]) -> list[Problem]:
+        """Read the file through and return what is wrong, each with its line: the first 50, and how many more."""
+        problems: list[Problem] = []
+        starts: dict[str | None, dict[str, array[int]]] = {}
+        digest = hashlib.sha256()
+        end = 0
+        try:
+            with self.path.open("rb") as lines:
+                for number, line in enumerate(lines, start=1):
+                    digest.update(line)
+                    start, end = end, end + len(line)
+                    if not line.strip():
+                        continue
+                    try:
+                        answer = _parse(line)
+                        _check_belonging(answer, samples, conditions)
+                    except ValueError as error:
+                        problems.append(Problem(f"{self.path}:{number}", str(error)))
+                    else:
+                        starts.setdefault(answer.condition, {}).setdefault(answer.id, array("Q")).append(start)
+        except OSError as error:
+            return [Problem(str(self.path), f"the recorded answers cannot be read: {error}")]
+        if not starts and not problems:
+            return [Problem(str(self.path), "no answers are recorded here; write one object a line")]
+        self.digest, self._starts = digest.hexdigest(), starts
+        kept, left_out = problems[:_MOST_PROBLEMS], problems[_MOST_PROBLEMS:]
+        return [*kept, *(Problem(first.place, f"{len(left_out)} more like these") for first in left_out[:1])]
+
+    def count(self, sample: str, condition: str) -> int:
+        """Say how many answers there are to a sample under a condition."""
+        return sum(map(len, self._places(sample, condition)))
+
+    def read(self, sample: str, condition: str, repetition: int) -> Answer | None:
+        """Read one answer; `None` when there are not that many.
+
+        Raises TrialError when the file is not the one that was checked.
+        """
+        tied, free = self._places(sample, condition)
+        if repetition > len(tied) + len(free):
+            return None
+        start = tied[repetition - 1] if repetition <= len(tied) else free[repetition - len(tied) - 1]
+        try:
+            if self._open is None:
+                self._open = self.path.open("rb")
+            self._open.seek(start)
+            answer = _parse(self._open.readline())
+        except (OSError, ValueError) as error:
+            raise TrialError(f"{self.path} has changed since the run began: {error}", kind="changed") from error
+        if answer.id != sample or answer.condition not in (None, condition):
+            raise TrialError(f"{self.path} has changed since the run began", kind="changed")
+        return answer
+
+    def close(self) -> None:
+        """Close the file; it is opened again when something is read."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def _places(self, sample: str, condition: str) -> tuple[array[int], array[int]]:
+        """Where the answers begin: those tied to the condition, which come first, and those that are free."""
+        tied, free = (self._starts.get(key, {}).get(sample, _NONE) for key in (condition, None))
+        return tied, free
+
+
+def _parse(line: bytes) -> Answer:
+    try:
+        record = orjson.loads(line.rstrip(b"\r\n").removeprefix(_BOM))
+    except orjson.JSONDecodeError as error:
+        raise ValueError(f"not valid JSON at column {error.colno}: {error.msg}; one object a line") from error
+    return read_answer(record)
+
+
+def _check_belonging(answer: Answer, samples: Collection[str], conditions: Collection[str]) -> None:
+    if answer.id not in samples:
+        raise ValueError(f"an answer to {answer.id!r}, which the dataset does not have")
+    if answer.condition is not None and answer.condition not in conditions:
+        raise ValueError(f"no condition named {answer.condition!r}; conditions: {', '.join(conditions)}")

@@ -1,0 +1,88 @@
+"""How fast recorded answers are scored by the 14 weather metrics: one `keval run` from its start to its summary."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import tempfile
+from pathlib import Path
+
+from measure import Cost, measure
+
+SMALL, LARGE = 1_000, 10_000
+CITIES = ("Helsinki", "New York", "São Paulo", "Łódź", "Oslo", "Rome", "Kyoto", "Cape Town")
+SKIES = ("rain", "clear", "clouds", "snow", "mist")
+CONFIG = {
+    "dataset": {"path": "questions.jsonl"},
+    "agents": {"gadk": {"type": "recorded", "path": "answers.jsonl", "characteristics": "gadk"}},
+    "metrics": ["weather"],
+}
+
+
+def run(answers: int) -> Cost:
+    """Score that many answers, each to a question of its own."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "eval.yaml").write_text(json.dumps(CONFIG), encoding="utf-8")
+        rng = random.Random(7)
+        with (
+            (folder / "questions.jsonl").open("w", encoding="utf-8") as questions,
+            (folder / "answers.jsonl").open("w", encoding="utf-8") as recorded,
+        ):
+            for number in range(answers):
+                question, answer = _made_up(rng, str(number))
+                questions.write(json.dumps(question) + "\n")
+                recorded.write(json.dumps(answer) + "\n")
+        return measure([sys.executable, "-m", "keval", "run", "eval.yaml", "-q"], folder)
+
+
+def _made_up(rng: random.Random, name: str) -> tuple[dict[str, object], dict[str, object]]:
+    city, degrees, sky = rng.choice(CITIES), rng.randint(-10, 35), rng.choice(SKIES)
+    days = [
+        {"date": f"2026-06-{18 + day}", "min_temp": degrees - 4, "max_temp": degrees + 4, "main_condition": sky}
+        for day in range(5)
+    ]
+    question = {
+        "id": name,
+        "question": rng.choice(
+            [f"What's the weather in {city}?", f"Will it rain in {city} tomorrow?", "Should I take an umbrella?"]
+        ),
+        "history": [
+            {"user": f"I hate cold weather. How is {city}?", "assistant": f"It is {degrees} °C with {sky} in {city}."}
+        ],
+        "facts": {
+            "weather": {
+                "city": city,
+                "current": {"temperature": degrees, "main_condition": sky},
+                "daily_summaries": days,
+            },
+            "preferences": {"dislikes_cold": True, "learned_from_conversations": 3},
+        },
+    }
+    answer = {
+        "id": name,
+        "response": (
+            f"The temperature in {city} is {degrees + rng.randint(-3, 3)} °C with {rng.choice(SKIES)}. Tomorrow will"
+            f" reach a high of {degrees + 5} °C. Since you dislike the cold, I recommend a warm jacket, and an umbrella"
+            " because it may rain later."
+        )[: rng.randint(60, 240)],
+        "response_time": rng.uniform(0.5, 12),
+        "tool_calls": [{"name": "get_current_weather", "arguments": {"city": city}, "result": f"{degrees} °C, {sky}"}],
+        "usage": {"input_tokens": 420, "output_tokens": 60},
+    }
+    return question, answer
+
+
+def main() -> None:
+    small, large = run(SMALL), run(LARGE)
+    print(f"{LARGE} recorded answers, 14 metrics: {LARGE / large.wall:.0f} answers a second from start to summary,")
+    print(f"  {LARGE / large.cpu:.0f} a second of CPU time; wanted: at least 2000 on one core")
+    marginal = (large.cpu - small.cpu) / (LARGE - SMALL)
+    print(f"  each further answer: {marginal * 1000:.2f} ms of CPU time")
+    print(f"peak memory: {small.peak:.0f} MiB at {SMALL} answers, {large.peak:.0f} MiB at {LARGE}:", end=" ")
+    print(f"{large.peak / small.peak:.2f} times; wanted: at most 1.15")
+
+
+if __name__ == "__main__":
+    main()
