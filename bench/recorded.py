@@ -43,7 +43,7 @@ def _made_up(rng: random.Random, name: str) -> tuple[dict[str, object], dict[str
         {"date": f"2026-06-{18 + day}", "min_temp": degrees - 4, "max_temp": degrees + 4, "main_condition": sky}
         for day in range(5)
     ]
-    question = {
+    question: dict[str, object] = {
         "id": name,
         "question": rng.choice(
             [f"What's the weather in {city}?", f"Will it rain in {city} tomorrow?", "Should I take an umbrella?"]

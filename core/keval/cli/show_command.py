@@ -43,4 +43,5 @@ def command(run: str, trial: str | None, output_dir: Path, as_json: bool) -> Non
         data = {**orjson.loads(trial_line(found)), "scores": [orjson.loads(score_line(line)) for line in scores]}
         print_json(data)
     else:
-        print_trial(found, scores, data_console())
+        bands = {entry["metric"]: entry["bands"] for entry in directory.manifest()["scorers"]}
+        print_trial(found, scores, bands, data_console())

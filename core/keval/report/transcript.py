@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeAlias
 
 from rich.console import Console
 from rich.text import Text
 
-from keval.records import ScoreLine, ToolCall, Trial
+from keval.records import Scale, Score, ScoreLine, ToolCall, Trial
 from keval.report.terminal import safe
 
-__all__ = ["print_run", "print_trial"]
+__all__ = ["Bands", "print_run", "print_trial"]
+
+Bands: TypeAlias = Mapping[str, Mapping[str, float]]
+"""The bands of each metric's scale, by the metric's name."""
 
 
 def print_run(manifest: Mapping[str, Any], trials: Iterable[Trial], console: Console) -> None:
@@ -34,7 +37,7 @@ def print_run(manifest: Mapping[str, Any], trials: Iterable[Trial], console: Con
         console.print(line)
 
 
-def print_trial(trial: Trial, scores: Sequence[ScoreLine], console: Console) -> None:
+def print_trial(trial: Trial, scores: Sequence[ScoreLine], bands: Bands, console: Console) -> None:
     """Print one trial: what was said, which tools ran, what it cost and how it scored."""
     console.print(Text.assemble(safe(trial.id, "bold"), f"  model {trial.model or 'none'}"))
     for message in trial.sample.history:
@@ -65,10 +68,16 @@ def print_trial(trial: Trial, scores: Sequence[ScoreLine], console: Console) -> 
             )
         )
     for line in scores:
-        value = "unscored" if line.score.value is None else f"{line.score.value:.2f}"
         name = f"{line.metric} by {line.judge}" if line.judge else line.metric
-        neutral = " neutral" if line.score.neutral else ""
-        console.print(Text.assemble((f"{value}{neutral} ", "bold"), f"{name}: ", safe(line.score.reason)))
+        verdict = _verdict(line.score, bands.get(line.metric, {}))
+        console.print(Text.assemble((f"{verdict} ", "bold"), f"{name}: ", safe(line.score.reason)))
+
+
+def _verdict(score: Score, bands: Mapping[str, float]) -> str:
+    if score.value is None:
+        return "unscored"
+    named = "neutral" if score.neutral else Scale(bands=bands).band(score.value)
+    return f"{score.value:.2f} {named or ''}".strip()
 
 
 def _marked(calls: Iterable[ToolCall]) -> Iterator[tuple[str, ToolCall]]:

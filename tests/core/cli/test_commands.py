@@ -56,6 +56,8 @@ def test_the_table_names_the_band_of_a_mean_and_the_counts_behind_it(notes: Proj
     assert ["scripted", "baseline", "0.30", "low"] in rows
     assert ["n=1", "2/2/2"] in rows
     assert "Bands: low from 0, high from 0.5.\n" in outcome.stdout
+    shown = notes.keval("show", "latest", "--trial", "scripted/with_notes/ccc/1").stdout
+    assert "0.70 high double/grade: graded\n" in shown
     found = {arm["condition"]: (arm["band"], arm["n"]) for arm in notes.read("summary.json")["arms"]}
     assert {"baseline": ("low", 1), "with_notes": ("high", 1)} == found
 
