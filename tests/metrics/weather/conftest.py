@@ -33,6 +33,7 @@ def make_trial(
     preferences: Any = None,
     history: Sequence[tuple[str, str]] = (),
     calls: Sequence[ToolCall] = (),
+    unlisted: int | None = 0,
     tools: tuple[str, ...] | None = None,
     duration: float | None = None,
     characteristics: Characteristics | None = None,
@@ -48,6 +49,7 @@ def make_trial(
         duration=duration,
         turn_durations=() if duration is None else (duration,),
         tools=tools,
+        unlisted_calls=unlisted,
     )
     sample = Sample("s1", question, history=tuple(spoken), facts=facts)
     return Trial("t1", sample, "agent", "condition", 1, transcript, characteristics=characteristics)

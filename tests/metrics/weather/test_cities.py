@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keval_metrics_weather.cities import cities_asked, cities_named, find_name
+from keval_metrics_weather.cities import cities_asked, cities_named, find_names
 from keval_metrics_weather.words import read
 
 
@@ -22,6 +22,9 @@ from keval_metrics_weather.words import read
         ("Should I pack for Rio de Janeiro?", ["Rio de Janeiro"]),
         ("Weather in St. Petersburg", ["St Petersburg"]),
         ("Rain in Xi'an?", ["Xi'an"]),
+        ("How is Washington, D.C.?", ["Washington"]),
+        ("is it raining in são paulo", ["são paulo"]),
+        ("Weather in Ho Chi Minh City", ["Ho Chi Minh City"]),
         ("Helsinki weather", ["Helsinki"]),
         ("Paris?", ["Paris"]),
         ("Compare Paris and London", ["Paris", "London"]),
@@ -53,4 +56,10 @@ def test_answers_name_cities_after_prepositions_and_contrasts() -> None:
 def test_a_name_is_found_whatever_its_case_and_accents(spelling: str) -> None:
     text = read(f"Today {spelling} is mild.")
 
-    assert (6,) == find_name(text, "Łódź")
+    assert {"Łódź": [6]} == find_names(text, ["Łódź", "Oslo", ""])
+
+
+def test_names_that_begin_alike_are_told_apart() -> None:
+    text = read("New York is warmer than New Delhi, but New Zealand's York is not.")
+
+    assert {"New York": [0], "New Delhi": [24]} == find_names(text, ["New York", "New Delhi", "New Orleans"])

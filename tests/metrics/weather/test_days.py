@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import date
-
 import pytest
 
-from keval_metrics_weather.days import day_mentions, days_meant
+from keval_metrics_weather.days import day_mentions
+from keval_metrics_weather.truth import Day, Truth
 from keval_metrics_weather.words import read
 
-DATES = [date(2026, 6, day) for day in range(18, 23)]
-"""A Thursday to a Monday."""
+
+def forecast(*dates: str | None) -> Truth:
+    return Truth("Helsinki", None, frozenset(), tuple(Day({"date": date}) for date in dates))
+
+
+THURSDAY_TO_MONDAY = forecast(*(f"2026-06-{day}" for day in range(18, 23)))
 
 
 @pytest.mark.parametrize(
@@ -59,8 +62,10 @@ def test_days_are_named_in_many_ways(text: str, expected: list[str]) -> None:
     ],
 )
 def test_a_day_is_looked_up_in_the_forecasts_own_dates(day: str, expected: tuple[int, ...]) -> None:
-    assert expected == days_meant(day, DATES)
+    assert expected == THURSDAY_TO_MONDAY.days_meant(day)
 
 
 def test_days_without_dates_are_known_by_their_place() -> None:
-    assert ((1,), ()) == (days_meant("+1", [None, None]), days_meant("weekday 5", [None, None]))
+    undated = forecast(None, "someday")
+
+    assert ((1,), ()) == (undated.days_meant("+1"), undated.days_meant("weekday 5"))

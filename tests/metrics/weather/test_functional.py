@@ -206,6 +206,58 @@ def test_adaptation_quality_judges_by_what_the_agent_learned(trial: MakeTrial) -
     assert (0.65, False, 0.5, True) == (with_it.value, with_it.neutral, without.value, without.neutral)
 
 
+LEARN = "update_user_preferences_from_insight"
+
+
+def conversation(answer: str, calls: tuple[ToolCall, ...], preferences: Any) -> Trial:
+    """Three turns, the last of which is judged."""
+    facts = {"preferences": preferences, "weather": {"city": "Oslo", "current": {"temperature": 5}}}
+    sample = Sample("s", "I hate the cold.", turns=("And rain.", "What is it like in Oslo?"), facts=facts)
+    messages = (Message("assistant", "Noted.", 0), Message("assistant", "Noted.", 1), Message("assistant", answer, 2))
+    return Trial("t", sample, "a", "c", 1, Transcript(messages=messages, tool_calls=calls))
+
+
+def test_what_is_learned_in_the_first_turn_is_judged_in_the_last() -> None:
+    learned = ToolCall(f"weather_{LEARN}", {"user_id": "u", "dislikes_cold": True, "insight_text": "hates cold"})
+
+    score = AdaptationQuality().score(conversation("5 °C: wear a coat.", (learned,), {}))
+    ignored = AdaptationQuality().score(conversation("5 °C: lovely.", (learned,), {}))
+
+    assert (0.65, 0.5, False) == (score.value, ignored.value, ignored.neutral)
+    assert {
+        "preferences": ["dislikes_cold"],
+        "learned_from_conversations": 1,
+        "learned_in_this_conversation": [{"dislikes_cold": True, "insight_text": "hates cold"}],
+    }.items() <= score.details.items()
+
+
+def test_what_is_learned_counts_with_what_was_known() -> None:
+    calls = (
+        ToolCall(LEARN, {"dislikes_cold": True}, runs=1),
+        ToolCall(LEARN, {"dislikes_rain": True}, turn=1, runs=2),  # replayed by the framework, but learned once
+        ToolCall(LEARN, {"dislikes_wind": True}, runs=0),
+        ToolCall(LEARN, {"dislikes_heat": True}, error="no such user"),
+        ToolCall(LEARN, {"user_id": "u"}),
+        ToolCall("get_user_preferences", {"user_id": "u"}, turn=2),
+    )
+
+    score = AdaptationQuality().score(conversation("5 °C", calls, {"learned_from_conversations": 3}))
+
+    assert (["dislikes_cold", "dislikes_rain"], 5, 2) == (
+        score.details["preferences"],
+        score.details["learned_from_conversations"],
+        len(score.details["learned_in_this_conversation"]),
+    )
+
+
+def test_what_is_learned_overrules_the_facts() -> None:
+    unlearned = ToolCall(LEARN, {"dislikes_cold": False, "prefers_indoor": True}, turn=1)
+
+    score = AdaptationQuality().score(conversation("5 °C", (unlearned,), {"known": {"dislikes_cold": True}}))
+
+    assert (["prefers_indoor"], 1) == (score.details["preferences"], score.details["learned_from_conversations"])
+
+
 @pytest.mark.parametrize(
     ("seconds", "expected", "band"),
     [
@@ -259,7 +311,14 @@ def test_tool_call_count_counts_what_servers_ran(trial: MakeTrial) -> None:
 
     score = ToolCallCount().score(trial("15°C", calls=calls))
 
-    assert {"count": 3, "asked_for": 3, "failed": 1, "names": ["a", "b", "c"]} == score.details
+    assert {
+        "count": 3,
+        "listed": 3,
+        "only_counted": 0,
+        "asked_for": 3,
+        "failed": 1,
+        "names": ["a", "b", "c"],
+    } == score.details
 
 
 def test_tool_call_count_is_that_of_the_last_turn() -> None:
@@ -269,6 +328,32 @@ def test_tool_call_count_is_that_of_the_last_turn() -> None:
     score = ToolCallCount().score(Trial("t", sample, "a", "c", 1, Transcript(tool_calls=calls)))
 
     assert 1 == score.details["count"]
+
+
+@pytest.mark.parametrize(
+    ("listed", "unlisted", "expected", "reason"),
+    [
+        (0, 2, 1.0, "2 tool calls, 2 of them only counted: optimal"),
+        (1, 3, 0.8, "4 tool calls, 3 of them only counted: good"),
+        (1, None, 1.0, "1 tool call: optimal"),
+        (0, None, 0.5, "not known whether tools were called"),
+        (0, 0, 0.5, "no tool calls"),
+        (0, -1, 0.5, "no tool calls"),
+    ],
+)
+def test_tool_call_count_adds_calls_that_are_only_counted(
+    listed: int, unlisted: int | None, expected: float, reason: str, trial: MakeTrial
+) -> None:
+    score = ToolCallCount().score(trial("15°C", calls=[ToolCall("a")] * listed, unlisted=unlisted))
+
+    assert (expected, reason, expected == 0.5) == (score.value, score.reason, score.neutral)
+    assert (listed, unlisted and max(unlisted, 0)) == (score.details["listed"], score.details["only_counted"])
+
+
+def test_a_trial_without_a_transcript_tells_nothing_of_tool_calls() -> None:
+    score = ToolCallCount().score(Trial("t", Sample("s", "Weather in Oslo?"), "a", "c", 1))
+
+    assert (True, "not known whether tools were called") == (score.neutral, score.reason)
 
 
 CURRENT = ToolCall("get_current_weather", {"city": "Helsinki"}, result="{}")
@@ -294,6 +379,27 @@ def test_action_planning(answer: str, question: str, calls: list[ToolCall], expe
     tools = ("get_current_weather", "get_weather_forecast")
 
     assert expected == ActionPlanning().score(trial(answer, question, calls=calls, tools=tools)).value
+
+
+@pytest.mark.parametrize(
+    ("answer", "calls", "unlisted", "expected"),
+    [
+        (PLANNED, [], 1, 0.7),  # which tool it was is not known, so whether it fits is not either
+        (PLANNED, [], None, 0.7),
+        (PLANNED, [CURRENT], 1, 0.9),
+        ("Take a walk.", [], 1, 0.3),
+        ("Take a walk.", [], None, 0.0),
+        ("It's 20°C.", [FAILED], 1, 0.3),
+        ("It's 20°C.", [FAILED], None, 0.3),
+        ("It's 20°C.", [FAILED], 0, 0.0),
+    ],
+)
+def test_action_planning_with_calls_that_are_only_counted(
+    answer: str, calls: list[ToolCall], unlisted: int | None, expected: float, trial: MakeTrial
+) -> None:
+    score = ActionPlanning().score(trial(answer, "What should I do in Helsinki?", calls=calls, unlisted=unlisted))
+
+    assert (expected, unlisted) == (score.value, score.details["only_counted"])
 
 
 def test_action_planning_is_neutral_when_nothing_was_to_plan(trial: MakeTrial) -> None:
@@ -331,6 +437,24 @@ def test_error_recovery_counts_what_the_document_counts_in_its_example(trial: Ma
     counted = found_for(score)
 
     assert (0.3, 0.2) == (counted["error handled with alternatives"], counted["missing data acknowledged"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "unlisted", "expected"),
+    [
+        ("It's 20°C.", 1, 0.8),
+        ("It's 20°C.", None, 0.5),  # it may have recovered
+        ("It's 20°C.", 0, 0.3),
+        ("Have a nice day.", 1, 0.3),
+        ("Have a nice day.", None, 0.3),
+    ],
+)
+def test_error_recovery_with_calls_that_are_only_counted(
+    answer: str, unlisted: int | None, expected: float, trial: MakeTrial
+) -> None:
+    score = ErrorRecovery().score(trial(answer, calls=[FAILED], unlisted=unlisted))
+
+    assert (expected, False) == (score.value, score.neutral)
 
 
 def test_error_recovery_is_neutral_when_nothing_went_wrong(trial: MakeTrial) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import pkgutil
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -78,6 +80,7 @@ def test_any_texts_and_any_facts_get_a_score(
             ToolCall("update_user_preferences_from_insight", {"dislikes_rain": question}),
             ToolCall("", error=""),
         ),
+        unlisted_calls=None if len(question) % 2 else len(answer),
         turn_durations=(1.0,),
     )
     trial = Trial("t", Sample("s", question, history=tuple(spoken), facts=known), "a", "c", 1, transcript)
@@ -159,6 +162,46 @@ def test_the_work_on_a_text_grows_with_its_length_and_no_faster(trial: MakeTrial
     small, large = calls(50), calls(500)
 
     assert large < 12 * small
+
+
+def growth(work: Callable[[int], object], size: int) -> float:
+    """Return how many times longer 16 times the size takes; the least of several, as other work only adds."""
+
+    def seconds(size: int) -> float:
+        began = time.process_time()
+        work(size)
+        return time.process_time() - began
+
+    return min(seconds(16 * size) for _ in range(3)) / min(seconds(size) for _ in range(3))
+
+
+LINEAR = 64.0
+"""16 times the text takes 16 times as long if the work is linear and 256 times if it is quadratic."""
+
+
+def test_growth_tells_quadratic_work() -> None:
+    quadratic = re.compile("a*b")
+
+    assert growth(lambda size: quadratic.search("a" * size), 500) > LINEAR
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["25", "°", "minus ", "no, ", "not ", "I hate the rain ", "it's ", "- ", "25°C in Oslo, ", "high ", "of ", "if ",
+     "New York ", "in New {} and ", "in Oslo{} and ", "I like {} ", "you said ", "10:30 ", "E\u0301", "—", "a"],
+)  # fmt: skip
+def test_the_time_for_a_text_grows_with_its_length_and_no_faster(piece: str, trial: MakeTrial) -> None:
+    fresh = itertools.count()
+    weather = {"city": "Oslo", "current": {"temperature": 25, "main_condition": "Rain"}}
+
+    def score_all(size: int) -> None:
+        different = (piece.format(chr(0x4E00 + number)) for number in range(size // len(piece)))
+        text = "".join(different) + str(next(fresh))  # no cache knows it
+        said = trial(text, text, weather=weather, preferences={"dislikes_rain": True}, history=[(text, text)])
+        for metric in METRICS:
+            metric.score(said)
+
+    assert growth(score_all, 750) < LINEAR
 
 
 def test_every_option_is_plain_and_has_a_default() -> None:

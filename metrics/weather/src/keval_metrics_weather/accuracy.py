@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar
 
 import attrs
 
-from keval import Score, Trial
+from keval import Scale, Score, Trial
 from keval_metrics_weather.asked import Asked, asked
 from keval_metrics_weather.claims import Claims, claims
+from keval_metrics_weather.comparison import Moment, celsius, compare
 from keval_metrics_weather.conditions import VOCABULARY, Condition, Group, Vocabulary
-from keval_metrics_weather.days import NOW, TODAY, days_meant
+from keval_metrics_weather.days import NOW, TODAY
+from keval_metrics_weather.options import check_rising, not_negative
 from keval_metrics_weather.queries import query
+from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import neutral, signed
 from keval_metrics_weather.temperatures import Temperature
 from keval_metrics_weather.truth import Truth, truth_of
@@ -21,12 +25,7 @@ from keval_metrics_weather.words import Text, read
 __all__ = ["Accuracy"]
 
 _WORDS: Mapping[Group, tuple[str, ...]] = dict(VOCABULARY)
-_WIDEST_RANGE = 10.0
-"""A wider range (°C) for the temperature now says too little to be right by containing it."""
 _MOST_IN_REASON = 6
-
-_Moment = tuple[int, ...] | None
-"""Indices into the forecast's days; `None` is now."""
 
 
 @attrs.frozen
@@ -62,18 +61,23 @@ class Accuracy:
     without ground truth, and when the answer states nothing that can be compared with it.
     """
 
-    rounding: float = 1.0
-    tolerance: float = 2.0
-    near_penalty: float = 0.1
-    far_penalty: float = 0.3
-    condition_penalty: float = 0.2
-    missing_forecast_penalty: float = 0.2
+    scale: ClassVar[Scale] = SCALE
+
+    rounding: float = not_negative(1.0)
+    tolerance: float = not_negative(2.0)
+    near_penalty: float = not_negative(0.1)
+    far_penalty: float = not_negative(0.3)
+    condition_penalty: float = not_negative(0.2)
+    missing_forecast_penalty: float = not_negative(0.2)
     rain_words: tuple[str, ...] = _WORDS["rain"]
     clear_words: tuple[str, ...] = _WORDS["clear"]
     clouds_words: tuple[str, ...] = _WORDS["clouds"]
     snow_words: tuple[str, ...] = _WORDS["snow"]
     mist_words: tuple[str, ...] = _WORDS["mist"]
     thunderstorm_words: tuple[str, ...] = _WORDS["thunderstorm"]
+
+    def __attrs_post_init__(self) -> None:
+        check_rising(self, "rounding", "tolerance", strictly=False)
 
     def score(self, trial: Trial) -> Score:
         """Compare the answer with `facts["weather"]` of the sample."""
@@ -91,7 +95,7 @@ class Accuracy:
         }
         if not findings:
             return self._nothing_compared(stated, about, truth, details)
-        value = max(0.0, 1.0 - sum(finding.penalty for finding in findings))
+        value = max(0.0, 1.0 - sum([finding.penalty for finding in findings]))
         listed = "; ".join(map(str, findings[:_MOST_IN_REASON]))
         more = f"; and {len(findings) - _MOST_IN_REASON} more" if len(findings) > _MOST_IN_REASON else ""
         evidence = [finding.evidence() for finding in findings]
@@ -110,13 +114,18 @@ class Accuracy:
 
     def _claims(self, trial: Trial, truth: Truth, answer: Text) -> Claims:
         question = query(trial.question)
-        cities = [city.name for city in question.cities]
         names = [truth.city] if truth.city else []
-        if len(cities) == 1:
-            names += cities  # the question may spell the city otherwise: München for Munich
-            cities = []
-        others = [name for name in cities if read(name).words != read(truth.city).words]
-        vocabulary: Vocabulary = (
+        others: list[str] = []
+        if len(question.cities) == 1:
+            named = question.cities[0].name
+            names += [named] if named != truth.city else []  # it may be spelled otherwise: München for Munich
+        else:
+            others = [city.name for city in question.cities if read(city.name).words != read(truth.city).words]
+        return claims(answer, names, others, self._vocabulary, question.fahrenheit)
+
+    @cached_property
+    def _vocabulary(self) -> Vocabulary:
+        return (
             ("rain", self.rain_words),
             ("clear", self.clear_words),
             ("clouds", self.clouds_words),
@@ -124,16 +133,15 @@ class Accuracy:
             ("mist", self.mist_words),
             ("thunderstorm", self.thunderstorm_words),
         )
-        return claims(answer, names, others, vocabulary, question.fahrenheit)
 
     def _temperatures(self, stated: Claims, about: Asked, truth: Truth) -> Iterator[_Finding]:
         """Yield one finding per moment and kind of temperature: the one that is furthest off."""
-        worst: dict[tuple[_Moment, str], _Finding] = {}
+        worst: dict[tuple[Moment, str], _Finding] = {}
         for temperature, day in stated.temperatures:
             moment = _moment(day, about, truth, temperature)
             if moment == () or temperature.kind == "felt":
                 continue
-            compared = _compare(temperature, moment, truth)
+            compared = compare(temperature, moment, truth)
             if compared is None:
                 continue
             off, actual = compared
@@ -150,7 +158,7 @@ class Accuracy:
 
     def _conditions(self, stated: Claims, about: Asked, truth: Truth) -> Iterator[_Finding]:
         """Yield one finding per moment: right when any condition stated for it is the true one."""
-        spoken: dict[tuple[_Moment, bool], list[Condition]] = {}
+        spoken: dict[tuple[Moment, bool], list[Condition]] = {}
         for condition, day in stated.conditions:
             moment = _moment(day, about, truth, None)
             if moment != ():
@@ -176,7 +184,7 @@ def _agrees(mentions: list[Condition], true: frozenset[Group]) -> bool | None:
     return not any(m.groups & true for m in ruled_out) if ruled_out else None
 
 
-def _moment(day: str | None, about: Asked, truth: Truth, temperature: Temperature | None) -> _Moment:
+def _moment(day: str | None, about: Asked, truth: Truth, temperature: Temperature | None) -> Moment:
     """Return the moment that a statement is about; an empty tuple when it was not asked for."""
     days = about.days
     extreme = temperature is not None and temperature.kind in ("high", "low")
@@ -188,49 +196,11 @@ def _moment(day: str | None, about: Asked, truth: Truth, temperature: Temperatur
         if about.now and not extreme:
             return None
         return tuple(index for index in (0,) if index in days and truth.days)
-    meant = days_meant(day, truth.dates)
+    meant = truth.days_meant(day)
     return meant if set(meant) & set(days) else ()
 
 
-def _compare(temperature: Temperature, moment: _Moment, truth: Truth) -> tuple[float, str] | None:
-    """Return how far off a temperature is in °C, and the truth in words; `None` when the truth is not known."""
-    if moment is None:
-        return _compare_now(temperature, truth)
-    days = [truth.days[index] for index in moment if index < len(truth.days)]
-    lows = [day.low for day in days if day.low is not None]
-    highs = [day.high for day in days if day.high is not None]
-    if temperature.kind == "high" and highs:
-        actual = min(highs, key=lambda high: abs(high - temperature.high))
-        return round(abs(actual - temperature.high), 6), f"high {_celsius(actual)}"
-    if temperature.kind == "low" and lows:
-        actual = min(lows, key=lambda low: abs(low - temperature.low))
-        return round(abs(actual - temperature.low), 6), f"low {_celsius(actual)}"
-    if temperature.kind != "plain" or not lows or not highs:
-        return None
-    low, high = min(lows), max(highs)
-    if temperature.is_range:
-        off = max(abs(temperature.low - low), abs(temperature.high - high))
-    else:
-        off = max(low - temperature.low, temperature.low - high, 0.0)
-    return round(off, 6), f"{_celsius(low)} to {_celsius(high)}"
-
-
-def _compare_now(temperature: Temperature, truth: Truth) -> tuple[float, str] | None:
-    actual = truth.temperature
-    if actual is None:
-        return _compare(temperature, (0,), truth) if truth.days else None
-    if temperature.high - temperature.low > _WIDEST_RANGE:
-        off = max(abs(temperature.low - actual), abs(temperature.high - actual))
-    else:
-        off = max(temperature.low - actual, actual - temperature.high, 0.0)
-    if temperature.is_range and off and truth.days:
-        day = _compare(temperature, (0,), truth)  # "between 3 and 7 °C" may be the day's range
-        if day is not None and day[0] < off:
-            return day
-    return round(off, 6), _celsius(actual)
-
-
-def _true_conditions(moment: _Moment, whole_day: bool, truth: Truth) -> frozenset[Group]:
+def _true_conditions(moment: Moment, whole_day: bool, truth: Truth) -> frozenset[Group]:
     today = truth.days[0].conditions if truth.days else frozenset()
     if moment is None:
         return truth.conditions | today if whole_day or not truth.conditions else truth.conditions
@@ -241,12 +211,8 @@ def _said(temperature: Temperature) -> str:
     kind = "" if temperature.kind == "plain" else f"{temperature.kind} "
     if not temperature.converted:
         return kind + temperature.said
-    low, high = _celsius(round(temperature.low, 1)), _celsius(round(temperature.high, 1))
+    low, high = celsius(round(temperature.low, 1)), celsius(round(temperature.high, 1))
     return f"{kind}{temperature.said} ({f'{low} to {high}' if temperature.is_range else low})"
-
-
-def _celsius(value: float) -> str:
-    return f"{'−' if value < 0 else ''}{abs(value):g} °C"
 
 
 def _day_name(truth: Truth, index: int) -> str:
@@ -254,7 +220,8 @@ def _day_name(truth: Truth, index: int) -> str:
     return day.isoformat() if day else f"day {index + 1}"
 
 
-def _when(moment: _Moment, truth: Truth) -> str:
+def _when(moment: Moment, truth: Truth) -> str:
     if moment is None:
         return ""
-    return f" for {' to '.join(_day_name(truth, index) for index in dict.fromkeys((moment[0], moment[-1])))}"
+    first, last = moment[0], moment[-1]
+    return f" for {_day_name(truth, first)}" + (f" to {_day_name(truth, last)}" if first != last else "")

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
+from typing import ClassVar
+
 import attrs
 
-from keval import Score, Trial
+from keval import Scale, Score, Trial
 from keval_metrics_weather.asked import asked
-from keval_metrics_weather.conditions import conditions
+from keval_metrics_weather.conditions import Group, conditions
+from keval_metrics_weather.options import not_negative, share
 from keval_metrics_weather.phrases import affirmed
 from keval_metrics_weather.preferences import preferences_of
-from keval_metrics_weather.tally import Point, neutral, tally
+from keval_metrics_weather.scale import SCALE
+from keval_metrics_weather.tally import neutral, tally
 from keval_metrics_weather.temperatures import temperatures
-from keval_metrics_weather.truth import Truth, truth_of
+from keval_metrics_weather.truth import truth_of
 from keval_metrics_weather.wording import AWARENESS, INDOOR, OUTDOOR, RAINWEAR, WARMTH
 from keval_metrics_weather.words import Text, read
 
@@ -29,11 +34,13 @@ class AdaptationQuality:
     `cold` °C. Neutral without preferences, and when none of them bears on this weather.
     """
 
-    base: float = 0.5
-    cold_points: float = 0.15
-    rain_points: float = 0.15
-    activity_points: float = 0.15
-    awareness_points: float = 0.1
+    scale: ClassVar[Scale] = SCALE
+
+    base: float = share(0.5)
+    cold_points: float = not_negative(0.15)
+    rain_points: float = not_negative(0.15)
+    activity_points: float = not_negative(0.15)
+    awareness_points: float = not_negative(0.1)
     cold: float = 10.0
     warmth_words: tuple[str, ...] = WARMTH
     rain_words: tuple[str, ...] = RAINWEAR
@@ -45,13 +52,17 @@ class AdaptationQuality:
         """Score the answer against the known preferences and the weather asked about."""
         calls = trial.transcript.tool_calls if trial.transcript else ()
         liked = preferences_of(trial.sample.facts.get("preferences"), calls)
-        details = {"preferences": list(liked.names), "learned_from_conversations": liked.learned}
+        details = {
+            "preferences": list(liked.names),
+            "learned_from_conversations": liked.learned,
+            "learned_in_this_conversation": list(liked.learned_now),
+        }
         if not liked.names:
             return neutral("no preferences", **details)
         answer = read(trial.output)
-        truth = truth_of(trial.sample.facts) if {"dislikes_cold", "dislikes_rain"}.intersection(liked.names) else None
-        cold = "dislikes_cold" in liked and self._is_cold(trial, truth, answer)
-        wet = "dislikes_rain" in liked and _is_wet(trial, truth, answer)
+        lows, groups = _weather_asked_about(trial)
+        cold = "dislikes_cold" in liked and self._is_cold(lows, answer)
+        wet = "dislikes_rain" in liked and _is_wet(groups, answer)
         indoors, outdoors = "prefers_indoor" in liked, "outdoor_activities" in liked
         aware = affirmed(answer, self.awareness_phrases)
         if not (cold or wet or indoors or outdoors or aware):
@@ -63,34 +74,34 @@ class AdaptationQuality:
         return tally(
             self.base,
             (
-                Point("adapted to the cold", self.cold_points, warmth) if warmth else None,
-                Point("adapted to the rain", self.rain_points, shelter) if shelter else None,
-                Point("activities as preferred", self.activity_points, suggested) if suggested else None,
-                Point("awareness of preferences", self.awareness_points, aware) if aware else None,
+                ("adapted to the cold", self.cold_points, warmth),
+                ("adapted to the rain", self.rain_points, shelter),
+                ("activities as preferred", self.activity_points, suggested),
+                ("awareness of preferences", self.awareness_points, aware),
             ),
             **details,
         )
 
-    def _is_cold(self, trial: Trial, truth: Truth | None, answer: Text) -> bool:
+    def _is_cold(self, lows: Sequence[float], answer: Text) -> bool:
         """Say whether it is cold: by the facts, else by the answer's own temperatures, else by its words."""
-        known: list[float] = []
-        if truth is not None:
-            about = asked(trial, truth)
-            lows = [truth.days[index].low for index in about.days if index < len(truth.days)]
-            measured = [truth.temperature] if about.now else lows
-            known = [degrees for degrees in measured if degrees is not None]
-        known = known or [temperature.low for temperature in temperatures(answer)]
+        known = lows or [temperature.low for temperature in temperatures(answer)]
         return min(known) <= self.cold if known else bool(affirmed(answer, _COLD))
 
 
-def _is_wet(trial: Trial, truth: Truth | None, answer: Text) -> bool:
+def _is_wet(groups: Set[Group], answer: Text) -> bool:
     """Say whether it rains: by the facts, else by what the answer says."""
-    if truth is not None:
-        about = asked(trial, truth)
-        groups = set(truth.conditions) if about.now else set()
-        for index in about.days:
-            if index < len(truth.days):
-                groups |= truth.days[index].conditions
-        if groups:
-            return not groups.isdisjoint(_WET)
+    if groups:
+        return not groups.isdisjoint(_WET)
     return any(mention.stance != "denied" and not mention.groups.isdisjoint(_WET) for mention in conditions(answer))
+
+
+def _weather_asked_about(trial: Trial) -> tuple[Sequence[float], Set[Group]]:
+    """Return the lowest temperatures and the conditions of the moments asked about, as far as the facts know them."""
+    truth = truth_of(trial.sample.facts)
+    if truth is None:
+        return (), frozenset()
+    about = asked(trial, truth)
+    days = [truth.days[index] for index in about.days if index < len(truth.days)]
+    lows = [truth.temperature] if about.now else [day.low for day in days]
+    now = truth.conditions if about.now else frozenset()
+    return [low for low in lows if low is not None], now.union(*[day.conditions for day in days])

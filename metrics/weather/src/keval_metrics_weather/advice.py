@@ -40,11 +40,18 @@ def advice(text: Text, recommending: tuple[str, ...] = RECOMMENDING, items: tupl
 def _advice(text: Text, recommending: tuple[str, ...], items: tuple[str, ...]) -> Advice:
     hits = [
         hit
-        for hit in find(text, tuple(dict.fromkeys((*recommending, *items))))
-        if not denied(text, hit) and (hit.keyword != "should" or _advises(text, hit.first))
+        for hit in find(text, _all_words(recommending, items))
+        if not denied(text, hit) and (hit[2] != "should" or _advises(text, hit[0]))
     ]
-    words = tuple(dict.fromkeys(hit.keyword for hit in hits))
-    return Advice(words, tuple(word for word in words if word in items), hits[0].start if hits else None)
+    if not hits:
+        return Advice((), (), None)
+    words = tuple(dict.fromkeys([keyword for _, _, keyword in hits]))
+    return Advice(words, tuple([word for word in words if word in items]), text.starts[hits[0][0]])
+
+
+@lru_cache(maxsize=16)
+def _all_words(recommending: tuple[str, ...], items: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*recommending, *items)))
 
 
 def _advises(text: Text, place: int) -> bool:
@@ -60,9 +67,9 @@ def _advises(text: Text, place: int) -> bool:
 def reasons_given(text: Text, reasons: tuple[str, ...]) -> tuple[str, ...]:
     """Return the reasoning words a text uses; a "since" of time ("since Monday") is none."""
     found = []
-    for hit in find(text, reasons):
-        following = text.word_at(hit.last + 1)
-        of_time = hit.keyword == "since" and (following in _AFTER_A_SINCE_OF_TIME or following.isdecimal())
+    for _, last, keyword in find(text, reasons):
+        following = text.word_at(last + 1)
+        of_time = keyword == "since" and (following in _AFTER_A_SINCE_OF_TIME or following.isdecimal())
         if not of_time:
-            found.append(hit.keyword)
+            found.append(keyword)
     return tuple(dict.fromkeys(found))

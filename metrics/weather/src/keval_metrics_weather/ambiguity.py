@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import attrs
 
-from keval import Score, Trial
+from keval import Scale, Score, Trial
 from keval_metrics_weather.clarification import unclear
 from keval_metrics_weather.measurements import weather_data
+from keval_metrics_weather.options import not_negative, share
 from keval_metrics_weather.phrases import affirmed, find
-from keval_metrics_weather.tally import Point, neutral, tally
+from keval_metrics_weather.queries import NO_LOCATION
+from keval_metrics_weather.scale import SCALE
+from keval_metrics_weather.tally import neutral, tally
 from keval_metrics_weather.wording import CLARIFYING, GUIDING
 from keval_metrics_weather.words import read
 
@@ -24,13 +29,15 @@ class AmbiguityHandling:
     An answer with none of them is penalised. Neutral when the question is clear.
     """
 
-    base: float = 0.5
-    clarification_points: float = 0.4
-    assumption_points: float = 0.3
-    helpful_points: float = 0.2
-    location_points: float = 0.2
-    guidance_points: float = 0.2
-    unhandled_penalty: float = 0.3
+    scale: ClassVar[Scale] = SCALE
+
+    base: float = share(0.5)
+    clarification_points: float = not_negative(0.4)
+    assumption_points: float = not_negative(0.3)
+    helpful_points: float = not_negative(0.2)
+    location_points: float = not_negative(0.2)
+    guidance_points: float = not_negative(0.2)
+    unhandled_penalty: float = not_negative(0.3)
     clarifying_phrases: tuple[str, ...] = CLARIFYING
     assuming_phrases: tuple[str, ...] = (
         "assume",
@@ -53,17 +60,17 @@ class AmbiguityHandling:
         guiding = affirmed(answer, self.guiding_phrases)
         data = weather_data(answer)
         helpful = (*data.measured, *data.spoken)
-        where = clarifying and "no location" in open_points and find(answer, _PLACE)
+        where = clarifying and NO_LOCATION in open_points and find(answer, _PLACE)
         handled = clarifying or assuming or guiding or helpful
         return tally(
             self.base,
             (
-                Point("clarification asked for", self.clarification_points, clarifying) if clarifying else None,
-                Point("assumption made", self.assumption_points, assuming) if assuming else None,
-                Point("helpful all the same", self.helpful_points, helpful) if helpful else None,
-                Point("missing location asked for", self.location_points) if where else None,
-                Point("guidance", self.guidance_points, guiding) if guiding else None,
-                Point("ambiguity not handled", -self.unhandled_penalty, open_points) if not handled else None,
+                ("clarification asked for", self.clarification_points, clarifying),
+                ("assumption made", self.assumption_points, assuming),
+                ("helpful all the same", self.helpful_points, helpful),
+                ("missing location asked for", self.location_points, bool(where)),
+                ("guidance", self.guidance_points, guiding),
+                ("ambiguity not handled", -self.unhandled_penalty, () if handled else open_points),
             ),
             unclear=list(open_points),
         )

@@ -5,13 +5,11 @@ from __future__ import annotations
 import attrs
 
 from keval import Trial
-from keval_metrics_weather.days import NOW, SEVERAL, TODAY, days_meant
+from keval_metrics_weather.days import NOW, SEVERAL, TODAY
 from keval_metrics_weather.queries import Query, query
 from keval_metrics_weather.truth import Truth
 
 __all__ = ["Asked", "asked"]
-
-_FOLLOW_UPS = (("and",), ("what", "about"), ("how", "about"), ("same",))
 
 
 @attrs.frozen
@@ -32,13 +30,12 @@ def asked(trial: Trial, truth: Truth) -> Asked:
     named = question.days or _inherited(trial, question)
     if not named:
         return Asked(True, tuple(range(len(truth.days))) if question.wants_forecast else (0,))
-    days = {index for day in named for index in days_meant(day, truth.dates)}
+    days = {index for day in named for index in truth.days_meant(day)}
     return Asked(any(day in (NOW, TODAY, SEVERAL) for day in named), tuple(sorted(days)))
 
 
 def _inherited(trial: Trial, question: Query) -> tuple[str, ...]:
-    words = question.text.words
-    if not any(tuple(words[: len(opening)]) == opening for opening in _FOLLOW_UPS):
+    if not question.follows_up:
         return ()
     said = next((message.text for message in reversed(trial.history) if message.role == "user"), "")
     return query(said).days

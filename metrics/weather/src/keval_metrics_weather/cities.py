@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
-
-import attrs
+from typing import NamedTuple
 
 from keval_metrics_weather.words import Text, read, word_set
 
-__all__ = ["City", "cities_asked", "cities_named", "find_name"]
+__all__ = ["City", "cities_asked", "cities_named", "find_names"]
 
 _BEFORE_A_PLACE = frozenset({"in", "for", "at", "near", "to", "from", "around", "of", "visiting", "about"})
 _CONTRASTING = frozenset({"while", "whereas", "but", "and", "than"})
@@ -44,8 +44,7 @@ _AFTER_A_LEADING_PLACE = (
 )
 
 
-@attrs.frozen
-class City:
+class City(NamedTuple):
     """A place named at offset `start`; `words` are its name in lower case without accents, `name` as written."""
 
     name: str
@@ -85,29 +84,40 @@ def cities_asked(text: Text) -> tuple[City, ...]:
     return cities_named(text) or _loose(text) or _lower_case(text)
 
 
-def find_name(text: Text, name: str) -> tuple[int, ...]:
-    """Return the offsets at which a text says a name, whatever its case and accents."""
-    words = tuple(read(name).words)
-    if not words:
-        return ()
-    size = len(words)
-    places = text.index.get(words[0], ())
-    return tuple(text.starts[at] for at in places if tuple(text.words[at : at + size]) == words)
+def find_names(text: Text, names: Iterable[str]) -> dict[str, list[int]]:
+    """Return the offsets at which a text says each of the names that it does, whatever their case and accents."""
+    wanted: dict[str, dict[int, dict[tuple[str, ...], str]]] = {}
+    for name in names:
+        words = tuple(read(name).words)
+        if words and words[0] in text.index:
+            wanted.setdefault(words[0], {}).setdefault(len(words), {}).setdefault(words, name)
+    found: dict[str, list[int]] = {}
+    for first, by_length in wanted.items():
+        for length, known in by_length.items():
+            for place in text.index[first]:
+                said = known.get(tuple(text.words[place : place + length]))
+                if said is not None:
+                    found.setdefault(said, []).append(text.starts[place])
+    return found
 
 
 def _in_order(found: list[City]) -> tuple[City, ...]:
-    return tuple(sorted(set(found), key=lambda city: city.start))
+    return tuple(sorted(set(found), key=lambda city: city.start)) if len(found) > 1 else tuple(found)
 
 
 def _is_name(text: Text, place: int) -> bool:
     word = text.word_at(place)
-    return word[:1].isalpha() and word not in _NO_PLACE and text.capitalised(place)
+    if word[:1].isalpha() and word not in _NO_PLACE and text.capitalised(place):
+        return len(word) > 1 or not word.isascii()  # a letter is none, as in Washington, D.C.
+    return False
 
 
 def _name(text: Text, place: int) -> City | None:
     """Return the capitalised name that begins at a place, particles within it included."""
+    if place >= len(text.words) or not text.capitalised(place):
+        return None
     end = place
-    if text.word_at(place) == "the" and text.capitalised(place) and _is_name(text, place + 1):
+    if text.words[place] == "the" and _is_name(text, place + 1):
         end += 1
     while end - place < _MOST_WORDS:
         if _is_name(text, end):
@@ -124,6 +134,8 @@ def _name(text: Text, place: int) -> City | None:
 def _city(text: Text, place: int, end: int) -> City | None:
     if end == place:
         return None
+    if end == place + 1:
+        return City(text.written(place), (text.words[place],), text.starts[place])
     written = {text.starts[at]: text.written(at) for at in range(place, end)}
     name = " ".join(written.values())
     return City(name, tuple(text.words[place:end]), text.starts[place])

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import attrs
 
-from keval_metrics_weather.cities import cities_named, find_name
+from keval_metrics_weather.cities import cities_named, find_names
 from keval_metrics_weather.conditions import Condition, Vocabulary, conditions
 from keval_metrics_weather.days import day_mentions
 from keval_metrics_weather.temperatures import Temperature, temperatures
@@ -17,6 +17,9 @@ from keval_metrics_weather.words import Text, read
 __all__ = ["Claims", "claims"]
 
 T = TypeVar("T", Temperature, Condition)
+
+_SEAMS = frozenset({".", "!", "?", ";", ",", "\n", "|", "—", "and", "but", "while", "whereas", "however"})
+"""The words and marks at which a clause ends."""
 
 
 @attrs.frozen
@@ -30,32 +33,30 @@ class Claims:
 
 @attrs.frozen
 class _Anchors:
-    """Offsets in a text that what stands near them belongs to, each with a value."""
+    """Offsets in a text that what stands near them belongs to, each with the number of its clause and a value."""
 
-    text: Text
     starts: Sequence[int]
+    clauses: Sequence[int]
     values: Sequence[str]
 
     @classmethod
-    def of(cls, text: Text, found: list[tuple[int, str]]) -> _Anchors:
+    def of(cls, seams: Sequence[int], found: list[tuple[int, str]]) -> _Anchors:
         found.sort()
-        return cls(text, [start for start, _ in found], [value for _, value in found])
+        starts = [start for start, _ in found]
+        return cls(starts, [bisect_right(seams, start) for start in starts], [value for _, value in found])
 
-    def near(self, offset: int, following: int) -> str | None:
-        """Return what an offset belongs to.
+    def near(self, offset: int, clause: int, following: int) -> str | None:
+        """Return what an offset in a clause belongs to.
 
         That is the last anchor before it in the same clause, else the next one in the same clause (unless another
         mention, at `following`, comes first), else the last one anywhere before.
         """
-        before = bisect_right(self.starts, offset) - 1
-        clause = self.text.clause(offset)
-        if before >= 0 and self.text.clause(self.starts[before]) == clause:
-            return self.values[before]
-        after = before + 1
-        reachable = after < len(self.starts) and self.starts[after] < following
-        if reachable and self.text.clause(self.starts[after]) == clause:
+        after = bisect_right(self.starts, offset)
+        if after and self.clauses[after - 1] == clause:
+            return self.values[after - 1]
+        if after < len(self.starts) and self.starts[after] < following and self.clauses[after] == clause:
             return self.values[after]
-        return self.values[before] if before >= 0 else None
+        return self.values[after - 1] if after else None
 
 
 _HERE, _ELSEWHERE = "here", "elsewhere"
@@ -68,31 +69,32 @@ def claims(
 
     `others` are further places the question names. An answer that never names the asked city is all about it.
     """
-    days = _Anchors.of(answer, [(mention.start, mention.day) for mention in day_mentions(answer)])
-    places = _Anchors.of(answer, _places(answer, names, others))
-    temps, elsewhere = _placed(temperatures(answer, fahrenheit), days, places)
-    spoken, _ = _placed(conditions(answer, vocabulary), days, places)
+    seams = sorted([answer.starts[place] for word in answer.said & _SEAMS for place in answer.index[word]])
+    days = _Anchors.of(seams, [(mention.start, mention.day) for mention in day_mentions(answer)])
+    places = _Anchors.of(seams, _places(answer, names, others))
+    end = len(answer.plain)
+    temps, elsewhere = _placed(temperatures(answer, fahrenheit), end, seams, days, places)
+    spoken, _ = _placed(conditions(answer, vocabulary), end, seams, days, places)
     return Claims(temps, spoken, elsewhere)
 
 
 def _places(answer: Text, names: Sequence[str], others: Sequence[str]) -> list[tuple[int, str]]:
-    asked = {start for name in names for start in find_name(answer, name)}
-    if not asked:
-        return []
+    """Return where the asked city and other places are named; nothing when it is only one of the two."""
     known = {word for name in names for word in read(name).words}
-    found = {start: _ELSEWHERE for name in others for start in find_name(answer, name)}
+    found = {start: _ELSEWHERE for starts in find_names(answer, others).values() for start in starts}
     found |= {city.start: _ELSEWHERE for city in cities_named(answer) if known.isdisjoint(city.words)}
-    return list((found | dict.fromkeys(asked, _HERE)).items())
+    asked = [start for starts in find_names(answer, names).values() for start in starts] if found else []
+    return list((found | dict.fromkeys(asked, _HERE)).items()) if asked else []
 
 
-def _placed(mentions: Sequence[T], days: _Anchors, places: _Anchors) -> tuple[tuple[tuple[T, str | None], ...], int]:
-    """Give each mention its day and drop those of other places, counting them."""
+def _placed(
+    mentions: Sequence[T], end: int, seams: Sequence[int], days: _Anchors, places: _Anchors
+) -> tuple[tuple[tuple[T, str | None], ...], int]:
+    """Give each mention its day and drop those of other places, counting them; the text is `end` characters long."""
     kept = []
-    dropped = 0
     for number, mention in enumerate(mentions, 1):
-        following = mentions[number].start if number < len(mentions) else len(days.text.plain) + 1
-        if places.near(mention.start, following) == _ELSEWHERE:
-            dropped += 1
-        else:
-            kept.append((mention, days.near(mention.start, following)))
-    return tuple(kept), dropped
+        following = mentions[number].start if number < len(mentions) else end + 1
+        clause = bisect_right(seams, mention.start)
+        if places.near(mention.start, clause, following) != _ELSEWHERE:
+            kept.append((mention, days.near(mention.start, clause, following)))
+    return tuple(kept), len(mentions) - len(kept)

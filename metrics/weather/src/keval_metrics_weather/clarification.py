@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from keval import Trial
 from keval_metrics_weather.phrases import affirmed
-from keval_metrics_weather.queries import gaps, query
+from keval_metrics_weather.queries import NO_LOCATION, gaps_left, query
 from keval_metrics_weather.words import read
 
 __all__ = ["asks_back", "unclear"]
@@ -12,9 +12,10 @@ __all__ = ["asks_back", "unclear"]
 
 def unclear(trial: Trial) -> tuple[str, ...]:
     """Return what the question leaves open, given what was said before it."""
-    return gaps(query(trial.question), (message.text for message in trial.history))
+    question = query(trial.question)
+    return gaps_left(question, trial.history) if question.gaps else ()
 
 
 def asks_back(trial: Trial, clarifying: tuple[str, ...]) -> bool:
     """Say whether the answer asks for the location that the question lacks."""
-    return bool(affirmed(read(trial.output), clarifying)) and "no location" in unclear(trial)
+    return NO_LOCATION in unclear(trial) and bool(affirmed(read(trial.output), clarifying))

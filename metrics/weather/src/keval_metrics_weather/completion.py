@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import attrs
 
-from keval import Score, Trial
+from keval import Scale, Score, Trial
 from keval_metrics_weather.advice import advice
 from keval_metrics_weather.measurements import weather_data
+from keval_metrics_weather.options import not_negative, share
 from keval_metrics_weather.phrases import affirmed, find
 from keval_metrics_weather.queries import query
-from keval_metrics_weather.tally import Point, tally
+from keval_metrics_weather.scale import SCALE
+from keval_metrics_weather.tally import tally
 from keval_metrics_weather.wording import ERRORS, ITEMS, MISSING, RECOMMENDING, WEATHER
 from keval_metrics_weather.words import read
 
@@ -23,15 +27,17 @@ class TaskCompletion:
     An answer is substantial from `substantial` characters on, and too short below `shortest`.
     """
 
-    base: float = 0.5
-    numbers_points: float = 0.2
-    recommendation_points: float = 0.2
-    length_points: float = 0.1
-    substantial: int = 80
-    shortest: int = 20
-    error_penalty: float = 0.3
-    short_penalty: float = 0.2
-    off_topic_penalty: float = 0.2
+    scale: ClassVar[Scale] = SCALE
+
+    base: float = share(0.5)
+    numbers_points: float = not_negative(0.2)
+    recommendation_points: float = not_negative(0.2)
+    length_points: float = not_negative(0.1)
+    substantial: int = not_negative(80)
+    shortest: int = not_negative(20)
+    error_penalty: float = not_negative(0.3)
+    short_penalty: float = not_negative(0.2)
+    off_topic_penalty: float = not_negative(0.2)
     error_words: tuple[str, ...] = ERRORS
     missing_words: tuple[str, ...] = MISSING
     weather_words: tuple[str, ...] = WEATHER
@@ -50,12 +56,12 @@ class TaskCompletion:
         return tally(
             self.base,
             (
-                Point("figures", self.numbers_points, data.measured) if data.measured else None,
-                Point("recommendations", self.recommendation_points, advised) if advised else None,
-                Point(f"substance, {length} characters", self.length_points) if length >= self.substantial else None,
-                Point("error or missing information", -self.error_penalty, failing) if failing else None,
-                Point(f"only {length} characters", -self.short_penalty) if length < self.shortest else None,
-                Point("nothing about the weather", -self.off_topic_penalty) if wanted and not on_topic else None,
+                ("figures", self.numbers_points, data.measured),
+                ("recommendations", self.recommendation_points, advised),
+                (f"substance, {length} characters", self.length_points, length >= self.substantial),
+                ("error or missing information", -self.error_penalty, failing),
+                (f"only {length} characters", -self.short_penalty, length < self.shortest),
+                ("nothing about the weather", -self.off_topic_penalty, wanted and not on_topic),
             ),
             characters=length,
         )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Literal, TypeAlias
-
-import attrs
+from typing import Literal, NamedTuple, TypeAlias
 
 from keval_metrics_weather.phrases import denied, find, hedged
 from keval_metrics_weather.words import Text, read
@@ -32,15 +31,16 @@ _NOT_WEATHER_BEFORE: dict[str, frozenset[str]] = {
     "sun": frozenset({"protection", "hat", "cream", "screen", "glasses", "rises", "sets", "rise", "set"}),
     "clear": frozenset({"that", "about", "idea", "picture", "answer"}),
 }
+_SKY: frozenset[Group] = frozenset({"clear", "clouds"})
 _BARELY = frozenset({"partly", "partially", "mostly", "mainly", "few", "scattered", "some", "intermittently"})
 _FEELINGS = frozenset(
     {"hate", "hates", "dislike", "disliking", "disliked", "love", "loves", "prefer", "prefers", "preference", "enjoy"}
     | {"enjoys", "mind", "avoid", "avoiding", "fan", "aversion", "sensitive", "sensitivity"}
 )
+_LIKING = _FEELINGS | {"like"}
 
 
-@attrs.frozen
-class Condition:
+class Condition(NamedTuple):
     """A mention of the weather at offset `start`: asserted, only held possible, or denied."""
 
     groups: frozenset[Group]
@@ -64,30 +64,41 @@ def conditions(text: Text, vocabulary: Vocabulary = VOCABULARY) -> tuple[Conditi
 
 @lru_cache(maxsize=64)
 def _conditions(text: Text, vocabulary: Vocabulary) -> tuple[Condition, ...]:
+    keywords, groups_by_keyword = _keywords(vocabulary)
     found = []
-    for group, words in vocabulary:
-        for hit in find(text, words):
-            if text.word_at(hit.last + 1) in _NOT_WEATHER_BEFORE.get(hit.keyword, ()):
-                continue
-            if hit.keyword == "clear" and text.words[max(hit.first - 2, 0) : hit.first] == ["to", "be"]:
-                continue
-            if _liked(text, hit.first):
-                continue
-            groups: frozenset[Group] = frozenset({group})
-            if group in ("clear", "clouds") and text.word_at(hit.first - 1) in _BARELY:
-                groups = frozenset({"clear", "clouds"})
-            stance: Literal["asserted", "possible", "denied"] = "asserted"
-            if denied(text, hit):
-                stance = "denied"
-            elif hedged(text, hit):
-                stance = "possible"
-            found.append(Condition(groups, stance, hit.start, hit.keyword))
-    found.sort(key=lambda condition: condition.start)
+    for hit in find(text, keywords):
+        first, last, keyword = hit
+        if keyword in _NOT_WEATHER_BEFORE and text.word_at(last + 1) in _NOT_WEATHER_BEFORE[keyword]:
+            continue
+        if keyword == "clear" and text.words[max(first - 2, 0) : first] == ["to", "be"]:
+            continue
+        if _liked(text, first):
+            continue
+        stance: Literal["asserted", "possible", "denied"] = "asserted"
+        if denied(text, hit):
+            stance = "denied"
+        elif hedged(text, hit):
+            stance = "possible"
+        for groups in groups_by_keyword[keyword]:
+            barely = not groups.isdisjoint(_SKY) and text.word_at(first - 1) in _BARELY
+            found.append(Condition(_SKY if barely else groups, stance, text.starts[first], keyword))
     return tuple(found)
+
+
+@lru_cache(maxsize=16)
+def _keywords(vocabulary: Vocabulary) -> tuple[tuple[str, ...], Mapping[str, Sequence[frozenset[Group]]]]:
+    """Return all keywords of a vocabulary, and for each the groups that list it, as sets of one."""
+    groups: dict[str, list[frozenset[Group]]] = {}
+    for group, words in vocabulary:
+        for word in words:
+            groups.setdefault(word, []).append(frozenset({group}))
+    return tuple(groups), groups
 
 
 def _liked(text: Text, place: int) -> bool:
     """Say whether the words before a place are about liking: "since you dislike rain", "you don't like rain"."""
+    if text.said.isdisjoint(_LIKING):
+        return False
     for at in range(place - 1, max(place - 5, 0) - 1, -1):
         word = text.words[at]
         if word in (".", "!", "?", ";", "\n", ","):

@@ -1,20 +1,20 @@
-"""Days: which day each part of a text is about, and which day of a forecast that is."""
+"""Days: which day each part of a text is about."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from datetime import date
+from collections.abc import Iterator
 from functools import lru_cache
-
-import attrs
+from operator import attrgetter
+from typing import NamedTuple
 
 from keval_metrics_weather.words import Text
 
-__all__ = ["NOW", "SEVERAL", "TODAY", "DayMention", "day_mentions", "days_meant"]
+__all__ = ["NOW", "SEVERAL", "TODAY", "TONIGHT", "DayMention", "day_mentions"]
 
 NOW = "now"
 TODAY = "today"
+TONIGHT = "tonight"
 SEVERAL = "several days"
 _PAST = "past"
 
@@ -51,7 +51,7 @@ _SIMPLE = {
     "currently": NOW,
     "presently": NOW,
     "today": TODAY,
-    "tonight": "tonight",
+    "tonight": TONIGHT,
     "tomorrow": "+1",
     "overmorrow": "+2",
     "yesterday": _PAST,
@@ -60,14 +60,14 @@ _SIMPLE = {
     "week": SEVERAL,
     "days": SEVERAL,
 } | {day: f"weekday {number}" for number, day in enumerate(_WEEKDAYS)}
+_SIMPLE_WORDS, _SHORT_WEEKDAY_WORDS, _MONTH_WORDS = frozenset(_SIMPLE), frozenset(_SHORT_WEEKDAYS), frozenset(_MONTHS)
 _TODAYS_PARTS = frozenset({"afternoon", "evening", "morning", "night"})
 _ISO = re.compile(r"\d(?<!\d\d)\d{3}-(\d{2})-(\d{2})(?!\d)")
 _ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4, "sixth": 5, "seventh": 6}
 _SMALL = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5}
 
 
-@attrs.frozen
-class DayMention:
+class DayMention(NamedTuple):
     """A day named at offset `start`.
 
     `day` is `now`, `today`, `tonight`, `+1` (days from today), `weekday 5` (Saturday), `06-21`, `weekend`,
@@ -82,34 +82,35 @@ class DayMention:
 def day_mentions(text: Text) -> tuple[DayMention, ...]:
     """Return the days a text names, in its order."""
     found = [DayMention(match.start(), f"{match[1]}-{match[2]}") for match in _ISO.finditer(text.plain)]
-    for word in text.said & _SIMPLE.keys():
+    for word in text.said & _SIMPLE_WORDS:
         found += [DayMention(*_simple(text, place, _SIMPLE[word])) for place in text.index[word]]
-    for word in text.said & _SHORT_WEEKDAYS.keys():
+    for word in text.said & _SHORT_WEEKDAY_WORDS:
         found += [
             DayMention(text.starts[place], f"weekday {_SHORT_WEEKDAYS[word]}")
             for place in text.index[word]
             if _abbreviates(text, place)
         ]
-    for word in text.said & _MONTHS.keys():
+    for word in text.said & _MONTH_WORDS:
         for place in text.index[word]:
             number = _number_beside(text, place)
             if number:
                 found.append(DayMention(text.starts[place], f"{_MONTHS[word]:02}-{number:02}"))
     for place in text.index.get("this", ()):
         if text.word_at(place + 1) in _TODAYS_PARTS:
-            found.append(DayMention(text.starts[place], "tonight"))
+            found.append(DayMention(text.starts[place], TONIGHT))
     for place in (*text.index.get("moment", ()), *text.index.get("present", ())):
         if text.word_at(place - 1) in ("the", "this", "at"):
             found.append(DayMention(text.starts[place], NOW))
-    found += _counted_days(text)
-    found.sort(key=lambda mention: mention.start)
+    if "day" in text.index:
+        found += _counted_days(text)
+    found.sort(key=attrgetter("start"))
     return tuple(found)
 
 
 def _counted_days(text: Text) -> Iterator[DayMention]:
     """Yield the days that are counted: "day 2", "a 5-day forecast", "the third day, on the fourth", "the day after"."""
     ordinals = False
-    for place in text.index.get("day", ()):
+    for place in text.index["day"]:
         start, before = text.starts[place], text.word_at(place - 1)
         number = _counted(text.word_at(place + 1))
         if number:
@@ -159,23 +160,3 @@ def _number_beside(text: Text, place: int) -> int:
         if digits.isdecimal() and len(digits) < 3 and 1 <= int(digits) <= 31:
             return int(digits)
     return 0
-
-
-def days_meant(day: str, dates: Sequence[date | None]) -> tuple[int, ...]:
-    """Return which days of a forecast a mention means, as indices; none when the forecast does not reach it.
-
-    The first day listed is today, whatever its date, and the second is tomorrow.
-    """
-    count = len(dates)
-    if day == SEVERAL:
-        return tuple(range(count))
-    if day in (NOW, TODAY, "tonight"):
-        return (0,) if count else ()
-    if day.startswith("+"):
-        ahead = int(day[1:])
-        return (ahead,) if ahead < count else ()
-    if day.startswith("weekday "):
-        return tuple(i for i, d in enumerate(dates) if d is not None and d.weekday() == int(day[-1]))[:1]
-    if day == "weekend":
-        return tuple(i for i, d in enumerate(dates) if d is not None and d.weekday() >= 5)
-    return tuple(i for i, d in enumerate(dates) if d is not None and f"{d.month:02}-{d.day:02}" == day)

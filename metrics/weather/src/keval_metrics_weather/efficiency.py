@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import attrs
 
-from keval import Score, Trial
+from keval import Scale, Score, Trial
+from keval_metrics_weather.calls import last_calls
+from keval_metrics_weather.options import check_rising, not_negative, share
+from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import neutral
 
 __all__ = ["ResponseTime", "ToolCallCount"]
@@ -19,9 +23,14 @@ _SLOW_SPAN = 10.0
 class ResponseTime:
     """Scores the seconds from the last question to its answer; full marks below `excellent`. Neutral without timing."""
 
-    excellent: float = 2.0
-    good: float = 5.0
-    acceptable: float = 10.0
+    scale: ClassVar[Scale] = SCALE
+
+    excellent: float = not_negative(2.0)
+    good: float = not_negative(5.0)
+    acceptable: float = not_negative(10.0)
+
+    def __attrs_post_init__(self) -> None:
+        check_rising(self, "excellent", "good", "acceptable")
 
     def score(self, trial: Trial) -> Score:
         """Score the wall time of the trial's last turn."""
@@ -52,24 +61,38 @@ def _seconds(trial: Trial) -> float | None:
 class ToolCallCount:
     """Scores how many tool calls the last answer took: fewer is better, none is neutral.
 
-    A call counts as often as a server ran it, and once where nobody watched.
+    A call counts as often as a server ran it, and once where nobody watched or where it is only counted. Neutral, too,
+    when it is not known whether tools were called.
     """
 
-    optimal: int = 2
-    good: int = 4
-    acceptable: int = 6
-    optimal_value: float = 1.0
-    good_value: float = 0.8
-    acceptable_value: float = 0.6
-    inefficient_value: float = 0.4
+    scale: ClassVar[Scale] = SCALE
+
+    optimal: int = not_negative(2)
+    good: int = not_negative(4)
+    acceptable: int = not_negative(6)
+    optimal_value: float = share(1.0)
+    good_value: float = share(0.8)
+    acceptable_value: float = share(0.6)
+    inefficient_value: float = share(0.4)
+
+    def __attrs_post_init__(self) -> None:
+        check_rising(self, "optimal", "good", "acceptable")
 
     def score(self, trial: Trial) -> Score:
         """Count the tool calls of the trial's last turn."""
-        made = trial.transcript.tool_calls if trial.transcript else ()
-        last = len(trial.sample.turns)
-        calls = [call for call in made if call.turn == last]
-        count = sum(1 if call.runs is None else max(call.runs, 0) for call in calls)
-        evidence = {"count": count, "asked_for": len(calls), "failed": sum(call.error is not None for call in calls)}
+        calls = last_calls(trial)
+        listed = sum(1 if call.runs is None else max(call.runs, 0) for call in calls.listed)
+        count = listed + (calls.only_counted or 0)
+        evidence = {
+            "count": count,
+            "listed": listed,
+            "only_counted": calls.only_counted,
+            "asked_for": len(calls.listed) + (calls.only_counted or 0),
+            "failed": len(calls.listed) - len(calls.worked),
+            "names": [call.name for call in calls.listed],
+        }
+        if not calls.listed and calls.only_counted is None:
+            return neutral("not known whether tools were called", **evidence)
         if count == 0:
             return neutral("no tool calls", **evidence)
         if count <= self.optimal:
@@ -80,6 +103,5 @@ class ToolCallCount:
             value, verdict = self.acceptable_value, "acceptable"
         else:
             value, verdict = self.inefficient_value, "inefficient"
-        names = [call.name for call in calls]
-        plural = "" if count == 1 else "s"
-        return Score(value, f"{count} tool call{plural}: {verdict}", details={**evidence, "names": names})
+        shown = f", {calls.only_counted} of them only counted" if calls.only_counted else ""
+        return Score(value, f"{count} tool call{'' if count == 1 else 's'}{shown}: {verdict}", details=evidence)

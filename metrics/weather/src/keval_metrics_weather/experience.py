@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import attrs
 
-from keval import Characteristics, Score, Trial
+from keval import Characteristics, Scale, Score, Trial
+from keval_metrics_weather.options import not_negative, share
 from keval_metrics_weather.phrases import affirmed
-from keval_metrics_weather.tally import Point, neutral, tally
+from keval_metrics_weather.scale import SCALE
+from keval_metrics_weather.tally import neutral, tally
 from keval_metrics_weather.wording import ERRORS
 from keval_metrics_weather.words import read
 
@@ -23,11 +27,13 @@ class ImplementationEffort:
     one raises it and a high one raises it twice, by `setup_points` and `code_points`. Neutral for an unknown framework.
     """
 
-    base: float = 0.5
-    few_files: int = 4
-    files_points: float = 0.2
-    setup_points: float = 0.15
-    code_points: float = 0.15
+    scale: ClassVar[Scale] = SCALE
+
+    base: float = share(0.5)
+    few_files: int = not_negative(4)
+    files_points: float = not_negative(0.2)
+    setup_points: float = not_negative(0.15)
+    code_points: float = not_negative(0.15)
 
     def score(self, trial: Trial) -> Score:
         """Score the agent's characteristics."""
@@ -57,30 +63,28 @@ class ImplementationEffort:
 class IntegrationSimplicity:
     """Scores how easily tools and memory are connected. Neutral for an unknown framework."""
 
-    base: float = 0.5
-    one_file_points: float = 0.3
-    two_files_points: float = 0.1
-    built_in_memory_points: float = 0.2
-    manual_memory_penalty: float = 0.1
+    scale: ClassVar[Scale] = SCALE
+
+    base: float = share(0.5)
+    one_file_points: float = not_negative(0.3)
+    two_files_points: float = not_negative(0.1)
+    built_in_memory_points: float = not_negative(0.2)
+    manual_memory_penalty: float = not_negative(0.1)
 
     def score(self, trial: Trial) -> Score:
         """Score the agent's characteristics."""
         known = trial.characteristics or _UNKNOWN
         if known.tool_files is None and known.memory is None:
             return neutral("the framework's characteristics are not known")
-        files = None
-        if known.tool_files is not None:
-            if known.tool_files <= 1:
-                files = Point("one file to add a tool", self.one_file_points)
-            elif known.tool_files == 2:
-                files = Point("two files to add a tool", self.two_files_points)
-        memory = {
-            "built-in": Point("built-in memory", self.built_in_memory_points),
-            "manual": Point("manual memory", -self.manual_memory_penalty),
-        }
+        one_file = known.tool_files is not None and known.tool_files <= 1
         return tally(
             self.base,
-            (files, memory[known.memory] if known.memory else None),
+            (
+                ("one file to add a tool", self.one_file_points, one_file),
+                ("two files to add a tool", self.two_files_points, known.tool_files == 2),
+                ("built-in memory", self.built_in_memory_points, known.memory == "built-in"),
+                ("manual memory", -self.manual_memory_penalty, known.memory == "manual"),
+            ),
             tool_files=known.tool_files,
             memory=known.memory,
         )
@@ -93,15 +97,17 @@ class Debuggability:
     An error message in the answer is descriptive from `descriptive` characters on.
     """
 
-    base: float = 0.5
-    framework_errors_points: float = 0.2
-    framework_logging_points: float = 0.2
-    comprehensive_docs_points: float = 0.1
-    moderate_docs_points: float = 0.05
-    descriptive_message_points: float = 0.1
-    manual_errors_penalty: float = 0.1
-    basic_logging_penalty: float = 0.1
-    descriptive: int = 40
+    scale: ClassVar[Scale] = SCALE
+
+    base: float = share(0.5)
+    framework_errors_points: float = not_negative(0.2)
+    framework_logging_points: float = not_negative(0.2)
+    comprehensive_docs_points: float = not_negative(0.1)
+    moderate_docs_points: float = not_negative(0.05)
+    descriptive_message_points: float = not_negative(0.1)
+    manual_errors_penalty: float = not_negative(0.1)
+    basic_logging_penalty: float = not_negative(0.1)
+    descriptive: int = not_negative(40)
     error_words: tuple[str, ...] = ERRORS
 
     def score(self, trial: Trial) -> Score:
@@ -109,28 +115,18 @@ class Debuggability:
         known = trial.characteristics or _UNKNOWN
         if known.errors is None and known.logging is None and known.documentation is None:
             return neutral("the framework's characteristics are not known")
-        errors = {
-            "framework": Point("framework-managed errors", self.framework_errors_points),
-            "manual": Point("manual error handling", -self.manual_errors_penalty),
-        }
-        logging = {
-            "framework": Point("framework-provided logging", self.framework_logging_points),
-            "basic": Point("basic logging", -self.basic_logging_penalty),
-        }
-        documentation = {
-            "comprehensive": Point("comprehensive documentation", self.comprehensive_docs_points),
-            "moderate": Point("moderate documentation", self.moderate_docs_points),
-            "minimal": None,
-        }
         answer = read(trial.output)
         said = affirmed(answer, self.error_words) if len(answer.original.strip()) >= self.descriptive else ()
         return tally(
             self.base,
             (
-                errors[known.errors] if known.errors else None,
-                logging[known.logging] if known.logging else None,
-                documentation[known.documentation] if known.documentation else None,
-                Point("descriptive error message", self.descriptive_message_points, said) if said else None,
+                ("framework-managed errors", self.framework_errors_points, known.errors == "framework"),
+                ("manual error handling", -self.manual_errors_penalty, known.errors == "manual"),
+                ("framework-provided logging", self.framework_logging_points, known.logging == "framework"),
+                ("basic logging", -self.basic_logging_penalty, known.logging == "basic"),
+                ("comprehensive documentation", self.comprehensive_docs_points, known.documentation == "comprehensive"),
+                ("moderate documentation", self.moderate_docs_points, known.documentation == "moderate"),
+                ("descriptive error message", self.descriptive_message_points, said),
             ),
             errors=known.errors,
             logging=known.logging,

@@ -34,14 +34,14 @@ class WeatherData:
 @lru_cache(maxsize=64)
 def weather_data(text: Text) -> WeatherData:
     """Return the temperatures and other measurements of a text and the conditions it asserts or denies."""
-    found = [(temperature.start, temperature.said) for temperature in temperatures(text)]
-    found += [(match.start(), match.group().strip()) for match in _MEASURED.finditer(text.plain)]
-    if text.said & _NAMES:
-        found += [(match.start(), match.group()) for match in _NAMED.finditer(text.plain)]
-    spoken = [condition for condition in conditions(text) if condition.stance != "possible"]
-    starts = [start for start, _ in found] + [condition.start for condition in spoken]
+    measured = [(temperature.start, temperature.said) for temperature in temperatures(text)]
+    measured += [(match.start(), match.group().strip()) for match in _MEASURED.finditer(text.plain)]
+    if not text.said.isdisjoint(_NAMES):
+        measured += [(match.start(), match.group()) for match in _NAMED.finditer(text.plain)]
+    measured.sort()
+    spoken = [(condition.start, condition.word) for condition in conditions(text) if condition.stance != "possible"]
     return WeatherData(
-        tuple(dict.fromkeys(said for _, said in sorted(found))),
-        tuple(dict.fromkeys(condition.word for condition in spoken)),
-        min(starts, default=None),
+        tuple(dict.fromkeys([said for _, said in measured])),
+        tuple(dict.fromkeys([word for _, word in spoken])),
+        min([start for start, _ in (*measured[:1], *spoken[:1])], default=None),
     )

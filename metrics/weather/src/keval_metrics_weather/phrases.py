@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-
-import attrs
+from typing import TypeAlias
 
 from keval_metrics_weather.words import Text, read
 
@@ -27,18 +26,13 @@ _HEDGES = frozenset(
 _LINKS = frozenset({"is", "are", "will", "be", "looks", "seems", "has", "have", "currently", "today", "not", ":"})
 _DENIALS = frozenset({"unlikely", "unnecessary", "none", "free", "stopped", "ended"})
 _DENIED_AFTER_NOT = frozenset({"expected", "likely", "forecast", "forecasted", "needed", "necessary", "required"})
+_DENYING = _NEGATORS | _DENIALS
 _REACH = 8
 _HEDGE_REACH = 4
 
 
-@attrs.frozen
-class Hit:
-    """A keyword at a place: `first` and `last` number its words, `start` is its offset."""
-
-    keyword: str
-    first: int
-    last: int
-    start: int
+Hit: TypeAlias = tuple[int, int, str]
+"""The places of a keyword's first and last word, and the keyword; a plain tuple, as an answer has dozens."""
 
 
 def _forms(word: str) -> set[str]:
@@ -54,17 +48,23 @@ def _forms(word: str) -> set[str]:
 
 
 @lru_cache(maxsize=256)
-def _lexicon(keywords: tuple[str, ...]) -> tuple[frozenset[str], Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]]]:
-    """Return the first words of keywords, and by first word the keywords and the words that must follow."""
-    entries: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
+def _lexicon(
+    keywords: tuple[str, ...],
+) -> tuple[frozenset[str], Mapping[str, Sequence[tuple[str, int, Sequence[str]]]]]:
+    """Return the words to look keywords up by, and for each the keywords, its place in them and all their words.
+
+    A phrase is looked up by its longest word, which is the rarest as a rule: "mentioned" rather than "you".
+    """
+    entries: dict[str, list[tuple[str, int, Sequence[str]]]] = {}
     for keyword in keywords:
-        words = tuple(read(keyword).words)
+        words = read(keyword).words
         if len(words) == 1:
             for form in _forms(words[0]):
-                entries.setdefault(form, []).append((keyword, ()))
+                entries.setdefault(form, []).append((keyword, 0, ()))
         elif words:
-            entries.setdefault(words[0], []).append((keyword, words[1:]))
-    return frozenset(entries), {first: tuple(found) for first, found in entries.items()}
+            rarest = max(words, key=len)
+            entries.setdefault(rarest, []).append((keyword, words.index(rarest), words))
+    return frozenset(entries), entries
 
 
 def find(text: Text, keywords: tuple[str, ...]) -> list[Hit]:
@@ -72,51 +72,50 @@ def find(text: Text, keywords: tuple[str, ...]) -> list[Hit]:
 
     A keyword of one word is found in its inflections too; a phrase is found as it stands.
     """
-    firsts, lexicon = _lexicon(keywords)
-    hits = []
-    for word in text.said & firsts:
-        for keyword, rest in lexicon[word]:
+    known, entries = _lexicon(keywords)
+    hits: list[Hit] = []
+    for word in text.said & known:
+        for keyword, offset, phrase in entries[word]:
             for place in text.index[word]:
-                last = place + len(rest)
-                if not rest or tuple(text.words[place + 1 : last + 1]) == rest:
-                    hits.append(Hit(keyword, place, last, text.starts[place]))
-    if len(hits) > 1:
-        hits.sort(key=lambda hit: (hit.first, hit.last))
+                if not phrase:
+                    hits.append((place, place, keyword))
+                elif text.words[max(place - offset, 0) : place - offset + len(phrase)] == phrase:
+                    hits.append((place - offset, place - offset + len(phrase) - 1, keyword))
+    hits.sort()
     return hits
 
 
 def affirmed(text: Text, keywords: tuple[str, ...]) -> tuple[str, ...]:
     """Return the keywords that a text says without denying them, each once, in the text's order."""
-    return tuple(dict.fromkeys(hit.keyword for hit in find(text, keywords) if not denied(text, hit)))
-
-
-def _before(text: Text, place: int, reach: int, breaks: frozenset[str]) -> Iterator[int]:
-    """Yield the places before one, nearest first, up to a break."""
-    for at in range(place - 1, max(place - reach, 0) - 1, -1):
-        if text.words[at] in breaks:
-            return
-        yield at
+    hits = find(text, keywords)
+    return tuple(dict.fromkeys([hit[2] for hit in hits if not denied(text, hit)])) if hits else ()
 
 
 def denied(text: Text, hit: Hit) -> bool:
     """Say whether a keyword is negated: "no rain", "won't need an umbrella", "rain is not expected"."""
-    return _denied_before(text, hit.first) or _denied_after(text, hit.last)
+    if text.said.isdisjoint(_DENYING):
+        return False  # most texts deny nothing at all, which their set of words tells at once
+    first, last, _ = hit
+    return _denied_before(text, first) or _denied_after(text, last)
 
 
 def _denied_before(text: Text, first: int) -> bool:
+    words = text.words
     comma = False
     absent = False
-    for at in _before(text, first, _REACH, _BREAKS):
-        word = text.words[at]
+    for at in range(first - 1, max(first - _REACH, 0) - 1, -1):
+        word = words[at]
+        if word in _BREAKS:
+            break
         if word == ",":
-            between = text.words[at + 1 : first]
+            between = words[at + 1 : first]
             if between and (len(between) > 2 or between[-1] not in _JOINING):
                 break  # what follows the comma is no list such as "no snow, sleet or rain"
             comma = True
-        elif word == "and" and text.words[at + 1] in _SUBJECTS:
+        elif word == "and" and words[at + 1] in _SUBJECTS:
             break
         elif word in _NEGATORS:
-            following = text.words[at + 1]
+            following = words[at + 1]
             if following in _AFFIRMING_AFTER_NOT:
                 return False
             if following == "," or (comma and word not in _LISTING):
@@ -145,4 +144,13 @@ def _denied_after(text: Text, last: int) -> bool:
 
 def hedged(text: Text, hit: Hit) -> bool:
     """Say whether a keyword is only held possible: "if it rains", "a 20 % chance of rain"."""
-    return any(text.words[at] in _HEDGES for at in _before(text, hit.first, _HEDGE_REACH, _BREAKS | {","}))
+    if text.said.isdisjoint(_HEDGES):
+        return False
+    first = hit[0]
+    for at in range(first - 1, max(first - _HEDGE_REACH, 0) - 1, -1):
+        word = text.words[at]
+        if word in _HEDGES:
+            return True
+        if word in _BREAKS or word == ",":
+            return False
+    return False

@@ -25,8 +25,11 @@ KEYS = (
     "sensitive_to_weather",
 )
 _LEARNED = "learned_from_conversations"
+_READ = frozenset({*KEYS, _LEARNED})
 _LEARNING_TOOL = "update_user_preferences_from_insight"
+_TAUGHT = (*KEYS, "insight_text")
 _MOST_NODES = 1000
+_PLAIN = (str, int, float, type(None))
 _NO = frozenset({"", "false", "no", "none", "0", "off"})
 
 _VERBS = word_set("hate dislike love prefer enjoy like adore loathe avoid mind hated disliked loved preferred enjoyed")
@@ -39,10 +42,14 @@ _NO_THEME = word_set(
 
 @attrs.frozen
 class Preferences:
-    """The preferences that are set, in the order of `KEYS`, and how many were learned from conversations."""
+    """The preferences that are set, in the order of `KEYS`, and how many were learned from conversations.
+
+    `learned_now` holds what each successful call of a preference tool learned in this conversation.
+    """
 
     names: tuple[str, ...]
     learned: int | None
+    learned_now: tuple[Mapping[str, Any], ...]
 
     def __contains__(self, name: str) -> bool:
         return name in self.names
@@ -59,28 +66,49 @@ class Stated:
 def preferences_of(facts: Any, calls: Iterable[ToolCall] = ()) -> Preferences:
     """Read preferences wherever they are nested in `facts`, then what `calls` learned in the conversation.
 
-    Of a key found twice, the outermost counts; a later tool call overrules it.
+    Of a key found twice, the outermost counts; a later tool call overrules it. Each call that learned something counts
+    as one conversation more to have learned from.
     """
+    found = _found_in(facts)
+    learned_now = tuple([learned for call in calls if (learned := _learned_by(call))])
+    for learned in learned_now:
+        found |= {key: value for key, value in learned.items() if key in KEYS}
+    before = _count(found.get(_LEARNED))
+    return Preferences(
+        tuple([key for key in KEYS if key in found and _is_set(found[key])]),
+        (before or 0) + len(learned_now) if learned_now else before,
+        learned_now,
+    )
+
+
+def _learned_by(call: ToolCall) -> dict[str, Any]:
+    """Return what a call taught the preference store; nothing if it is no such call, failed or never ran."""
+    if not call.name.endswith(_LEARNING_TOOL) or call.error is not None or call.runs == 0:
+        return {}
+    return {key: call.arguments[key] for key in _TAUGHT if call.arguments.get(key) is not None}
+
+
+def _found_in(facts: Any) -> dict[str, Any]:
+    """Return the values of the known keys, those of the outermost of each."""
     found: dict[str, Any] = {}
-    waiting: deque[Any] = deque([facts])
+    waiting = deque([facts])
     for _ in range(_MOST_NODES):
         if not waiting:
             break
         node = waiting.popleft()
-        if isinstance(node, Mapping):
+        if isinstance(node, dict | Mapping):
             for key, value in node.items():
-                if key in KEYS or key == _LEARNED:
+                if key in _READ:
                     found.setdefault(key, value)
-            waiting.extend(node.values())
+            waiting += [value for value in node.values() if not isinstance(value, _PLAIN)]
         elif isinstance(node, list | tuple):
-            waiting.extend(node)
-    for call in calls:
-        if call.name.endswith(_LEARNING_TOOL) and call.error is None:
-            found |= {key: value for key, value in call.arguments.items() if key in KEYS and value is not None}
-    return Preferences(tuple(key for key in KEYS if _is_set(found.get(key))), _count(found.get(_LEARNED)))
+            waiting += [value for value in node if not isinstance(value, _PLAIN)]
+    return found
 
 
 def _is_set(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
     if isinstance(value, str):
         return value.strip().lower() not in _NO
     if isinstance(value, Mapping) and "value" in value:

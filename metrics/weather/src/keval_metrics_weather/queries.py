@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import attrs
 
+from keval import Message
 from keval_metrics_weather.cities import City, cities_asked
 from keval_metrics_weather.days import NOW, TODAY, day_mentions
 from keval_metrics_weather.phrases import find
 from keval_metrics_weather.preferences import preferences_stated
 from keval_metrics_weather.words import Text, read
 
-__all__ = ["Query", "gaps", "query"]
+__all__ = ["NO_LOCATION", "Query", "gaps_left", "query"]
+
+NO_LOCATION = "no location"
+_VAGUE_GAP = "vague"
+_UNCLEAR = "unclear intent"
 
 _WEATHER = (
     "weather", "temperature", "forecast", "rain", "rainy", "snow", "snowy", "sun", "sunny", "cloud", "cloudy",
@@ -28,6 +33,7 @@ _ADVICE = (
 )  # fmt: skip
 _FUTURE = ("forecast", "will it", "going to", "later")
 _FUTURE_WITHOUT_A_DAY = ("will it", "will there", "will i", "going to", "later")
+_FOLLOW_UPS = (("and",), ("what", "about"), ("how", "about"), ("same",))
 _VAGUE = ("something", "anything", "stuff", "whatever", "some info", "things", "that place", "over there")
 _COURTESIES = frozenset({"hello", "hi", "hey", "thanks", "thank", "bye", "goodbye"})
 _MARKS = frozenset("?!.,;:-–—()|\n")
@@ -35,7 +41,11 @@ _MARKS = frozenset("?!.,;:-–—()|\n")
 
 @attrs.frozen
 class Query:
-    """A user's message: the places and days it names and what it wants."""
+    """A user's message: the places and days it names and what it wants.
+
+    `follows_up` is "And in London?". `gaps` is what makes it ambiguous if nothing was said before it, and `vague` says
+    that its words are.
+    """
 
     text: Text
     cities: tuple[City, ...]
@@ -43,11 +53,14 @@ class Query:
     about_weather: bool
     wants_advice: bool
     wants_forecast: bool
+    follows_up: bool
+    vague: bool
+    gaps: tuple[str, ...] = ()
 
     @property
     def fahrenheit(self) -> bool:
         """Whether it asks for degrees Fahrenheit."""
-        return "fahrenheit" in self.text.index
+        return "fahrenheit" in self.text.said
 
     @property
     def concerns_weather(self) -> bool:
@@ -59,28 +72,44 @@ def query(message: str | None) -> Query:
     """Read a user's message."""
     text = read(message)
     days = tuple(mention.day for mention in day_mentions(text))
-    ahead = any(day not in (NOW, TODAY) for day in days) or bool(find(text, _FUTURE))
-    return Query(
-        text, cities_asked(text), days, bool(find(text, _WEATHER)), bool(find(text, _ADVICE)), wants_forecast=ahead
+    asked = Query(
+        text,
+        cities_asked(text),
+        days,
+        about_weather=bool(find(text, _WEATHER)),
+        wants_advice=bool(find(text, _ADVICE)),
+        wants_forecast=any(day not in (NOW, TODAY) for day in days) or bool(find(text, _FUTURE)),
+        follows_up=any(tuple(text.words[: len(opening)]) == opening for opening in _FOLLOW_UPS),
+        vague=bool(find(text, _VAGUE)),
     )
+    return attrs.evolve(asked, gaps=tuple(_gaps(asked)))
 
 
-def gaps(asked: Query, earlier: Iterable[str | None]) -> tuple[str, ...]:
+def _gaps(asked: Query) -> Iterator[str]:
+    text = asked.text
+    if _COURTESIES & text.said or (preferences_stated(text) and "?" not in text.said):
+        return
+    words = sum(word not in _MARKS for word in text.words)
+    if asked.concerns_weather and not asked.cities:
+        yield NO_LOCATION
+    if asked.concerns_weather and not asked.days and find(text, _FUTURE_WITHOUT_A_DAY):
+        yield "no time"
+    if asked.vague or (words <= 2 and not asked.cities and not asked.days):
+        yield _VAGUE_GAP
+    if words <= 3 and not asked.concerns_weather and not asked.days:
+        yield _UNCLEAR
+
+
+def gaps_left(asked: Query, earlier: Sequence[Message]) -> tuple[str, ...]:
     """Return what makes a message ambiguous: `no location`, `no time`, `vague`, `unclear intent`.
 
     `earlier` is what was said before; a place named there fills a missing location, and a short follow-up is clear.
     """
-    told = tuple(earlier)
-    words = [word for word in asked.text.words if word not in _MARKS]
-    if _COURTESIES & asked.text.index.keys() or (preferences_stated(asked.text) and "?" not in asked.text.index):
-        return ()
-    found = []
-    if asked.concerns_weather and not asked.cities and not any(cities_asked(read(said)) for said in told):
-        found.append("no location")
-    if asked.concerns_weather and not asked.days and find(asked.text, _FUTURE_WITHOUT_A_DAY):
-        found.append("no time")
-    if find(asked.text, _VAGUE) or (len(words) <= 2 and not asked.cities and not asked.days and not told):
-        found.append("vague")
-    if len(words) <= 3 and not asked.concerns_weather and not asked.days and not told:
-        found.append("unclear intent")
-    return tuple(found)
+    if not earlier:
+        return asked.gaps
+    filled = {_UNCLEAR}
+    if not asked.vague:
+        filled.add(_VAGUE_GAP)
+    if NO_LOCATION in asked.gaps and any(cities_asked(read(said.text)) for said in earlier):
+        filled.add(NO_LOCATION)
+    return tuple(gap for gap in asked.gaps if gap not in filled)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import attrs
 
-from keval import Score, Trial
+from keval import Scale, Score, Trial
 from keval_metrics_weather.advice import advice, reasons_given
 from keval_metrics_weather.clarification import asks_back
+from keval_metrics_weather.options import not_negative, share
 from keval_metrics_weather.queries import query
-from keval_metrics_weather.tally import Point, neutral, tally
+from keval_metrics_weather.scale import SCALE
+from keval_metrics_weather.tally import neutral, tally
 from keval_metrics_weather.wording import CLARIFYING, ITEMS, REASONS, RECOMMENDING
 from keval_metrics_weather.words import read
 
@@ -23,12 +27,14 @@ class RecommendationQuality:
     and when the answer must first ask for the location.
     """
 
-    base: float = 0.5
-    items_points: float = 0.2
-    reasons_points: float = 0.2
-    several_points: float = 0.1
-    several: int = 3
-    missing_penalty: float = 0.3
+    scale: ClassVar[Scale] = SCALE
+
+    base: float = share(0.5)
+    items_points: float = not_negative(0.2)
+    reasons_points: float = not_negative(0.2)
+    several_points: float = not_negative(0.1)
+    several: int = not_negative(3)
+    missing_penalty: float = not_negative(0.3)
     recommending_words: tuple[str, ...] = RECOMMENDING
     items: tuple[str, ...] = ITEMS
     reason_words: tuple[str, ...] = REASONS
@@ -43,15 +49,15 @@ class RecommendationQuality:
                 return neutral("no recommendation was asked for and none given")
             if asks_back(trial, self.clarifying_phrases):
                 return neutral("the question names no location, and the answer asks for it")
-            return tally(self.base, [Point("no recommendation, though one was asked for", -self.missing_penalty)])
+            return tally(self.base, [("no recommendation, though one was asked for", -self.missing_penalty, True)])
         reasons = reasons_given(answer, self.reason_words)
         count = len(given.words)
         return tally(
             self.base,
             (
-                Point("specific items", self.items_points, given.items) if given.items else None,
-                Point("reasons", self.reasons_points, reasons) if reasons else None,
-                Point(f"{count} recommendations", self.several_points, given.words) if count >= self.several else None,
+                ("specific items", self.items_points, given.items),
+                ("reasons", self.reasons_points, reasons),
+                (f"{count} recommendations", self.several_points, count >= self.several and given.words),
             ),
             recommendations=list(given.words),
         )

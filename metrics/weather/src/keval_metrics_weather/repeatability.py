@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 
-from keval import Message, Score, Trial
+from keval import Message, Scale, Score, Trial
 from keval_metrics_weather.advice import advice
+from keval_metrics_weather.options import not_negative, share
 from keval_metrics_weather.phrases import affirmed
 from keval_metrics_weather.queries import Query, query
+from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import Point, excerpt, neutral, tally
 from keval_metrics_weather.temperatures import temperatures
 from keval_metrics_weather.wording import ITEMS, RECOMMENDING
@@ -32,14 +35,16 @@ class Repeatability:
     are the same. Neutral when no like question came before.
     """
 
-    base: float = 0.7
-    temperature_points: float = 0.3
-    style_points: float = 0.3
-    items_points: float = 0.2
-    random_penalty: float = 0.1
-    length_penalty: float = 0.1
-    similarity: float = 0.5
-    tolerance: float = 2.0
+    scale: ClassVar[Scale] = SCALE
+
+    base: float = share(0.7)
+    temperature_points: float = not_negative(0.3)
+    style_points: float = not_negative(0.3)
+    items_points: float = not_negative(0.2)
+    random_penalty: float = not_negative(0.1)
+    length_penalty: float = not_negative(0.1)
+    similarity: float = share(0.5)
+    tolerance: float = not_negative(2.0)
     random_words: tuple[str, ...] = ("random", "randomly", "maybe", "perhaps", "guess")
     recommending_words: tuple[str, ...] = RECOMMENDING
     items: tuple[str, ...] = ITEMS
@@ -57,10 +62,10 @@ class Repeatability:
         return tally(
             self.base,
             (
-                self._temperatures(answer, earlier),
+                *self._temperatures(answer, earlier),
                 *self._recommendations(answer, earlier),
-                Point("random language", -self.random_penalty, random) if random else None,
-                Point("length differs", -self.length_penalty) if lengths[0] * 2 < lengths[1] else None,
+                ("random language", -self.random_penalty, random),
+                ("length differs", -self.length_penalty, lengths[0] * 2 < lengths[1]),
             ),
             compared_with=excerpt(asked),
         )
@@ -74,27 +79,26 @@ class Repeatability:
         fewer = min(len(these), len(those))
         return fewer > 0 and len(these & those) >= self.similarity * fewer
 
-    def _temperatures(self, answer: Text, earlier: Text) -> Point | None:
+    def _temperatures(self, answer: Text, earlier: Text) -> Iterator[Point]:
         new, old = temperatures(answer), temperatures(earlier)
-        if not new and not old:
-            return None
-        shown = (*(t.said for t in old[:1]), *(t.said for t in new[:1]))
+        shown = tuple([temperature.said for temperature in (*old[:1], *new[:1])])
         if new and old and max(new[0].low - old[0].high, old[0].low - new[0].high) <= self.tolerance:
-            return Point("same temperature information", self.temperature_points, shown)
-        return Point("different temperature information", -self.temperature_points, shown)
+            yield "same temperature information", self.temperature_points, shown
+        else:
+            yield "different temperature information", -self.temperature_points, shown
 
     def _recommendations(self, answer: Text, earlier: Text) -> Iterator[Point]:
         new = advice(answer, self.recommending_words, self.items)
         old = advice(earlier, self.recommending_words, self.items)
         if new.words and old.words:
-            yield Point("same recommendation style", self.style_points)
+            yield "same recommendation style", self.style_points, True
         elif new.words or old.words:
-            yield Point("recommends once and once not", -self.style_points, new.words or old.words)
+            yield "recommends once and once not", -self.style_points, new.words or old.words
         new_items, old_items = set(new.items), set(old.items)
         if new_items or old_items:
             same = 2 * len(new_items & old_items) >= len(new_items | old_items)
             what, value = ("same items", self.items_points) if same else ("different items", -self.items_points)
-            yield Point(what, value, (*old.items, *new.items))
+            yield what, value, (*old.items, *new.items)
 
 
 def _pairs(history: tuple[Message, ...]) -> Iterator[tuple[str, str]]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
-
-import attrs
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 from keval import Score
 
@@ -15,25 +14,25 @@ NEUTRAL = 0.5
 """What the document gives where there is nothing to judge."""
 
 _LONGEST_EXCERPT = 80
+_MOST_SHOWN = 5
 
 
-@attrs.frozen
-class Point:
-    """What is added to a score, or taken off it, and what was found for it in the answer."""
+Point: TypeAlias = tuple[str, float, tuple[str, ...] | bool]
+"""What is added to a score, or taken off it if negative, by how much, and what was found for it.
 
-    what: str
-    value: float
-    found: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        if not self.found:
-            return f"{signed(self.value)} {self.what}"
-        return f"{signed(self.value)} {self.what} ({', '.join(map(excerpt, self.found[:5]))})"
+It counts when something was found: words of the answer, which are shown, or the mere truth.
+"""
 
 
+@lru_cache(maxsize=256)
 def signed(value: float) -> str:
     """Return a number of points with its sign: `+0.2`, `−0.3`."""
     return f"{'−' if value < 0 else '+'}{abs(value):g}"
+
+
+@lru_cache(maxsize=64)
+def _beginning(base: float) -> str:
+    return f"{base:g} to begin with"
 
 
 def excerpt(text: str) -> str:
@@ -41,25 +40,32 @@ def excerpt(text: str) -> str:
     return text if len(text) <= _LONGEST_EXCERPT else text[: _LONGEST_EXCERPT - 1] + "…"
 
 
-def tally(base: float, points: Iterable[Point | None], **details: Any) -> Score:
-    """Add points up from a base, at most to 1; then take the penalties off, at least to 0.
+def tally(base: float, points: Iterable[Point], **details: Any) -> Score:
+    """Add the points that count up from a base, at most to 1; then take the penalties off, at least to 0.
 
     The cap comes before the penalties, so that a surplus of points does not hide a fault.
     """
     gained, lost = base, 0.0
-    reasons = [f"{base:g} to begin with"]
+    reasons = [_beginning(base)]
     evidence: list[dict[str, Any]] = []
-    for point in points:
-        if point is None:
+    for what, value, found in points:
+        if not found:
             continue
-        if point.value > 0:
-            gained += point.value
+        if value > 0:
+            gained += value
         else:
-            lost -= point.value
-        reasons.append(str(point))
-        evidence.append({"what": point.what, "points": point.value, "found": list(point.found)})
-    value = round(max(0.0, min(1.0, gained) - lost), 6)
-    return Score(value, ", ".join(reasons), details={"base": base, "points": evidence, **details})
+            lost -= value
+        if isinstance(found, bool):
+            reasons.append(f"{signed(value)} {what}")
+            evidence.append({"what": what, "points": value, "found": []})
+        else:
+            shown = ", ".join(found[:_MOST_SHOWN])
+            if len(shown) > _LONGEST_EXCERPT:
+                shown = ", ".join(map(excerpt, found[:_MOST_SHOWN]))
+            reasons.append(f"{signed(value)} {what} ({shown})")
+            evidence.append({"what": what, "points": value, "found": list(found)})
+    total = max(0.0, min(1.0, gained) - lost)
+    return Score(round(total, 6), ", ".join(reasons), details={"base": base, "points": evidence, **details})
 
 
 def neutral(reason: str, **details: Any) -> Score:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from operator import attrgetter
+from typing import Literal, NamedTuple, TypeAlias
 
-import attrs
-
+from keval_metrics_weather.numerals import numeral_before
 from keval_metrics_weather.words import Text, word_set
 
 __all__ = ["Kind", "Temperature", "temperatures"]
@@ -18,7 +18,7 @@ Kind: TypeAlias = Literal["plain", "high", "low", "felt"]
 
 _UNIT = (
     r"(?: ?(?:°|℃|℉|deg(?:ree)?s?\b)(?: ?(?:celsius|centigrade|fahrenheit|c|f)\b)?"
-    r"| ?(?:celsius|centigrade|fahrenheit)\b| ?[cf]\b)"
+    r"| ?(?:celsius|centigrade|fahrenheit)\b| ?[cf]\b(?!-[a-z]))"
 )
 _DECIMAL = r"\d{0,2}(?:[.,]\d{1,3})?(?!\d)"
 # The digit comes first, and what must not stand before it after it: so the search can jump from digit to digit.
@@ -26,26 +26,32 @@ _NUMBER = re.compile(
     rf"(\d(?<!\w\d)(?<!\d[-–/:.,]\d){_DECIMAL})({_UNIT})?"
     rf"(?:( ?[-–−/] ?| (?:to|and|through) )((?:minus |[-–−])?\d{_DECIMAL})({_UNIT})?)?"
 )
-_BELOW_ZERO = re.compile(r" ?(?:degrees? )?below (?:zero|0|freezing)\b")
-_DIFFERENCE = re.compile(r"(?:warmer|cooler|colder|hotter|higher|lower|above(?! zero)|below)\b")
-_COORDINATE = re.compile(r"(?:north|south|east|west|latitude|longitude|[nsew])\b")
+_AFTER = re.compile(
+    r" ?(?:(?:degrees? )?(?P<below_zero>below (?:zero|0|freezing)\b)"
+    r"|(?P<difference>(?:warmer|cooler|colder|hotter|higher|lower|above(?! zero)|below)\b))"
+)
+_COORDINATE = re.compile(r" ?(?:north|south|east|west|latitude|longitude|[nsew])\b")
 _OTHER_QUANTITY = re.compile(
     r"\s?(?:%|percent|km|kph|mph|m/s|mm|cm|m\b|hpa|mb|mbar|a\.?m\b|p\.?m\b|h\b|hours?|min|days?|knots?|o'clock|[:/]\d"
     r"|st\b|nd\b|rd\b|th\b|ft|inch|out of|times)"
 )
+# The letters are those that its words begin with: all other words are passed over at once.
 _QUALIFIER = re.compile(
-    r"\b(?:(?P<felt>(?:feel(?:s|ing)?[-_ ]{1,2}(?:more |much |a bit )?(?:like|closer to|nearer to|colder|warmer|cooler)"
+    r"(?P<end>[;!?\n|(]|[.,](?= ))"
+    r"|\b(?=[abcdfhlmoprstuw])(?:(?P<turn>(?:but|while|whereas)\b)"
+    r"|(?P<felt>(?:feel(?:s|ing)?[-_ ]{1,2}(?:more |much |a bit )?(?:like|closer to|nearer to|colder|warmer|cooler)"
     r"|wind ?chill|heat index|humidex|real ?feel|dew ?point"
     r"|(?:apparent|perceived|water|sea|ocean|sea surface) temp(?:erature)?)(?:[-_ ]temp(?:erature)?)?)"
-    r"|(?P<high>highs?\b(?! (?:pressure|humidity|winds?|chance|uv|level))|max(?:imum)?\b|peak|reach|up to\b|climb"
-    r"|ris(?:e|es|ing) to\b|warming (?:up )?to\b|top(?:s|ping) out\b)"
-    r"|(?P<low>lows?\b(?! (?:pressure|humidity|clouds?|chance|visibility|level))|min(?:imum)?\b|down to\b"
-    r"|(?:drop|dip|fall|cool)(?:s|ping|ing)? (?:down )?to\b|overnight\b)"
+    r"|(?P<high>highs?\b(?! (?:pressure|humidity|winds?|chance|uv|level))|h: ?$|max(?:imum)?\b|peak|reach"
+    r"|up to\b|climb|ris(?:e|es|ing) to\b|warming (?:up )?to\b|top(?:s|ping) out\b)"
+    r"|(?P<low>lows?\b(?! (?:pressure|humidity|clouds?|chance|visibility|level))|l: ?$|min(?:imum)?\b"
+    r"|down to\b|(?:drop|dip|fall|cool)(?:s|ping|ing)? (?:down )?to\b|overnight\b)"
     r"|(?P<plain>temp(?:erature)?s?\b|actual|at\b|air\b))"
 )
 _QUALIFIED_AFTER = re.compile(
     r" ?\(?(?:(?P<high>(?:high|max(?:imum)?)s?)|(?P<low>(?:low|min(?:imum)?)s?)"
-    r"|(?P<felt>feels[- ]like|wind ?chill|heat index|dew ?point))\b(?! ?[:\d]| (?:of|is|near|around|about|pressure)\b)"
+    r"|(?P<felt>feels[- ]like|(?:with (?:the )?)?(?:wind ?chill|heat index)|dew ?point))\b"
+    r"(?! ?[:\d]| (?:of|is|near|around|about|pressure)\b)"
 )
 _BARE = re.compile(
     r"(?:\btemp(?:erature)?s?|\bhighs?|\blows?|\bmax(?:imum)?|\bmin(?:imum)?)(?: temp(?:erature)?s?)?"
@@ -53,28 +59,22 @@ _BARE = re.compile(
     r"(?: (?:of|is|was|at|will be|be|around|about|approximately|near|currently|between|from|reaching|stands at|only"
     r"|just|roughly|range|ranging|minus|negative)){0,4} ?[-–−]?$"
 )
-_CLAUSE_END = re.compile(r"[;!?\n|(]|[.,](?= )|\b(?:but|while|whereas)\b")
 _NEVER_AN_AIR_TEMPERATURE = re.compile(
     r"\b(?:by|within|direction|bearing|latitude|longitude|angle|coordinates|winds? (?:from|at))\b[^\d]{0,12}$"
 )
 _BEFORE_A_BARE_NUMBER = word_set("temperature temperatures temp temps high highs low lows max maximum min minimum")
 _BEFORE_NO_AIR_TEMPERATURE = word_set("by within direction bearing latitude longitude angle coordinates wind winds")
 _SIGNS = ("minus ", "negative ", "−", "− ")
+_KINDS: dict[str | None, Kind] = {"felt": "felt", "high": "high", "low": "low"}
 _WINDOW = 48
 _HOTTEST_CELSIUS = 60.0
 _HOTTEST_FAHRENHEIT = 140.0
 
-_ONES = (
-    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
-)  # fmt: skip
-_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-_NUMERALS = {word: n for n, word in enumerate(_ONES)} | {word: 10 * n for n, word in enumerate(_TENS, 2)}
 _SCALE_WORDS = frozenset({"degree", "degrees", "celsius", "fahrenheit", "below"})
 
 
-@attrs.frozen
-class Temperature:
+# Named tuples, as attrs records take twice as long to make, and an answer has many.
+class Temperature(NamedTuple):
     """A temperature from `low` to `high` in °C (the same number unless a range), as `said` at offset `start`.
 
     `converted` says that it was stated in Fahrenheit.
@@ -92,8 +92,7 @@ class Temperature:
         return self.low != self.high
 
 
-@attrs.frozen
-class _Reading:
+class _Reading(NamedTuple):
     numbers: tuple[float, ...]
     unit: str
     start: int
@@ -111,19 +110,19 @@ def temperatures(text: Text, fahrenheit: bool = False) -> tuple[Temperature, ...
 
 @lru_cache(maxsize=32)
 def _temperatures(text: Text, fahrenheit: bool) -> tuple[Temperature, ...]:
-    kept = (_kept(text, reading) for reading in (*_digits(text), *_numerals(text)))
-    readings = sorted((reading for reading in kept if reading is not None), key=lambda reading: reading.start)
+    readings = [kept for reading in (*_digits(text), *_numerals(text)) if (kept := _kept(text, reading)) is not None]
+    readings.sort(key=attrgetter("start"))
     scales = {reading.unit for reading in readings}
     assumed = "f" if "c" not in scales and (fahrenheit or "f" in scales) else "c"
     found = []
     previous_end = 0
-    for reading in readings:
-        unit = reading.unit or ("f" if max(reading.numbers) > _HOTTEST_CELSIUS else assumed)
-        values = [round((n - 32) / 1.8, 2) if unit == "f" else n for n in reading.numbers]
-        said = " ".join(text.original[reading.start : reading.end].split())
-        kind = _kind(text.plain, previous_end, reading)
-        found.append(Temperature(min(values), max(values), kind, reading.start, said, unit == "f"))
-        previous_end = reading.end
+    for numbers, stated, start, end in readings:
+        unit = stated or ("f" if max(numbers) > _HOTTEST_CELSIUS else assumed)
+        values = [round((n - 32) / 1.8, 2) for n in numbers] if unit == "f" else numbers
+        said = " ".join(text.original[start:end].split())
+        kind = _kind(text.plain, previous_end, start, end)
+        found.append(Temperature(min(values), max(values), kind, start, said, unit == "f"))
+        previous_end = end
     return tuple(found)
 
 
@@ -137,10 +136,11 @@ def _scale(unit: str) -> str:
 def _signed(plain: str, start: int, digits: str) -> tuple[int, float]:
     """Return where a number begins, its minus sign included, and its value."""
     before = plain[max(start - 9, 0) : start]
-    sign = next((word for word in _SIGNS if before.endswith(word)), "")
-    if not sign and before[-1:] in ("-", "–") and not (before[-2:-1].isalnum() or before[-2:-1] in (")", "°", "%")):
-        sign = before[-1]
-    return start - len(sign), -_value(digits) if sign else _value(digits)
+    if before.endswith(_SIGNS):
+        return start - next(len(sign) for sign in _SIGNS if before.endswith(sign)), -_value(digits)
+    if before.endswith(("-", "–")) and not (before[-2:-1].isalnum() or before[-2:-1] in (")", "°", "%")):
+        return start - 1, -_value(digits)
+    return start, _value(digits)
 
 
 def _value(number: str) -> float:
@@ -159,12 +159,16 @@ def _is_unit(text: Text, start: int, unit: str | None) -> bool:
 def _digits(text: Text) -> Iterator[_Reading]:
     """Read the temperatures written with digits: with a unit, or after a word such as "high"."""
     plain = text.plain
-    bare = bool(text.said & _BEFORE_A_BARE_NUMBER)
+    bare = not text.said.isdisjoint(_BEFORE_A_BARE_NUMBER)
+    below = "below" in text.said
     for found in _NUMBER.finditer(plain):
         first, first_unit, joint, second, second_unit = found.groups()
         has_first = _is_unit(text, found.end(1), first_unit)
         has_second = second is not None and _is_unit(text, found.end(4), second_unit)
-        named = bare and not has_first and _BARE.search(plain, max(found.start() - _WINDOW, 0), found.start())
+        named = not has_first and (
+            (bare and _BARE.search(plain, max(found.start() - _WINDOW, 0), found.start()) is not None)
+            or (below and _below_zero(plain, found.end(1)))
+        )
         if not (has_first or has_second or named):
             continue
         start, value = _signed(plain, found.start(), first)
@@ -182,16 +186,19 @@ def _digits(text: Text) -> Iterator[_Reading]:
             yield _Reading((_value(second),), _scale(second_unit), found.start(4), found.end())
 
 
+def _below_zero(plain: str, end: int) -> bool:
+    after = _AFTER.match(plain, end)
+    return after is not None and after["below_zero"] is not None
+
+
 def _kept(text: Text, reading: _Reading) -> _Reading | None:
     """Return a reading, made negative by "below zero", unless it is a difference, a direction or beyond all weather."""
     plain = text.plain
-    below = _BELOW_ZERO.match(plain, reading.end)
-    if below:
-        return attrs.evolve(reading, numbers=tuple(-abs(n) for n in reading.numbers), end=below.end())
-    after = reading.end + plain.startswith(" ", reading.end)
-    if _DIFFERENCE.match(plain, after):
-        return None
-    if not reading.unit and (max(reading.numbers) > _HOTTEST_FAHRENHEIT or _COORDINATE.match(plain, after)):
+    after = _AFTER.match(plain, reading.end)
+    if after:
+        below_zero = reading._replace(numbers=tuple(-abs(n) for n in reading.numbers), end=after.end())
+        return below_zero if after["below_zero"] else None
+    if not reading.unit and (max(reading.numbers) > _HOTTEST_FAHRENHEIT or _COORDINATE.match(plain, reading.end)):
         return None
     suspect = bool(text.said & _BEFORE_NO_AIR_TEMPERATURE)
     if suspect and _NEVER_AN_AIR_TEMPERATURE.search(plain, max(reading.start - 24, 0), reading.start):
@@ -203,13 +210,13 @@ def _numerals(text: Text) -> Iterator[_Reading]:
     """Read the temperatures written in words: "minus five degrees", "between three and seven degrees Celsius"."""
     for word in text.said & _SCALE_WORDS:
         for place in text.index[word]:
-            number = _numeral_before(text, place)
+            number = numeral_before(text, place)
             if number is None:
                 continue
             value, first = number
             values = [value]
             if text.word_at(first - 1) in ("to", "and", "or"):
-                lower = _numeral_before(text, first - 1)
+                lower = numeral_before(text, first - 1)
                 if lower is not None:
                     values.insert(0, lower[0])
                     first = lower[1]
@@ -218,36 +225,18 @@ def _numerals(text: Text) -> Iterator[_Reading]:
             yield _Reading(tuple(values), unit, text.starts[first], end)
 
 
-def _numeral_before(text: Text, place: int) -> tuple[float, int] | None:
-    """Return the number in words that ends before a place, and the place of its first word."""
-    at = place - 1
-    if text.word_at(at) not in _NUMERALS:
-        return None
-    value = _NUMERALS[text.words[at]]
-    if value < 10 and text.word_at(at - 1) in _TENS:
-        at -= 1
-        value += _NUMERALS[text.words[at]]
-    if text.word_at(at - 1) in ("minus", "negative"):
-        return -float(value), at - 1
-    return float(value), at
-
-
-def _kind(plain: str, previous_end: int, reading: _Reading) -> Kind:
+def _kind(plain: str, previous_end: int, start: int, end: int) -> Kind:
     """Say what a temperature is the temperature of, from the words right after and before it."""
-    after = _QUALIFIED_AFTER.match(plain, reading.end)
+    after = _QUALIFIED_AFTER.match(plain, end)
     if after:
         return "high" if after["high"] else "low" if after["low"] else "felt"
-    begin = max(previous_end, reading.start - _WINDOW)
-    for end in _CLAUSE_END.finditer(plain, begin, reading.start):
-        begin = end.end()
+    begin = max(previous_end, start - _WINDOW)
+    begin = max(begin, plain.rfind(". ", begin, start), plain.rfind(", ", begin, start))
     kind: Kind = "plain"
-    for found in _QUALIFIER.finditer(plain, begin, reading.start):
-        if found["felt"]:
-            kind = "felt"
-        elif found["high"]:
-            kind = "high"
-        elif found["low"]:
-            kind = "low"
-        elif kind == "felt":
-            kind = "plain"  # "feels like winter with a temperature of 3 °C"
+    for found in _QUALIFIER.finditer(plain, begin, start):
+        group = found.lastgroup
+        if group in _KINDS:
+            kind = _KINDS[group]
+        elif group != "plain" or kind == "felt":
+            kind = "plain"  # a clause ends, or "feels like winter with a temperature of 3 °C"
     return kind

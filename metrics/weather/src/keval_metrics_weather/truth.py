@@ -3,25 +3,50 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import date
+from functools import lru_cache
 from typing import Any
 
 import attrs
 
 from keval_metrics_weather.conditions import Group, groups_of
+from keval_metrics_weather.days import NOW, SEVERAL, TODAY, TONIGHT
 
 __all__ = ["Day", "Truth", "truth_of"]
+
+# The plain type comes first, as asking the abstract one takes five times as long.
+_MAPPINGS = (dict, Mapping)
 
 
 @attrs.frozen
 class Day:
-    """One day of the forecast, in °C; what is not known is `None` or empty."""
+    """One day of the forecast, in °C; what is not known is `None` or empty.
 
-    date: date | None
-    low: float | None
-    high: float | None
-    conditions: frozenset[Group]
+    It is read from `listed` when asked for, as few questions are about all days.
+    """
+
+    listed: Mapping[str, Any]
+
+    @property
+    def date(self) -> date | None:
+        written = self.listed.get("date")
+        try:
+            return date.fromisoformat(written[:10]) if isinstance(written, str) else None
+        except ValueError:
+            return None  # a date that cannot be read leaves the day its place in the list
+
+    @property
+    def low(self) -> float | None:
+        return _number(self.listed.get("min_temp"))
+
+    @property
+    def high(self) -> float | None:
+        return _number(self.listed.get("max_temp"))
+
+    @property
+    def conditions(self) -> frozenset[Group]:
+        return _conditions(self.listed)
 
 
 @attrs.frozen
@@ -33,35 +58,60 @@ class Truth:
     conditions: frozenset[Group]
     days: tuple[Day, ...]
 
-    @property
-    def dates(self) -> tuple[date | None, ...]:
-        return tuple(day.date for day in self.days)
+    def days_meant(self, day: str) -> tuple[int, ...]:
+        """Return which days of the forecast a mention means, as indices; none when the forecast does not reach it.
+
+        The first day listed is today, whatever its date, and the second is tomorrow.
+        """
+        count = len(self.days)
+        if day == SEVERAL:
+            return tuple(range(count))
+        if day in (NOW, TODAY, TONIGHT):
+            return (0,) if count else ()
+        if day.startswith("+"):
+            ahead = int(day[1:])
+            return (ahead,) if ahead < count else ()
+        dated = [(index, listed.date) for index, listed in enumerate(self.days)]
+        if day.startswith("weekday "):
+            return tuple(index for index, on in dated if on is not None and on.weekday() == int(day[-1]))[:1]
+        if day == "weekend":
+            return tuple(index for index, on in dated if on is not None and on.weekday() >= 5)
+        return tuple(index for index, on in dated if on is not None and f"{on.month:02}-{on.day:02}" == day)
+
+
+@attrs.frozen(eq=False)
+class _Same:
+    """Facts as the key of a cache: equal to the very same object only, which the cache keeps alive."""
+
+    facts: Mapping[str, Any]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.facts is other.facts
+
+    def __hash__(self) -> int:
+        return id(self.facts)
 
 
 def truth_of(facts: Mapping[str, Any]) -> Truth | None:
     """Read `facts["weather"]`; `None` when there is no weather in it, as for an unknown city."""
-    weather = facts.get("weather")
-    if not isinstance(weather, Mapping):
+    return _truth_of(_Same(facts))
+
+
+@lru_cache(maxsize=64)
+def _truth_of(same: _Same) -> Truth | None:
+    weather = same.facts.get("weather")
+    if not isinstance(weather, _MAPPINGS):
         return None
     current = weather.get("current")
-    current = current if isinstance(current, Mapping) else {}
+    current = current if isinstance(current, _MAPPINGS) else {}
     listed = weather.get("daily_summaries")
-    listed = listed if isinstance(listed, Sequence) and not isinstance(listed, str) else ()
-    days = tuple(_day(entry) for entry in listed if isinstance(entry, Mapping))
+    listed = listed if isinstance(listed, list | tuple) else ()
+    days = tuple([Day(entry) for entry in listed if isinstance(entry, _MAPPINGS)])
     temperature, conditions = _number(current.get("temperature")), _conditions(current)
     if temperature is None and not conditions and not days:
         return None
     city = weather.get("city")
     return Truth(city if isinstance(city, str) else "", temperature, conditions, days)
-
-
-def _day(entry: Mapping[str, Any]) -> Day:
-    written = entry.get("date")
-    try:
-        on = date.fromisoformat(written[:10]) if isinstance(written, str) else None
-    except ValueError:
-        on = None  # a date that cannot be read leaves the day its place in the list
-    return Day(on, _number(entry.get("min_temp")), _number(entry.get("max_temp")), _conditions(entry))
 
 
 def _conditions(entry: Mapping[str, Any]) -> frozenset[Group]:

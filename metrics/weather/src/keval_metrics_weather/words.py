@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import accumulate
 
 import attrs
 
 __all__ = ["Text", "fold", "read", "word_set"]
 
 # Every repeat in this package's patterns is bounded, so that no text takes more than linear time to read.
-_TOKEN = re.compile(r"[^\W_]{1,64}(?:'[^\W_]{1,64})?|[!?;\n|:()—]|(?:(?<!\bst)\.|,)(?!\w)|(?<= )[-–](?= )")
-_COMBINING = re.compile(r"[\u0300-\u036f]")
+# A token is a word or a mark: full stops and commas only where no word goes on, dashes only between spaces.
+_TOKEN = re.compile(
+    r"([^\W_]{1,64}(?:'[^\W_]{1,64})?"
+    r"|[!?;\n|:()—.,–-](?:(?<![.,–-])|(?<=[.,])(?!\w)(?<!\bst\.)|(?<= [–-])(?= )))"
+)
 _COMPOSABLE = re.compile(r"[^\W_][\u0300-\u036f]{1,8}")
 _TYPOGRAPHY = str.maketrans(
     {"’": "'", "‘": "'", "ʼ": "'", "‐": "-", "‑": "-", "\xa0": " ", "\u202f": " ", "\u2009": " "}
 )
 _TYPOGRAPHY |= str.maketrans({"º": "°", "˚": "°", "⁰": "°", "〜": "–"})
-_TYPOGRAPHIC = re.compile(f"[{''.join(map(chr, _TYPOGRAPHY))}]")
+_UNUSUAL = re.compile(f"[\u0300-\u036f{''.join(map(chr, _TYPOGRAPHY))}]")
 _LETTERS = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ð": "d", "ß": "ss", "æ": "ae", "œ": "oe", "ı": "i", "þ": "th"})
 _SPELLED_OUT = {"ll": "will", "ve": "have", "re": "are", "m": "am", "d": "would"}
 _NOT = {"won": "will", "ca": "can", "sha": "shall"}
@@ -36,7 +39,6 @@ _APOSTROPHE_LEFT_OUT = {
     "wont": "will",
     "wouldnt": "would",
 }
-_SEAMS = frozenset({".", "!", "?", ";", ",", "\n", "|", "—", "and", "but", "while", "whereas", "however"})
 
 
 @attrs.frozen(eq=False)
@@ -45,7 +47,7 @@ class Text:
 
     `plain` is `original` in lower case with simple apostrophes and spaces, of the same length. `words` holds words and
     punctuation marks in order, accents folded and contractions spelled out (`won't` is `will not`), `starts` their
-    offsets, `index` the places of each word, `said` all words as a set, and `seams` the offsets at which clauses end.
+    offsets, `index` the places of each word, and `said` all words as a set.
     """
 
     original: str
@@ -54,11 +56,6 @@ class Text:
     starts: Sequence[int]
     index: Mapping[str, Sequence[int]]
     said: frozenset[str]
-    seams: Sequence[int]
-
-    def clause(self, offset: int) -> int:
-        """Return the number of the clause that an offset lies in."""
-        return bisect_right(self.seams, offset)
 
     def word_at(self, place: int) -> str:
         """Return the word at a place, or an empty text beyond either end."""
@@ -92,19 +89,34 @@ def fold(word: str) -> str:
 
 def _composed(text: str) -> str:
     """Join letters with their combining accents, piece by piece: normalising a whole text can take quadratic time."""
-    if text.isascii() or not _COMBINING.search(text):
-        return text
     return _COMPOSABLE.sub(lambda found: unicodedata.normalize("NFC", found.group()), text)
 
 
-def _plain(text: str) -> str:
+def _lowered(text: str) -> str:
+    """Return a text in lower case, of the same length."""
     lowered = text.lower()
     if len(lowered) != len(text):
         lowered = "".join(low if len(low := c.lower()) == 1 else c for c in text)
-    return lowered.translate(_TYPOGRAPHY) if _TYPOGRAPHIC.search(lowered) else lowered
+    return lowered
 
 
-def _spelled_out(token: str) -> tuple[str, ...]:
+def _spelled_out(tokens: list[str], starts: list[int]) -> tuple[list[str], list[int]]:
+    """Return words and their offsets with two words for each contraction, both at its offset."""
+    words: list[str] = []
+    offsets: list[int] = []
+    done = 0
+    for place, token in enumerate(tokens):
+        if "'" in token or token in _APOSTROPHE_LEFT_OUT:
+            parts = _contracted(token)
+            words += (*tokens[done:place], *parts)
+            offsets += (*starts[done:place], *([starts[place]] * len(parts)))
+            done = place + 1
+    return words + tokens[done:], offsets + starts[done:]
+
+
+def _contracted(token: str) -> tuple[str, ...]:
+    if token in _APOSTROPHE_LEFT_OUT:
+        return (_APOSTROPHE_LEFT_OUT[token], "not")
     stem, _, ending = token.partition("'")
     if ending == "t" and stem.endswith("n"):
         stem = stem[:-1] if stem != "won" else stem
@@ -117,30 +129,23 @@ def _spelled_out(token: str) -> tuple[str, ...]:
 @lru_cache(maxsize=64)
 def read(text: str | None) -> Text:
     """Read a text into words; `None` reads as an empty text."""
-    original = _composed(text or "")
-    plain = _plain(original)
-    words: list[str] = []
-    starts: list[int] = []
+    original = text or ""
+    unusual = not original.isascii() and bool(_UNUSUAL.search(original))
+    if unusual:
+        original = _composed(original)
+    plain = _lowered(original).translate(_TYPOGRAPHY) if unusual else _lowered(original)
+    # Splitting gives, in turn, what lies between tokens and the tokens; a loop over matches takes twice as long.
+    pieces = _TOKEN.split(plain)
+    words = pieces[1::2]
+    starts = list(accumulate(map(len, pieces)))[:-1:2]
+    if not "".join(words).isascii():
+        words = list(map(fold, words))
+    if "'" in plain or not _APOSTROPHE_LEFT_OUT.keys().isdisjoint(words):
+        words, starts = _spelled_out(words, starts)
     index: dict[str, list[int]] = {}
-    seams: list[int] = []
-    for found in _TOKEN.finditer(plain):
-        token, start = found.group(), found.start()
-        if not token.isascii():
-            token = fold(token)
-        if "'" in token:
-            parts: tuple[str, ...] = _spelled_out(token)
-        elif token in _APOSTROPHE_LEFT_OUT:
-            parts = (_APOSTROPHE_LEFT_OUT[token], "not")
+    for place, word in enumerate(words):
+        if word in index:
+            index[word].append(place)
         else:
-            parts = (token,)
-        for word in parts:
-            places = index.get(word)
-            if places is None:
-                index[word] = [len(words)]
-            else:
-                places.append(len(words))
-            words.append(word)
-            starts.append(start)
-        if token in _SEAMS:
-            seams.append(start)
-    return Text(original, plain, words, starts, index, frozenset(index), seams)
+            index[word] = [place]
+    return Text(original, plain, words, starts, index, frozenset(index))
