@@ -201,7 +201,7 @@ class Trial:
     @property
     def question(self) -> str:
         """The message that `output` answers: the last the user sent."""
-        return self.sample.asked[-1]
+        return self.sample.turns[-1] if self.sample.turns else self.sample.question
 
     @property
     def history(self) -> tuple[Message, ...]:

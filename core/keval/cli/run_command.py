@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,7 @@ def command(*, config: Path, selection: Selection, dry_run: bool, output_dir: Pa
     spare_loopback_the_proxy(os.environ)
     progress = Progress(messages, plan.trial_count)
     watchers: list[tuple[str, Any]] = [("keval/progress", progress)]
+    gc.freeze()  # what is loaded by now stays, and need not be gone through at every collection
     try:
         with progress:
             run, summary = asyncio.run(run_plan(plan, output_dir, watchers))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from pathlib import Path
 
@@ -67,6 +68,7 @@ def command(
     scorers, plugins = make_scorers(evaluation)
     spare_loopback_the_proxy(os.environ)
     progress = Progress(message_console(quiet=quiet), 0)
+    gc.freeze()  # as in `keval run`
     try:
         with progress:
             summary = asyncio.run(rescore(directory, evaluation, scorers, plugins, [("keval/progress", progress)]))

@@ -10,7 +10,9 @@ from array import array
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from sys import intern
 from typing import Any, Literal
 
 import attrs
@@ -89,16 +91,7 @@ class _Reader:
                 text = line.rstrip(b"\r\n").removeprefix(BOM_UTF8)
                 if text.strip() and self._json(number, text):
                     starts.append(start)
-        lines, ids = LineFile(self.path, starts), list(self.lines)
-
-        def again(position: int) -> Sample:
-            with suppress(ValueError):  # which is what became of a line that was changed
-                sample = _sample(orjson.loads(lines[position].removeprefix(BOM_UTF8)), self.file)
-                if sample.id == ids[position]:
-                    return sample
-            raise ConfigError([Problem(str(self.path), "the dataset has changed since it was checked; start again")])
-
-        return again
+        return partial(_sample_again, LineFile(self.path, starts), list(self.lines), self.file)
 
     def whole(self) -> Callable[[int], Sample]:
         """Read a YAML or CSV file."""
@@ -130,8 +123,17 @@ class _Reader:
         except ValueError as error:
             self.problems.append(Problem(f"{self.path}:{line}", str(error)))
             return None
-        self.lines[sample.id] = line
+        self.lines[intern(sample.id)] = line
         return sample
+
+
+def _sample_again(lines: LineFile, ids: Sequence[str], file: DatasetFile, position: int) -> Sample:
+    """Read a sample that was checked before. Raises ConfigError when it is not what it was."""
+    with suppress(ValueError):
+        sample = _sample(orjson.loads(lines[position].removeprefix(BOM_UTF8)), file)
+        if sample.id == ids[position]:
+            return sample
+    raise ConfigError([Problem(str(file.path), "the dataset has changed since it was checked; start again")])
 
 
 def _records(path: Path, text: str, problems: list[Problem]) -> Iterator[tuple[int, Any]]:

@@ -26,6 +26,8 @@ from keval.run.retry import backoff
 
 __all__ = ["execute"]
 
+_RECORDED_AT_ONCE = 64
+
 Sleep = Callable[[float], Awaitable[None]]
 
 
@@ -57,8 +59,10 @@ async def execute(
         rng=rng or random.Random(execution.seed),
     )
     keys = plan.trials()
+    # Where nobody is asked, only the disk is waited for.
+    at_once = execution.max_concurrent if len(runner.recorded) < len(plan.agents) else _RECORDED_AT_ONCE
     async with asyncio.TaskGroup() as group:
-        for _ in range(min(execution.max_concurrent, plan.trial_count)):
+        for _ in range(min(at_once, plan.trial_count)):
             group.create_task(_work(keys, runner, keep))
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from io import BufferedWriter, RawIOBase
 from pathlib import Path
+from sys import intern
 from typing import Any, TypeVar
 
 import attrs
@@ -115,7 +116,7 @@ class RunDirectory:
         starts = array("Q")
         start = 0
         for size, name in self._lines("samples.jsonl", lambda line: (len(line), str(orjson.loads(line)["id"]))):
-            ids.append(name)
+            ids.append(intern(name))
             starts.append(start)
             start += size
         lines = LineFile(self.path / "samples.jsonl", starts)

@@ -15,7 +15,7 @@ from keval.stats.estimate import Means, estimate
 __all__ = ["Summariser", "summarise"]
 
 ArmKey: TypeAlias = tuple[str, str]
-CellKey: TypeAlias = tuple[ArmKey, str, str | None]
+CellKey: TypeAlias = tuple[str, str, str, str | None]
 
 _SCALE = ("low", "high", "better", "unit", "bands")
 
@@ -87,7 +87,7 @@ class Summariser:
         self._tallies[trial.agent, trial.condition].add(trial, self._number(trial.sample.id))
 
     def add_score(self, line: ScoreLine) -> None:
-        cell = self._cells[(line.agent, line.condition), line.metric, line.judge]
+        cell = self._cells[line.agent, line.condition, line.metric, line.judge]
         if line.score.value is None:
             cell.unscored += 1
             cell.failed += line.failure is not None
@@ -107,7 +107,7 @@ class Summariser:
         """
         manifest = self._manifest
         scales = {entry["metric"]: {key: entry[key] for key in _SCALE} for entry in manifest["scorers"]}
-        keys = [(arm, entry["metric"], entry["judge"]) for arm in self._tallies for entry in manifest["scorers"]]
+        keys = [(*arm, entry["metric"], entry["judge"]) for arm in self._tallies for entry in manifest["scorers"]]
         baseline = manifest["baseline"]
         return {
             "run": manifest["run"],
@@ -118,8 +118,8 @@ class Summariser:
             "scales": scales,
             "planned": manifest["trials"],
             "trials": [_trials(arm, tally) for arm, tally in self._tallies.items()],
-            "arms": [_arm(key, self._cells[key], self._tallies[key[0]], scales[key[1]]["bands"]) for key in keys],
-            "effects": [_effect(key, self._cells, baseline) for key in keys if key[0][1] != baseline],
+            "arms": [_arm(key, self._cells[key], self._tallies[key[:2]], scales[key[2]]["bands"]) for key in keys],
+            "effects": [_effect(key, self._cells, baseline) for key in keys if key[1] != baseline],
         }
 
     def _number(self, sample: str) -> int:
@@ -143,7 +143,7 @@ def _trials(arm: ArmKey, tally: _Tally) -> dict[str, Any]:
 
 
 def _arm(key: CellKey, cell: _Cell, tally: _Tally, bands: Mapping[str, float]) -> dict[str, Any]:
-    (agent, condition), metric, judge = key
+    agent, condition, metric, judge = key
     found = estimate(cell.means.by_sample().values())
     answered = tally.trials - tally.failed
     return {
@@ -164,8 +164,8 @@ def _arm(key: CellKey, cell: _Cell, tally: _Tally, bands: Mapping[str, float]) -
 
 
 def _effect(key: CellKey, cells: Mapping[CellKey, _Cell], baseline: str) -> dict[str, Any]:
-    (agent, condition), metric, judge = key
-    against = cells[(agent, baseline), metric, judge].means.by_sample()
+    agent, condition, metric, judge = key
+    against = cells[agent, baseline, metric, judge].means.by_sample()
     found = paired_effect(cells[key].means.by_sample(), against)
     return {
         "metric": metric,

@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Collection
 from io import BufferedReader
 from pathlib import Path
+from sys import intern
 
 import orjson
 
@@ -48,7 +49,9 @@ class AnswerFile:
                     except ValueError as error:
                         problems.append(Problem(f"{self.path}:{number}", str(error)))
                     else:
-                        starts.setdefault(answer.condition, {}).setdefault(answer.id, array("Q")).append(start)
+                        # The ids are those of the dataset, so they need not be in memory twice.
+                        name = intern(answer.id)
+                        starts.setdefault(answer.condition, {}).setdefault(name, array("Q")).append(start)
         except OSError as error:
             return [Problem(str(self.path), f"the recorded answers cannot be read: {error}")]
         if not starts and not problems:
