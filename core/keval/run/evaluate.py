@@ -104,14 +104,13 @@ async def _score(
             if scored.written:
                 write(b"\n".join(map(scrubbed, scored.written)))
             summariser.add_trial(scored.trial)
-            for line in scored.lines:
-                summariser.add_score(line)
+            summariser.add_scores(scored.lines)
             announce(hooks.hook.keval_trial_scored, trial=scored.trial, scores=scored.lines)
 
         await score_trials(run.trials(), scorers, judges, evaluation.execution, keep)
     for line in run.scores() if scored_before else ():
         if line.scorer not in scorers.scales():
-            summariser.add_score(line)
+            summariser.add_scores([line])
     summary = summariser.summary()
     run.write_summary(summary)
     announce(hooks.hook.keval_run_finished, directory=run.path, summary=summary)

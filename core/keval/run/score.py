@@ -78,7 +78,16 @@ class _Grader:
         """Score one trial with everything; what fails is a line without a value."""
         lines = []
         for label, metric, scale in self.metrics:
-            score, failure = await _measured(metric, trial, scale, self.execution.timeout_seconds)
+            try:
+                score = metric.score(trial)
+                if not isinstance(score, Score) and inspect.isawaitable(score):
+                    async with asyncio.timeout(self.execution.timeout_seconds):
+                        score = await score
+                score, failure = _checked(score, scale)
+            except (Exception, SystemExit, asyncio.CancelledError) as error:
+                if being_cancelled():
+                    raise asyncio.CancelledError from error
+                score, failure = _unscored(error)
             lines.append(_line(trial, label, None, score, failure))
         for label in self.judges:
             lines.extend(await self._judged(label, trial))
@@ -103,19 +112,6 @@ class _Grader:
                     continue
                 score, failure = _unscored(error)
                 return [_line(trial, rubric.name, label, score, failure) for rubric in rubrics]
-
-
-async def _measured(metric: Metric, trial: Trial, scale: Scale, limit: float) -> tuple[Score, Failure | None]:
-    try:
-        score = metric.score(trial)
-        if not isinstance(score, Score) and inspect.isawaitable(score):
-            async with asyncio.timeout(limit):
-                score = await score
-        return _checked(score, scale)
-    except (Exception, SystemExit, asyncio.CancelledError) as error:
-        if being_cancelled():
-            raise asyncio.CancelledError from error
-        return _unscored(error)
 
 
 def _checked(score: object, scale: Scale) -> tuple[Score, Failure | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import attrs
@@ -15,7 +15,7 @@ from keval.stats.estimate import Means, estimate
 __all__ = ["Summariser", "summarise"]
 
 ArmKey: TypeAlias = tuple[str, str]
-CellKey: TypeAlias = tuple[str, str, str, str | None]
+ScorerKey: TypeAlias = tuple[str, str | None]
 
 _SCALE = ("low", "high", "better", "unit", "bands")
 
@@ -67,7 +67,7 @@ def summarise(manifest: Mapping[str, Any], trials: Iterable[Trial], scores: Iter
     for trial in trials:
         summariser.add_trial(trial)
     for line in scores:
-        summariser.add_score(line)
+        summariser.add_scores([line])
     return summariser.summary()
 
 
@@ -79,23 +79,31 @@ class Summariser:
         self._tallies: dict[ArmKey, _Tally] = {
             (agent, condition): _Tally() for agent in manifest["agents"] for condition in manifest["conditions"]
         }
-        self._cells: dict[CellKey, _Cell] = defaultdict(_Cell)
+        self._cells: dict[ArmKey, dict[ScorerKey, _Cell]] = {arm: defaultdict(_Cell) for arm in self._tallies}
         self._count_neutral = manifest["neutral"] == "count"
         self._samples: dict[str, int] = {}
 
     def add_trial(self, trial: Trial) -> None:
         self._tallies[trial.agent, trial.condition].add(trial, self._number(trial.sample.id))
 
-    def add_score(self, line: ScoreLine) -> None:
-        cell = self._cells[line.agent, line.condition, line.metric, line.judge]
-        if line.score.value is None:
-            cell.unscored += 1
-            cell.failed += line.failure is not None
+    def add_scores(self, lines: Sequence[ScoreLine]) -> None:
+        """Add scores of one trial."""
+        if not lines:
             return
-        cell.neutral += line.score.neutral
-        cell.scored += not line.score.neutral
-        if self._count_neutral or not line.score.neutral:
-            cell.means.add(self._number(line.sample), line.score.value)
+        cells = self._cells[lines[0].agent, lines[0].condition]
+        sample = self._number(lines[0].sample)
+        for line in lines:
+            cell, value = cells[line.metric, line.judge], line.score.value
+            if value is None:
+                cell.unscored += 1
+                cell.failed += line.failure is not None
+            elif line.score.neutral:
+                cell.neutral += 1
+                if self._count_neutral:
+                    cell.means.add(sample, value)
+            else:
+                cell.scored += 1
+                cell.means.add(sample, value)
 
     def summary(self) -> dict[str, Any]:
         """Return the summary as plain data.
@@ -107,7 +115,7 @@ class Summariser:
         """
         manifest = self._manifest
         scales = {entry["metric"]: {key: entry[key] for key in _SCALE} for entry in manifest["scorers"]}
-        keys = [(*arm, entry["metric"], entry["judge"]) for arm in self._tallies for entry in manifest["scorers"]]
+        scorers = [(entry["metric"], entry["judge"]) for entry in manifest["scorers"]]
         baseline = manifest["baseline"]
         return {
             "run": manifest["run"],
@@ -118,8 +126,17 @@ class Summariser:
             "scales": scales,
             "planned": manifest["trials"],
             "trials": [_trials(arm, tally) for arm, tally in self._tallies.items()],
-            "arms": [_arm(key, self._cells[key], self._tallies[key[:2]], scales[key[2]]["bands"]) for key in keys],
-            "effects": [_effect(key, self._cells, baseline) for key in keys if key[1] != baseline],
+            "arms": [
+                _arm(arm, scorer, self._cells[arm][scorer], tally, scales[scorer[0]]["bands"])
+                for arm, tally in self._tallies.items()
+                for scorer in scorers
+            ],
+            "effects": [
+                _effect((agent, condition), scorer, self._cells, baseline)
+                for agent, condition in self._tallies
+                if condition != baseline
+                for scorer in scorers
+            ],
         }
 
     def _number(self, sample: str) -> int:
@@ -142,15 +159,14 @@ def _trials(arm: ArmKey, tally: _Tally) -> dict[str, Any]:
     }
 
 
-def _arm(key: CellKey, cell: _Cell, tally: _Tally, bands: Mapping[str, float]) -> dict[str, Any]:
-    agent, condition, metric, judge = key
+def _arm(arm: ArmKey, scorer: ScorerKey, cell: _Cell, tally: _Tally, bands: Mapping[str, float]) -> dict[str, Any]:
     found = estimate(cell.means.by_sample().values())
     answered = tally.trials - tally.failed
     return {
-        "agent": agent,
-        "condition": condition,
-        "metric": metric,
-        "judge": judge,
+        "agent": arm[0],
+        "condition": arm[1],
+        "metric": scorer[0],
+        "judge": scorer[1],
         "n": found.n,
         "mean": found.mean,
         "stderr": found.stderr,
@@ -163,13 +179,15 @@ def _arm(key: CellKey, cell: _Cell, tally: _Tally, bands: Mapping[str, float]) -
     }
 
 
-def _effect(key: CellKey, cells: Mapping[CellKey, _Cell], baseline: str) -> dict[str, Any]:
-    agent, condition, metric, judge = key
-    against = cells[agent, baseline, metric, judge].means.by_sample()
-    found = paired_effect(cells[key].means.by_sample(), against)
+def _effect(
+    arm: ArmKey, scorer: ScorerKey, cells: Mapping[ArmKey, Mapping[ScorerKey, _Cell]], baseline: str
+) -> dict[str, Any]:
+    agent, condition = arm
+    against = cells[agent, baseline][scorer].means.by_sample()
+    found = paired_effect(cells[arm][scorer].means.by_sample(), against)
     return {
-        "metric": metric,
-        "judge": judge,
+        "metric": scorer[0],
+        "judge": scorer[1],
         "agent": agent,
         "condition": condition,
         "against": {"agent": agent, "condition": baseline},

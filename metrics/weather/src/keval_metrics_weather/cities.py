@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
+from keval_metrics_weather.openings import OPENINGS
 from keval_metrics_weather.words import Text, read, word_set
 
 __all__ = ["City", "cities_asked", "cities_named", "find_names"]
@@ -39,9 +40,8 @@ _WEATHER_WORDS = word_set(
 )
 _NO_PLACE = _TIMES | _FUNCTION_WORDS | _WEATHER_WORDS
 _NO_LOWER_CASE_PLACE = _NO_PLACE | word_set("the town city area place case advance detail short hours minutes")
-_AFTER_A_LEADING_PLACE = (
-    _TIMES | _ANOTHER | frozenset({"weather", "forecast", "temperature", "conditions", ",", "?", ""})
-)
+_AFTER_A_LEADING_PLACE = _TIMES | _ANOTHER | frozenset({"weather", "forecast", "temperature", "conditions", "?", ""})
+_AFTER_A_LEADING_PLACE_AND_COMMA = _AFTER_A_LEADING_PLACE - {"?"} | {"please"}
 
 
 class City(NamedTuple):
@@ -142,16 +142,27 @@ def _city(text: Text, place: int, end: int) -> City | None:
 
 
 def _loose(text: Text) -> tuple[City, ...]:
-    """Find names anywhere; a sentence's first word only when what follows makes it a place."""
+    """Find names anywhere; a sentence's first word only when what follows makes it a place, and never an opening."""
     found = []
     at = 0
     while at < len(text.words):
         leads = at == 0 or text.words[at - 1] in (".", "!", "?", "\n")
+        if leads and text.words[at] in OPENINGS:
+            at += 1
+            continue
         city = _name(text, at)
-        if city is not None and (not leads or text.word_at(at + len(city.words)) in _AFTER_A_LEADING_PLACE):
+        if city is not None and (not leads or _followed_as_a_place(text, at + len(city.words))):
             found.append(city)
         at += len(city.words) if city is not None else 1
     return _in_order(found)
+
+
+def _followed_as_a_place(text: Text, place: int) -> bool:
+    """Say whether the words from a place on follow a place: "Oslo tomorrow", "Oslo, Norway", but not "Splendid, ..."."""
+    following = text.word_at(place)
+    if following == ",":
+        return text.word_at(place + 1) in _AFTER_A_LEADING_PLACE_AND_COMMA or _is_name(text, place + 1)
+    return following in _AFTER_A_LEADING_PLACE
 
 
 def _lower_case(text: Text) -> tuple[City, ...]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from keval_metrics_weather.words import Text
 
-__all__ = ["NOW", "SEVERAL", "TODAY", "TONIGHT", "DayMention", "day_mentions"]
+__all__ = ["NOW", "SEVERAL", "TODAY", "TONIGHT", "DayMention", "day_mentions", "day_name"]
 
 NOW = "now"
 TODAY = "today"
@@ -62,6 +62,7 @@ _SIMPLE = {
 } | {day: f"weekday {number}" for number, day in enumerate(_WEEKDAYS)}
 _SIMPLE_WORDS, _SHORT_WEEKDAY_WORDS, _MONTH_WORDS = frozenset(_SIMPLE), frozenset(_SHORT_WEEKDAYS), frozenset(_MONTHS)
 _TODAYS_PARTS = frozenset({"afternoon", "evening", "morning", "night"})
+_MEASURED_NOW = frozenset({"temperature", "temperatures", "weather", "conditions", "reading", "readings"})
 _ISO = re.compile(r"\d(?<!\d\d)\d{3}-(\d{2})-(\d{2})(?!\d)")
 _ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4, "sixth": 5, "seventh": 6}
 _SMALL = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5}
@@ -101,10 +102,22 @@ def day_mentions(text: Text) -> tuple[DayMention, ...]:
     for place in (*text.index.get("moment", ()), *text.index.get("present", ())):
         if text.word_at(place - 1) in ("the", "this", "at"):
             found.append(DayMention(text.starts[place], NOW))
+    for place in text.index.get("current", ()):
+        if text.word_at(place + 1) in _MEASURED_NOW and text.word_at(place + 2) != "forecast":
+            found.append(DayMention(text.starts[place], NOW))
     if "day" in text.index:
         found += _counted_days(text)
     found.sort(key=attrgetter("start"))
     return tuple(found)
+
+
+def day_name(day: str) -> str:
+    """Return a day of `DayMention` as a reader would say it: `tomorrow`, `Saturday`."""
+    if day.startswith("weekday "):
+        return _WEEKDAYS[int(day[-1])].capitalize()
+    if day.startswith("+"):
+        return "tomorrow" if day == "+1" else f"in {day[1:]} days"
+    return day
 
 
 def _counted_days(text: Text) -> Iterator[DayMention]:

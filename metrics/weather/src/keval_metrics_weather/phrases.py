@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from keval_metrics_weather.words import Text, read
 
-__all__ = ["Hit", "affirmed", "denied", "find", "hedged"]
+__all__ = ["Hit", "affirmed", "denied", "find", "hedged", "roots"]
 
 _SENTENCE_ENDS = frozenset({".", "!", "?", ";", "\n", "|", ":", "(", ")", "—", "-", "–"})
 _BREAKS = _SENTENCE_ENDS | {"but", "however", "though", "although", "because", "since", "so", "then", "yet"}
@@ -45,6 +45,16 @@ def _forms(word: str) -> set[str]:
     if word.endswith("y"):
         forms |= {word[:-1] + "ies", word[:-1] + "ied"}
     return forms
+
+
+@lru_cache(maxsize=64)
+def roots(word: str) -> tuple[str, ...]:
+    """Return a word and what it may be an inflection of, for `find`: `museums` and `museum`, `hiking` and `hike`."""
+    found = {word: None}
+    for ending, instead in (("ies", "y"), ("es", ""), ("s", ""), ("ing", ""), ("ing", "e"), ("ed", ""), ("ed", "e")):
+        if word.endswith(ending) and len(word) - len(ending) > 2:
+            found[word.removesuffix(ending) + instead] = None
+    return tuple(found)
 
 
 @lru_cache(maxsize=256)
