@@ -206,12 +206,13 @@ class _Builder:
     def check_recordings(self, agents: Iterable[Planned], dataset: Dataset, samples: Samples) -> list[Problem]:
         """Hold what recorded agents have against the dataset; returns which of the `samples` they do not answer."""
         conditions = self.evaluation.conditions
+        known = {*conditions, *(self.evaluation.source.data.get("conditions") or ())}  # a flag may have narrowed them
         positions = {name: position for position, name in enumerate(dataset.samples.ids)}
         notices: list[Problem] = []
         for label, recording in ((agent.label, agent.recording) for agent in agents):
             if recording is None or not positions or not conditions:
                 continue
-            wrong = list(recording.check_answers(positions.keys(), conditions.keys()))
+            wrong = list(recording.check_answers(positions.keys(), known))
             self.problems.extend(wrong)
             notices += [
                 Problem(dataset.place(positions[name]), f"{label!r} has no answer to {name!r} under {condition!r}")

@@ -131,6 +131,16 @@ def test_a_condition_in_a_line_makes_recorded_arms(project: Project) -> None:
     assert 0.0 == effects["ms", "weather/accuracy"]
 
 
+def test_answers_of_a_condition_that_a_flag_leaves_out_are_left_alone(project: Project) -> None:
+    config = CONFIG + "conditions: {baseline: {}, with_docs: {}}\n"
+    tied = [{"id": "helsinki", "condition": name, "response": RAIN} for name in ("baseline", "with_docs")]
+    write(project, answered(*tied), config=config)
+
+    outcome = project.keval("run", "eval.yaml", "--condition", "with_docs", "--agent", "gadk", "--json")
+
+    assert (0, 2) == (outcome.code, outcome.data["planned"])
+
+
 def test_what_belongs_nowhere_is_told_at_its_line_and_nothing_runs(project: Project) -> None:
     bad = [
         '{"id": "helsinki", "response": "Rain."',

@@ -108,4 +108,4 @@ def _check_belonging(answer: Answer, samples: Collection[str], conditions: Colle
     if answer.id not in samples:
         raise ValueError(f"an answer to {answer.id!r}, which the dataset does not have")
     if answer.condition is not None and answer.condition not in conditions:
-        raise ValueError(f"no condition named {answer.condition!r}; conditions: {', '.join(conditions)}")
+        raise ValueError(f"no condition named {answer.condition!r}; conditions: {', '.join(sorted(conditions))}")
