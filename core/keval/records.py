@@ -5,6 +5,7 @@ All are frozen. Times are seconds; token counts are whole numbers; `None` means 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -167,11 +168,11 @@ class Characteristics:
     `learning` are complexity levels. `None` is unknown.
     """
 
-    files: int | None = None
+    files: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
     setup: Level | None = None
     code: Level | None = None
     learning: Level | None = None
-    tool_files: int | None = None
+    tool_files: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(0)))
     memory: Literal["built-in", "manual"] | None = None
     errors: Literal["framework", "manual"] | None = None
     logging: Literal["framework", "basic"] | None = None
@@ -212,6 +213,16 @@ class Trial:
         return (*self.sample.history, *earlier)
 
 
+def _finite(scale: Scale, attribute: attrs.Attribute[float], value: float) -> None:
+    if not math.isfinite(value):
+        raise ValueError(f"a scale begins at a number, got low={value}; only high may be without end")
+
+
+def _above_low(scale: Scale, attribute: attrs.Attribute[float], value: float) -> None:
+    if not value > scale.low:
+        raise ValueError(f"a scale rises, got low={scale.low:g} and high={value:g}")
+
+
 @attrs.frozen
 class Scale:
     """The range a metric or rubric scores in; `high` may be `math.inf`.
@@ -220,8 +231,8 @@ class Scale:
     with the value it begins at, lowest first.
     """
 
-    low: float = 0.0
-    high: float = 1.0
+    low: float = attrs.field(default=0.0, validator=_finite)
+    high: float = attrs.field(default=1.0, validator=_above_low)
     better: Literal["higher", "lower"] = "higher"
     unit: str = ""
     bands: Mapping[str, float] = attrs.field(factory=dict)

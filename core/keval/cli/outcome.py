@@ -17,8 +17,14 @@ def finish(run: RunDirectory, summary: Mapping[str, Any], *, as_json: bool, quie
         print_json(summary)
     elif not quiet:
         print_summary(summary, data_console())
-    message_console(quiet=quiet).print(str(run.path), markup=False, soft_wrap=True)
-    raise SystemExit(exit_code(summary))
+    code = exit_code(summary)
+    messages = message_console(quiet=quiet and not code)
+    if quiet and code:
+        failed = sum(arm["failed"] for arm in summary["trials"])
+        scorers = sum(arm["failed"] + arm["missing"] for arm in summary["arms"])
+        messages.print(f"{failed} of {summary['planned']} trials failed, {scorers} scores failed or are missing")
+    messages.print(str(run.path), markup=False, soft_wrap=True)
+    raise SystemExit(code)
 
 
 def exit_code(summary: Mapping[str, Any]) -> int:

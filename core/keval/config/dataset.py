@@ -61,7 +61,9 @@ def read_dataset(file: DatasetFile) -> Dataset:
     try:
         read = reader.json_lines() if file.path.suffix.lower() in {".jsonl", ".ndjson"} else reader.whole()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError([Problem(str(file.path), f"the dataset cannot be read: {error}")]) from error
+        raise ConfigError(
+            [Problem(str(file.path), f"the dataset cannot be read: {error}; see dataset.path")]
+        ) from error
     if reader.problems:
         raise ConfigError(reader.problems)
     if not reader.lines:
@@ -120,8 +122,9 @@ class _Reader:
             if sample.id in self.lines:
                 how = "the id" if "id" in record else "the content, and so the derived id,"
                 raise ValueError(f"{how} {sample.id!r} stands already in line {self.lines[sample.id]}")
-        except ValueError as error:
-            self.problems.append(Problem(f"{self.path}:{line}", str(error)))
+        except (ValueError, RecursionError) as error:
+            problem = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+            self.problems.append(Problem(f"{self.path}:{line}", problem))
             return None
         self.lines[intern(sample.id)] = line
         return sample
@@ -148,6 +151,8 @@ def _records(path: Path, text: str, problems: list[Problem]) -> Iterator[tuple[i
 
 
 def _yaml_items(path: Path, text: str) -> Iterator[tuple[int, Any]]:
+    if not text.strip():
+        return
     source = Source.parse(text, str(path), path.parent)
     items = source.data
     if not isinstance(items, list):
@@ -160,6 +165,10 @@ def _csv_rows(path: Path, text: str, problems: list[Problem]) -> Iterator[tuple[
     csv.field_size_limit(2**31 - 1)  # the default of 128 KiB refuses a long history
     rows = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try:
+        columns = rows.fieldnames or ()
+        if repeated := [name for index, name in enumerate(columns) if name in columns[:index]]:
+            problems.append(Problem(f"{path}:1", f"the column {repeated[0]!r} stands there twice; keep one"))
+            return
         for row in rows:
             record: dict[str, Any] = {}
             for key, value in row.items():

@@ -188,6 +188,9 @@ class _Reader:
         data = self.source.data.get("conditions")
         if not isinstance(data, dict) or not data:
             path: KeyPath = ("conditions",) if "conditions" in self.source.data else ()
+            if data:
+                self._problem(path, "expected a mapping of labels to conditions, such as `baseline: {}`")
+                return {}
             use = "".join(f", with_{name}: {{contexts: [{name}]}}" for name in contexts[:1])
             self._problem(path, f"no conditions; add at least one, such as `conditions: {{{_ONLY}: {{}}{use}}}`")
             return {}

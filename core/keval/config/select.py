@@ -86,8 +86,8 @@ def _chosen(
                 components = registry.select(group, name)
                 matching = [PluginUse(name, name, _shared_model(components[0], uses))]
             except PluginError as error:
-                hint = suggestion(name, [use.label for use in uses])
-                problems.append(Problem(f"{flag} {name}", f"{error}{hint if hint not in str(error) else ''}"))
+                hint = "" if "did you mean" in str(error) else suggestion(name, [use.label for use in uses])
+                problems.append(Problem(f"{flag} {name}", f"{error}{hint}"))
         chosen.update((use.label, use) for use in matching)
     return tuple(chosen.values()) if names else tuple(uses)
 

@@ -51,7 +51,8 @@ def structure(cls: type[T], data: Any, path: KeyPath, base: Path) -> tuple[T | N
     filled, unset = interpolate(data, path)
     missing = [Misfit(at, message) for at, message in unset]
     try:
-        return _converter(base).structure(_over_defaults(cls, filled), cls), missing
+        record = _converter(base).structure(_over_defaults(cls, filled), cls)
+        return None if missing else record, missing
     except ClassValidationError as error:
         known = {at for at, _ in unset}
         return None, [*missing, *(misfit for misfit in misfits(error, path, cls) if misfit.path not in known)]

@@ -49,7 +49,8 @@ def print_plan(plan: Plan, console: Console) -> None:
     often = [f"{told['repetitions']} repetitions"] if recorded < len(plan.agents) else []
     often += ["as many as were recorded"] if recorded else []
     grid = f"{arms} × {' or '.join(often)}"
-    console.out(f"{told['evaluation']}: {told['trials']} trials ({grid}), {told['max_concurrent']} at once")
+    at_once = f", {told['max_concurrent']} at once" if recorded < len(plan.agents) else ""
+    console.out(f"{told['evaluation']}: {told['trials']} trials ({grid}){at_once}")
     for label, agent in told["agents"].items():
         console.out(f"  agent      {label}: {agent['type']}, model {agent['model'] or 'none'}")
     for label, condition in told["conditions"].items():

@@ -103,23 +103,29 @@ def _mean(entry: Mapping[str, Any] | None) -> Text:
     """A mean with its band, and below it what it is made of."""
     if entry is None:
         return Text("–", style="dim")
-    counts = f"{entry['scored']}/{entry['neutral']}/{entry['unscored']}"
+    counts = "/".join(_count(entry[key]) for key in ("scored", "neutral", "unscored"))
     if entry["mean"] is None:
         return Text(f"{'neutral' if entry['neutral'] else '–'}\n{counts}", style="dim")
     band = f" {entry['band']}" if entry["band"] else ""
-    return Text.assemble(f"{_number(entry['mean'])}{band}\n", (f"n={entry['n']} {counts}", "dim"))
+    return Text.assemble(f"{_number(entry['mean'])}{band}\n", (f"n={_count(entry['n'])} {counts}", "dim"))
 
 
 def _number(value: float) -> str:
-    return f"{value:.2f}" if abs(value) < 100 else f"{value:,.0f}"
+    # Zero is added so that what rounds to nothing has no sign.
+    return f"{round(value, 2) + 0.0:.2f}" if abs(value) < 100 else f"{value:,.0f}"
+
+
+def _count(number: int) -> str:
+    return str(number) if number < 10_000 else f"{number / 1000:.0f}k"
 
 
 def _change(entry: Mapping[str, Any] | None) -> Text:
     if entry is None or entry["difference"] is None:
         return Text("–", style="dim")
-    sign = "+" if entry["difference"] >= 0 else ""
+    difference = _number(entry["difference"])
+    sign = "" if difference.startswith("-") else "+"
     error = f" ±{_number(entry['stderr'])}" if entry["stderr"] is not None else ""
-    return Text.assemble(f"{sign}{_number(entry['difference'])}{error}", (f" n={entry['n']}", "dim"))
+    return Text.assemble(f"{sign}{difference}{error}", (f" n={_count(entry['n'])}", "dim"))
 
 
 def _bands(scales: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -88,7 +88,7 @@ def read_trial(
             Attempt(Failure(**attempt["failure"]), _read_transcript(attempt["transcript"]))
             for attempt in data["attempts"]
         ),
-        characteristics=characteristics.get(data["agent"]),
+        characteristics=characteristics[data["agent"]],
         model=data["model"],
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import math
 import random
 import traceback
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -21,6 +20,9 @@ from keval.run.plan import Scorers
 from keval.run.retry import backoff
 
 __all__ = ["ScoredTrial", "score_trials"]
+
+_LARGEST = 1e100
+"""No measurement; the squares of larger numbers cannot be added up."""
 
 _TYPES = (float | int | None, str, bool, dict | Mapping)
 """What value, reason, neutral and details of a score are."""
@@ -121,7 +123,7 @@ def _checked(score: object, scale: Scale) -> tuple[Score, Failure | None]:
     value, fields = score.value, (score.value, score.reason, score.neutral, score.details)
     if not all(map(isinstance, fields, _TYPES)) or isinstance(value, bool):
         return _unscored(TypeError(f"a Score is a number, a text, true or false, and a mapping; got {fields!r:.200}"))
-    if value is not None and not (math.isfinite(value) and scale.low <= value <= scale.high):
+    if value is not None and not (scale.low <= value <= min(scale.high, _LARGEST)):
         message = f"the value {value} is outside the scale {scale.low:g} to {scale.high:g}"
         return Score(None, message, details=score.details), Failure("score", "out_of_scale", message)
     return score, None

@@ -28,6 +28,11 @@ __all__ = ["RunDirectory"]
 
 T = TypeVar("T")
 
+_MANIFEST = (
+    *("run", "evaluation", "config", "config_folder", "simulated", "baseline", "neutral"),
+    *("dataset", "trials", "agents", "conditions", "scorers"),
+)
+"""What every manifest has, and something reads."""
 _CURRENT = ".scores.jsonl.current"
 
 
@@ -83,7 +88,7 @@ class RunDirectory:
     def manifest(self) -> dict[str, Any]:
         """What the run was made of. Raises RunError."""
         manifest = self._json("manifest.json")
-        if not isinstance(manifest, dict) or not {"run", "agents", "conditions", "scorers"} <= manifest.keys():
+        if not isinstance(manifest, dict) or not manifest.keys() >= {*_MANIFEST}:
             raise RunError(f"{self.path / 'manifest.json'} is no manifest of this version of keval")
         return dict(manifest)
 
@@ -124,12 +129,26 @@ class RunDirectory:
 
     def trials(self) -> Iterator[Trial]:
         """Read the finished trials one by one. A torn last line, which a power cut leaves, is no trial."""
-        samples = self.samples()
+        samples, manifest = self.samples(), self.manifest()
         described = {
             label: cattrs.structure(agent["characteristics"], Characteristics) if agent["characteristics"] else None
-            for label, agent in self.manifest()["agents"].items()
+            for label, agent in manifest["agents"].items()
         }
-        return self._lines("trials.jsonl", lambda line: read_trial(line, samples.named, described))
+
+        def named(sample: str) -> Sample:
+            try:
+                return samples.named(sample)
+            except KeyError as error:
+                problem = f"{self.path / 'samples.jsonl'} has no sample {sample!r}, which was asked; restore the file"
+                raise RunError(problem) from error
+
+        def read(line: bytes) -> Trial:
+            trial = read_trial(line, named, described)
+            if trial.condition not in manifest["conditions"]:
+                raise ValueError(f"the run has no condition {trial.condition!r}")
+            return trial
+
+        return self._lines("trials.jsonl", read)
 
     def scores(self) -> Iterator[ScoreLine]:
         """Read the scores one by one; those of a scoring pass that was cut short replace what they score again."""

@@ -175,7 +175,7 @@ def _arm(arm: ArmKey, scorer: ScorerKey, cell: _Cell, tally: _Tally, bands: Mapp
         "neutral": cell.neutral,
         "unscored": cell.unscored,
         "failed": cell.failed,
-        "missing": answered - cell.scored - cell.neutral - cell.unscored,
+        "missing": max(0, answered - cell.scored - cell.neutral - cell.unscored),
     }
 
 

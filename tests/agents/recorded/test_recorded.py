@@ -113,7 +113,7 @@ def test_how_often_it_was_recorded_wins_over_the_config(project: Project) -> Non
     outcome = project.keval("run", "eval.yaml", "--dry-run")
 
     assert outcome.stdout.startswith(
-        "eval: 4 trials (2 agents × 1 conditions × 2 samples × as many as were recorded), 8 at once\n"
+        "eval: 4 trials (2 agents × 1 conditions × 2 samples × as many as were recorded)\n"
     )
 
 
@@ -158,6 +158,11 @@ def test_what_belongs_nowhere_is_told_at_its_line_and_nothing_runs(project: Proj
         '{"id": "helsinki", "response": "Rain.", "usage": 120}',
         '{"id": "helsinki", "response": "Rain.", "usage": {"input_tokens": -1}}',
         '{"id": true, "response": "Rain."}',
+        '{"id": "helsinki", "response": "Rain.", "error": "boom"}',
+        '{"id": "helsinki", "response": "Rain.", "response_time": 1e200}',
+        '{"id": "helsinki", "response": "Rain.", "tool_calls": [{"name": "x", "args": {}}]}',
+        '{"id": "helsinki", "response": "Rain.", "usage": {"input_token": 1}}',
+        '{"id": "helsinki", "response": "Rain.", "usage": {"input_tokens": 5, "prompt_tokens": 6}}',
     ]
     write(project, "\n".join(bad) + "\n")
 
@@ -179,8 +184,16 @@ def test_what_belongs_nowhere_is_told_at_its_line_and_nothing_runs(project: Proj
         ":11: 'tool_calls[0]' is an object with the name of a tool, got {'tool': 'x'}",
         ":12: 'tool_calls[0].arguments' is an object, or one written as JSON, got '{'",
         ":13: 'usage' is an object such as {input_tokens: 120, output_tokens: 30}, got 120",
-        ":14: 'usage.input_tokens' is a number of 0 or more, got -1",
+        ":14: 'usage.input_tokens' is a whole number from 0, got -1",
         ":15: 'id' is a text or a whole number, got True",
+        ":16: both response and error; give the answer's text, or say why there is none",
+        ":17: 'response_time' is a number of seconds, got 1e+200",
+        (
+            ":18: unknown key 'tool_calls[0].args'; a call has arguments, duration, error, id, name, result, server,"
+            " turn, type"
+        ),
+        ":19: unknown key 'usage.input_token'; did you mean 'input_tokens'?",
+        ":20: 'usage' says input_tokens twice: 5 and 6",
     ] == told
     assert 2 == outcome.code
     assert not (project.root / "results").exists()
@@ -195,7 +208,10 @@ def test_a_wrong_dataset_is_not_told_ten_thousand_times(project: Project) -> Non
     assert told[-1].endswith("gadk.jsonl:51: 10 more like these")
 
 
-@pytest.mark.parametrize(("content", "problem"), [("", "no answers are recorded here"), (None, "cannot be read")])
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [("", "no answers are recorded here"), ("\ufeff\n", "no answers are recorded here"), (None, "cannot be read")],
+)
 def test_a_file_without_answers_is_an_error(project: Project, content: str | None, problem: str) -> None:
     write(project, content or "")
     if content is None:
@@ -295,6 +311,38 @@ def test_characteristics_that_are_none_are_told_at_their_place(project: Project,
     assert outcome.stderr.startswith(f"error: eval.yaml:1:{column}: {problem}")
 
 
+def test_what_a_log_says_besides_is_left_alone(project: Project) -> None:
+    calls = [{"name": "look", "error": ""}, {"name": "look", "error": False}, {"name": "look", "error": {"code": 5}}]
+    besides = {"_id": 1, "responses": 1, "error": "", "latency": 3, "condition": None}
+    write(project, answered({"id": "helsinki", "response": RAIN, "tool_calls": calls, **besides}))
+
+    outcome = project.keval("run", "eval.yaml")
+
+    assert 0 == outcome.code, outcome.stderr
+    made = project.lines("trials.jsonl")[0]["transcript"]["tool_calls"]
+    assert [None, None, '{"code":5}'] == [call["error"] for call in made]
+
+
+def test_a_call_may_say_its_turn(project: Project) -> None:
+    turns = {"id": "trip", "question": "I am in Helsinki.", "turns": ["What's the weather?"]}
+    calls = [{"name": "note", "turn": 0}, {"name": "look"}]
+    write(project, lines({"id": "trip", "response": RAIN, "tool_calls": calls}))
+    project.write(
+        questions_jsonl=lines(turns),
+        ms_jsonl=lines({"id": "trip", "response": RAIN, "tool_calls": [{"name": "look", "turn": 2}]}),
+    )
+
+    outcome = project.keval("run", "eval.yaml")
+
+    first, second = project.lines("trials.jsonl")
+    assert [("note", 0), ("look", 1)] == [(call["name"], call["turn"]) for call in first["transcript"]["tool_calls"]]
+    assert [("user", 0), ("tool", 0), ("user", 1), ("tool", 1), ("assistant", 1)] == [
+        (message["role"], message["turn"]) for message in first["transcript"]["messages"]
+    ]
+    assert (3, "bad_record") == (outcome.code, second["failure"]["kind"])
+    assert second["failure"]["message"].endswith("a call of 'look' is of turn 2, and the last turn is 1")
+
+
 def test_the_last_message_of_a_conversation_is_what_is_answered(project: Project) -> None:
     write(project, lines({"id": "trip", "response": RAIN, "response_time": 1, "tool_calls": [{"name": "look"}]}))
     turns = {"id": "trip", "question": "I am in Helsinki.", "turns": ["What's the weather?"], "facts": FACTS}
@@ -353,9 +401,10 @@ def test_a_file_that_changes_under_way_fails_its_trials(project: Project) -> Non
 
     write(project, answered({"id": "helsinki", "response": RAIN}))
     plan = make_plan(load(project.root / "eval.yaml"))
-    (project.root / "gadk.jsonl").write_text(lines({"id": "there", "response": RAIN}) * 2, encoding="utf-8")
+    changed = answered({"id": "helsinki", "response": RAIN.replace("15", "77")})
+    (project.root / "gadk.jsonl").write_text(changed, encoding="utf-8")
 
     _, summary = asyncio.run(run_plan(plan, project.root / "results"))
 
     failures = [arm["failures"] for arm in summary["trials"] if arm["agent"] == "gadk"]
-    assert [{"agent: changed": 2}] == failures
+    assert [{"agent: changed": 1}] == failures

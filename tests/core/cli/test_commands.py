@@ -125,6 +125,30 @@ def test_quiet_says_nothing_but_errors(notes: Project) -> None:
     assert (0, "", "") == (outcome.code, outcome.stdout, outcome.stderr)
 
 
+def test_quiet_still_says_what_failed(notes: Project) -> None:
+    notes.write(questions_jsonl=json.dumps({"id": "z", "question": "?", "fail": "no luck"}) + "\n" + QUESTIONS)
+
+    outcome = notes.keval("run", "eval.yaml", "-q")
+
+    assert (3, "") == (outcome.code, outcome.stdout)
+    assert "4 of 16 trials failed, 0 scores failed or are missing\n" in outcome.stderr
+
+
+def test_what_is_lost_of_a_run_is_named(notes: Project) -> None:
+    notes.keval("run", "eval.yaml")
+    samples, trials = (notes.run_directory() / name for name in ("samples.jsonl", "trials.jsonl"))
+    samples.write_text("", encoding="utf-8")
+
+    lost = notes.keval("report", "latest")
+    notes.keval("run", "eval.yaml", "-o", "again")
+    (trials,) = (notes.root / "again").glob("*/*/trials.jsonl")
+    trials.write_text(trials.read_text(encoding="utf-8").replace('"agent":"scripted"', '"agent":"x"'), encoding="utf-8")
+    strange = notes.keval("report", "latest", "-o", "again")
+
+    assert (2, True) == (lost.code, "samples.jsonl has no sample 'a', which was asked; restore the file" in lost.stderr)
+    assert (2, True) == (strange.code, "trials.jsonl:1: this line is damaged" in strange.stderr)
+
+
 def test_a_dry_run_prints_the_plan_and_writes_nothing(notes: Project) -> None:
     outcome = notes.keval("run", "eval.yaml", "--dry-run", "--json")
     text = notes.keval("run", "eval.yaml", "--dry-run")

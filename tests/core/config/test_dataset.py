@@ -116,3 +116,18 @@ def test_samples_are_a_sequence(tmp_path: Path) -> None:
     assert ["2", "4"] == [sample.id for sample in samples.pick([0, 2, 4])[1:]]
     with pytest.raises(IndexError):
         samples[5]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("q.csv", "id,q,golden,golden\na,How?,so,thus\n", "q.csv:1: the column 'golden' stands there twice; keep one"),
+        ("q.yaml", "  \n", "q.yaml: the dataset is empty; add at least one question"),
+        ("q.yaml", "a: 1\n", "q.yaml:1:1: expected a list of records, each with a question"),
+    ],
+)
+def test_a_file_of_another_shape_is_told(tmp_path: Path, name: str, content: str, problem: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(tmp_path / name, content)
+
+    assert f"{tmp_path}/{problem}" == str(caught.value)

@@ -111,6 +111,14 @@ CASES = {
             " [notes]}}`"
         ),
     ),
+    "a list of conditions": (
+        changed("conditions:\n  baseline: {}\n  with_notes:\n    contexts: [notes]\n", "conditions: [base, with]\n"),
+        "eval.yaml:7:13: expected a mapping of labels to conditions, such as `baseline: {}`",
+    ),
+    "no files": (
+        changed("scripted: {}", "scripted: {characteristics: {files: -1}}"),
+        "eval.yaml:4:39: 'files' must be >= 1: -1 (agent 'scripted')",
+    ),
     "a label with a slash": (
         changed("scripted: {}", "a/b: {type: scripted}"),
         "eval.yaml:4:3: a label is letters, digits and _.+- only, got 'a/b'",
@@ -210,6 +218,10 @@ DATASETS = {
     "duplicate content": (
         '{"question": "How?"}\n{"question": "How?"}\n',
         "{q}:2: the content, and so the derived id, '09e76637dd7c' stands already in line 1",
+    ),
+    "nested too deeply": (
+        '{"question": "How?", "x": ' + "[" * 1000 + "]" * 1000 + "}\n",
+        "{q}:1: nested too deeply",
     ),
     "not an object": ("[1]\n", "{q}:1: expected an object with a question"),
     "history of no known shape": (

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 
+from keval import Scale
 from tests.conftest import Project
 
 CONFIG = """
@@ -286,3 +288,27 @@ def test_the_facts_that_hooks_add_are_in_no_prompt(project: Project) -> None:
     project.keval("run", "eval.yaml")
 
     assert {"You know {}.aaaaaaaaaa", "You know {}.bbbbbbbbbb"} == {t["output"] for t in project.lines("trials.jsonl")}
+
+
+def test_a_value_that_is_no_measurement_is_unscored(project: Project) -> None:
+    config = CONFIG.replace("double/length", "double/characters: {each: 1.0e+200}")
+    project.write(eval_yaml=config, questions_jsonl=QUESTIONS)
+
+    outcome = project.keval("run", "eval.yaml", "--json")
+
+    (arm,) = outcome.data["arms"]
+    assert (3, None, 2) == (outcome.code, arm["mean"], arm["failed"])
+
+
+@pytest.mark.parametrize(("low", "high"), [(-math.inf, 1.0), (0.0, 0.0), (1.0, 0.0), (0.0, math.nan)])
+def test_a_scale_begins_at_a_number_and_rises(low: float, high: float) -> None:
+    with pytest.raises(ValueError, match="a scale"):
+        Scale(low, high)
+
+
+def test_a_band_begins_at_its_value() -> None:
+    scale = Scale(bands={"poor": 0.1, "good": 0.7})
+
+    assert [None, "poor", "poor", "good"] == [scale.band(value) for value in (0.05, 0.1, 0.69, 0.7)]
+    # A mean of tenths comes out a hair below.
+    assert "good" == scale.band((0.7 + 0.7 + 0.7) / 3 - 1e-16)

@@ -52,10 +52,12 @@ class Grade:
         return Score(0.7 if len(trial.output) > 50 else 0.3, "graded")
 
 
+@attrs.frozen
 class Characters:
-    """How long the answer is."""
+    """How long the answer is, with as much for each character."""
 
+    each: float = 3.0
     scale: ClassVar[Scale] = Scale(0, math.inf, better="lower", unit="characters")
 
     def score(self, trial: Trial) -> Score:
-        return Score(3.0 * len(trial.output), "counted")
+        return Score(self.each * len(trial.output), "counted")

@@ -53,7 +53,10 @@ class Recorded:
             raise TrialError(problem, kind="no_answer")
         if answer.error is not None:
             raise TrialError(f"recorded: {answer.error}", kind="recorded_error")
-        return answer.transcript(sample)
+        try:
+            return answer.transcript(sample)
+        except ValueError as error:
+            raise TrialError(f"{self.path}: {error}", kind="bad_record") from error
 
     async def aclose(self) -> None:
         """Close the file."""

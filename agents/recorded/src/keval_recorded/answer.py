@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -24,12 +23,18 @@ _TOKENS = {
 }
 """How records name tokens, and what keval calls them."""
 
+_CALL = frozenset({"name", "arguments", "result", "error", "duration", "server", "turn", "id", "type"})
+_LAST = -1
+"""The turn of a call that says none: the last of its sample."""
+_LONGEST = 1e9
+"""Seconds; thirty years."""
+
 
 @attrs.frozen
 class Answer:
     """An answer to the sample `id`; `error` says why there is none.
 
-    `tool_calls` are those of the answered turn, in full, as a number, or `None` where nobody counted.
+    `tool_calls` are all there were, or their number in the answered turn, or `None` where nobody counted.
     """
 
     id: str
@@ -42,15 +47,18 @@ class Answer:
     usage: Usage = attrs.field(factory=Usage)
 
     def transcript(self, sample: Sample) -> Transcript:
-        """What is known of how the sample's last message was answered."""
+        """What is known of how the sample was answered. Raises ValueError: a call is of a turn that there is not."""
         last = len(sample.turns)
         listed = self.tool_calls if isinstance(self.tool_calls, tuple) else ()
-        calls = tuple(attrs.evolve(call, turn=last) for call in listed)
+        calls = tuple(attrs.evolve(call, turn=last) if call.turn == _LAST else call for call in listed)
+        for call in calls:
+            if call.turn > last:
+                raise ValueError(f"a call of {call.name!r} is of turn {call.turn}, and the last turn is {last}")
         asked = (Message("user", text, turn) for turn, text in enumerate(sample.asked))
-        returned = (Message("tool", call.result or call.error or "", last) for call in calls)
+        returned = (Message("tool", call.result or call.error or "", call.turn) for call in calls)
         spoken = [Message("assistant", self.response, last)] if self.response else []
         return Transcript(
-            messages=(*asked, *returned, *spoken),
+            messages=(*sorted((*asked, *returned), key=lambda message: message.turn), *spoken),
             tool_calls=calls,
             usage=self.usage,
             model_calls=self.model_calls,
@@ -64,15 +72,25 @@ def read_answer(record: Any) -> Answer:
     """Read a record. Raises ValueError saying what is wrong with it."""
     if not isinstance(record, dict):
         raise ValueError("expected an object with id and response")
-    for key in record.keys() - _READ.keys():
-        if near := get_close_matches(key, _READ, 1, cutoff=0.75):
-            raise ValueError(f"unknown key {key!r}; did you mean {near[0]!r}?")
+    _refuse_misspelt(record, _READ, "")
     given: dict[str, Any] = {key: read(record[key], key) for key, read in _READ.items() if record.get(key) is not None}
     if "id" not in given:
         raise ValueError("no id; give the id of the sample that is answered")
-    if "response" not in given and "error" not in given:
-        raise ValueError("neither response nor error; give the answer's text, or say why there is none")
+    if given.get("error") is None:
+        given.pop("error", None)
+    if ("response" in given) == ("error" in given):
+        both = "both response and error" if "error" in given else "neither response nor error"
+        raise ValueError(f"{both}; give the answer's text, or say why there is none")
     return Answer(**given)
+
+
+def _refuse_misspelt(record: Mapping[str, Any], keys: Iterable[str], place: str) -> None:
+    """Refuse a key that looks like one that is missing; other keys are the record's own business."""
+    missing = [key for key in keys if key not in record]
+    for key in record:
+        near = get_close_matches(key, missing, 1, cutoff=0.75) if key not in keys and len(key) > 3 else ()
+        if near:
+            raise ValueError(f"unknown key {f'{place}{key}'!r}; did you mean {near[0]!r}?")
 
 
 def _id(value: Any, key: str) -> str:
@@ -87,14 +105,21 @@ def _text(value: Any, key: str) -> str:
     return value
 
 
+def _error(value: Any, key: str) -> str | None:
+    """Read an error; logs write an empty one, or false, where there was none."""
+    if not value:
+        return None
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
+
+
 def _count(value: Any, key: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"{key!r} is a number of 0 or more, got {value!r:.60}")
+        raise ValueError(f"{key!r} is a whole number from 0, got {value!r:.60}")
     return value
 
 
 def _seconds(value: Any, key: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _LONGEST:
         raise ValueError(f"{key!r} is a number of seconds, got {value!r:.60}")
     return float(value)
 
@@ -102,8 +127,14 @@ def _seconds(value: Any, key: str) -> float:
 def _usage(value: Any, key: str) -> Usage:
     if not isinstance(value, dict):
         raise ValueError(f"{key!r} is an object such as {{input_tokens: 120, output_tokens: 30}}, got {value!r:.60}")
-    known = ((name, count) for name, count in value.items() if name in _TOKENS and count is not None)
-    return Usage(**{_TOKENS[name]: _count(count, f"{key}.{name}") for name, count in known})
+    _refuse_misspelt(value, _TOKENS, f"{key}.")
+    found: dict[str, int] = {}
+    for name, count in value.items():
+        if name in _TOKENS and count is not None:
+            number = _count(count, f"{key}.{name}")
+            if found.setdefault(_TOKENS[name], number) != number:
+                raise ValueError(f"{key!r} says {_TOKENS[name]} twice: {found[_TOKENS[name]]} and {number}")
+    return Usage(**found)
 
 
 def _calls(value: Any, key: str) -> tuple[ToolCall, ...] | int:
@@ -119,13 +150,17 @@ def _call(item: Any, place: str) -> Iterator[tuple[str, Any]]:
         item = {"name": item}
     if not isinstance(item, dict) or not isinstance(item.get("name"), str):
         raise ValueError(f"{place!r} is an object with the name of a tool, got {item!r:.60}")
+    if unknown := item.keys() - _CALL:
+        problem = f"unknown key {f'{place}.{min(unknown)}'!r}; a call has {', '.join(sorted(_CALL))}"
+        raise ValueError(problem)
     yield "name", item["name"]
+    yield "turn", _LAST if item.get("turn") is None else _count(item["turn"], f"{place}.turn")
     arguments = item.get("arguments")
     if arguments is not None:
         yield "arguments", _arguments(arguments, f"{place}.arguments")
-    for name in ("result", "error"):
-        if (said := item.get(name)) is not None:
-            yield name, said if isinstance(said, str) else orjson.dumps(said).decode()
+    if (said := item.get("result")) is not None:
+        yield "result", said if isinstance(said, str) else orjson.dumps(said).decode()
+    yield "error", _error(item.get("error"), "error")
     if item.get("duration") is not None:
         yield "duration", _seconds(item["duration"], f"{place}.duration")
     if item.get("server") is not None:
@@ -148,10 +183,10 @@ _READ: Mapping[str, Callable[[Any, str], Any]] = {
     "id": _id,
     "condition": _text,
     "response": _text,
-    "error": _text,
+    "error": _error,
     "response_time": _seconds,
     "tool_calls": _calls,
     "model_calls": _count,
     "usage": _usage,
 }
-"""What a record may have, and what reads it; other keys are the record's own business."""
+"""What a record may have, and what reads it."""

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from io import BufferedReader
 from pathlib import Path
 from sys import intern
+from zlib import crc32
 
 import orjson
 
@@ -41,7 +42,7 @@ class AnswerFile:
                 for number, line in enumerate(lines, start=1):
                     digest.update(line)
                     start, end = end, end + len(line)
-                    if not line.strip():
+                    if not line.removeprefix(_BOM).strip():
                         continue
                     try:
                         answer = _parse(line)
@@ -51,9 +52,11 @@ class AnswerFile:
                     else:
                         # The ids are those of the dataset, so they need not be in memory twice.
                         name = intern(answer.id)
-                        starts.setdefault(answer.condition, {}).setdefault(name, array("Q")).append(start)
+                        starts.setdefault(answer.condition, {}).setdefault(name, array("Q")).extend(
+                            (start, crc32(line))
+                        )
         except OSError as error:
-            return [Problem(str(self.path), f"the recorded answers cannot be read: {error}")]
+            return [Problem(str(self.path), f"the recorded answers cannot be read: {error}; see `path:`")]
         if not starts and not problems:
             return [Problem(str(self.path), "no answers are recorded here; write one object a line")]
         self.digest, self._starts = digest.hexdigest(), starts
@@ -62,7 +65,7 @@ class AnswerFile:
 
     def count(self, sample: str, condition: str) -> int:
         """Say how many answers there are to a sample under a condition."""
-        return sum(map(len, self._places(sample, condition)))
+        return sum(map(len, self._places(sample, condition))) // 2
 
     def read(self, sample: str, condition: str, repetition: int) -> Answer | None:
         """Read one answer; `None` when there are not that many.
@@ -70,19 +73,20 @@ class AnswerFile:
         Raises TrialError when the file is not the one that was checked.
         """
         tied, free = self._places(sample, condition)
-        if repetition > len(tied) + len(free):
+        at = 2 * (repetition - 1)
+        start, check = (tied[at : at + 2] or free[at - len(tied) : at - len(tied) + 2]) or (None, None)
+        if start is None:
             return None
-        start = tied[repetition - 1] if repetition <= len(tied) else free[repetition - len(tied) - 1]
         try:
             if self._open is None:
                 self._open = self.path.open("rb")
             self._open.seek(start)
-            answer = _parse(self._open.readline())
-        except (OSError, ValueError) as error:
-            raise TrialError(f"{self.path} has changed since the run began: {error}", kind="changed") from error
-        if answer.id != sample or answer.condition not in (None, condition):
+            line = self._open.readline()
+        except OSError as error:
+            raise TrialError(f"{self.path} cannot be read any more: {error}", kind="changed") from error
+        if crc32(line) != check:
             raise TrialError(f"{self.path} has changed since the run began", kind="changed")
-        return answer
+        return _parse(line)
 
     def close(self) -> None:
         """Close the file; it is opened again when something is read."""
@@ -91,7 +95,7 @@ class AnswerFile:
             self._open = None
 
     def _places(self, sample: str, condition: str) -> tuple[array[int], array[int]]:
-        """Where the answers begin: those tied to the condition, which come first, and those that are free."""
+        """Where the answers begin, each with a checksum: those tied to the condition come first, then the free."""
         tied, free = (self._starts.get(key, {}).get(sample, _NONE) for key in (condition, None))
         return tied, free
 

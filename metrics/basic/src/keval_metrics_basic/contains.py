@@ -10,7 +10,7 @@ from keval import Score, Trial
 from keval_metrics_basic.evidence import NO_TRANSCRIPT, excerpt, quoted
 from keval_metrics_basic.normalisation import Normalisation
 from keval_metrics_basic.references import is_place, no_reference, texts_at
-from keval_metrics_basic.words import has_phrase
+from keval_metrics_basic.words import bounded
 
 __all__ = ["Contains"]
 
@@ -55,7 +55,7 @@ class Contains:
                 return no_reference(
                     trial.sample, self.reference, "a text with words in it or a list of such texts", options
                 )
-        answer = self._normal.apply(trial.output)
+        answer = self._bounds(self._normal.apply(trial.output))
         missing = [text for text in all_of if not self._found(text, answer)]
         found = [text for text in all_of if text not in missing]
         one_of = [text for text in self.any_of if self._found(text, answer)]
@@ -74,5 +74,7 @@ class Contains:
         return Score(0.0 if faults else 1.0, "; ".join(faults or merits), details=details)
 
     def _found(self, text: str, answer: str) -> bool:
-        phrase = self._normal.phrase(text)
-        return has_phrase(answer, phrase) if self.whole_words else phrase in answer
+        return self._bounds(self._normal.phrase(text)) in answer
+
+    def _bounds(self, text: str) -> str:
+        return bounded(text) if self.whole_words else text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import regex
 
-__all__ = ["has_phrase", "tokens"]
+__all__ = ["bounded", "tokens"]
 
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 _LETTER = rf"[\w--[{_UNSPACED}]]"
@@ -14,13 +14,11 @@ _WORDS = regex.compile(_WORD, regex.V1)
 _TOKENS = regex.compile(rf"[{_UNSPACED}]|{_WORD}|\S", regex.V1)
 
 
-def has_phrase(text: str, phrase: str) -> bool:
-    """Say whether a text contains a phrase of whole words; where a script has no spaces, anywhere; in linear time."""
-    return _bounded(phrase) in _bounded(text)
+def bounded(text: str) -> str:
+    """Put a mark at both ends of each word, so that a part of a word is not found in it; in linear time.
 
-
-def _bounded(text: str) -> str:
-    """Put a mark at both ends of each word, so that a part of a word is not found in it."""
+    A bounded text contains a bounded phrase if it does so in whole words; where a script has no spaces, anywhere.
+    """
     return _WORDS.sub("\0\\g<0>\0", text)
 
 
