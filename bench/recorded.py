@@ -1,4 +1,7 @@
-"""How fast recorded answers are scored by the 14 weather metrics: one `keval run` from its start to its summary."""
+"""How fast recorded answers are scored by the 14 weather metrics: one `keval run` from its start to its summary.
+
+Two assistants answer the same questions, each question with a history, preferences and a forecast of its own.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import json
 import random
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from measure import Cost, measure
@@ -15,35 +19,38 @@ CITIES = ("Helsinki", "New York", "São Paulo", "Łódź", "Oslo", "Rome", "Kyot
 SKIES = ("rain", "clear", "clouds", "snow", "mist")
 CONFIG = {
     "dataset": {"path": "questions.jsonl"},
-    "agents": {"gadk": {"type": "recorded", "path": "answers.jsonl", "characteristics": "gadk"}},
+    "agents": {name: {"type": "recorded", "path": f"{name}.jsonl", "characteristics": name} for name in ("gadk", "ms")},
     "metrics": ["weather"],
 }
 
 
 def run(answers: int) -> Cost:
-    """Score that many answers, each to a question of its own."""
+    """Score that many answers, half of them by each assistant."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "eval.yaml").write_text(json.dumps(CONFIG), encoding="utf-8")
         rng = random.Random(7)
         with (
             (folder / "questions.jsonl").open("w", encoding="utf-8") as questions,
-            (folder / "answers.jsonl").open("w", encoding="utf-8") as recorded,
+            (folder / "gadk.jsonl").open("w", encoding="utf-8") as gadk,
+            (folder / "ms.jsonl").open("w", encoding="utf-8") as ms,
         ):
-            for number in range(answers):
-                question, answer = _made_up(rng, str(number))
+            for number in range(answers // 2):
+                question, *answers_to_it = _made_up(rng, str(number))
                 questions.write(json.dumps(question) + "\n")
-                recorded.write(json.dumps(answer) + "\n")
+                for file, answer in zip((gadk, ms), answers_to_it, strict=True):
+                    file.write(json.dumps(answer) + "\n")
         return measure([sys.executable, "-m", "keval", "run", "eval.yaml", "-q"], folder)
 
 
-def _made_up(rng: random.Random, name: str) -> tuple[dict[str, object], dict[str, object]]:
+def _made_up(rng: random.Random, name: str) -> Iterator[dict[str, object]]:
+    """Yield a question and two answers to it."""
     city, degrees, sky = rng.choice(CITIES), rng.randint(-10, 35), rng.choice(SKIES)
     days = [
         {"date": f"2026-06-{18 + day}", "min_temp": degrees - 4, "max_temp": degrees + 4, "main_condition": sky}
         for day in range(5)
     ]
-    question: dict[str, object] = {
+    yield {
         "id": name,
         "question": rng.choice(
             [f"What's the weather in {city}?", f"Will it rain in {city} tomorrow?", "Should I take an umbrella?"]
@@ -60,18 +67,20 @@ def _made_up(rng: random.Random, name: str) -> tuple[dict[str, object], dict[str
             "preferences": {"dislikes_cold": True, "learned_from_conversations": 3},
         },
     }
-    answer = {
-        "id": name,
-        "response": (
-            f"The temperature in {city} is {degrees + rng.randint(-3, 3)} °C with {rng.choice(SKIES)}. Tomorrow will"
-            f" reach a high of {degrees + 5} °C. Since you dislike the cold, I recommend a warm jacket, and an umbrella"
-            " because it may rain later."
-        )[: rng.randint(60, 240)],
-        "response_time": rng.uniform(0.5, 12),
-        "tool_calls": [{"name": "get_current_weather", "arguments": {"city": city}, "result": f"{degrees} °C, {sky}"}],
-        "usage": {"input_tokens": 420, "output_tokens": 60},
-    }
-    return question, answer
+    for _ in range(2):
+        said = degrees + rng.randint(-3, 3)
+        call = {"name": "get_current_weather", "arguments": {"city": city}, "result": f"{degrees} °C, {sky}"}
+        yield {
+            "id": name,
+            "response": (
+                f"The temperature in {city} is {said} °C with {rng.choice(SKIES)}. Tomorrow will"
+                f" reach a high of {degrees + 5} °C. Since you dislike the cold, I recommend a warm jacket, and an"
+                " umbrella because it may rain later."
+            )[: rng.randint(60, 240)],
+            "response_time": rng.uniform(0.5, 12),
+            "tool_calls": [call],
+            "usage": {"input_tokens": 420, "output_tokens": 60},
+        }
 
 
 def main() -> None:
