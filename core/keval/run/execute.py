@@ -7,6 +7,7 @@ import random
 import traceback
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
+from typing import TypeAlias
 from urllib.parse import quote
 
 import attrs
@@ -29,6 +30,8 @@ __all__ = ["execute"]
 _RECORDED_AT_ONCE = 64
 
 Sleep = Callable[[float], Awaitable[None]]
+Outcome: TypeAlias = tuple[Transcript | None, Failure | None, BaseException | None]
+"""What became of an attempt: a transcript, as far as it came; and if it failed, with what, as data and as raised."""
 
 
 async def execute(
@@ -92,7 +95,10 @@ class _Runner:
         sample = self.samples[key.sample]
         attempts: list[Attempt] = []
         while True:
-            transcript, failure, error = await self._attempt(key, sample, len(attempts) + 1)
+            if key.agent in self.recorded:
+                transcript, failure, error = await self._recalled(key, sample)
+            else:
+                transcript, failure, error = await self._attempt(key, sample, len(attempts) + 1)
             again = isinstance(error, TrialError) and error.retryable
             if failure is None or not again or len(attempts) + 1 >= self.execution.retry.max_attempts:
                 return Trial(
@@ -111,9 +117,17 @@ class _Runner:
             asked = error.retry_after if isinstance(error, TrialError) else None
             await self.sleep(backoff(self.execution.retry, len(attempts), asked, self.rng))
 
-    async def _attempt(
-        self, key: TrialKey, sample: Sample, attempt: int
-    ) -> tuple[Transcript | None, Failure | None, BaseException | None]:
+    async def _recalled(self, key: TrialKey, sample: Sample) -> Outcome:
+        """Take a recorded answer: nobody is asked, so there is nothing to open, to wait for or to reconcile."""
+        context = Context(trial=key.id, condition=key.condition, repetition=key.repetition)
+        try:
+            return await self.agents[key.agent].run(sample, context), None, None
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            if being_cancelled():
+                raise asyncio.CancelledError from error
+            return None, _failure(error), error
+
+    async def _attempt(self, key: TrialKey, sample: Sample, attempt: int) -> Outcome:
         """Attempt a trial once; a failed attempt keeps what its recorder had."""
         recorder = Recorder()
         context = Context(recorder=recorder)
@@ -143,10 +157,9 @@ class _Runner:
         self, stack: AsyncExitStack, key: TrialKey, sample: Sample, attempt: int, recorder: Recorder
     ) -> Context:
         """Open the condition's contexts for this attempt and put them together."""
-        asked = key.agent not in self.recorded
-        prompts = [self.arms[key.condition].prompt.render(sample)] if asked else []
+        prompts = [self.arms[key.condition].prompt.render(sample)]
         servers: list[McpServer] = []
-        for source in self.sources[key.condition] if asked else ():
+        for source in self.sources[key.condition]:
             part = await stack.enter_async_context(source.open(sample, key.id))
             prompts.append(part.instructions)
             servers.extend(part.servers)

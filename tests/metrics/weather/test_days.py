@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keval_metrics_weather.days import day_mentions
+from keval_metrics_weather.days import day_mentions, day_name
 from keval_metrics_weather.truth import Day, Truth
 from keval_metrics_weather.words import read
 
@@ -21,6 +21,8 @@ THURSDAY_TO_MONDAY = forecast(*(f"2026-06-{day}" for day in range(18, 23)))
     [
         ("It's 15 °C now and 20 °C tomorrow", ["now", "+1"]),
         ("at the moment", ["now"]),
+        ("the current temperature", ["now"]),
+        ("the current weather forecast, against the current", []),
         ("the day after tomorrow", ["+2"]),
         ("in two days", ["+2"]),
         ("Day 2: rain", ["+1"]),
@@ -63,6 +65,12 @@ def test_days_are_named_in_many_ways(text: str, expected: list[str]) -> None:
 )
 def test_a_day_is_looked_up_in_the_forecasts_own_dates(day: str, expected: tuple[int, ...]) -> None:
     assert expected == THURSDAY_TO_MONDAY.days_meant(day)
+
+
+def test_a_day_is_shown_as_people_say_it() -> None:
+    shown = [day_name(day) for day in ("+1", "+3", "weekday 5", "today", "06-21")]
+
+    assert ["tomorrow", "in 3 days", "Saturday", "today", "06-21"] == shown
 
 
 def test_days_without_dates_are_known_by_their_place() -> None:

@@ -188,7 +188,8 @@ def test_growth_tells_quadratic_work() -> None:
 @pytest.mark.parametrize(
     "piece",
     ["25", "°", "minus ", "no, ", "not ", "I hate the rain ", "it's ", "- ", "25°C in Oslo, ", "high ", "of ", "if ",
-     "New York ", "in New {} and ", "in Oslo{} and ", "I like {} ", "you said ", "10:30 ", "E\u0301", "—", "a"],
+     "New York ", "in New {} and ", "in Oslo{} and ", "I like {} ", "you said ", "10:30 ", "E\u0301", "—", "a",
+     "I no longer like {} ", "Sorry, ", "Oslo, ", "Which city? For example {}. ", "So, in Oslo{} then? "],
 )  # fmt: skip
 def test_the_time_for_a_text_grows_with_its_length_and_no_faster(piece: str, trial: MakeTrial) -> None:
     fresh = itertools.count()

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import attrs
 
-from keval_metrics_weather.phrases import denied, find
+from keval_metrics_weather.phrases import Hit, denied, find
 from keval_metrics_weather.wording import ITEMS, RECOMMENDING
 from keval_metrics_weather.words import Text, word_set
 
@@ -20,6 +20,10 @@ _AFTER_A_SINCE_OF_TIME = word_set(
     "yesterday monday tuesday wednesday thursday friday saturday sunday morning noon midnight last january"
     " february march april may june july august september october november december early then dawn"
 )
+_NOUN_ENDINGS = ("ion", "ions")
+_NOUN_REACH = 12
+_PROMISING = frozenset({"can", "could", "will", "shall", "may", "might", "would"})
+_SENTENCE_ENDS = frozenset(".!?\n")
 
 
 @attrs.frozen
@@ -41,7 +45,7 @@ def _advice(text: Text, recommending: tuple[str, ...], items: tuple[str, ...]) -
     hits = [
         hit
         for hit in find(text, _all_words(recommending, items))
-        if not denied(text, hit) and (hit[2] != "should" or _advises(text, hit[0]))
+        if not denied(text, hit) and (hit[2] != "should" or _advises(text, hit[0])) and not _promised(text, hit)
     ]
     if not hits:
         return Advice((), (), None)
@@ -62,6 +66,23 @@ def _advises(text: Text, place: int) -> bool:
     if following == "not" and text.word_at(place + 2) in ("need", "be"):
         return False  # "you should not need an umbrella" expects
     return following in _ACTIONS or text.word_at(place - 1) in _ADVISED
+
+
+def _promised(text: Text, hit: Hit) -> bool:
+    """Say whether a noun such as "recommendation" is only offered, promised or asked about, rather than given."""
+    place, _, keyword = hit
+    if not text.words[place].endswith(_NOUN_ENDINGS) or keyword.endswith(_NOUN_ENDINGS):
+        return False  # a verb, or an item such as "lotion"
+    if text.word_at(place + 1) == ":":
+        return False
+    for at in range(place - 1, max(place - _NOUN_REACH, 0), -1):
+        if text.words[at] in _SENTENCE_ENDS:
+            break
+        if text.words[at] in _PROMISING and text.words[at - 1] in ("i", "we", "you"):
+            return True
+    following = text.words[place + 1 : place + _NOUN_REACH]
+    mark = next((word for word in following if word in _SENTENCE_ENDS), "")
+    return mark == "?" or following[:1] == ["will"]
 
 
 def reasons_given(text: Text, reasons: tuple[str, ...]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import attrs
 
 from keval import Trial
 from keval_metrics_weather.days import NOW, SEVERAL, TODAY
-from keval_metrics_weather.queries import Query, query
+from keval_metrics_weather.request import request
 from keval_metrics_weather.truth import Truth
 
 __all__ = ["Asked", "asked"]
@@ -23,19 +23,10 @@ class Asked:
 def asked(trial: Trial, truth: Truth) -> Asked:
     """Return what the question is about.
 
-    A question that names no day is about now, or about all days when it asks for a forecast; a follow-up ("And in
-    London?") is about the days of the user's message before it.
+    A question that names no day and goes on from none is about now, or about all days when it asks for a forecast.
     """
-    question = query(trial.question)
-    named = question.days or _inherited(trial, question)
-    if not named:
+    question = request(trial)
+    if not question.days:
         return Asked(True, tuple(range(len(truth.days))) if question.wants_forecast else (0,))
-    days = {index for day in named for index in truth.days_meant(day)}
-    return Asked(any(day in (NOW, TODAY, SEVERAL) for day in named), tuple(sorted(days)))
-
-
-def _inherited(trial: Trial, question: Query) -> tuple[str, ...]:
-    if not question.follows_up:
-        return ()
-    said = next((message.text for message in reversed(trial.history) if message.role == "user"), "")
-    return query(said).days
+    days = {index for day in question.days for index in truth.days_meant(day)}
+    return Asked(any(day in (NOW, TODAY, SEVERAL) for day in question.days), tuple(sorted(days)))

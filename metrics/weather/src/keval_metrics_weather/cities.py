@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from keval_metrics_weather.openings import OPENINGS
+from keval_metrics_weather.openings import OPENINGS, after_opening
 from keval_metrics_weather.words import Text, read, word_set
 
 __all__ = ["City", "cities_asked", "cities_named", "find_names"]
@@ -40,8 +40,8 @@ _WEATHER_WORDS = word_set(
 )
 _NO_PLACE = _TIMES | _FUNCTION_WORDS | _WEATHER_WORDS
 _NO_LOWER_CASE_PLACE = _NO_PLACE | word_set("the town city area place case advance detail short hours minutes")
-_AFTER_A_LEADING_PLACE = _TIMES | _ANOTHER | frozenset({"weather", "forecast", "temperature", "conditions", "?", ""})
-_AFTER_A_LEADING_PLACE_AND_COMMA = _AFTER_A_LEADING_PLACE - {"?"} | {"please"}
+_AFTER_A_LEADING_PLACE = _TIMES | _ANOTHER | word_set("weather forecast temperature conditions please") | {"?", ""}
+_AFTER_A_LEADING_PLACE_AND_COMMA = _AFTER_A_LEADING_PLACE - _ANOTHER - {"?"}
 
 
 class City(NamedTuple):
@@ -151,17 +151,21 @@ def _loose(text: Text) -> tuple[City, ...]:
             at += 1
             continue
         city = _name(text, at)
-        if city is not None and (not leads or _followed_as_a_place(text, at + len(city.words))):
+        if city is not None and (not leads or _leads_as_a_place(text, at, at + len(city.words))):
             found.append(city)
         at += len(city.words) if city is not None else 1
     return _in_order(found)
 
 
-def _followed_as_a_place(text: Text, place: int) -> bool:
-    """Say whether the words from a place on follow a place: "Oslo tomorrow", "Oslo, Norway", but not "Splendid, ..."."""
-    following = text.word_at(place)
+def _leads_as_a_place(text: Text, first: int, end: int) -> bool:
+    """Say whether a name that begins a sentence is a place: "Oslo tomorrow", "Oslo, Norway", but not "Splendid, …"."""
+    following = text.word_at(end)
     if following == ",":
-        return text.word_at(place + 1) in _AFTER_A_LEADING_PLACE_AND_COMMA or _is_name(text, place + 1)
+        return text.word_at(end + 1) in _AFTER_A_LEADING_PLACE_AND_COMMA or _is_name(text, end + 1)
+    if following == "." and end + 1 == len(text.words):
+        return after_opening(text) == first  # a message that says no more: "Oslo."
+    if following == "on":
+        return text.word_at(end + 1) in _TIMES
     return following in _AFTER_A_LEADING_PLACE
 
 

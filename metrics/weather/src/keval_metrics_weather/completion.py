@@ -8,10 +8,11 @@ import attrs
 
 from keval import Scale, Score, Trial
 from keval_metrics_weather.advice import advice
+from keval_metrics_weather.clarification import only_asks_back
 from keval_metrics_weather.measurements import weather_data
 from keval_metrics_weather.options import not_negative, share
 from keval_metrics_weather.phrases import affirmed, find
-from keval_metrics_weather.queries import query
+from keval_metrics_weather.request import request
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import tally
 from keval_metrics_weather.wording import ERRORS, ITEMS, MISSING, RECOMMENDING, WEATHER
@@ -51,8 +52,8 @@ class TaskCompletion:
         data = weather_data(answer)
         advised = advice(answer, self.recommending_words, self.items).words
         failing = affirmed(answer, self.error_words) or affirmed(answer, self.missing_words)
-        on_topic = data.measured or data.spoken or advised or find(answer, self.weather_words)
-        wanted = query(trial.question).about_weather
+        on_topic = data.measured or data.spoken or advised or find(answer, self.weather_words) or only_asks_back(answer)
+        wanted = request(trial).about_weather
         return tally(
             self.base,
             (

@@ -17,7 +17,8 @@ _MEASURED = re.compile(
     r"\d(?<![\w.,]\d)\d{0,3}(?:[.,]\d{1,3})? ?(?:%|(?:percent|km/h|kmh|kph|mph|m/s|mm|cm|hpa|mbar|mb|knots?|kn)\b)"
 )
 _NAMED = re.compile(
-    r"\b(?:humidity|wind|winds|pressure|uv index)(?: speed)?(?: (?:is|of|at|around))?:? (\d{1,4})(?!\d|[:/-])"
+    r"\b(?:humidity|wind|winds|pressure|uv index)(?: speed)?(?: (?:is|of|at|around))?:? "
+    r"(\d{1,4}(?:[.,]\d{1,3})?)(?![.,]?\d|[:/-])"
 )
 _NAMES = frozenset({"humidity", "wind", "winds", "pressure", "uv"})
 
@@ -37,7 +38,9 @@ def weather_data(text: Text) -> WeatherData:
     measured = [(temperature.start, temperature.said) for temperature in temperatures(text)]
     measured += [(match.start(), match.group().strip()) for match in _MEASURED.finditer(text.plain)]
     if not text.said.isdisjoint(_NAMES):
-        measured += [(match.start(), match.group()) for match in _NAMED.finditer(text.plain)]
+        known = {start for start, _ in measured}
+        named = _NAMED.finditer(text.plain)
+        measured += [(match.start(), match.group()) for match in named if match.start(1) not in known]
     measured.sort()
     spoken = [(condition.start, condition.word) for condition in conditions(text) if condition.stance != "possible"]
     return WeatherData(

@@ -8,28 +8,33 @@ from typing import ClassVar
 import attrs
 
 from keval import Scale, Score, Trial
-from keval_metrics_weather.advice import advice
+from keval_metrics_weather.advice import Advice, advice
 from keval_metrics_weather.calls import last_calls
-from keval_metrics_weather.clarification import asks_back
-from keval_metrics_weather.measurements import weather_data
+from keval_metrics_weather.clarification import asks_back, only_asks_back
+from keval_metrics_weather.measurements import WeatherData, weather_data
 from keval_metrics_weather.options import not_negative
 from keval_metrics_weather.phrases import affirmed
-from keval_metrics_weather.queries import Query, query
+from keval_metrics_weather.queries import Query
+from keval_metrics_weather.request import request
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import neutral, tally
 from keval_metrics_weather.wording import CLARIFYING, FLOW, ITEMS, RECOMMENDING
-from keval_metrics_weather.words import read
+from keval_metrics_weather.words import Text, read
 
 __all__ = ["ActionPlanning"]
+
+_DIRECT = frozenset({"yes", "no", "yeah", "yep", "nope"})
+_MARKS = frozenset(",.!;:—–-")
+_SENTENCE_ENDS = frozenset(".!?\n")
 
 
 @attrs.frozen
 class ActionPlanning:
     """Adds points, from nothing, for weather data, for data before advice, for fitting tools and for words of order.
 
-    Calls that are only counted retrieved data, but not by a fitting tool, as it is not known by which. Neutral when no
-    weather was asked for and the answer has neither weather data nor advice nor tool calls, and when the answer must
-    first ask for the location.
+    A direct answer ("Yes, take an umbrella.") may come first. Calls that are only counted retrieved data, but not by a
+    fitting tool, as it is not known by which. Neutral when no weather was asked for and the answer has neither weather
+    data nor advice nor tool calls, and when the answer must first ask for the location.
     """
 
     scale: ClassVar[Scale] = SCALE
@@ -48,7 +53,7 @@ class ActionPlanning:
     def score(self, trial: Trial) -> Score:
         """Score the answer's structure and the last turn's tool calls."""
         answer = read(trial.output)
-        question = query(trial.question)
+        question = request(trial)
         calls = last_calls(trial)
         data = weather_data(answer)
         advised = advice(answer, self.recommending_words, self.items)
@@ -58,9 +63,10 @@ class ActionPlanning:
             return neutral("the question names no location, and the answer asks for it")
         names = tuple(dict.fromkeys([call.name for call in calls.worked]))
         retrieved = bool(names or calls.only_counted) or (calls.may_have_worked and data.start is not None)
-        ordered = None
-        if data.start is not None and advised.start is not None:
-            ordered = data.start < advised.start
+        ordered = _ordered(data, advised)
+        if ordered is False and answer.words[0] in _DIRECT and answer.word_at(1) in _MARKS:
+            rest = _after_first_sentence(answer)
+            ordered = _ordered(weather_data(rest), advice(rest, self.recommending_words, self.items))
         fitting = names if _fits(question, names, trial) else ()
         flow = affirmed(answer, self.flow_words)
         shown = names or (*data.measured, *data.spoken)
@@ -70,12 +76,22 @@ class ActionPlanning:
                 ("weather data", self.data_points, retrieved and (shown or True)),
                 ("weather before advice", self.sequence_points, ordered is True),
                 ("fitting tools", self.tool_points, fitting),
-                ("logical flow", self.flow_points, flow),
+                ("logical flow", self.flow_points, flow if flow and not only_asks_back(answer) else ()),
                 ("no weather data", -self.missing_penalty, question.concerns_weather and not retrieved),
                 ("advice before weather", -self.sequence_penalty, ordered is False and advised.words[:1]),
             ),
             only_counted=calls.only_counted,
         )
+
+
+def _ordered(data: WeatherData, advised: Advice) -> bool | None:
+    """Say whether the weather comes before the advice; `None` unless there are both."""
+    return None if data.start is None or advised.start is None else data.start < advised.start
+
+
+def _after_first_sentence(text: Text) -> Text:
+    end = next((start for start, word in zip(text.starts, text.words, strict=True) if word in _SENTENCE_ENDS), None)
+    return read(text.original[end + 1 :] if end is not None else "")
 
 
 def _fits(question: Query, worked: Sequence[str], trial: Trial) -> bool:

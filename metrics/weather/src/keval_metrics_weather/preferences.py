@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -33,10 +33,14 @@ _PLAIN = (str, int, float, type(None))
 _NO = frozenset({"", "false", "no", "none", "0", "off"})
 
 _VERBS = word_set("hate dislike love prefer enjoy like adore loathe avoid mind hated disliked loved preferred enjoyed")
-_BETWEEN = word_set("do not really just absolutely can stand would always usually much also am a big fan of")
+_BETWEEN = word_set(
+    "do not really just absolutely can stand would always usually much also am a big fan of no longer used to actually"
+)
+_MOST_BETWEEN = 8
 _PHRASE_ENDS = frozenset({".", "!", "?", ";", ",", "\n", "but", "so", "because", "and", "when", "what", ":", "—"})
 _NO_THEME = word_set(
     "the a an to of it is in being when weather very much at all my that this for day days more than or going be"
+    " any anymore longer"
 )
 
 
@@ -57,10 +61,14 @@ class Preferences:
 
 @attrs.frozen
 class Stated:
-    """A like or dislike as the user put it, at offset `start`; `themes` are the words it is about."""
+    """A like or dislike as the user put it, at offset `start`; `themes` are the words it is about.
+
+    One that is `taken_back` holds no more: "I no longer enjoy hiking", "I don't mind the rain".
+    """
 
     themes: tuple[str, ...]
     start: int
+    taken_back: bool = False
 
 
 def preferences_of(facts: Any, calls: Iterable[ToolCall] = ()) -> Preferences:
@@ -128,18 +136,24 @@ def preferences_stated(text: Text) -> tuple[Stated, ...]:
     found = []
     for place in text.index.get("i", ()):
         at = place + 1
-        while at < place + 5 and text.word_at(at) in _BETWEEN:
+        while at <= place + _MOST_BETWEEN and text.word_at(at) in _BETWEEN:
             at += 1
         stands = text.words[at - 2 : at] == ["not", "stand"]
         fan = text.words[at - 2 : at] == ["fan", "of"]
         conditional = text.word_at(place + 1) == "would"
         if (text.word_at(at) not in _VERBS and not stands and not fan) or conditional:
             continue
-        themes = []
-        for word in text.words[at if stands or fan else at + 1 :][:6]:
-            if word in _PHRASE_ENDS:
-                break
-            if word not in _NO_THEME:
-                themes.append(word)
-        found.append(Stated(tuple(themes), text.starts[place]))
+        following = text.words[at if stands or fan else at + 1 :][:6]
+        end = next((n for n, word in enumerate(following) if word in _PHRASE_ENDS), len(following))
+        themes = tuple([word for word in following[:end] if word not in _NO_THEME])
+        taken_back = not stands and _taken_back(text.words[place + 1 : at + 1], following[:end])
+        found.append(Stated(themes, text.starts[place], taken_back))
     return tuple(found)
+
+
+def _taken_back(verb: Sequence[str], about: Sequence[str]) -> bool:
+    """Say whether a like or dislike is one of the past: by "no longer", "not … any more", "used to", "not mind"."""
+    if "longer" in verb or "used" in verb:
+        return True
+    any_more = "anymore" in about or ("any" in about and ("more" in about or "longer" in about))
+    return "not" in verb and (verb[-1] == "mind" or any_more)

@@ -1,20 +1,22 @@
-"""Queries: what a user's message asks for, and what it leaves open."""
+"""Queries: what a user's message asks for by itself, and what it leaves open."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 import attrs
 
 from keval import Message
 from keval_metrics_weather.cities import City, cities_asked
-from keval_metrics_weather.days import NOW, TODAY, day_mentions
+from keval_metrics_weather.days import NOW, TODAY, TONIGHT, day_mentions
+from keval_metrics_weather.mentions import cities_mentioned
+from keval_metrics_weather.openings import OPENINGS, after_opening
 from keval_metrics_weather.phrases import find
 from keval_metrics_weather.preferences import preferences_stated
 from keval_metrics_weather.words import Text, read
 
-__all__ = ["NO_LOCATION", "Query", "gaps_left", "query"]
+__all__ = ["NO_LOCATION", "Query", "gaps_left", "query", "wants_forecast"]
 
 NO_LOCATION = "no location"
 _VAGUE_GAP = "vague"
@@ -29,11 +31,15 @@ _WEATHER = (
 _ADVICE = (
     "should i", "should we", "recommend", "suggest", "advice", "advise", "umbrella", "jacket", "coat", "wear",
     "pack", "bring", "dress", "what to do", "activity", "good day", "good idea", "good time", "do i need",
-    "can i go", "plan",
+    "can i go", "can i do", "could i do", "plan",
 )  # fmt: skip
 _FUTURE = ("forecast", "will it", "going to", "later")
 _FUTURE_WITHOUT_A_DAY = ("will it", "will there", "will i", "going to", "later")
-_FOLLOW_UPS = (("and",), ("what", "about"), ("how", "about"), ("same",))
+_FOLLOW_UPS = (["and"], ["what", "about"], ["how", "about"], ["same"])
+_POINTING_BACK = (["then"], ["that", "day"], ["those", "days"])
+_BEFORE_AN_EMPTY_IT = frozenset({"is", "was", "will", "does", "be"})
+_MOST_AROUND_A_PLACE = 3
+_ASKING = frozenset({"how", "what", "is", "are", "was", "will", "compare"})
 _VAGUE = ("something", "anything", "stuff", "whatever", "some info", "things", "that place", "over there")
 _COURTESIES = frozenset({"hello", "hi", "hey", "thanks", "thank", "bye", "goodbye"})
 _MARKS = frozenset("?!.,;:-–—()|\n")
@@ -43,8 +49,9 @@ _MARKS = frozenset("?!.,;:-–—()|\n")
 class Query:
     """A user's message: the places and days it names and what it wants.
 
-    `follows_up` is "And in London?". `gaps` is what makes it ambiguous if nothing was said before it, and `vague` says
-    that its words are.
+    It `follows_up` when it goes on from what was said: "And in London?", "So what should I pack?", "Is it warm then?",
+    or only a place. `gaps` is what makes it ambiguous if nothing was said before it, and `vague` says that its words
+    are.
     """
 
     text: Text
@@ -69,20 +76,50 @@ class Query:
 
 @lru_cache(maxsize=32)
 def query(message: str | None) -> Query:
-    """Read a user's message."""
+    """Read a user's message; one that only states a preference is not about the weather."""
     text = read(message)
+    cities = cities_asked(text)
     days = tuple(mention.day for mention in day_mentions(text))
+    wants_advice = bool(find(text, _ADVICE))
+    asks = "?" in text.said or cities or days or wants_advice or not preferences_stated(text)
     asked = Query(
         text,
-        cities_asked(text),
+        cities,
         days,
-        about_weather=bool(find(text, _WEATHER)),
-        wants_advice=bool(find(text, _ADVICE)),
-        wants_forecast=any(day not in (NOW, TODAY) for day in days) or bool(find(text, _FUTURE)),
-        follows_up=any(tuple(text.words[: len(opening)]) == opening for opening in _FOLLOW_UPS),
+        about_weather=bool(asks and find(text, _WEATHER)),
+        wants_advice=wants_advice,
+        wants_forecast=wants_forecast(days) or bool(find(text, _FUTURE)),
+        follows_up=False,
         vague=bool(find(text, _VAGUE)),
     )
-    return attrs.evolve(asked, gaps=tuple(_gaps(asked)))
+    return attrs.evolve(asked, follows_up=_follows_up(asked), gaps=tuple(_gaps(asked)))
+
+
+def wants_forecast(days: Iterable[str]) -> bool:
+    """Say whether one of the days is yet to come."""
+    return any(day not in (NOW, TODAY, TONIGHT) for day in days)
+
+
+def _follows_up(asked: Query) -> bool:
+    words = asked.text.words
+    first = after_opening(asked.text)
+    end = next((place for place in range(len(words), 0, -1) if words[place - 1] not in _MARKS), 0)
+    return (
+        any(words[first : first + len(opening)] == opening for opening in _FOLLOW_UPS)
+        or not {"so", "then"}.isdisjoint((*words[:1], *words[max(first - 1, 0) : first]))
+        or any(words[max(end - len(ending), 0) : end] == ending for ending in _POINTING_BACK)
+        or (words[max(end - 1, 0) : end] == ["it"] and words[end - 2] not in _BEFORE_AN_EMPTY_IT)
+        or _is_only_a_place(asked)
+    )
+
+
+def _is_only_a_place(asked: Query) -> bool:
+    """Say whether a message says no more than where: "In Edinburgh.", "Sorry, I meant Oslo."."""
+    if not asked.cities or asked.concerns_weather:
+        return False
+    named = {word for city in asked.cities for word in city.words}
+    around = [word for word in asked.text.words if word not in _MARKS and word not in named and word not in OPENINGS]
+    return len(around) <= _MOST_AROUND_A_PLACE and _ASKING.isdisjoint(around)
 
 
 def _gaps(asked: Query) -> Iterator[str]:
@@ -110,6 +147,6 @@ def gaps_left(asked: Query, earlier: Sequence[Message]) -> tuple[str, ...]:
     filled = {_UNCLEAR}
     if not asked.vague:
         filled.add(_VAGUE_GAP)
-    if NO_LOCATION in asked.gaps and any(cities_asked(read(said.text)) for said in earlier):
+    if NO_LOCATION in asked.gaps and any(cities_mentioned(said) for said in earlier):
         filled.add(NO_LOCATION)
     return tuple(gap for gap in asked.gaps if gap not in filled)

@@ -10,7 +10,7 @@ from keval import Scale, Score, Trial
 from keval_metrics_weather.advice import advice, reasons_given
 from keval_metrics_weather.clarification import asks_back
 from keval_metrics_weather.options import not_negative, share
-from keval_metrics_weather.queries import query
+from keval_metrics_weather.request import request
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import neutral, tally
 from keval_metrics_weather.wording import CLARIFYING, ITEMS, REASONS, RECOMMENDING
@@ -45,7 +45,7 @@ class RecommendationQuality:
         answer = read(trial.output)
         given = advice(answer, self.recommending_words, self.items)
         if not given.words:
-            if not query(trial.question).wants_advice:
+            if not request(trial).wants_advice:
                 return neutral("no recommendation was asked for and none given")
             if asks_back(trial, self.clarifying_phrases):
                 return neutral("the question names no location, and the answer asks for it")

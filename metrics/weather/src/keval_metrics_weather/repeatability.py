@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import attrs
 
 from keval import Message, Scale, Score, Trial
 from keval_metrics_weather.advice import advice
+from keval_metrics_weather.clarification import only_asks_back
+from keval_metrics_weather.likeness import ask_alike
 from keval_metrics_weather.options import not_negative, share
 from keval_metrics_weather.phrases import affirmed
 from keval_metrics_weather.queries import Query, query
@@ -16,23 +18,30 @@ from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import Point, excerpt, neutral, tally
 from keval_metrics_weather.temperatures import temperatures
 from keval_metrics_weather.wording import ITEMS, RECOMMENDING
-from keval_metrics_weather.words import Text, read, word_set
+from keval_metrics_weather.words import Text, read
 
 __all__ = ["Repeatability"]
 
-_NO_KEYWORDS = word_set(
-    "a about an and are at can could do does for give have how i in is it like me my of on or please show so tell"
-    " the there to what will with would you your be"
-)
+_Place: TypeAlias = frozenset[tuple[str, ...]]
+
+
+@attrs.frozen
+class _Exchange:
+    """A question of the conversation with its answer; `place` is the city or cities it is about."""
+
+    question: Query
+    place: _Place
+    answer: str
 
 
 @attrs.frozen
 class Repeatability:
     """Compares the answer with the one to the latest like question of the conversation.
 
-    Questions are alike when they name the same places and days, want weather both or neither, and share at least
-    `similarity` of the keywords of the one with fewer. Temperatures agree up to `tolerance` °C, items when half of them
-    are the same. Neutral when no like question came before.
+    Questions are alike when they are about the same places and days, want weather both or neither, and share at least
+    `similarity` of the keywords of the one with fewer. One that names no place is about the one the user named last,
+    and one whose answer only asked back is passed over. Temperatures agree up to `tolerance` °C, items when half of
+    them are the same. Neutral when no like question came before.
     """
 
     scale: ClassVar[Scale] = SCALE
@@ -52,11 +61,12 @@ class Repeatability:
     def score(self, trial: Trial) -> Score:
         """Score the answer against `trial.history`."""
         question = query(trial.question)
-        before = next((pair for pair in _pairs(trial.history) if self._alike(question, query(pair[0]))), None)
+        exchanges, place = _exchanges(trial.history)
+        place = _place(question) or place
+        before = next((exchange for exchange in reversed(exchanges) if self._alike(question, place, exchange)), None)
         if before is None:
             return neutral("no like question came before" if trial.history else "no history")
-        asked, said = before
-        answer, earlier = read(trial.output), read(said)
+        answer, earlier = read(trial.output), read(before.answer)
         random = affirmed(answer, self.random_words)
         lengths = sorted((len(answer.original), len(earlier.original)))
         return tally(
@@ -67,17 +77,12 @@ class Repeatability:
                 ("random language", -self.random_penalty, random),
                 ("length differs", -self.length_penalty, lengths[0] * 2 < lengths[1]),
             ),
-            compared_with=excerpt(asked),
+            compared_with=excerpt(before.question.text.original),
         )
 
-    def _alike(self, question: Query, other: Query) -> bool:
-        if {city.words for city in question.cities} != {city.words for city in other.cities}:
-            return False
-        if set(question.days) != set(other.days) or question.concerns_weather != other.concerns_weather:
-            return False
-        these, those = _keywords(question.text), _keywords(other.text)
-        fewer = min(len(these), len(those))
-        return fewer > 0 and len(these & those) >= self.similarity * fewer
+    def _alike(self, question: Query, place: _Place, before: _Exchange) -> bool:
+        alike = place == before.place and ask_alike(question, before.question, self.similarity)
+        return alike and not only_asks_back(read(before.answer))
 
     def _temperatures(self, answer: Text, earlier: Text) -> Iterator[Point]:
         new, old = temperatures(answer), temperatures(earlier)
@@ -85,7 +90,8 @@ class Repeatability:
         if new and old and max(new[0].low - old[0].high, old[0].low - new[0].high) <= self.tolerance:
             yield "same temperature information", self.temperature_points, shown
         else:
-            yield "different temperature information", -self.temperature_points, shown
+            what = "different temperature information" if new and old else "temperatures once and once not"
+            yield what, -self.temperature_points, shown
 
     def _recommendations(self, answer: Text, earlier: Text) -> Iterator[Point]:
         new = advice(answer, self.recommending_words, self.items)
@@ -98,20 +104,27 @@ class Repeatability:
         if new_items or old_items:
             same = 2 * len(new_items & old_items) >= len(new_items | old_items)
             what, value = ("same items", self.items_points) if same else ("different items", -self.items_points)
-            yield what, value, (*old.items, *new.items)
+            yield what, value, tuple(dict.fromkeys((*old.items, *new.items)))
 
 
-def _pairs(history: tuple[Message, ...]) -> Iterator[tuple[str, str]]:
-    """Yield each question of the history with its answer, the latest first."""
+def _exchanges(history: tuple[Message, ...]) -> tuple[list[_Exchange], _Place]:
+    """Return what the user asked, in order, each with the last answer to it, and the place that was named last."""
+    found: list[_Exchange] = []
+    place: _Place = frozenset()
+    asked: Query | None = None
     answer: str | None = None
-    for message in reversed(history):
-        if message.role == "assistant" and answer is None:
+    for message in history:
+        if message.role == "assistant":
             answer = message.text
         elif message.role == "user":
-            if answer is not None:
-                yield message.text, answer
-            answer = None
+            if asked is not None and answer is not None:
+                found.append(_Exchange(asked, place, answer))
+            asked, answer = query(message.text), None
+            place = _place(asked) or place
+    if asked is not None and answer is not None:
+        found.append(_Exchange(asked, place, answer))
+    return found, place
 
 
-def _keywords(text: Text) -> set[str]:
-    return {word for word in text.index if word[:1].isalnum() and word not in _NO_KEYWORDS}
+def _place(question: Query) -> _Place:
+    return frozenset(city.words for city in question.cities)

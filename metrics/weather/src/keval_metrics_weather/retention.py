@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from itertools import count
 from typing import ClassVar
 
 import attrs
 
 from keval import Message, Scale, Score, Trial
-from keval_metrics_weather.cities import City, cities_asked, cities_named, find_names
-from keval_metrics_weather.days import NOW, day_mentions
+from keval_metrics_weather.cities import City, find_names
+from keval_metrics_weather.days import NOW, SEVERAL, TODAY, TONIGHT, day_mentions, day_name
+from keval_metrics_weather.likeness import ask_alike
+from keval_metrics_weather.measurements import weather_data
+from keval_metrics_weather.mentions import cities_mentioned
 from keval_metrics_weather.options import not_negative, share
-from keval_metrics_weather.phrases import affirmed, find
+from keval_metrics_weather.phrases import affirmed, find, roots
 from keval_metrics_weather.preferences import preferences_stated
-from keval_metrics_weather.queries import query
+from keval_metrics_weather.queries import Query, query
+from keval_metrics_weather.request import request
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import neutral, tally
 from keval_metrics_weather.wording import AWARENESS
@@ -23,16 +29,22 @@ from keval_metrics_weather.words import Text, read
 __all__ = ["ContextRetention"]
 
 _CLOCK = re.compile(r"(\d(?<![\w:.]\d)\d?)(?::(\d{2}))? ?(?:([ap])\.?m\b|(?<=:\d\d)(?!\d)|o'clock\b)")
+_INCLUDING_THE_PRESENT = frozenset({TODAY, SEVERAL})
 _PARTS_OF_DAY = frozenset({"morning", "noon", "afternoon", "evening", "tonight", "midnight"})
+
+
+_REPEATED = 0.5
+"""The share of common keywords from which a question is one that was asked before."""
 
 
 @attrs.frozen
 class _Remembered:
-    """What was mentioned: cities, the themes of stated preferences, days and times."""
+    """What was mentioned: cities, the themes of preferences that still hold, days and times, and the latest of them."""
 
     cities: tuple[City, ...]
     themes: tuple[tuple[str, ...], ...]
     times: frozenset[str]
+    latest: frozenset[str]
 
 
 @attrs.frozen
@@ -67,18 +79,20 @@ class ContextRetention:
         named = find_names(answer, [city.name for city in known.cities])
         cities = tuple([city.name for city in known.cities if city.name in named])
         aware = affirmed(answer, self.awareness_phrases) if known.themes else ()
-        themes = tuple(word for words in known.themes for word in words if find(answer, (word,))) if aware else ()
-        times = tuple(sorted(known.times & _times(answer))) if known.times else ()
+        themes = tuple(word for words in known.themes for word in words if find(answer, roots(word))) if aware else ()
+        times = known.times & _times(answer) if known.times else frozenset()
         open_place = bool(known.cities) and not question.cities
+        wanted = request(trial)
         ignored_cities = tuple(city.name for city in known.cities) if open_place and not cities else ()
-        ignored_themes = tuple(map(" ".join, known.themes)) if question.wants_advice and not themes else ()
-        ignored_times = tuple(sorted(known.times)) if open_place and not question.days and not times else ()
+        ignored_themes = tuple(map(" ".join, known.themes)) if wanted.wants_advice and not themes else ()
+        due = frozenset(wanted.days) or (known.latest if open_place else frozenset())
+        ignored_times = _ignored(due, question, answer, history) if due and not (question.days or times) else ()
         return tally(
             self.base,
             (
                 ("city remembered", self.city_points, cities),
                 ("preference acknowledged", self.preference_points, (*aware, *themes) if themes else ()),
-                ("time remembered", self.time_points, times),
+                ("time remembered", self.time_points, _listed(times)),
                 ("city ignored", -self.city_penalty, ignored_cities),
                 ("preference ignored", -self.preference_penalty, ignored_themes),
                 ("time ignored", -self.time_penalty, ignored_times),
@@ -87,34 +101,65 @@ class ContextRetention:
 
 
 def _remembered(history: tuple[Message, ...]) -> _Remembered:
+    """Return what the conversation has told; preferences and times are remembered of the user only."""
     cities: dict[tuple[str, ...], City] = {}
-    themes: dict[tuple[str, ...], None] = {}
-    times: set[str] = set()
+    stated: dict[tuple[str, ...], int] = {}
+    taken_back: dict[str, int] = {}
+    steps = count()
+    times: frozenset[str] = frozenset()
+    latest = times
     for message in history:
-        said = _mentions(message.text, message.role == "user")
-        for city in said.cities:
+        for city in cities_mentioned(message):
             cities.setdefault(city.words, city)
-        themes |= dict.fromkeys(said.themes)
-        times |= said.times
-    return _Remembered(tuple(cities.values()), tuple(themes), frozenset(times))
+        if message.role != "user":
+            continue
+        text = read(message.text)
+        for preference in preferences_stated(text):
+            step = next(steps)
+            if preference.taken_back:
+                taken_back |= dict.fromkeys((root for word in preference.themes for root in roots(word)), step)
+            else:
+                stated[preference.themes] = step
+        named = _times(text)
+        times |= named
+        latest = named or latest
+    themes = _holding(stated, taken_back) if taken_back else stated
+    return _Remembered(tuple(cities.values()), tuple(filter(None, themes)), times - {NOW}, latest - {NOW})
+
+
+def _holding(stated: Mapping[tuple[str, ...], int], taken_back: Mapping[str, int]) -> Iterable[tuple[str, ...]]:
+    """Leave out the themes that were taken back after they were last stated."""
+    for words, step in stated.items():
+        yield tuple([word for word in words if all(taken_back.get(root, -1) < step for root in roots(word))])
 
 
 @lru_cache(maxsize=64)
-def _mentions(message: str, by_user: bool) -> _Remembered:
-    """Return what one message mentions; preferences and times are remembered of the user only."""
-    text = read(message)
-    if not by_user:
-        return _Remembered(cities_named(text), (), frozenset())
-    stated = preferences_stated(text)
-    return _Remembered(
-        cities_asked(text),
-        tuple(preference.themes for preference in stated if preference.themes),
-        frozenset(_times(text)),
-    )
-
-
-def _times(text: Text) -> set[str]:
-    """Return the days and times of day that a text names, the present apart, in one spelling each."""
-    days = {mention.day for mention in day_mentions(text) if mention.day != NOW}
+def _times(text: Text) -> frozenset[str]:
+    """Return the days and times of day that a text names, in one spelling each."""
+    parts = _PARTS_OF_DAY & text.said
+    days = {mention.day for mention in day_mentions(text)} - ({TONIGHT} if parts else set())
     clock = {f"{int(hour)}:{minutes or '00'}{half or ''}" for hour, minutes, half in _CLOCK.findall(text.plain)}
-    return days | clock | (_PARTS_OF_DAY & text.said)
+    return frozenset(days | clock | parts)
+
+
+def _ignored(due: frozenset[str], question: Query, answer: Text, history: tuple[Message, ...]) -> tuple[str, ...]:
+    """Return the times that an answer should have kept to.
+
+    Those are none that include the present, if the answer is about it, and none at all for a question asked again that
+    named no time before.
+    """
+    missed = due - ({NOW} | _INCLUDING_THE_PRESENT if _is_about_now(answer) else {NOW})
+    if not missed or question.follows_up:
+        return _listed(missed)
+    repeated = any(ask_alike(question, query(m.text), _REPEATED) for m in history if m.role == "user")
+    return () if repeated else _listed(missed)
+
+
+def _is_about_now(answer: Text) -> bool:
+    """Say whether an answer tells the present weather, in words ("right now") or by telling of no other day."""
+    times = _times(answer)
+    return NOW in times or (times <= _PARTS_OF_DAY and weather_data(answer).start is not None)
+
+
+def _listed(times: frozenset[str]) -> tuple[str, ...]:
+    return tuple([day_name(time) for time in sorted(times)])
