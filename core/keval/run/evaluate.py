@@ -96,9 +96,11 @@ async def _score(
     hooks: pluggy.PluginManager,
     scrubbed: Scrubber,
 ) -> Summary:
-    summariser = Summariser(run.manifest())
-    scored_before = run.scores_file.exists()
-    with run.scoring() as write:
+    manifest = run.manifest()
+    summariser = Summariser(manifest)
+    # Lines of other scorers stay, and count.
+    others = {(entry["metric"], entry["judge"]) for entry in manifest["scorers"]} - scorers.scales().keys()
+    with run.scoring(everything=not others) as write:
 
         def keep(scored: ScoredTrial) -> None:
             if scored.written:
@@ -108,8 +110,8 @@ async def _score(
             announce(hooks.hook.keval_trial_scored, trial=scored.trial, scores=scored.lines)
 
         await score_trials(run.trials(), scorers, judges, evaluation.execution, keep)
-    for line in run.scores() if scored_before else ():
-        if line.scorer not in scorers.scales():
+    for line in run.scores() if others else ():
+        if line.scorer in others:
             summariser.add_scores([line])
     summary = summariser.summary()
     run.write_summary(summary)

@@ -6,7 +6,7 @@ import os
 import secrets
 import shutil
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from io import BufferedWriter, RawIOBase
@@ -22,7 +22,7 @@ from cattrs.errors import BaseValidationError
 from keval.config.samples import LineFile, Samples
 from keval.errors import PreflightError, RunError
 from keval.records import Characteristics, Sample, ScoreLine, Trial
-from keval.run.lines import dump, read_sample, read_score, read_trial, sample_line, score_line
+from keval.run.lines import dump, read_sample, read_score, read_trial, sample_line
 
 __all__ = ["RunDirectory"]
 
@@ -152,26 +152,33 @@ class RunDirectory:
 
     def scores(self) -> Iterator[ScoreLine]:
         """Read the scores one by one; those of a scoring pass that was cut short replace what they score again."""
-        again: dict[tuple[str, str | None], set[str]] = {}
+        return self._both_passes(read_score, lambda line: (line.scorer, line.trial))
+
+    def _both_passes(self, read: Callable[[bytes], T], key: Callable[[T], tuple[Hashable, str]]) -> Iterator[T]:
+        again: dict[Hashable, set[str]] = {}
         if self.scores_file.exists():
-            for line in self._lines(_CURRENT, read_score):
-                again.setdefault(line.scorer, set()).add(line.trial)
-        for line in self._lines("scores.jsonl", read_score):
-            if line.trial not in again.get(line.scorer, ()):
+            for scorer, trial in map(key, self._lines(_CURRENT, read)):
+                again.setdefault(scorer, set()).add(intern(trial))
+        for line in self._lines("scores.jsonl", read):
+            scorer, trial = key(line)
+            if trial not in again.get(scorer, ()):
                 yield line
-        yield from self._lines(_CURRENT, read_score)
+        yield from self._lines(_CURRENT, read)
 
     @contextmanager
-    def scoring(self) -> Iterator[Callable[[bytes], None]]:
-        """Yield a function that keeps a line of scores.
+    def scoring(self, *, everything: bool) -> Iterator[Callable[[bytes], None]]:
+        """Yield a function that keeps a line of scores; `everything` says that every scorer of the run scores again.
 
         The lines of a pass stand in a file of their own until it ends, whichever way, and then replace the earlier
         scores of the same trials by the same scorers; no score is lost before there is another.
         """
         self._settle_scores()
+        current = self.path / _CURRENT
         try:
-            with _explained(self.scores_file), (self.path / _CURRENT).open("ab", buffering=0) as file:
+            with _explained(self.scores_file), current.open("ab", buffering=0) as file:
                 yield lambda line: _write_all(file, line + b"\n")
+            if everything:
+                current.replace(self.scores_file)
         finally:
             self._settle_scores()
 
@@ -179,7 +186,8 @@ class RunDirectory:
         current = self.path / _CURRENT
         with _explained(self.scores_file):
             if current.exists() and self.scores_file.exists():
-                self._write("scores.jsonl", (score_line(line) + b"\n" for line in self.scores()))
+                lines = self._both_passes(lambda line: (line, orjson.loads(line)), lambda pair: _whose(pair[1]))
+                self._write("scores.jsonl", (line for line, _ in lines))
                 current.unlink()
             elif current.exists():
                 current.rename(self.scores_file)
@@ -219,6 +227,10 @@ class RunDirectory:
                     yield read(line)
                 except (orjson.JSONDecodeError, LookupError, TypeError, ValueError, BaseValidationError) as error:
                     raise RunError(f"{path}:{number}: this line is damaged: {error!r}; remove it to go on") from error
+
+
+def _whose(score: Mapping[str, Any]) -> tuple[Hashable, str]:
+    return (score["metric"], score["judge"]), score["trial"]
 
 
 @contextmanager
