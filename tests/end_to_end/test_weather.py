@@ -198,6 +198,26 @@ def test_the_whole_example_runs(project: Project) -> None:
     assert 408 == sum(arm["trials"] for arm in summary["trials"])
 
 
+def test_the_example_of_recorded_answers_calls_nothing_and_tells_the_assistants_apart(project: Project) -> None:
+    example = EXAMPLE.parent / "recorded" / "recorded.yaml"
+
+    outcome = project.spawn("run", str(example), "-o", str(project.root / "results"))
+
+    assert 0 == outcome.code, outcome.stderr
+    summary = project.read("summary.json")
+    found = {(arm["agent"], arm["metric"].removeprefix("weather/")): arm for arm in summary["arms"]}
+    # The ratings of the methodology's own examples.
+    assert (0.0, 1.0, 0.8, 0.7, 1.0, 0.35) == tuple(
+        found[agent, metric]["mean"]
+        for metric in ("implementation_effort", "integration_simplicity", "debuggability")
+        for agent in ("gadk", "ms")
+    )
+    assert found["gadk", "accuracy"]["mean"] > found["ms", "accuracy"]["mean"]
+    assert ("excellent", "poor") == (found["gadk", "debuggability"]["band"], found["ms", "debuggability"]["band"])
+    assert "Bands: poor from 0, acceptable from 0.4, good from 0.7, excellent from 0.9.\n" in outcome.stdout
+    assert ([], 17) == (summary["simulated"], sum(arm["trials"] for arm in summary["trials"]))
+
+
 def test_the_schema_beside_the_examples_is_the_current_one(project: Project) -> None:
     shipped = EXAMPLE.parent / "keval.schema.json"
 

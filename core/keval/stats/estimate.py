@@ -32,11 +32,12 @@ class Means:
     _counts: array[int] = attrs.field(factory=lambda: array("L"))
 
     def add(self, sample: int, value: float) -> None:
-        if (lacking := sample + 1 - len(self._sums)) > 0:
-            self._sums.extend([0.0] * lacking)
-            self._counts.extend([0] * lacking)
-        self._sums[sample] += value
-        self._counts[sample] += 1
+        sums, counts = self._sums, self._counts
+        if (lacking := sample + 1 - len(sums)) > 0:
+            sums.extend([0.0] * lacking)
+            counts.extend([0] * lacking)
+        sums[sample] += value
+        counts[sample] += 1
 
     def by_sample(self) -> dict[int, float]:
         """The mean over each sample's repetitions."""
