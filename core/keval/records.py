@@ -29,6 +29,7 @@ __all__ = [
     "Transcript",
     "Trial",
     "Usage",
+    "named_band",
 ]
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
@@ -223,6 +224,12 @@ def _above_low(scale: Scale, attribute: attrs.Attribute[float], value: float) ->
         raise ValueError(f"a scale rises, got low={scale.low:g} and high={value:g}")
 
 
+def _rising(scale: Scale, attribute: attrs.Attribute[Mapping[str, float]], value: Mapping[str, float]) -> None:
+    begins = [*value.values()]
+    if not all(isinstance(begin, int | float) for begin in begins) or begins != sorted(begins):
+        raise ValueError(f"a scale's bands are named lowest first, each with the number it begins at, got {value}")
+
+
 @attrs.frozen
 class Scale:
     """The range a metric or rubric scores in; `high` may be `math.inf`.
@@ -235,12 +242,13 @@ class Scale:
     high: float = attrs.field(default=1.0, validator=_above_low)
     better: Literal["higher", "lower"] = "higher"
     unit: str = ""
-    bands: Mapping[str, float] = attrs.field(factory=dict)
+    bands: Mapping[str, float] = attrs.field(factory=dict, validator=_rising)
 
-    def band(self, value: float) -> str | None:
-        """The name of the band that a value is in; `None` on a scale without bands, or below the first."""
-        # A mean of 0.9s may come out a hair below 0.9.
-        return next((name for name in reversed([*self.bands]) if value >= self.bands[name] - 1e-9), None)
+
+def named_band(bands: Mapping[str, float], value: float) -> str | None:
+    """The name of the band of a scale that a value is in; `None` without bands, or below the first."""
+    # A mean of 0.9s may come out a hair below 0.9.
+    return next((name for name in reversed([*bands]) if value >= bands[name] - 1e-9), None)
 
 
 @attrs.frozen

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import overload
+from zlib import crc32
 
+from keval.errors import ConfigError, Problem
 from keval.records import Sample
 
 __all__ = ["LineFile", "Samples"]
@@ -58,13 +60,22 @@ class Samples(Sequence[Sample]):
 
 
 class LineFile:
-    """Lines of a file by the offsets at which they begin; the file stays open while this is used."""
+    """Lines of a file by the offsets at which they begin; the file stays open while this is used.
 
-    def __init__(self, path: Path, starts: array[int]) -> None:
+    `checks` are the lines' CRC-32, where it matters that they have not changed.
+    """
+
+    def __init__(self, path: Path, starts: array[int], checks: array[int] | None = None) -> None:
         self._starts = starts
+        self._checks = checks
+        self._path = path
         self._file = path.open("rb")
         weakref.finalize(self, self._file.close)
 
     def __getitem__(self, position: int) -> bytes:
+        """Read a line. Raises ConfigError when it is not what it was."""
         self._file.seek(self._starts[position])
-        return self._file.readline()
+        line = self._file.readline()
+        if self._checks is not None and crc32(line) != self._checks[position]:
+            raise ConfigError([Problem(str(self._path), "the file has changed since it was checked; start again")])
+        return line

@@ -148,7 +148,7 @@ def _print_footer(summary: Mapping[str, Any], console: Console) -> None:
         console.print(f"[dim]{named}[/]")
     if unscored := sum(entry["unscored"] for entry in summary["arms"]):
         failed = sum(entry["failed"] for entry in summary["arms"])
-        console.print(f"{unscored} scores are unscored ({failed} because the scorer failed); scores.jsonl says why.")
+        console.print(f"{unscored} scores have no value ({failed} because the scorer failed); scores.jsonl says why.")
     if missing := sum(entry["missing"] for entry in summary["arms"]):
         console.print(f"{missing} scores are missing: scoring was interrupted; `keval score` completes it.")
     done, planned = sum(entry["trials"] for entry in summary["trials"]), summary["planned"]

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from rich.console import Console
 from rich.text import Text
 
-from keval.records import Scale, Score, ScoreLine, ToolCall, Trial
+from keval.records import Score, ScoreLine, ToolCall, Trial, named_band
 from keval.report.terminal import safe
 
 __all__ = ["Bands", "print_run", "print_trial"]
@@ -76,7 +76,7 @@ def print_trial(trial: Trial, scores: Sequence[ScoreLine], bands: Bands, console
 def _verdict(score: Score, bands: Mapping[str, float]) -> str:
     if score.value is None:
         return "unscored"
-    named = "neutral" if score.neutral else Scale(bands=bands).band(score.value)
+    named = "neutral" if score.neutral else named_band(bands, score.value)
     return f"{score.value:.2f} {named or ''}".strip()
 
 

@@ -28,7 +28,6 @@ def make_manifest(plan: Plan, ready: Ready, run_id: str, started: datetime) -> d
         "started": started.isoformat(timespec="seconds"),
         "simulated": _simulated(ready.endpoints),
         "seed": evaluation.execution.seed,
-        "repetitions": evaluation.execution.num_repetitions,
         "baseline": evaluation.baseline,
         "neutral": evaluation.header.neutral,
         "config": effective(evaluation),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -111,34 +112,32 @@ class Plan:
 
     @property
     def trial_count(self) -> int:
-        counts = self._repetitions().values()
+        recordings = [agent.recording for agent in self.agents]
         cells = ((sample, arm.label) for sample in self.samples.ids for arm in self.arms)
-        return sum(count(*cell) for cell in cells for count in counts)
+        return sum(self._repetitions(recording, *cell) for cell in cells for recording in recordings)
 
     def trials(self) -> Iterator[TrialKey]:
         """Expand the grid, all arms of a sample next to each other, so that time affects them alike."""
-        counts = self._repetitions()
+        recordings = [agent.recording for agent in self.agents]
+        cells: Sequence[int] = range(len(self.samples) * len(self.arms) * len(self.agents))
         for repetition in itertools.count(1):
-            more = False
-            for index, sample in enumerate(self.samples.ids):
-                for arm in self.arms:
-                    for agent, count in counts.items():
-                        if repetition <= count(sample, arm.label):
-                            more = True
-                            name = f"{agent}/{arm.label}/{sample}/{repetition}"
-                            yield TrialKey(agent, arm.label, index, repetition, name)
+            more = array("Q")
+            for cell in cells:
+                row, column = divmod(cell, len(self.agents))
+                index, place = divmod(row, len(self.arms))
+                sample, agent, arm = self.samples.ids[index], self.agents[column].label, self.arms[place].label
+                yield TrialKey(agent, arm, index, repetition, f"{agent}/{arm}/{sample}/{repetition}")
+                if repetition < self._repetitions(recordings[column], sample, arm):
+                    more.append(cell)
             if not more:
                 return
+            cells = more
 
-    def _repetitions(self) -> dict[str, Callable[[str, str], int]]:
-        """For each agent, how often a sample is asked under a condition; at least once, be it in vain."""
-        asked = self.evaluation.execution.num_repetitions
-        return {
-            agent.label: (lambda *cell, count=agent.recording.count_answers: max(1, count(*cell)))
-            if agent.recording
-            else lambda *_: asked
-            for agent in self.agents
-        }
+    def _repetitions(self, recording: Recording | None, sample: str, condition: str) -> int:
+        """How often a sample is asked under a condition; at least once, be it in vain."""
+        if recording is None:
+            return self.evaluation.execution.num_repetitions
+        return max(1, recording.count_answers(sample, condition))
 
     @property
     def models(self) -> list[Model]:

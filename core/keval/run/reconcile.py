@@ -47,10 +47,12 @@ def merge(transcript: Transcript, context: Context) -> Transcript:
     calls, observed = transcript.tool_calls, _observed(context)
     claims: dict[int, ToolCall] = {}
     # Of several alike, each first claims the run that ended as it did: the one that succeeded is not the one that
-    # failed before, and the one that the framework refused never ran.
+    # failed before. One that the framework answered itself claims none.
     for claimed in (_same_outcome, _same_success, _same):
         for index, call in enumerate(calls):
-            run = next((seen for seen in observed if claimed(call, seen)), None) if index not in claims else None
+            if index in claims or call.runs == 0:
+                continue
+            run = next((seen for seen in observed if claimed(call, seen)), None)
             if run is not None:
                 claims[index] = run
                 observed = [seen for seen in observed if seen is not run]

@@ -7,7 +7,7 @@ import secrets
 import shutil
 from array import array
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from io import BufferedWriter, RawIOBase
 from pathlib import Path
@@ -41,16 +41,18 @@ class RunDirectory:
     """One run on disk. Creating the object touches nothing."""
 
     path: Path
+    _made: tuple[Path, ...] = attrs.field(default=(), eq=False, repr=False)
 
     @classmethod
     def create(cls, root: Path, name: str, now: datetime) -> RunDirectory:
         """Make a new directory `root/name/<run id>`. Raises PreflightError when that cannot be written."""
         path = root / name / f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+        made = tuple(folder for folder in path.parents if not folder.exists())
         try:
             path.mkdir(parents=True)
         except OSError as error:
             raise PreflightError(f"the run directory cannot be made: {error}; choose another with -o") from error
-        return cls(path)
+        return cls(path, made)
 
     @classmethod
     def find(cls, run: str, root: Path) -> RunDirectory:
@@ -110,8 +112,8 @@ class RunDirectory:
                 yield lambda sample: file.write(sample_line(sample) + b"\n")
         except BaseException:
             shutil.rmtree(self.path)
-            for folder in self.path.parents[:2]:
-                if not any(folder.iterdir()):
+            with suppress(OSError):  # another run has begun in there
+                for folder in self._made:
                     folder.rmdir()
             raise
 
@@ -177,6 +179,7 @@ class RunDirectory:
         try:
             with _explained(self.scores_file), current.open("ab", buffering=0) as file:
                 yield lambda line: _write_all(file, line + b"\n")
+                os.fsync(file.fileno())
             if everything:
                 current.replace(self.scores_file)
         finally:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from keval.records import Scale, ScoreLine, Trial, Usage
+from keval.records import ScoreLine, Trial, Usage, named_band
 from keval.stats.effects import paired_effect
 from keval.stats.estimate import Means, estimate
 
@@ -170,7 +170,7 @@ def _arm(arm: ArmKey, scorer: ScorerKey, cell: _Cell, tally: _Tally, bands: Mapp
         "n": found.n,
         "mean": found.mean,
         "stderr": found.stderr,
-        "band": None if found.mean is None else Scale(bands=bands).band(found.mean),
+        "band": None if found.mean is None else named_band(bands, found.mean),
         "scored": cell.scored,
         "neutral": cell.neutral,
         "unscored": cell.unscored,

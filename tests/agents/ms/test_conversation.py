@@ -124,7 +124,7 @@ def test_an_undeclared_argument_is_reported_as_the_framework_treats_it(play: Any
     outcome = play(script, toolbox.server(), api=api)
 
     dropped = ToolCall("echo", {"text": "hm"}, result='{"result": "hm"}')
-    refused = ToolCall("echo", {"text": "hm", "loud": True}, error="Unexpected argument(s) for 'echo': loud")
+    refused = ToolCall("echo", {"text": "hm", "loud": True}, runs=0, error="Unexpected argument(s) for 'echo': loud")
     assert untimed(*outcome.transcript.tool_calls) == [dropped if api == "chat" else refused]
 
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
+from types import SimpleNamespace
 from typing import Any
 
+import attrs
 import pytest
 
+from keval.config.load import load
+from keval.run.build import make_plan
+from keval.run.evaluate import run_plan
 from tests.conftest import Project
 
 CONFIG = """
@@ -105,6 +111,28 @@ def test_lines_with_one_id_are_repetitions(project: Project) -> None:
     (arm,) = [a for a in outcome.data["arms"] if (a["agent"], a["metric"]) == ("gadk", "weather/response_time")]
     assert (1, 3, 1) == (arm["n"], arm["scored"], arm["neutral"])
     assert (1.0 + 0.8 + 1.0) / 3 == pytest.approx(arm["mean"])
+
+
+def test_one_sample_recorded_often_is_no_reason_to_go_through_the_others(project: Project) -> None:
+    often, others = 3_000, 2_000
+    questions = [{"id": str(number), "question": "?"} for number in range(others)]
+    project.write(eval_yaml=CONFIG, questions_jsonl=lines(*questions))
+    answers = [{"id": str(number), "response": "."} for number in range(others)]
+    project.write(gadk_jsonl=lines(*answers, *answers[:1] * (often - 1)), ms_jsonl=lines(*answers))
+    plan = make_plan(load(project.root / "eval.yaml"))
+    counted = 0
+
+    def count(sample: str, condition: str) -> int:
+        nonlocal counted
+        counted += 1
+        return often if sample == "0" else 1
+
+    recording = SimpleNamespace(check_answers=list, count_answers=count, digest="")
+    planned = [attrs.evolve(agent, plugin=recording) for agent in plan.agents[:1]]
+    trials = list(attrs.evolve(plan, agents=tuple(planned)).trials())
+
+    assert often + others - 1 == len(trials) == counted
+    assert [f"gadk/baseline/0/{often}"] == [trial.id for trial in trials[-1:]]
 
 
 def test_how_often_it_was_recorded_wins_over_the_config(project: Project) -> None:
@@ -313,14 +341,16 @@ def test_characteristics_that_are_none_are_told_at_their_place(project: Project,
 
 def test_what_a_log_says_besides_is_left_alone(project: Project) -> None:
     calls = [{"name": "look", "error": ""}, {"name": "look", "error": False}, {"name": "look", "error": {"code": 5}}]
-    besides = {"_id": 1, "responses": 1, "error": "", "latency": 3, "condition": None}
+    besides = {"_id": 1, "response_id": 1, "errors": [], "error": "", "latency": 3, "condition": None}
+    besides["usage"] = {"prompt_token_count": 7, "candidates_token_count": 5, "total_token_count": 12}
     write(project, answered({"id": "helsinki", "response": RAIN, "tool_calls": calls, **besides}))
 
     outcome = project.keval("run", "eval.yaml")
 
     assert 0 == outcome.code, outcome.stderr
-    made = project.lines("trials.jsonl")[0]["transcript"]["tool_calls"]
-    assert [None, None, '{"code":5}'] == [call["error"] for call in made]
+    transcript = project.lines("trials.jsonl")[0]["transcript"]
+    assert [None, None, '{"code":5}'] == [call["error"] for call in transcript["tool_calls"]]
+    assert (7, 5) == (transcript["usage"]["input_tokens"], transcript["usage"]["output_tokens"])
 
 
 def test_a_call_may_say_its_turn(project: Project) -> None:
@@ -393,12 +423,6 @@ def test_recorded_answers_stand_beside_an_agent_that_is_asked(project: Project) 
 
 
 def test_a_file_that_changes_under_way_fails_its_trials(project: Project) -> None:
-    import asyncio
-
-    from keval.config.load import load
-    from keval.run.build import make_plan
-    from keval.run.evaluate import run_plan
-
     write(project, answered({"id": "helsinki", "response": RAIN}))
     plan = make_plan(load(project.root / "eval.yaml"))
     changed = answered({"id": "helsinki", "response": RAIN.replace("15", "77")})

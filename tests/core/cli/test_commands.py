@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from keval.report.runs import describe_runs
 from tests.conftest import INSTALLED, Project
 
 CONFIG = """
@@ -73,6 +74,21 @@ def test_a_scale_without_an_end_is_shown_by_its_unit(notes: Project) -> None:
     assert [["characters"], ["characters"], ["double/", "less", "is", "better", "length"]] == headings
     assert ["scripted", "baseline", "45.00", "0.15"] in [line.split() for line in shown.splitlines()]
     assert "double/length" == listed[0]["largest_effect"]["metric"]
+
+
+def test_the_largest_effect_is_the_largest_for_its_scale() -> None:
+    scales = {"share": {"low": 0, "high": 1}, "stars": {"low": 1, "high": 11}, "seconds": {"low": 0, "high": None}}
+    differences = {"share": 0.3, "stars": 1.0, "seconds": 50.0}
+    summary = {
+        "scales": scales,
+        "trials": [],
+        "effects": [{"metric": metric, "difference": value} for metric, value in differences.items()],
+    }
+    manifest = {"run": "r", "evaluation": "e", "started": "", "simulated": [], "agents": [], "conditions": []}
+
+    (described,) = describe_runs([(Path("r"), manifest, summary)])
+
+    assert "share" == described["largest_effect"]["metric"]
 
 
 def test_the_table_fits_100_columns(notes: Project) -> None:

@@ -99,7 +99,7 @@ def test_a_file_that_changes_after_it_was_checked_is_told(tmp_path: Path) -> Non
     path = tmp_path / "q.jsonl"
     path.write_text(json.dumps(RECORD), encoding="utf-8")
     samples = read_dataset(DatasetFile(path, "q", "golden")).samples
-    path.write_text(json.dumps({**RECORD, "id": "bergen"}), encoding="utf-8")
+    path.write_text(json.dumps({**RECORD, "q": "And then?"}), encoding="utf-8")
 
     with pytest.raises(ConfigError, match="has changed since it was checked"):
         samples[0]

@@ -82,6 +82,16 @@ def test_a_call_that_the_tap_could_not_pass_on_never_ran(project: Project) -> No
     assert (0, [0]) == (code, [call["runs"] for call in trial["transcript"]["tool_calls"]])
 
 
+def test_a_call_that_the_framework_answered_itself_claims_no_run(project: Project) -> None:
+    made = [{**LOOK, "result": "a cat"}, {**LOOK, "error": "not run", "sent": False}]
+    seen = [{**LOOK, "error": "reset"}, {**LOOK, "result": "a cat"}]
+
+    code, trial = trial_of(project, calls=made, seen=seen)
+
+    told = [(call["result"], call["error"], call["runs"]) for call in trial["transcript"]["tool_calls"]]
+    assert (0, [("a cat", None, 2), (None, "not run", 0)]) == (code, told)
+
+
 def test_a_call_that_the_framework_refused_never_ran(project: Project) -> None:
     code, trial = trial_of(project, calls=[{"name": "lok", "error": "no such tool"}])
 

@@ -8,6 +8,7 @@ import math
 import pytest
 
 from keval import Scale
+from keval.records import named_band
 from tests.conftest import Project
 
 CONFIG = """
@@ -115,7 +116,11 @@ def test_a_hook_plugin_that_fails_stops_the_run_before_its_first_trial(project: 
 
     outcome = project.keval("run", "eval.yaml", "-p", "double/broken-facts")
 
+    (project.root / "kept").mkdir()
+    kept = project.keval("run", "eval.yaml", "-p", "double/broken-facts", "-o", "kept")
+
     message = "error: the facts about the samples cannot be had: ConnectionError: no route\n"
+    assert (2, []) == (kept.code, [*(project.root / "kept").iterdir()])
     assert (2, message) == (outcome.code, outcome.stderr)
     assert not (project.root / "results").exists()
 
@@ -307,8 +312,10 @@ def test_a_scale_begins_at_a_number_and_rises(low: float, high: float) -> None:
 
 
 def test_a_band_begins_at_its_value() -> None:
-    scale = Scale(bands={"poor": 0.1, "good": 0.7})
+    bands = Scale(bands={"poor": 0.1, "good": 0.7}).bands
 
-    assert [None, "poor", "poor", "good"] == [scale.band(value) for value in (0.05, 0.1, 0.69, 0.7)]
+    assert [None, "poor", "poor", "good"] == [named_band(bands, value) for value in (0.05, 0.1, 0.69, 0.7)]
     # A mean of tenths comes out a hair below.
-    assert "good" == scale.band((0.7 + 0.7 + 0.7) / 3 - 1e-16)
+    assert "good" == named_band(bands, (0.7 + 0.7 + 0.7) / 3 - 1e-16)
+    with pytest.raises(ValueError, match="lowest first"):
+        Scale(bands={"good": 0.7, "poor": 0.1})

@@ -31,7 +31,7 @@ class Scripted:
                     recorder.model_called()
                 for call in script.get("calls", ()):
                     recorder.called(call["name"], call.get("arguments", {}))
-                    recorder.returned(call.get("result"), error=call.get("error"))
+                    recorder.returned(call.get("result"), error=call.get("error"), sent=call.get("sent", True))
                 recorder.model_called()
                 self._fail(script, self._tries[context.trial])
                 if script.get("deaf"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["sent"]
+__all__ = ["passed_on"]
 
 _KEPT_BACK = frozenset(
     {
@@ -24,7 +24,7 @@ _KEPT_BACK = frozenset(
 """Arguments that the framework takes for its own and sends to no server, even where a tool declares them."""
 
 
-def sent(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+def passed_on(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the arguments that the framework passes on: what a tool does not declare is dropped, if not refused."""
     declared = schema.get("properties")
     if declared is None or schema.get("additionalProperties") is False:

@@ -18,7 +18,7 @@ from agent_framework import (
 )
 
 from keval import Context, ServerLostError, ToolsMissingError, TrialError, Usage
-from keval_ms.arguments import sent
+from keval_ms.arguments import passed_on
 from keval_ms.faults import described, model_fault, reply_fault
 from keval_ms.sessions import Session
 
@@ -119,7 +119,7 @@ class Watch:
 
     def _called(self, content: Content) -> None:
         name, call = content.name or "", content.call_id or ""
-        arguments = sent(content.parse_arguments() or {}, self._schemas.get(name, {}))
+        arguments = passed_on(content.parse_arguments() or {}, self._schemas.get(name, {}))
         self.context.recorder.called(self._names.get(name, name), arguments, call)
         self._open.append(call)
 

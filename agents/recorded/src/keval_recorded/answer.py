@@ -20,9 +20,14 @@ _TOKENS = {
     "completion_tokens": "output_tokens",
     "cached_tokens": "cached_tokens",
     "reasoning_tokens": "reasoning_tokens",
+    "prompt_token_count": "input_tokens",
+    "candidates_token_count": "output_tokens",
+    "cached_content_token_count": "cached_tokens",
+    "thoughts_token_count": "reasoning_tokens",
 }
 """How records name tokens, and what keval calls them."""
 
+_SLIPS = {"tool_call_count": "tool_calls", "responseTime": "response_time", "toolCalls": "tool_calls"}
 _CALL = frozenset({"name", "arguments", "result", "error", "duration", "server", "turn", "id", "type"})
 _LAST = -1
 """The turn of a call that says none: the last of its sample."""
@@ -88,9 +93,9 @@ def _refuse_misspelt(record: Mapping[str, Any], keys: Iterable[str], place: str)
     """Refuse a key that looks like one that is missing; other keys are the record's own business."""
     missing = [key for key in keys if key not in record]
     for key in record:
-        near = get_close_matches(key, missing, 1, cutoff=0.75) if key not in keys and len(key) > 3 else ()
-        if near:
-            raise ValueError(f"unknown key {f'{place}{key}'!r}; did you mean {near[0]!r}?")
+        meant = _SLIPS.get(key) or next(iter(get_close_matches(key, missing, 1, cutoff=0.92)), None)
+        if key not in keys and meant in missing:
+            raise ValueError(f"unknown key {f'{place}{key}'!r}; did you mean {meant!r}?")
 
 
 def _id(value: Any, key: str) -> str:

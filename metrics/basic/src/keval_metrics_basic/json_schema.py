@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
@@ -124,9 +125,16 @@ def _json(text: str) -> Any:
         raise ValueError(f"{constant} is no JSON")
 
     try:
-        return json.loads(text, parse_constant=refuse)
+        return json.loads(text, parse_constant=refuse, parse_float=_finite)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if math.isinf(value):
+        raise ValueError(f"{excerpt(number)} is beyond all numbers")
+    return value
 
 
 def _fenced(answer: str) -> str | None:
