@@ -8,6 +8,7 @@ import attrs
 import pytest
 
 import keval_metrics_weather
+from keval.records import named_band
 from keval_metrics_weather import Accuracy, ResponseTime, ToolCallCount
 from tests.conftest import Project
 
@@ -85,4 +86,4 @@ def test_a_wrong_option_is_shown_where_it_stands(project: Project) -> None:
      (0.9, "excellent"), (1.0, "excellent")],
 )  # fmt: skip
 def test_every_metric_scores_on_the_documents_bands(metric: Any, value: float, expected: str) -> None:
-    assert (expected, False) == (metric.scale.band(value), "scale" in attrs.fields_dict(metric))
+    assert (expected, False) == (named_band(metric.scale.bands, value), "scale" in attrs.fields_dict(metric))

@@ -123,6 +123,24 @@ def test_what_a_temperature_is_of_is_told_by_the_words_around_it(text: str, expe
     assert expected == found
 
 
+@pytest.mark.parametrize(
+    ("expected", "before"),
+    [
+        ("high", "high of/max/maximum of/peaking at/reaching/up to/climbing to/rising to/warming to/topping out at/H:"),
+        ("low", "low of/min/minimum of/down to/dropping to/dips to/falling to/cooling to/overnight/L:"),
+        ("felt", "feels like/feeling colder:/wind chill/windchill/heat index/humidex/real feel/RealFeel/dew point"),
+        ("felt", "apparent temperature/perceived temperature/water temperature/sea temperature/ocean temp"),
+        ("plain", "wind chill but/wind chill whereas/wind chill while/wind chill; now/wind chill! Now/wind chill? Now"),
+        ("plain", "wind chill (now/wind chill | now/wind chill\nnow/wind chill and air/wind chill yet actually"),
+        ("plain", "feels like winter at/feels like winter with a temperature of"),
+    ],
+)
+def test_every_word_that_tells_what_a_temperature_is_of_is_noticed(expected: Kind, before: str) -> None:
+    kinds = {words: [t.kind for t in temperatures(read(f"Oslo: {words} 12°C"))] for words in before.split("/")}
+
+    assert {words: [expected] for words in kinds} == kinds
+
+
 def test_degrees_without_a_scale_follow_the_question_that_asked_for_fahrenheit() -> None:
     (found,) = temperatures(read("It's 50 degrees."), True)
 

@@ -82,7 +82,9 @@ class DayMention(NamedTuple):
 @lru_cache(maxsize=64)
 def day_mentions(text: Text) -> tuple[DayMention, ...]:
     """Return the days a text names, in its order."""
-    found = [DayMention(match.start(), f"{match[1]}-{match[2]}") for match in _ISO.finditer(text.plain)]
+    found = []
+    if "-" in text.plain:
+        found += [DayMention(match.start(), f"{match[1]}-{match[2]}") for match in _ISO.finditer(text.plain)]
     for word in text.said & _SIMPLE_WORDS:
         found += [DayMention(*_simple(text, place, _SIMPLE[word])) for place in text.index[word]]
     for word in text.said & _SHORT_WEEKDAY_WORDS:

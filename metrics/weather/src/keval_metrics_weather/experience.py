@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import ClassVar
 
 import attrs
@@ -37,26 +38,29 @@ class ImplementationEffort:
 
     def score(self, trial: Trial) -> Score:
         """Score the agent's characteristics."""
-        known = trial.characteristics or _UNKNOWN
-        if known.files is None and known.setup is None and known.code is None:
-            return neutral("the framework's characteristics are not known")
-        steps = {"low": -1, "medium": 1, "high": 2}
-        effort = self.base
-        parts = []
-        if known.files is not None:
-            effort += self.files_points if known.files > self.few_files else -self.files_points
-            parts.append(f"{known.files} files")
-        if known.setup is not None:
-            effort += steps[known.setup] * self.setup_points
-            parts.append(f"{known.setup} setup")
-        if known.code is not None:
-            effort += steps[known.code] * self.code_points
-            parts.append(f"{known.code} code complexity")
-        effort = round(min(1.0, max(0.0, effort)), 6)
-        facts = {"files": known.files, "setup": known.setup, "code": known.code, "learning": known.learning}
-        return Score(
-            round(1.0 - effort, 6), f"{', '.join(parts)}: effort {effort:g}", details={"effort": effort, **facts}
-        )
+        return _effort(self, trial.characteristics or _UNKNOWN)
+
+
+@lru_cache(maxsize=64)
+def _effort(given: ImplementationEffort, known: Characteristics) -> Score:
+    """Score what is the same for all of an agent's answers, once."""
+    if known.files is None and known.setup is None and known.code is None:
+        return neutral("the framework's characteristics are not known")
+    steps = {"low": -1, "medium": 1, "high": 2}
+    effort = given.base
+    parts = []
+    if known.files is not None:
+        effort += given.files_points if known.files > given.few_files else -given.files_points
+        parts.append(f"{known.files} files")
+    if known.setup is not None:
+        effort += steps[known.setup] * given.setup_points
+        parts.append(f"{known.setup} setup")
+    if known.code is not None:
+        effort += steps[known.code] * given.code_points
+        parts.append(f"{known.code} code complexity")
+    effort = round(min(1.0, max(0.0, effort)), 6)
+    facts = {"files": known.files, "setup": known.setup, "code": known.code, "learning": known.learning}
+    return Score(round(1.0 - effort, 6), f"{', '.join(parts)}: effort {effort:g}", details={"effort": effort, **facts})
 
 
 @attrs.frozen
@@ -73,21 +77,26 @@ class IntegrationSimplicity:
 
     def score(self, trial: Trial) -> Score:
         """Score the agent's characteristics."""
-        known = trial.characteristics or _UNKNOWN
-        if known.tool_files is None and known.memory is None:
-            return neutral("the framework's characteristics are not known")
-        one_file = known.tool_files is not None and known.tool_files <= 1
-        return tally(
-            self.base,
-            (
-                ("one file to add a tool", self.one_file_points, one_file),
-                ("two files to add a tool", self.two_files_points, known.tool_files == 2),
-                ("built-in memory", self.built_in_memory_points, known.memory == "built-in"),
-                ("manual memory", -self.manual_memory_penalty, known.memory == "manual"),
-            ),
-            tool_files=known.tool_files,
-            memory=known.memory,
-        )
+        return _simplicity(self, trial.characteristics or _UNKNOWN)
+
+
+@lru_cache(maxsize=64)
+def _simplicity(given: IntegrationSimplicity, known: Characteristics) -> Score:
+    """Score what is the same for all of an agent's answers, once."""
+    if known.tool_files is None and known.memory is None:
+        return neutral("the framework's characteristics are not known")
+    one_file = known.tool_files is not None and known.tool_files <= 1
+    return tally(
+        given.base,
+        (
+            ("one file to add a tool", given.one_file_points, one_file),
+            ("two files to add a tool", given.two_files_points, known.tool_files == 2),
+            ("built-in memory", given.built_in_memory_points, known.memory == "built-in"),
+            ("manual memory", -given.manual_memory_penalty, known.memory == "manual"),
+        ),
+        tool_files=known.tool_files,
+        memory=known.memory,
+    )
 
 
 @attrs.frozen
@@ -117,18 +126,24 @@ class Debuggability:
             return neutral("the framework's characteristics are not known")
         answer = read(trial.output)
         said = affirmed(answer, self.error_words) if len(answer.original.strip()) >= self.descriptive else ()
-        return tally(
-            self.base,
-            (
-                ("framework-managed errors", self.framework_errors_points, known.errors == "framework"),
-                ("manual error handling", -self.manual_errors_penalty, known.errors == "manual"),
-                ("framework-provided logging", self.framework_logging_points, known.logging == "framework"),
-                ("basic logging", -self.basic_logging_penalty, known.logging == "basic"),
-                ("comprehensive documentation", self.comprehensive_docs_points, known.documentation == "comprehensive"),
-                ("moderate documentation", self.moderate_docs_points, known.documentation == "moderate"),
-                ("descriptive error message", self.descriptive_message_points, said),
-            ),
-            errors=known.errors,
-            logging=known.logging,
-            documentation=known.documentation,
-        )
+        return _clarity(self, known, said)
+
+
+@lru_cache(maxsize=64)
+def _clarity(given: Debuggability, known: Characteristics, said: tuple[str, ...]) -> Score:
+    """Score what is the same for all of an agent's answers with the same error words, once."""
+    return tally(
+        given.base,
+        (
+            ("framework-managed errors", given.framework_errors_points, known.errors == "framework"),
+            ("manual error handling", -given.manual_errors_penalty, known.errors == "manual"),
+            ("framework-provided logging", given.framework_logging_points, known.logging == "framework"),
+            ("basic logging", -given.basic_logging_penalty, known.logging == "basic"),
+            ("comprehensive documentation", given.comprehensive_docs_points, known.documentation == "comprehensive"),
+            ("moderate documentation", given.moderate_docs_points, known.documentation == "moderate"),
+            ("descriptive error message", given.descriptive_message_points, said),
+        ),
+        errors=known.errors,
+        logging=known.logging,
+        documentation=known.documentation,
+    )

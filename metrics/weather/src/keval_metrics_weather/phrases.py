@@ -95,6 +95,7 @@ def find(text: Text, keywords: tuple[str, ...]) -> list[Hit]:
     return hits
 
 
+@lru_cache(maxsize=64)
 def affirmed(text: Text, keywords: tuple[str, ...]) -> tuple[str, ...]:
     """Return the keywords that a text says without denying them, each once, in the text's order."""
     hits = find(text, keywords)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from functools import lru_cache
 from operator import attrgetter
@@ -35,10 +36,8 @@ _OTHER_QUANTITY = re.compile(
     r"\s?(?:%|percent|km|kph|mph|m/s|mm|cm|m\b|hpa|mb|mbar|a\.?m\b|p\.?m\b|h\b|hours?|min|days?|knots?|o'clock|[:/]\d"
     r"|st\b|nd\b|rd\b|th\b|ft|inch|out of|times)"
 )
-# The letters are those that its words begin with: all other words are passed over at once.
 _QUALIFIER = re.compile(
-    r"(?P<end>[;!?\n|(]|[.,](?= ))"
-    r"|\b(?=[abcdfhlmoprstuw])(?:(?P<turn>(?:but|while|whereas)\b)"
+    r"(?P<end>[;!?\n|(])|(?P<turn>(?:but|while|whereas)\b)"
     r"|(?P<felt>(?:feel(?:s|ing)?[-_ ]{1,2}(?:more |much |a bit )?(?:like|closer to|nearer to|colder|warmer|cooler)"
     r"|wind ?chill|heat index|humidex|real ?feel|dew ?point"
     r"|(?:apparent|perceived|water|sea|ocean|sea surface) temp(?:erature)?)(?:[-_ ]temp(?:erature)?)?)"
@@ -46,8 +45,13 @@ _QUALIFIER = re.compile(
     r"|up to\b|climb|ris(?:e|es|ing) to\b|warming (?:up )?to\b|top(?:s|ping) out\b)"
     r"|(?P<low>lows?\b(?! (?:pressure|humidity|clouds?|chance|visibility|level))|l: ?$|min(?:imum)?\b"
     r"|down to\b|(?:drop|dip|fall|cool)(?:s|ping|ing)? (?:down )?to\b|overnight\b)"
-    r"|(?P<plain>temp(?:erature)?s?\b|actual|at\b|air\b))"
+    r"|(?P<plain>temp(?:erature)?s?\b|actual|at\b|air\b)"
 )
+# What the words and marks of that pattern begin with, at most three letters: all others are passed over at once.
+_QUALIFYING = word_set(
+    "but whi whe fee win hea hum rea dew app per wat sea oce hig h max pea up cli ris war top low l min dow dro dip"
+    " fal coo ove tem act at air"
+) | frozenset(";!?\n|(")
 _QUALIFIED_AFTER = re.compile(
     r" ?\(?(?:(?P<high>(?:high|max(?:imum)?)s?)|(?P<low>(?:low|min(?:imum)?)s?)"
     r"|(?P<felt>feels[- ]like|(?:with (?:the )?)?(?:wind ?chill|heat index)|dew ?point))\b"
@@ -120,7 +124,7 @@ def _temperatures(text: Text, fahrenheit: bool) -> tuple[Temperature, ...]:
         unit = stated or ("f" if max(numbers) > _HOTTEST_CELSIUS else assumed)
         values = [round((n - 32) / 1.8, 2) for n in numbers] if unit == "f" else numbers
         said = " ".join(text.original[start:end].split())
-        kind = _kind(text.plain, previous_end, start, end)
+        kind = _kind(text, previous_end, start, end)
         found.append(Temperature(min(values), max(values), kind, start, said, unit == "f"))
         previous_end = end
     return tuple(found)
@@ -200,7 +204,7 @@ def _kept(text: Text, reading: _Reading) -> _Reading | None:
         return below_zero if after["below_zero"] else None
     if not reading.unit and (max(reading.numbers) > _HOTTEST_FAHRENHEIT or _COORDINATE.match(plain, reading.end)):
         return None
-    suspect = bool(text.said & _BEFORE_NO_AIR_TEMPERATURE)
+    suspect = not text.said.isdisjoint(_BEFORE_NO_AIR_TEMPERATURE)
     if suspect and _NEVER_AN_AIR_TEMPERATURE.search(plain, max(reading.start - 24, 0), reading.start):
         return None
     return reading
@@ -225,15 +229,23 @@ def _numerals(text: Text) -> Iterator[_Reading]:
             yield _Reading(tuple(values), unit, text.starts[first], end)
 
 
-def _kind(plain: str, previous_end: int, start: int, end: int) -> Kind:
+def _kind(text: Text, previous_end: int, start: int, end: int) -> Kind:
     """Say what a temperature is the temperature of, from the words right after and before it."""
+    plain = text.plain
     after = _QUALIFIED_AFTER.match(plain, end)
     if after:
         return "high" if after["high"] else "low" if after["low"] else "felt"
     begin = max(previous_end, start - _WINDOW)
     begin = max(begin, plain.rfind(". ", begin, start), plain.rfind(", ", begin, start))
     kind: Kind = "plain"
-    for found in _QUALIFIER.finditer(plain, begin, start):
+    for place in range(bisect_left(text.starts, begin), bisect_left(text.starts, start)):
+        at = text.starts[place]
+        if text.words[place][:3] not in _QUALIFYING or at < begin:
+            continue
+        found = _QUALIFIER.match(plain, at, start)
+        if found is None:
+            continue
+        begin = found.end()  # the next words may be part of the match: "water temperature"
         group = found.lastgroup
         if group in _KINDS:
             kind = _KINDS[group]
