@@ -26,6 +26,9 @@ CLARIFYING = "I'd be happy to help! Could you please specify which city you'd li
         ("Weather?", "For example, ask about a city.", 0.7),
         ("Something about Oslo", "Hm.", 0.2),
         ("Foo bar", "Hm.", 0.2),
+        ("Hi! What's the weather?", "Which city do you mean?", 1.0),
+        ("Hello, should I take an umbrella?", "Which city do you mean?", 1.0),
+        ("Thanks! And what's the weather?", "No idea.", 0.2),
     ],
 )
 def test_ambiguity_handling(question: str, answer: str, expected: float, trial: MakeTrial) -> None:
@@ -43,6 +46,7 @@ def test_ambiguity_handling(question: str, answer: str, expected: float, trial: 
         ("Should I take a coat?", [("Weather in Oslo?", "5°C")]),
         ("I hate cold weather.", ()),
         ("Thanks!", ()),
+        ("Hi there, how are you?", ()),
     ],
 )
 def test_a_clear_message_is_neutral(question: str, history: list[tuple[str, str]], trial: MakeTrial) -> None:

@@ -124,7 +124,9 @@ def _is_only_a_place(asked: Query) -> bool:
 
 def _gaps(asked: Query) -> Iterator[str]:
     text = asked.text
-    if _COURTESIES & text.said or (preferences_stated(text) and "?" not in text.said):
+    if "?" not in text.said and preferences_stated(text):
+        return
+    if _COURTESIES & text.said and not asked.concerns_weather:
         return
     words = sum(word not in _MARKS for word in text.words)
     if asked.concerns_weather and not asked.cities:
