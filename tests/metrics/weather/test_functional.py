@@ -359,6 +359,8 @@ def test_a_trial_without_a_transcript_tells_nothing_of_tool_calls() -> None:
 CURRENT = ToolCall("get_current_weather", {"city": "Helsinki"}, result="{}")
 FORECAST = ToolCall("get_weather_forecast", {"city": "Helsinki"}, result="{}")
 FAILED = ToolCall("get_current_weather", error="timeout")
+PREFERENCES = ToolCall("weather_get_user_preferences", result="{}")
+SEARCH = ToolCall("web_search", {"query": "helsinki"}, result="{}")
 
 
 @pytest.mark.parametrize(
@@ -373,12 +375,33 @@ FAILED = ToolCall("get_current_weather", error="timeout")
         ("First, bring a coat.", "Weather in Helsinki?", [], 0.0),
         ("It's 20°C.", "Weather in Helsinki?", [FAILED], 0.0),
         ("It's 20°C.", "Weather in Helsinki?", [FAILED, CURRENT], 0.5),
+        ("It's 20°C.", "Weather in Helsinki?", [PREFERENCES], 0.0),
+        ("It's 20°C.", "Weather in Helsinki?", [PREFERENCES, CURRENT], 0.5),
+        ("It's 20°C.", "Weather in Helsinki?", [SEARCH], 0.0),
+        ("It's 20°C.", "Weather in Helsinki?", [ToolCall("getWeather")], 0.5),
     ],
 )
 def test_action_planning(answer: str, question: str, calls: list[ToolCall], expected: float, trial: MakeTrial) -> None:
     tools = ("get_current_weather", "get_weather_forecast")
 
     assert expected == ActionPlanning().score(trial(answer, question, calls=calls, tools=tools)).value
+
+
+def test_action_planning_takes_the_data_tools_it_is_told(trial: MakeTrial) -> None:
+    searched = trial("It's 20°C.", "Weather in Helsinki?", calls=[SEARCH])
+
+    score = ActionPlanning(data_tools=("Search",)).score(searched)
+
+    assert "0 to begin with, +0.3 weather data (web_search), +0.2 fitting tools (web_search)" == score.reason
+
+
+@pytest.mark.parametrize(
+    ("answer", "question"), [("Noted.", "I hate the rain."), ("Which city are you in?", "Should I take a coat?")]
+)
+def test_action_planning_takes_a_look_at_preferences_for_no_plan(answer: str, question: str, trial: MakeTrial) -> None:
+    score = ActionPlanning().score(trial(answer, question, calls=[PREFERENCES]))
+
+    assert (0.5, True) == (score.value, score.neutral)
 
 
 @pytest.mark.parametrize(
@@ -423,6 +446,11 @@ def test_action_planning_is_neutral_when_nothing_was_to_plan(trial: MakeTrial) -
         ("Which city do you mean?", "What's the weather?", [], 0.7),
         ("It's 20°C.", "Weather in Helsinki?", [FAILED], 0.3),
         ("It's 20°C.", "Weather in Helsinki?", [FAILED, CURRENT], 0.8),
+        ("It's 20°C.", "Weather in Helsinki?", [FAILED, SEARCH], 0.8),
+        ("It's 20°C.", "Weather in Helsinki?", [PREFERENCES, FAILED], 0.3),
+        ("It's 20°C.", "Weather in Helsinki?", [FAILED, PREFERENCES], 0.3),
+        ("It's 20°C.", "Weather in Helsinki?", [CURRENT, FAILED], 0.3),
+        ("It's 20°C.", "Weather in Helsinki?", [FAILED, CURRENT, FAILED], 0.3),
     ],
 )
 def test_error_recovery(answer: str, question: str, calls: list[ToolCall], expected: float, trial: MakeTrial) -> None:

@@ -8,7 +8,7 @@ import attrs
 
 from keval import ToolCall, Trial
 
-__all__ = ["LastCalls", "last_calls"]
+__all__ = ["LastCalls", "last_calls", "on_preferences"]
 
 
 @attrs.frozen
@@ -32,6 +32,19 @@ class LastCalls:
     def worked(self) -> Sequence[ToolCall]:
         """The listed calls that did not fail."""
         return [call for call in self.listed if call.error is None]
+
+    @property
+    def made_good(self) -> bool:
+        """Whether a call that worked came after the last that failed; a preference tool makes up for nothing."""
+        last = max(
+            (place for place, call in enumerate(self.listed) if call.error is not None), default=len(self.listed)
+        )
+        return any(call.error is None and not on_preferences(call.name) for call in self.listed[last + 1 :])
+
+
+def on_preferences(tool: str) -> bool:
+    """Say whether a tool reads or writes the user's preferences, as its name tells."""
+    return "preference" in tool.lower()
 
 
 def last_calls(trial: Trial) -> LastCalls:

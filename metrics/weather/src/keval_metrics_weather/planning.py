@@ -9,7 +9,7 @@ import attrs
 
 from keval import Scale, Score, Trial
 from keval_metrics_weather.advice import Advice, advice
-from keval_metrics_weather.calls import last_calls
+from keval_metrics_weather.calls import last_calls, on_preferences
 from keval_metrics_weather.clarification import asks_back, only_asks_back
 from keval_metrics_weather.measurements import WeatherData, weather_data
 from keval_metrics_weather.options import not_negative
@@ -33,8 +33,9 @@ class ActionPlanning:
     """Adds points, from nothing, for weather data, for data before advice, for fitting tools and for words of order.
 
     A direct answer ("Yes, take an umbrella.") may come first. Calls that are only counted retrieved data, but not by a
-    fitting tool, as it is not known by which. Neutral when no weather was asked for and the answer has neither weather
-    data nor advice nor tool calls, and when the answer must first ask for the location.
+    fitting tool, as it is not known by which. Tools are those of `data_tools`, words that a tool's name contains; what
+    others return is no weather data. Neutral when no weather was asked for and the answer has neither weather data nor
+    advice nor calls of such tools, and when the answer must first ask for the location.
     """
 
     scale: ClassVar[Scale] = SCALE
@@ -45,6 +46,7 @@ class ActionPlanning:
     flow_points: float = not_negative(0.1)
     missing_penalty: float = not_negative(0.2)
     sequence_penalty: float = not_negative(0.1)
+    data_tools: tuple[str, ...] = ("weather", "forecast")
     flow_words: tuple[str, ...] = FLOW
     clarifying_phrases: tuple[str, ...] = CLARIFYING
     recommending_words: tuple[str, ...] = RECOMMENDING
@@ -57,11 +59,12 @@ class ActionPlanning:
         calls = last_calls(trial)
         data = weather_data(answer)
         advised = advice(answer, self.recommending_words, self.items)
-        if not (question.concerns_weather or calls.known or data.start is not None or advised.words):
+        planned = bool(calls.only_counted) or any(self._gets_data(call.name) for call in calls.listed)
+        if not (question.concerns_weather or planned or data.start is not None or advised.words):
             return neutral("no weather was asked for and nothing was planned")
-        if not calls.known and data.start is None and asks_back(trial, self.clarifying_phrases):
+        if not planned and data.start is None and asks_back(trial, self.clarifying_phrases):
             return neutral("the question names no location, and the answer asks for it")
-        names = tuple(dict.fromkeys([call.name for call in calls.worked]))
+        names = tuple(dict.fromkeys([call.name for call in calls.worked if self._gets_data(call.name)]))
         retrieved = bool(names or calls.only_counted) or (calls.may_have_worked and data.start is not None)
         ordered = _ordered(data, advised)
         if ordered is False and answer.words[0] in _DIRECT and answer.word_at(1) in _MARKS:
@@ -83,6 +86,11 @@ class ActionPlanning:
             only_counted=calls.only_counted,
         )
 
+    def _gets_data(self, tool: str) -> bool:
+        """Say whether a tool gets weather data; a preference tool does not, though its server be called "weather"."""
+        name = tool.lower()
+        return not on_preferences(name) and any(part.lower() in name for part in self.data_tools)
+
 
 def _ordered(data: WeatherData, advised: Advice) -> bool | None:
     """Say whether the weather comes before the advice; `None` unless there are both."""
@@ -97,6 +105,6 @@ def _after_first_sentence(text: Text) -> Text:
 def _fits(question: Query, worked: Sequence[str], trial: Trial) -> bool:
     """Say whether the tools that worked suit the question: a forecast needs a forecast tool, if one was offered."""
     offered = (trial.transcript.tools if trial.transcript else None) or ()
-    if question.wants_forecast and any("forecast" in name for name in offered):
-        return any("forecast" in name for name in worked)
+    if question.wants_forecast and any("forecast" in name.lower() for name in offered):
+        return any("forecast" in name.lower() for name in worked)
     return bool(worked)

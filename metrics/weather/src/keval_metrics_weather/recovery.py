@@ -51,7 +51,7 @@ class ErrorRecovery:
         calls = last_calls(trial)
         failed = tuple(dict.fromkeys([call.name for call in calls.listed if call.error is not None]))
         informed = bool(failed) and weather_data(answer).start is not None
-        retried = informed and bool(calls.worked or calls.only_counted)
+        retried = informed and bool(calls.made_good or calls.only_counted)
         errors = affirmed(answer, self.error_words)
         missing = affirmed(answer, self.missing_words)
         open_points = unclear(trial)
