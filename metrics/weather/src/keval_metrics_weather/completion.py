@@ -10,6 +10,7 @@ from keval import Scale, Score, Trial
 from keval_metrics_weather.advice import advice
 from keval_metrics_weather.clarification import only_asks_back
 from keval_metrics_weather.measurements import weather_data
+from keval_metrics_weather.missing import missing_data
 from keval_metrics_weather.options import not_negative, share
 from keval_metrics_weather.phrases import affirmed, find
 from keval_metrics_weather.request import request
@@ -51,7 +52,7 @@ class TaskCompletion:
         length = len(answer.original.strip())
         data = weather_data(answer)
         advised = advice(answer, self.recommending_words, self.items).words
-        failing = affirmed(answer, self.error_words) or affirmed(answer, self.missing_words)
+        failing = affirmed(answer, self.error_words) or missing_data(answer, self.missing_words)
         on_topic = data.measured or data.spoken or advised or find(answer, self.weather_words) or only_asks_back(answer)
         wanted = request(trial).about_weather
         return tally(

@@ -10,6 +10,7 @@ from keval import Scale, Score, Trial
 from keval_metrics_weather.calls import last_calls
 from keval_metrics_weather.clarification import unclear
 from keval_metrics_weather.measurements import weather_data
+from keval_metrics_weather.missing import missing_data
 from keval_metrics_weather.options import not_negative, share
 from keval_metrics_weather.phrases import affirmed
 from keval_metrics_weather.scale import SCALE
@@ -53,7 +54,7 @@ class ErrorRecovery:
         informed = bool(failed) and weather_data(answer).start is not None
         retried = informed and bool(calls.made_good or calls.only_counted)
         errors = affirmed(answer, self.error_words)
-        missing = affirmed(answer, self.missing_words)
+        missing = missing_data(answer, self.missing_words)
         open_points = unclear(trial)
         details = {"errors": [*errors, *missing], "failed_tools": list(failed), "unclear": list(open_points)}
         if not (errors or missing or failed or open_points):
