@@ -114,12 +114,67 @@ def test_without_ground_truth_the_score_is_neutral(weather: Any, trial: MakeTria
         "Currently 20°C. Tomorrow will reach 35°C.",
         "Today: high of 21°C and low of 12°C.",
         "Today's range is 12–21°C with rain.",
+        "Today: 12 °C in the morning, 20 °C in the afternoon.",
+        "| Day | High | Low |\n| Today | 21°C | 12°C |\n| Tomorrow | 17°C | 10°C |",
+        "Yesterday it was 5 °C. It's 20 °C.",
     ],
 )
 def test_only_the_asked_city_and_day_count(answer: str, trial: MakeTrial, weather: Weather) -> None:
     score = Accuracy().score(trial(answer, weather=weather))
 
     assert (1.0, False) == (score.value, score.neutral)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("Today it's 12 °C.", "said 12 °C, actual 12 °C to 21 °C"),
+        ("Today it's 20 °C.", "said 20 °C, actual 20 °C"),
+        ("Today it's 8 °C.", "said 8 °C, actual 12 °C to 21 °C: −0.3"),
+        ("It's 12 °C.", "said 12 °C, actual 20 °C: −0.3"),
+        ("It's 12 °C right now.", "said 12 °C, actual 20 °C: −0.3"),
+    ],
+)
+def test_a_temperature_of_today_is_held_to_now_or_to_the_day(
+    answer: str, expected: str, trial: MakeTrial, weather: Weather
+) -> None:
+    score = Accuracy().score(trial(answer, weather=weather))
+
+    assert expected == score.reason
+
+
+def test_a_table_of_days_is_read_row_by_row(trial: MakeTrial, weather: Weather) -> None:
+    table = "| Day | High | Low |\n| Today | 21°C | 12°C |\n| Tomorrow | {} | 10°C |"
+
+    right, wrong = (
+        Accuracy().score(trial(table.format(high), "Forecast for Helsinki?", weather=weather))
+        for high in ("17°C", "27°C")
+    )
+
+    assert (1.0, 0.7) == (right.value, wrong.value)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("Yesterday it was 5 °C. It's 25 °C.", "said 25 °C, actual 20 °C: −0.3"),
+        ("Yesterday it was rainy, with 5 °C. It's 20 °C.", "said 20 °C, actual 20 °C"),
+        ("Last week it was 5 °C.\nIt's 20 °C.", "said 20 °C, actual 20 °C"),
+        ("It's 25 °C (12 °C tomorrow).", "said 25 °C, actual 20 °C: −0.3"),  # a day stands for what is next to it
+    ],
+)
+def test_a_day_holds_for_what_it_is_said_of(answer: str, expected: str, trial: MakeTrial, weather: Weather) -> None:
+    score = Accuracy().score(trial(answer, weather={**weather, "current": {"temperature": 20}}))
+
+    assert expected == score.reason
+
+
+def test_a_past_day_leaves_the_one_named_before_it_in_force(trial: MakeTrial, weather: Weather) -> None:
+    answer = "Tomorrow looks fine. Yesterday it was 5 °C. It will be 27 °C."
+
+    score = Accuracy().score(trial(answer, "Helsinki tomorrow?", weather=weather))
+
+    assert "said 27 °C for 2026-06-19, actual 10 °C to 17 °C: −0.3" == score.reason
 
 
 def test_both_cities_of_a_comparison_are_told_apart(trial: MakeTrial) -> None:

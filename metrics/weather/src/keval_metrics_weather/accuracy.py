@@ -141,7 +141,7 @@ class Accuracy:
             moment = _moment(day, about, truth, temperature)
             if moment == () or temperature.kind == "felt":
                 continue
-            compared = compare(temperature, moment, truth)
+            compared = compare(temperature, moment, truth, of_today=day == TODAY)
             if compared is None:
                 continue
             off, actual = compared

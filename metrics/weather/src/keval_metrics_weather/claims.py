@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from math import inf
 from typing import TypeVar
 
 import attrs
 
 from keval_metrics_weather.cities import cities_named, find_names
 from keval_metrics_weather.conditions import Condition, Vocabulary, conditions
-from keval_metrics_weather.days import day_mentions
+from keval_metrics_weather.days import PAST, day_mentions
 from keval_metrics_weather.temperatures import Temperature, temperatures
 from keval_metrics_weather.words import Text, read
 
@@ -20,6 +21,8 @@ T = TypeVar("T", Temperature, Condition)
 
 _SEAMS = frozenset({".", "!", "?", ";", ",", "\n", "|", "—", "and", "but", "while", "whereas", "however"})
 """The words and marks at which a clause ends."""
+
+_SENTENCE_ENDS = frozenset({".", "!", "?", "\n", "|"})
 
 
 @attrs.frozen
@@ -33,30 +36,48 @@ class Claims:
 
 @attrs.frozen
 class _Anchors:
-    """Offsets in a text that what stands near them belongs to, each with the number of its clause and a value."""
+    """Offsets in a text that what stands near them belongs to, each with the number of its clause and a value.
+
+    `until` is the offset up to which each holds, and `lasting` the value that holds from there on.
+    """
 
     starts: Sequence[int]
     clauses: Sequence[int]
     values: Sequence[str]
+    until: Sequence[float]
+    lasting: Sequence[str | None]
 
     @classmethod
-    def of(cls, seams: Sequence[int], found: list[tuple[int, str]]) -> _Anchors:
+    def of(cls, text: Text, seams: Sequence[int], found: list[tuple[int, str]]) -> _Anchors:
         found.sort()
         starts = [start for start, _ in found]
-        return cls(starts, [bisect_right(seams, start) for start in starts], [value for _, value in found])
+        values = [value for _, value in found]
+        until = [inf] * len(found)
+        lasting: list[str | None] = [*values]
+        if PAST in values:
+            ends = sorted([text.starts[place] for mark in text.said & _SENTENCE_ENDS for place in text.index[mark]])
+            ends.append(len(text.plain))
+            for number, (start, value) in enumerate(found):
+                if value == PAST:
+                    until[number] = ends[bisect_right(ends, start)]
+                    lasting[number] = lasting[number - 1] if number else None
+        return cls(starts, [bisect_right(seams, start) for start in starts], values, until, lasting)
 
     def near(self, offset: int, clause: int, following: int) -> str | None:
         """Return what an offset in a clause belongs to.
 
         That is the last anchor before it in the same clause, else the next one in the same clause (unless another
-        mention, at `following`, comes first), else the last one anywhere before.
+        mention, at `following`, comes first), else the last one anywhere before; but a past day holds only to
+        the end of its sentence.
         """
         after = bisect_right(self.starts, offset)
         if after and self.clauses[after - 1] == clause:
             return self.values[after - 1]
         if after < len(self.starts) and self.starts[after] < following and self.clauses[after] == clause:
             return self.values[after]
-        return self.values[after - 1] if after else None
+        if not after:
+            return None
+        return self.values[after - 1] if offset < self.until[after - 1] else self.lasting[after - 1]
 
 
 _HERE, _ELSEWHERE = "here", "elsewhere"
@@ -70,8 +91,8 @@ def claims(
     `others` are further places the question names. An answer that never names the asked city is all about it.
     """
     seams = sorted([answer.starts[place] for word in answer.said & _SEAMS for place in answer.index[word]])
-    days = _Anchors.of(seams, [(mention.start, mention.day) for mention in day_mentions(answer)])
-    places = _Anchors.of(seams, _places(answer, names, others))
+    days = _Anchors.of(answer, seams, [(mention.start, mention.day) for mention in day_mentions(answer)])
+    places = _Anchors.of(answer, seams, _places(answer, names, others))
     end = len(answer.plain)
     temps, elsewhere = _placed(temperatures(answer, fahrenheit), end, seams, days, places)
     spoken, _ = _placed(conditions(answer, vocabulary), end, seams, days, places)

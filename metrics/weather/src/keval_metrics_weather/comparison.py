@@ -16,10 +16,13 @@ _WIDEST_RANGE = 10.0
 """A wider range (°C) for the temperature now says too little to be right by containing it."""
 
 
-def compare(temperature: Temperature, moment: Moment, truth: Truth) -> tuple[float, str] | None:
-    """Return how far off a temperature is in °C, and the truth in words; `None` when the truth is not known."""
+def compare(temperature: Temperature, moment: Moment, truth: Truth, of_today: bool = False) -> tuple[float, str] | None:
+    """Return how far off a temperature is in °C, and the truth in words; `None` when the truth is not known.
+
+    One that is said `of_today`, rather than of now, may be right for either.
+    """
     if moment is None:
-        return _compare_now(temperature, truth)
+        return _compare_now(temperature, truth, of_today)
     days = [truth.days[index] for index in moment if index < len(truth.days)]
     lows = [day.low for day in days if day.low is not None]
     highs = [day.high for day in days if day.high is not None]
@@ -39,7 +42,7 @@ def compare(temperature: Temperature, moment: Moment, truth: Truth) -> tuple[flo
     return round(off, 6), f"{celsius(low)} to {celsius(high)}"
 
 
-def _compare_now(temperature: Temperature, truth: Truth) -> tuple[float, str] | None:
+def _compare_now(temperature: Temperature, truth: Truth, of_today: bool) -> tuple[float, str] | None:
     actual = truth.temperature
     if actual is None:
         return compare(temperature, (0,), truth) if truth.days else None
@@ -47,7 +50,7 @@ def _compare_now(temperature: Temperature, truth: Truth) -> tuple[float, str] | 
         off = max(abs(temperature.low - actual), abs(temperature.high - actual))
     else:
         off = max(temperature.low - actual, actual - temperature.high, 0.0)
-    if temperature.is_range and off and truth.days:
+    if (temperature.is_range or of_today) and off and truth.days:
         day = compare(temperature, (0,), truth)  # "between 3 and 7 °C" may be the day's range
         if day is not None and day[0] < off:
             return day

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 from keval_metrics_weather.words import Text
 
-__all__ = ["NOW", "SEVERAL", "TODAY", "TONIGHT", "DayMention", "day_mentions", "day_name"]
+__all__ = ["NOW", "PAST", "SEVERAL", "TODAY", "TONIGHT", "DayMention", "day_mentions", "day_name"]
 
 NOW = "now"
 TODAY = "today"
 TONIGHT = "tonight"
 SEVERAL = "several days"
-_PAST = "past"
+PAST = "past"
 
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _SHORT_WEEKDAYS = {
@@ -54,7 +54,7 @@ _SIMPLE = {
     "tonight": TONIGHT,
     "tomorrow": "+1",
     "overmorrow": "+2",
-    "yesterday": _PAST,
+    "yesterday": PAST,
     "weekend": "weekend",
     "weekdays": SEVERAL,
     "week": SEVERAL,
@@ -151,7 +151,7 @@ def _simple(text: Text, place: int, day: str) -> tuple[int, str]:
     elif day == SEVERAL and before[:1] == ["in"] and text.words[place] == "days" and (n := _counted(before[-1])):
         day = f"+{n}"
     elif before[-1:] == ["last"] or text.word_at(place + 1) == "ago":
-        day = _PAST
+        day = PAST
     return text.starts[place], day
 
 
