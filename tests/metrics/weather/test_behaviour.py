@@ -69,6 +69,8 @@ BEFORE = [("What's the weather in Helsinki?", "Temperature: 15°C. I recommend a
         ("Temperature: 15°C, and that is all there is.", 0.5),
         ("Temperature: 15°C, I guess. I recommend an umbrella.", 0.9),
         ("15°C: umbrella!", 0.9),
+        ("It feels like 9°C, at a temperature of 15°C. I recommend an umbrella.", 1.0),
+        ("It feels like 15°C outside right now. I recommend an umbrella.", 0.7),
     ],
 )
 def test_repeatability(answer: str, expected: float, trial: MakeTrial) -> None:

@@ -81,7 +81,15 @@ def test_task_completion_wants_no_weather_in_a_chat(trial: MakeTrial) -> None:
         ("You should go because it's dry.", "", 0.7),
         ("You should take a coat and an umbrella.", "", 0.8),
         ("It was warm; the train is due today.", "What should I wear?", 0.2),
-        ("It's dry, you won't need an umbrella.", "Do I need an umbrella?", 0.2),
+        ("It's dry, you won't need an umbrella.", "Do I need an umbrella?", 0.7),
+        ("No, you won't need an umbrella: it stays dry.", "Do I need an umbrella in Oslo?", 0.7),
+        ("You won't need a coat, because it's warm.", "What should I wear?", 0.9),
+        ("You won't need a coat, but take a hat.", "What should I wear?", 0.7),
+        ("No, it stays dry.", "Do I need an umbrella?", 0.5),
+        ("I don't recommend going out.", "Should I go for a walk?", 0.5),
+        ("I can't recommend anything.", "What should I wear?", 0.2),
+        ("I have no recommendation.", "What should I wear?", 0.2),
+        ("No idea.", "Do I need an umbrella?", 0.2),
     ],
 )
 def test_recommendation_quality(answer: str, question: str, expected: float, trial: MakeTrial) -> None:
@@ -96,6 +104,15 @@ def test_an_answer_that_must_first_ask_for_the_city_is_not_blamed_for_it(trial: 
     scores = [metric.score(asked) for metric in (RecommendationQuality(), ActionPlanning())]
 
     assert [(0.5, True)] * 2 == [(score.value, score.neutral) for score in scores]
+
+
+def test_recommendation_quality_names_what_was_advised_against(trial: MakeTrial) -> None:
+    score = RecommendationQuality().score(trial("No, you won't need an umbrella.", "Do I need an umbrella in Oslo?"))
+
+    assert ("0.5 to begin with, +0.2 specific items (umbrella)", ["umbrella"]) == (
+        score.reason,
+        score.details["recommendations"],
+    )
 
 
 def test_recommendation_quality_is_neutral_when_none_was_asked_for_or_given(trial: MakeTrial) -> None:
@@ -120,12 +137,29 @@ PARIS = [("What's the weather in Paris tomorrow?", "Paris gets 15°C tomorrow.")
         (PARIS, "And on Sunday?", "On Sunday it's 16°C.", 0.3),
         (PARIS, "And in London?", "London gets 17°C tomorrow.", 0.65),
         ([("Weather in São Paulo?", "25°C")], "And later?", "Sao Paulo stays warm.", 0.7),
+        (PARIS, "Tomorrow?", "Which city?", 0.3),
+        (PARIS, "Do you remember where I am?", "No.", 0.15),
+        (PARIS, "Thank you, that's all.", "Enjoy Paris!", 0.7),
     ],
 )
 def test_context_retention(
     history: list[tuple[str, str]], question: str, answer: str, expected: float, trial: MakeTrial
 ) -> None:
     assert expected == ContextRetention().score(trial(answer, question, history=history)).value
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [("Thank you, that's all.", "You're welcome!"), ("Write a poem about love", "Roses are red."), ("Bye!", "")],
+)
+def test_context_retention_is_neutral_where_the_history_is_not_wanted(
+    question: str, answer: str, trial: MakeTrial
+) -> None:
+    history = [("I hate rain. Weather in Oslo tomorrow?", "It rains in Oslo tomorrow.")]
+
+    score = ContextRetention().score(trial(answer, question, history=history))
+
+    assert (0.5, True) == (score.value, score.neutral)
 
 
 @pytest.mark.parametrize("history", [(), [("Hello", "Hi!")]])

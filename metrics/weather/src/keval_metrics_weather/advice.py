@@ -10,7 +10,7 @@ from keval_metrics_weather.phrases import Hit, denied, find
 from keval_metrics_weather.wording import ITEMS, RECOMMENDING
 from keval_metrics_weather.words import Text, word_set
 
-__all__ = ["Advice", "advice", "reasons_given"]
+__all__ = ["Advice", "advice", "advice_against", "reasons_given"]
 
 _ADVISED = frozenset({"you", "we", "i", "one", "everyone", "people", "travellers", "travelers", "also", "definitely"})
 _ACTIONS = frozenset(
@@ -24,6 +24,8 @@ _NOUN_ENDINGS = ("ion", "ions")
 _NOUN_REACH = 12
 _PROMISING = frozenset({"can", "could", "will", "shall", "may", "might", "would"})
 _SENTENCE_ENDS = frozenset(".!?\n")
+_UNABLE = frozenset({"can", "could", "able"})
+_WITHHOLDING_REACH = 4
 
 
 @attrs.frozen
@@ -51,6 +53,27 @@ def _advice(text: Text, recommending: tuple[str, ...], items: tuple[str, ...]) -
         return Advice((), (), None)
     words = tuple(dict.fromkeys([keyword for _, _, keyword in hits]))
     return Advice(words, tuple([word for word in words if word in items]), text.starts[hits[0][0]])
+
+
+def advice_against(text: Text, recommending: tuple[str, ...], items: tuple[str, ...]) -> Advice:
+    """Return what a text advises against: "you won't need an umbrella", but not "I can't recommend anything"."""
+    hits = [
+        hit
+        for hit in find(text, _all_words(recommending, items))
+        if denied(text, hit) and (hit[2] in items or not _withheld(text, hit))
+    ]
+    if not hits:
+        return Advice((), (), None)
+    words = tuple(dict.fromkeys([keyword for _, _, keyword in hits]))
+    return Advice(words, tuple([word for word in words if word in items]), text.starts[hits[0][0]])
+
+
+def _withheld(text: Text, hit: Hit) -> bool:
+    """Say whether a recommendation is not given, rather than one given against something."""
+    place = hit[0]
+    if text.words[place].endswith(_NOUN_ENDINGS):
+        return True
+    return not _UNABLE.isdisjoint(text.words[max(place - _WITHHOLDING_REACH, 0) : place])
 
 
 @lru_cache(maxsize=16)

@@ -7,24 +7,28 @@ from typing import ClassVar
 import attrs
 
 from keval import Scale, Score, Trial
-from keval_metrics_weather.advice import advice, reasons_given
+from keval_metrics_weather.advice import Advice, advice, advice_against, reasons_given
 from keval_metrics_weather.clarification import asks_back
 from keval_metrics_weather.options import not_negative, share
 from keval_metrics_weather.request import request
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import neutral, tally
 from keval_metrics_weather.wording import CLARIFYING, ITEMS, REASONS, RECOMMENDING
-from keval_metrics_weather.words import read
+from keval_metrics_weather.words import Text, read
 
 __all__ = ["RecommendationQuality"]
+
+_NO = frozenset({"no", "nope"})
+_MARKS = frozenset(",.!;:—–-\n")
 
 
 @attrs.frozen
 class RecommendationQuality:
     """Adds points for specific items, for reasons and for several recommendations.
 
-    Several are `several` different recommending words or items. Neutral when advice was neither asked for nor given,
-    and when the answer must first ask for the location.
+    Several are `several` different recommending words or items. What is advised against ("No, you won't need an
+    umbrella.") is advice where it was asked for and nothing is recommended. Neutral when advice was neither asked for
+    nor given, and when the answer must first ask for the location.
     """
 
     scale: ClassVar[Scale] = SCALE
@@ -49,7 +53,12 @@ class RecommendationQuality:
                 return neutral("no recommendation was asked for and none given")
             if asks_back(trial, self.clarifying_phrases):
                 return neutral("the question names no location, and the answer asks for it")
-            return tally(self.base, [("no recommendation, though one was asked for", -self.missing_penalty, True)])
+            given = advice_against(answer, self.recommending_words, self.items)
+            if not (given.words or _says_no(answer)):
+                return tally(self.base, [("no recommendation, though one was asked for", -self.missing_penalty, True)])
+        return self._tally(answer, given)
+
+    def _tally(self, answer: Text, given: Advice) -> Score:
         reasons = reasons_given(answer, self.reason_words)
         count = len(given.words)
         return tally(
@@ -61,3 +70,8 @@ class RecommendationQuality:
             ),
             recommendations=list(given.words),
         )
+
+
+def _says_no(answer: Text) -> bool:
+    """Say whether an answer begins with a plain "No": "No, it stays dry." but not "No idea."."""
+    return answer.word_at(0) in _NO and (answer.word_at(1) in _MARKS or len(answer.words) == 1)

@@ -16,7 +16,7 @@ from keval_metrics_weather.phrases import affirmed
 from keval_metrics_weather.queries import Query, query
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import Point, excerpt, neutral, tally
-from keval_metrics_weather.temperatures import temperatures
+from keval_metrics_weather.temperatures import Temperature, temperatures
 from keval_metrics_weather.wording import ITEMS, RECOMMENDING
 from keval_metrics_weather.words import Text, read
 
@@ -85,7 +85,7 @@ class Repeatability:
         return alike and not only_asks_back(read(before.answer))
 
     def _temperatures(self, answer: Text, earlier: Text) -> Iterator[Point]:
-        new, old = temperatures(answer), temperatures(earlier)
+        new, old = _of_the_air(answer), _of_the_air(earlier)
         shown = tuple([temperature.said for temperature in (*old[:1], *new[:1])])
         if new and old and max(new[0].low - old[0].high, old[0].low - new[0].high) <= self.tolerance:
             yield "same temperature information", self.temperature_points, shown
@@ -105,6 +105,10 @@ class Repeatability:
             same = 2 * len(new_items & old_items) >= len(new_items | old_items)
             what, value = ("same items", self.items_points) if same else ("different items", -self.items_points)
             yield what, value, tuple(dict.fromkeys((*old.items, *new.items)))
+
+
+def _of_the_air(text: Text) -> list[Temperature]:
+    return [temperature for temperature in temperatures(text) if temperature.kind != "felt"]
 
 
 def _exchanges(history: tuple[Message, ...]) -> tuple[list[_Exchange], _Place]:

@@ -23,7 +23,7 @@ from keval_metrics_weather.queries import Query, query
 from keval_metrics_weather.request import request
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import neutral, tally
-from keval_metrics_weather.wording import AWARENESS
+from keval_metrics_weather.wording import AWARENESS, ITEMS, OUTDOOR
 from keval_metrics_weather.words import Text, read
 
 __all__ = ["ContextRetention"]
@@ -31,7 +31,8 @@ __all__ = ["ContextRetention"]
 _CLOCK = re.compile(r"(\d(?<![\w:.]\d)\d?)(?::(\d{2}))? ?(?:([ap])\.?m\b|(?<=:\d\d)(?!\d)|o'clock\b)")
 _INCLUDING_THE_PRESENT = frozenset({TODAY, SEVERAL})
 _PARTS_OF_DAY = frozenset({"morning", "noon", "afternoon", "evening", "tonight", "midnight"})
-
+_DEPENDING_ON_WEATHER = (*ITEMS, *OUTDOOR)
+_RECALLING = ("remember", "recall", "did i", "i said", "i told", "i mentioned")
 
 _REPEATED = 0.5
 """The share of common keywords from which a question is one that was asked before."""
@@ -51,8 +52,9 @@ class _Remembered:
 class ContextRetention:
     """Adds points when a city, a preference or a time of the conversation so far comes back in the answer.
 
-    What the question leaves open and the conversation has told is missed when it does not. Neutral without a history,
-    or when it mentions none of the three.
+    What the question leaves open and the conversation has told is missed when it does not. A message that wants none
+    of it ("Thank you, that's all.") misses nothing. Neutral without a history, when it mentions none of the three, and
+    when nothing of it was wanted and none came back.
     """
 
     scale: ClassVar[Scale] = SCALE
@@ -81,7 +83,10 @@ class ContextRetention:
         aware = affirmed(answer, self.awareness_phrases) if known.themes else ()
         themes = tuple(word for words in known.themes for word in words if find(answer, roots(word))) if aware else ()
         times = known.times & _times(answer) if known.times else frozenset()
-        open_place = bool(known.cities) and not question.cities
+        wanting = _draws_on_history(question)
+        if not (wanting or cities or themes or times):
+            return neutral("the message wants nothing that the history tells")
+        open_place = wanting and bool(known.cities) and not question.cities
         wanted = request(trial)
         ignored_cities = tuple(city.name for city in known.cities) if open_place and not cities else ()
         ignored_themes = tuple(map(" ".join, known.themes)) if wanted.wants_advice and not themes else ()
@@ -98,6 +103,16 @@ class ContextRetention:
                 ("time ignored", -self.time_penalty, ignored_times),
             ),
         )
+
+
+def _draws_on_history(question: Query) -> bool:
+    """Say whether a message is about the weather, goes on from what was said or asks for it.
+
+    A question of a day, of clothing or of going out ("Will I need gloves?") is about the weather.
+    """
+    if question.concerns_weather or question.follows_up or find(question.text, _RECALLING):
+        return True
+    return "?" in question.text.said and bool(question.days or find(question.text, _DEPENDING_ON_WEATHER))
 
 
 def _remembered(history: tuple[Message, ...]) -> _Remembered:
