@@ -293,7 +293,7 @@ def test_what_is_learned_overrules_the_facts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "expected", "band"),
+    ("seconds", "expected", "speed"),
     [
         (0.0, 1.0, "excellent"),
         (1.999, 1.0, "excellent"),
@@ -307,10 +307,21 @@ def test_what_is_learned_overrules_the_facts() -> None:
         (500.0, 0.3, "slow"),
     ],
 )
-def test_response_time(seconds: float, expected: float, band: str, trial: MakeTrial) -> None:
+def test_response_time(seconds: float, expected: float, speed: str, trial: MakeTrial) -> None:
     score = ResponseTime().score(trial("15°C", duration=seconds))
 
-    assert (expected, band) == (score.value, score.details["band"])
+    assert (expected, speed) == (score.value, score.details["speed"])
+    assert f"{seconds:.4g} s, of {speed} speed" == score.reason
+
+
+def test_response_times_scores_are_options(trial: MakeTrial) -> None:
+    metric = ResponseTime(
+        slowest=30.0, excellent_value=0.95, good_value=0.8, acceptable_value=0.6, slow_value=0.4, slowest_value=0.0
+    )
+
+    scores = [metric.score(trial("15°C", duration=seconds)).value for seconds in (1, 2, 3.5, 5, 10, 20, 30, 60)]
+
+    assert [0.95, 0.8, 0.7, 0.6, 0.4, 0.2, 0.0, 0.0] == scores
 
 
 def test_response_time_is_that_of_the_last_turn() -> None:
@@ -353,6 +364,12 @@ def test_tool_call_count_counts_what_servers_ran(trial: MakeTrial) -> None:
         "failed": 1,
         "names": ["a", "b", "c"],
     } == score.details
+
+
+def test_tool_call_count_tells_calls_that_reached_no_server_from_none(trial: MakeTrial) -> None:
+    score = ToolCallCount().score(trial("15°C", calls=[ToolCall("a", runs=0, error="unknown tool")]))
+
+    assert (True, "no tool call reached a server", 1) == (score.neutral, score.reason, score.details["asked_for"])
 
 
 def test_tool_call_count_is_that_of_the_last_turn() -> None:

@@ -34,7 +34,9 @@ def test_no_number_may_be_negative(metric: Any, name: str, wrong: float) -> None
         metric(**{name: wrong})
 
 
-@pytest.mark.parametrize(("metric", "name"), [(m, n) for m, n in NUMBERS if n in ("base", "similarity", "good_value")])
+@pytest.mark.parametrize(
+    ("metric", "name"), [(m, n) for m, n in NUMBERS if n in ("base", "similarity") or n.endswith("_value")]
+)
 def test_no_share_may_be_more_than_one(metric: Any, name: str) -> None:
     with pytest.raises(ValueError, match=f"^'{name}' must be <= 1: "):
         metric(**{name: 1.1})
@@ -46,6 +48,7 @@ def test_no_share_may_be_more_than_one(metric: Any, name: str) -> None:
         (ResponseTime, {"good": 1.0}, "'good' must be more than 'excellent', which is 2: 1"),
         (ResponseTime, {"good": 2.0}, "'good' must be more than 'excellent', which is 2: 2"),
         (ResponseTime, {"excellent": 3.0, "acceptable": 4.0}, "'acceptable' must be more than 'good', which is 5: 4"),
+        (ResponseTime, {"slowest": 10.0}, "'slowest' must be more than 'acceptable', which is 10: 10"),
         (ToolCallCount, {"optimal": 5}, "'good' must be more than 'optimal', which is 5: 4"),
         (Accuracy, {"tolerance": 0.5}, "'tolerance' must be at least 'rounding', which is 1: 0.5"),
     ],

@@ -15,22 +15,29 @@ from keval_metrics_weather.tally import neutral
 
 __all__ = ["ResponseTime", "ToolCallCount"]
 
-_SLOW_SPAN = 10.0
-"""Seconds beyond `acceptable` over which a slow answer loses its last 0.2 points."""
-
 
 @attrs.frozen
 class ResponseTime:
-    """Scores the seconds from the last question to its answer; full marks below `excellent`. Neutral without timing."""
+    """Scores the seconds from the last question to its answer.
+
+    Below `excellent` it is `excellent_value`; from there on it runs evenly from `good_value` to `acceptable_value` at
+    `good`, to `slow_value` at `acceptable` and to `slowest_value` at `slowest`. Neutral without timing.
+    """
 
     scale: ClassVar[Scale] = SCALE
 
     excellent: float = not_negative(2.0)
     good: float = not_negative(5.0)
     acceptable: float = not_negative(10.0)
+    slowest: float = not_negative(20.0)
+    excellent_value: float = share(1.0)
+    good_value: float = share(0.9)
+    acceptable_value: float = share(0.7)
+    slow_value: float = share(0.5)
+    slowest_value: float = share(0.3)
 
     def __attrs_post_init__(self) -> None:
-        check_rising(self, "excellent", "good", "acceptable")
+        check_rising(self, "excellent", "good", "acceptable", "slowest")
 
     def score(self, trial: Trial) -> Score:
         """Score the wall time of the trial's last turn."""
@@ -38,14 +45,22 @@ class ResponseTime:
         if seconds is None or not math.isfinite(seconds) or seconds < 0:
             return neutral("no timing")
         if seconds < self.excellent:
-            value, band = 1.0, "excellent"
+            value, speed = self.excellent_value, "excellent"
         elif seconds < self.good:
-            value, band = 0.9 - (seconds - self.excellent) / (self.good - self.excellent) * 0.2, "good"
+            past = (seconds - self.excellent) / (self.good - self.excellent)
+            value, speed = _between(self.good_value, self.acceptable_value, past), "good"
         elif seconds < self.acceptable:
-            value, band = 0.7 - (seconds - self.good) / (self.acceptable - self.good) * 0.2, "acceptable"
+            past = (seconds - self.good) / (self.acceptable - self.good)
+            value, speed = _between(self.acceptable_value, self.slow_value, past), "acceptable"
         else:
-            value, band = max(0.3, 0.5 - (seconds - self.acceptable) / _SLOW_SPAN * 0.2), "slow"
-        return Score(round(value, 6), f"{seconds:.4g} s: {band}", details={"seconds": seconds, "band": band})
+            past = (seconds - self.acceptable) / (self.slowest - self.acceptable)
+            value, speed = _between(self.slow_value, self.slowest_value, min(past, 1.0)), "slow"
+        details = {"seconds": seconds, "speed": speed}
+        return Score(round(value, 6), f"{seconds:.4g} s, of {speed} speed", details=details)
+
+
+def _between(first: float, last: float, past: float) -> float:
+    return first + (last - first) * past
 
 
 def _seconds(trial: Trial) -> float | None:
@@ -94,7 +109,7 @@ class ToolCallCount:
         if not calls.listed and calls.only_counted is None:
             return neutral("not known whether tools were called", **evidence)
         if count == 0:
-            return neutral("no tool calls", **evidence)
+            return neutral("no tool call reached a server" if calls.known else "no tool calls", **evidence)
         if count <= self.optimal:
             value, verdict = self.optimal_value, "optimal"
         elif count <= self.good:
