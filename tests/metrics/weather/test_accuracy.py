@@ -85,7 +85,16 @@ def test_a_wrong_condition_costs_two_tenths(answer: str, condition: str, expecte
 
 @pytest.mark.parametrize(
     "answer",
-    ["", "I have no live data.", "Take the train.", "It might rain.", "Feels like 25 °C", "Tomorrow it's 3 °C"],
+    [
+        "",
+        "I have no live data.",
+        "The average for June is 15 °C.",
+        "Layers are good below 10 °C.",
+        "Take the train.",
+        "It might rain.",
+        "Feels like 25 °C",
+        "Tomorrow it's 3 °C",
+    ],
 )
 def test_an_answer_without_a_claim_is_neutral(answer: str, trial: MakeTrial) -> None:
     score = Accuracy().score(trial(answer, weather=now(20, "Clear")))

@@ -40,6 +40,11 @@ from keval_metrics_weather.words import read
         ("15°C/59°F", [15.0, 15.0]),
         ("The temperature is 25", [25.0]),
         ("**Temperature:** 15°C", [15.0]),
+        ("**20**°C and **68** °F", [20.0, 20.0]),
+        ("one hundred and two degrees Fahrenheit", [38.89]),
+        ("a hundred degrees Fahrenheit", [37.78]),
+        ("minus twenty-two point five degrees", [-22.5]),
+        ("UV index 3, high of 21, a moderate UV index and low of 12", [21.0, 12.0]),
     ],
 )
 def test_single_temperatures_are_read_in_celsius(text: str, expected: list[float]) -> None:
@@ -59,6 +64,8 @@ def test_single_temperatures_are_read_in_celsius(text: str, expected: list[float
         ("-5–-2°C", (-5.0, -2.0)),
         ("18°/10°C", (10.0, 18.0)),
         ("between three and seven degrees Celsius", (3.0, 7.0)),
+        ("two point five to one hundred and two degrees Fahrenheit", (-16.39, 38.89)),
+        ("**12–21**°C", (12.0, 21.0)),
         ("temperatures between 3 and 7", (3.0, 7.0)),
     ],
 )
@@ -91,6 +98,12 @@ def test_ranges_keep_both_ends(text: str, expected: tuple[float, float]) -> None
         "5 minutes",
         "25 flights",
         "It's 5 to 10 km away",
+        "UV index is high at 7",
+        "AQI max 12",
+        "the air quality index reaches a high of 45",
+        "one thousand and two degrees Fahrenheit",
+        "twenty-two point two five degrees",
+        "point five degrees",
     ],
 )
 def test_numbers_that_are_no_temperature_are_passed_over(text: str) -> None:
@@ -115,6 +128,12 @@ def test_numbers_that_are_no_temperature_are_passed_over(text: str) -> None:
         ("highs of 20-22°C, dropping to 9°C", ["high", "low"]),
         ("a maximum temperature of 20°C", ["high"]),
         ("high pressure brings 20°C", ["plain"]),
+        ("The average for June is 15 °C", ["felt"]),
+        ("The average high temperature is 15 °C, now it's 12 °C", ["felt", "plain"]),
+        ("layers are good below 10 °C", ["felt"]),
+        ("if it drops below −10 °C, or is colder than 5 °C", ["felt", "felt"]),
+        ("below average, at 15 °C", ["plain"]),
+        ("Over Helsinki, it's 15 °C", ["plain"]),
     ],
 )
 def test_what_a_temperature_is_of_is_told_by_the_words_around_it(text: str, expected: list[Kind]) -> None:
@@ -129,7 +148,7 @@ def test_what_a_temperature_is_of_is_told_by_the_words_around_it(text: str, expe
         ("high", "high of/max/maximum of/peaking at/reaching/up to/climbing to/rising to/warming to/topping out at/H:"),
         ("low", "low of/min/minimum of/down to/dropping to/dips to/falling to/cooling to/overnight/L:"),
         ("felt", "feels like/feeling colder:/wind chill/windchill/heat index/humidex/real feel/RealFeel/dew point"),
-        ("felt", "apparent temperature/perceived temperature/water temperature/sea temperature/ocean temp"),
+        ("felt", "apparent temperature/perceived temperature/water temperature/sea temperature/ocean temp/average"),
         ("plain", "wind chill but/wind chill whereas/wind chill while/wind chill; now/wind chill! Now/wind chill? Now"),
         ("plain", "wind chill (now/wind chill | now/wind chill\nnow/wind chill and air/wind chill yet actually"),
         ("plain", "feels like winter at/feels like winter with a temperature of"),
@@ -151,3 +170,9 @@ def test_a_temperature_is_quoted_as_written() -> None:
     (found,) = temperatures(read("It is  −5\u00a0°C today"))
 
     assert "−5 °C" == found.said
+
+
+def test_emphasis_is_not_quoted() -> None:
+    (found,) = temperatures(read("It is **20**°C"))
+
+    assert "20°C" == found.said

@@ -15,10 +15,11 @@ from keval_metrics_weather.words import Text, word_set
 __all__ = ["Kind", "Temperature", "temperatures"]
 
 Kind: TypeAlias = Literal["plain", "high", "low", "felt"]
-"""`felt` is everything that is not the air's own temperature: feels like, wind chill, dew point, the sea's."""
+"""`felt` is everything that is not the air's own temperature at a time: feels like, wind chill, dew point, the sea's,
+an average or a bound ("below 10 °C")."""
 
 _UNIT = (
-    r"(?: ?(?:°|℃|℉|deg(?:ree)?s?\b)(?: ?(?:celsius|centigrade|fahrenheit|c|f)\b)?"
+    r"(?:(?:\*\*)? ?(?:°|℃|℉|deg(?:ree)?s?\b)(?: ?(?:celsius|centigrade|fahrenheit|c|f)\b)?"
     r"| ?(?:celsius|centigrade|fahrenheit)\b| ?[cf]\b(?!-[a-z]))"
 )
 _DECIMAL = r"\d{0,2}(?:[.,]\d{1,3})?(?!\d)"
@@ -40,7 +41,8 @@ _QUALIFIER = re.compile(
     r"(?P<end>[;!?\n|(])|(?P<turn>(?:but|while|whereas)\b)"
     r"|(?P<felt>(?:feel(?:s|ing)?[-_ ]{1,2}(?:more |much |a bit )?(?:like|closer to|nearer to|colder|warmer|cooler)"
     r"|wind ?chill|heat index|humidex|real ?feel|dew ?point"
-    r"|(?:apparent|perceived|water|sea|ocean|sea surface) temp(?:erature)?)(?:[-_ ]temp(?:erature)?)?)"
+    r"|(?:apparent|perceived|water|sea|ocean|sea surface) temp(?:erature)?"
+    r"|averages?(?: (?:daily|monthly|annual|high|low|max(?:imum)?|min(?:imum)?)){0,2})(?:[-_ ]temp(?:erature)?s?)?)"
     r"|(?P<high>highs?\b(?! (?:pressure|humidity|winds?|chance|uv|level))|h: ?$|max(?:imum)?\b|peak|reach"
     r"|up to\b|climb|ris(?:e|es|ing) to\b|warming (?:up )?to\b|top(?:s|ping) out\b)"
     r"|(?P<low>lows?\b(?! (?:pressure|humidity|clouds?|chance|visibility|level))|l: ?$|min(?:imum)?\b"
@@ -49,7 +51,7 @@ _QUALIFIER = re.compile(
 )
 # What the words and marks of that pattern begin with, at most three letters: all others are passed over at once.
 _QUALIFYING = word_set(
-    "but whi whe fee win hea hum rea dew app per wat sea oce hig h max pea up cli ris war top low l min dow dro dip"
+    "but whi whe fee win hea hum rea dew app per wat sea oce ave hig h max pea up cli ris war top low l min dow dro dip"
     " fal coo ove tem act at air"
 ) | frozenset(";!?\n|(")
 _QUALIFIED_AFTER = re.compile(
@@ -66,6 +68,9 @@ _BARE = re.compile(
 _NEVER_AN_AIR_TEMPERATURE = re.compile(
     r"\b(?:by|within|direction|bearing|latitude|longitude|angle|coordinates|winds? (?:from|at))\b[^\d]{0,12}$"
 )
+_AN_INDEX = re.compile(r"\b(?:uv|aqi|air quality|pollen)\b(?:(?! (?:and|with) )[^.,;\n|(]){0,32}$")
+_INDICES = frozenset({"uv", "aqi", "quality", "pollen"})
+_BOUNDS = ("below ", "above ", "under ", "over ", "than ")
 _BEFORE_A_BARE_NUMBER = word_set("temperature temperatures temp temps high highs low lows max maximum min minimum")
 _BEFORE_NO_AIR_TEMPERATURE = word_set("by within direction bearing latitude longitude angle coordinates wind winds")
 _SIGNS = ("minus ", "negative ", "−", "− ")
@@ -123,7 +128,7 @@ def _temperatures(text: Text, fahrenheit: bool) -> tuple[Temperature, ...]:
     for numbers, stated, start, end in readings:
         unit = stated or ("f" if max(numbers) > _HOTTEST_CELSIUS else assumed)
         values = [round((n - 32) / 1.8, 2) for n in numbers] if unit == "f" else numbers
-        said = " ".join(text.original[start:end].split())
+        said = " ".join(text.original[start:end].replace("**", "").split())
         kind = _kind(text, previous_end, start, end)
         found.append(Temperature(min(values), max(values), kind, start, said, unit == "f"))
         previous_end = end
@@ -170,8 +175,7 @@ def _digits(text: Text) -> Iterator[_Reading]:
         has_first = _is_unit(text, found.end(1), first_unit)
         has_second = second is not None and _is_unit(text, found.end(4), second_unit)
         named = not has_first and (
-            (bare and _BARE.search(plain, max(found.start() - _WINDOW, 0), found.start()) is not None)
-            or (below and _below_zero(plain, found.end(1)))
+            (bare and _named(text, found.start())) or (below and _below_zero(plain, found.end(1)))
         )
         if not (has_first or has_second or named):
             continue
@@ -188,6 +192,14 @@ def _digits(text: Text) -> Iterator[_Reading]:
                 yield _Reading((value, _value(second)) if ranged else (value,), "", start, end)
         if has_second:
             yield _Reading((_value(second),), _scale(second_unit), found.start(4), found.end())
+
+
+def _named(text: Text, start: int) -> bool:
+    """Say whether a word such as "high" makes a number a temperature, unless it is an index: "UV is high at 7"."""
+    begin = max(start - _WINDOW, 0)
+    if not _BARE.search(text.plain, begin, start):
+        return False
+    return text.said.isdisjoint(_INDICES) or not _AN_INDEX.search(text.plain, begin, start)
 
 
 def _below_zero(plain: str, end: int) -> bool:
@@ -235,6 +247,8 @@ def _kind(text: Text, previous_end: int, start: int, end: int) -> Kind:
     after = _QUALIFIED_AFTER.match(plain, end)
     if after:
         return "high" if after["high"] else "low" if after["low"] else "felt"
+    if plain.endswith(_BOUNDS, max(start - 6, 0), start):
+        return "felt"
     begin = max(previous_end, start - _WINDOW)
     begin = max(begin, plain.rfind(". ", begin, start), plain.rfind(", ", begin, start))
     kind: Kind = "plain"
