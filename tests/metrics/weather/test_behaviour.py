@@ -47,6 +47,11 @@ def test_ambiguity_handling(question: str, answer: str, expected: float, trial: 
         ("I hate cold weather.", ()),
         ("Thanks!", ()),
         ("Hi there, how are you?", ()),
+        ("Will it rain in Paris at 5pm?", ()),
+        ("Will it rain in Paris at 17:30?", ()),
+        ("Is it going to rain in Paris in the evening?", ()),
+        ("Will it rain in Paris soon?", ()),
+        ("Will it rain in Paris in the next hours?", ()),
     ],
 )
 def test_a_clear_message_is_neutral(question: str, history: list[tuple[str, str]], trial: MakeTrial) -> None:

@@ -9,6 +9,7 @@ import attrs
 
 from keval import Message
 from keval_metrics_weather.cities import City, cities_asked
+from keval_metrics_weather.clock import times_of_day
 from keval_metrics_weather.days import NOW, TODAY, TONIGHT, day_mentions
 from keval_metrics_weather.mentions import cities_mentioned
 from keval_metrics_weather.openings import OPENINGS, after_opening
@@ -35,6 +36,7 @@ _ADVICE = (
 )  # fmt: skip
 _FUTURE = ("forecast", "will it", "going to", "later")
 _FUTURE_WITHOUT_A_DAY = ("will it", "will there", "will i", "going to", "later")
+_SOON = ("soon", "shortly", "hour", "minutes", "right away")
 _FOLLOW_UPS = (["and"], ["what", "about"], ["how", "about"], ["same"])
 _POINTING_BACK = (["then"], ["that", "day"], ["those", "days"])
 _BEFORE_AN_EMPTY_IT = frozenset({"is", "was", "will", "does", "be"})
@@ -131,12 +133,16 @@ def _gaps(asked: Query) -> Iterator[str]:
     words = sum(word not in _MARKS for word in text.words)
     if asked.concerns_weather and not asked.cities:
         yield NO_LOCATION
-    if asked.concerns_weather and not asked.days and find(text, _FUTURE_WITHOUT_A_DAY):
+    if asked.concerns_weather and find(text, _FUTURE_WITHOUT_A_DAY) and not (asked.days or _names_an_hour(text)):
         yield "no time"
     if asked.vague or (words <= 2 and not asked.cities and not asked.days):
         yield _VAGUE_GAP
     if words <= 3 and not asked.concerns_weather and not asked.days:
         yield _UNCLEAR
+
+
+def _names_an_hour(text: Text) -> bool:
+    return bool(times_of_day(text) or find(text, _SOON))
 
 
 def gaps_left(asked: Query, earlier: Sequence[Message]) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import count
@@ -12,6 +11,7 @@ import attrs
 
 from keval import Message, Scale, Score, Trial
 from keval_metrics_weather.cities import City, find_names
+from keval_metrics_weather.clock import PARTS_OF_DAY, times_of_day
 from keval_metrics_weather.days import NOW, SEVERAL, TODAY, TONIGHT, day_mentions, day_name
 from keval_metrics_weather.likeness import ask_alike
 from keval_metrics_weather.measurements import weather_data
@@ -28,9 +28,7 @@ from keval_metrics_weather.words import Text, read
 
 __all__ = ["ContextRetention"]
 
-_CLOCK = re.compile(r"(\d(?<![\w:.]\d)\d?)(?::(\d{2}))? ?(?:([ap])\.?m\b|(?<=:\d\d)(?!\d)|o'clock\b)")
 _INCLUDING_THE_PRESENT = frozenset({TODAY, SEVERAL})
-_PARTS_OF_DAY = frozenset({"morning", "noon", "afternoon", "evening", "tonight", "midnight"})
 _DEPENDING_ON_WEATHER = (*ITEMS, *OUTDOOR)
 _RECALLING = ("remember", "recall", "did i", "i said", "i told", "i mentioned")
 
@@ -151,10 +149,9 @@ def _holding(stated: Mapping[tuple[str, ...], int], taken_back: Mapping[str, int
 @lru_cache(maxsize=64)
 def _times(text: Text) -> frozenset[str]:
     """Return the days and times of day that a text names, in one spelling each."""
-    parts = _PARTS_OF_DAY & text.said
-    days = {mention.day for mention in day_mentions(text)} - ({TONIGHT} if parts else set())
-    clock = {f"{int(hour)}:{minutes or '00'}{half or ''}" for hour, minutes, half in _CLOCK.findall(text.plain)}
-    return frozenset(days | clock | parts)
+    times = times_of_day(text)
+    days = {mention.day for mention in day_mentions(text)} - ({TONIGHT} if times & PARTS_OF_DAY else set())
+    return times | days
 
 
 def _ignored(due: frozenset[str], question: Query, answer: Text, history: tuple[Message, ...]) -> tuple[str, ...]:
@@ -173,7 +170,7 @@ def _ignored(due: frozenset[str], question: Query, answer: Text, history: tuple[
 def _is_about_now(answer: Text) -> bool:
     """Say whether an answer tells the present weather, in words ("right now") or by telling of no other day."""
     times = _times(answer)
-    return NOW in times or (times <= _PARTS_OF_DAY and weather_data(answer).start is not None)
+    return NOW in times or (times <= PARTS_OF_DAY and weather_data(answer).start is not None)
 
 
 def _listed(times: frozenset[str]) -> tuple[str, ...]:
