@@ -29,6 +29,8 @@ CLARIFYING = "I'd be happy to help! Could you please specify which city you'd li
         ("Hi! What's the weather?", "Which city do you mean?", 1.0),
         ("Hello, should I take an umbrella?", "Which city do you mean?", 1.0),
         ("Thanks! And what's the weather?", "No idea.", 0.2),
+        ("Thanks. What's the weather", "No idea.", 0.2),
+        ("Hi, the weather please, thanks", "No idea.", 0.2),
     ],
 )
 def test_ambiguity_handling(question: str, answer: str, expected: float, trial: MakeTrial) -> None:
@@ -47,6 +49,8 @@ def test_ambiguity_handling(question: str, answer: str, expected: float, trial: 
         ("I hate cold weather.", ()),
         ("Thanks!", ()),
         ("Hi there, how are you?", ()),
+        ("Thanks, I'll take the umbrella!", ()),
+        ("Ok, thank you for the weather update, bye!", ()),
         ("Will it rain in Paris at 5pm?", ()),
         ("Will it rain in Paris at 17:30?", ()),
         ("Is it going to rain in Paris in the evening?", ()),

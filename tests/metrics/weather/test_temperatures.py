@@ -133,6 +133,7 @@ def test_numbers_that_are_no_temperature_are_passed_over(text: str) -> None:
         ("layers are good below 10 °C", ["felt"]),
         ("if it drops below −10 °C, or is colder than 5 °C", ["felt", "felt"]),
         ("below average, at 15 °C", ["plain"]),
+        ("just over 15 °C, a little below 16 °C", ["plain", "plain"]),
         ("Over Helsinki, it's 15 °C", ["plain"]),
     ],
 )

@@ -24,8 +24,7 @@ _NOUN_ENDINGS = ("ion", "ions")
 _NOUN_REACH = 12
 _PROMISING = frozenset({"can", "could", "will", "shall", "may", "might", "would"})
 _SENTENCE_ENDS = frozenset(".!?\n")
-_UNABLE = frozenset({"can", "could", "able"})
-_WITHHOLDING_REACH = 4
+_UNDECIDED = frozenset({"can", "could", "able", "unable", "if", "whether"})
 
 
 @attrs.frozen
@@ -58,9 +57,7 @@ def _advice(text: Text, recommending: tuple[str, ...], items: tuple[str, ...]) -
 def advice_against(text: Text, recommending: tuple[str, ...], items: tuple[str, ...]) -> Advice:
     """Return what a text advises against: "you won't need an umbrella", but not "I can't recommend anything"."""
     hits = [
-        hit
-        for hit in find(text, _all_words(recommending, items))
-        if denied(text, hit) and (hit[2] in items or not _withheld(text, hit))
+        hit for hit in find(text, _all_words(recommending, items)) if denied(text, hit) and not _withheld(text, hit)
     ]
     if not hits:
         return Advice((), (), None)
@@ -69,11 +66,16 @@ def advice_against(text: Text, recommending: tuple[str, ...], items: tuple[str, 
 
 
 def _withheld(text: Text, hit: Hit) -> bool:
-    """Say whether a recommendation is not given, rather than one given against something."""
-    place = hit[0]
-    if text.words[place].endswith(_NOUN_ENDINGS):
+    """Say whether no recommendation is given, rather than one against something: "I don't know if you need a coat"."""
+    place, _, keyword = hit
+    if text.words[place].endswith(_NOUN_ENDINGS) and not keyword.endswith(_NOUN_ENDINGS):
         return True
-    return not _UNABLE.isdisjoint(text.words[max(place - _WITHHOLDING_REACH, 0) : place])
+    for at in range(place - 1, max(place - _NOUN_REACH, -1), -1):
+        if text.words[at] in _SENTENCE_ENDS or text.words[at] == ",":
+            break
+        if text.words[at] in _UNDECIDED:
+            return True
+    return False
 
 
 @lru_cache(maxsize=16)

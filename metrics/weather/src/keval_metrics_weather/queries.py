@@ -44,6 +44,7 @@ _MOST_AROUND_A_PLACE = 3
 _ASKING = frozenset({"how", "what", "is", "are", "was", "will", "compare"})
 _VAGUE = ("something", "anything", "stuff", "whatever", "some info", "things", "that place", "over there")
 _COURTESIES = frozenset({"hello", "hi", "hey", "thanks", "thank", "bye", "goodbye"})
+_FAREWELLS = frozenset({"thanks", "thank", "bye", "goodbye"})
 _MARKS = frozenset("?!.,;:-–—()|\n")
 
 
@@ -128,7 +129,7 @@ def _gaps(asked: Query) -> Iterator[str]:
     text = asked.text
     if "?" not in text.said and preferences_stated(text):
         return
-    if _COURTESIES & text.said and not asked.concerns_weather:
+    if _COURTESIES & text.said and (_is_farewell(text) or not asked.concerns_weather):
         return
     words = sum(word not in _MARKS for word in text.words)
     if asked.concerns_weather and not asked.cities:
@@ -139,6 +140,13 @@ def _gaps(asked: Query) -> Iterator[str]:
         yield _VAGUE_GAP
     if words <= 3 and not asked.concerns_weather and not asked.days:
         yield _UNCLEAR
+
+
+def _is_farewell(text: Text) -> bool:
+    """Say whether a message opens with thanks or a goodbye and asks for nothing: "Thanks, I'll take the umbrella!"."""
+    first = after_opening(text)
+    asks = "?" in text.said or (text.word_at(first) in _ASKING and text.word_at(first - 1) != "i")
+    return not (asks or _FAREWELLS.isdisjoint(text.words[:first]))
 
 
 def _names_an_hour(text: Text) -> bool:

@@ -9,11 +9,13 @@ import attrs
 from keval import Scale, Score, Trial
 from keval_metrics_weather.advice import Advice, advice, advice_against, reasons_given
 from keval_metrics_weather.clarification import asks_back
+from keval_metrics_weather.missing import missing_data
 from keval_metrics_weather.options import not_negative, share
+from keval_metrics_weather.phrases import affirmed
 from keval_metrics_weather.request import request
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import neutral, tally
-from keval_metrics_weather.wording import CLARIFYING, ITEMS, REASONS, RECOMMENDING
+from keval_metrics_weather.wording import CLARIFYING, ERRORS, ITEMS, MISSING, REASONS, RECOMMENDING
 from keval_metrics_weather.words import Text, read
 
 __all__ = ["RecommendationQuality"]
@@ -73,5 +75,7 @@ class RecommendationQuality:
 
 
 def _says_no(answer: Text) -> bool:
-    """Say whether an answer begins with a plain "No": "No, it stays dry." but not "No idea."."""
-    return answer.word_at(0) in _NO and (answer.word_at(1) in _MARKS or len(answer.words) == 1)
+    """Say whether an answer begins with a plain "No": "No, it stays dry." but not "No idea." or "No, I couldn't …"."""
+    if answer.word_at(0) not in _NO or not (answer.word_at(1) in _MARKS or len(answer.words) == 1):
+        return False
+    return not (affirmed(answer, ERRORS) or missing_data(answer, MISSING))

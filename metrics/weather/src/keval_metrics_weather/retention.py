@@ -29,7 +29,18 @@ from keval_metrics_weather.words import Text, read
 __all__ = ["ContextRetention"]
 
 _INCLUDING_THE_PRESENT = frozenset({TODAY, SEVERAL})
-_DEPENDING_ON_WEATHER = (*ITEMS, *OUTDOOR)
+_HOW_IT_IS = (
+    "it like",
+    "it be like",
+    "how is it",
+    "how it",
+    "how will it",
+    "over there",
+    "out there",
+    "can we",
+    "could we",
+)
+_DEPENDING_ON_WEATHER = (*ITEMS, *OUTDOOR, *_HOW_IT_IS)
 _RECALLING = ("remember", "recall", "did i", "i said", "i told", "i mentioned")
 
 _REPEATED = 0.5
@@ -106,7 +117,7 @@ class ContextRetention:
 def _draws_on_history(question: Query) -> bool:
     """Say whether a message is about the weather, goes on from what was said or asks for it.
 
-    A question of a day, of clothing or of going out ("Will I need gloves?") is about the weather.
+    A question of a day, of clothing, of going out or of how it is ("Will I need gloves?") is about the weather.
     """
     if question.concerns_weather or question.follows_up or find(question.text, _RECALLING):
         return True

@@ -70,6 +70,7 @@ _NEVER_AN_AIR_TEMPERATURE = re.compile(
 )
 _AN_INDEX = re.compile(r"\b(?:uv|aqi|air quality|pollen)\b(?:(?! (?:and|with) )[^.,;\n|(]){0,32}$")
 _INDICES = frozenset({"uv", "aqi", "quality", "pollen"})
+_NEARLY = re.compile(r"\b(?:just|slightly|little|bit) \w{4,5} $")
 _BOUNDS = ("below ", "above ", "under ", "over ", "than ")
 _BEFORE_A_BARE_NUMBER = word_set("temperature temperatures temp temps high highs low lows max maximum min minimum")
 _BEFORE_NO_AIR_TEMPERATURE = word_set("by within direction bearing latitude longitude angle coordinates wind winds")
@@ -247,7 +248,7 @@ def _kind(text: Text, previous_end: int, start: int, end: int) -> Kind:
     after = _QUALIFIED_AFTER.match(plain, end)
     if after:
         return "high" if after["high"] else "low" if after["low"] else "felt"
-    if plain.endswith(_BOUNDS, max(start - 6, 0), start):
+    if plain.endswith(_BOUNDS, max(start - 6, 0), start) and not _NEARLY.search(plain, max(start - 16, 0), start):
         return "felt"
     begin = max(previous_end, start - _WINDOW)
     begin = max(begin, plain.rfind(". ", begin, start), plain.rfind(", ", begin, start))
