@@ -40,7 +40,7 @@ from keval_metrics_weather.words import read
         ("15°C/59°F", [15.0, 15.0]),
         ("The temperature is 25", [25.0]),
         ("**Temperature:** 15°C", [15.0]),
-        ("**20**°C and **68** °F", [20.0, 20.0]),
+        ("**20**°C, *20*°C and **68** °F", [20.0, 20.0, 20.0]),
         ("one hundred and two degrees Fahrenheit", [38.89]),
         ("a hundred degrees Fahrenheit", [37.78]),
         ("minus twenty-two point five degrees", [-22.5]),

@@ -19,7 +19,7 @@ Kind: TypeAlias = Literal["plain", "high", "low", "felt"]
 an average or a bound ("below 10 °C")."""
 
 _UNIT = (
-    r"(?:(?:\*\*)? ?(?:°|℃|℉|deg(?:ree)?s?\b)(?: ?(?:celsius|centigrade|fahrenheit|c|f)\b)?"
+    r"(?:\*{0,2} ?(?:°|℃|℉|deg(?:ree)?s?\b)(?: ?(?:celsius|centigrade|fahrenheit|c|f)\b)?"
     r"| ?(?:celsius|centigrade|fahrenheit)\b| ?[cf]\b(?!-[a-z]))"
 )
 _DECIMAL = r"\d{0,2}(?:[.,]\d{1,3})?(?!\d)"
@@ -129,7 +129,7 @@ def _temperatures(text: Text, fahrenheit: bool) -> tuple[Temperature, ...]:
     for numbers, stated, start, end in readings:
         unit = stated or ("f" if max(numbers) > _HOTTEST_CELSIUS else assumed)
         values = [round((n - 32) / 1.8, 2) for n in numbers] if unit == "f" else numbers
-        said = " ".join(text.original[start:end].replace("**", "").split())
+        said = " ".join(text.original[start:end].replace("*", "").split())
         kind = _kind(text, previous_end, start, end)
         found.append(Temperature(min(values), max(values), kind, start, said, unit == "f"))
         previous_end = end
