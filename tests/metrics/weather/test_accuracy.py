@@ -181,7 +181,7 @@ def test_a_day_holds_for_what_it_is_said_of(answer: str, expected: str, trial: M
 def test_a_past_day_leaves_the_one_named_before_it_in_force(trial: MakeTrial, weather: Weather) -> None:
     answer = "Tomorrow looks fine. Yesterday it was 5 °C. It will be 27 °C."
 
-    score = Accuracy().score(trial(answer, "Helsinki tomorrow?", weather=weather))
+    score = Accuracy().score(trial(answer, "Forecast for Helsinki?", weather=weather))
 
     assert "said 27 °C for 2026-06-19, actual 10 °C to 17 °C: −0.3" == score.reason
 

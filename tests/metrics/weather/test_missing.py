@@ -31,7 +31,7 @@ def test_what_one_need_not_or_cannot_do_is_no_missing_data(text: str) -> None:
     [
         ("I don't have live weather data.", "don't have"),
         ("We don't have that.", "don't have"),
-        ("Sorry to tell you, I can't get it.", "can't get"),
+        ("I told you I can't get it.", "can't get"),
         ("As you know, I currently can't tell.", "can't tell"),
         ("Can't get the weather right now.", "can't get"),
         ("I asked for it, but it couldn't find Atlantis.", "couldn't find"),

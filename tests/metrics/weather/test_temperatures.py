@@ -104,6 +104,7 @@ def test_ranges_keep_both_ends(text: str, expected: tuple[float, float]) -> None
         "one thousand and two degrees Fahrenheit",
         "twenty-two point two five degrees",
         "point five degrees",
+        "twenty point twelve degrees",
     ],
 )
 def test_numbers_that_are_no_temperature_are_passed_over(text: str) -> None:

@@ -25,8 +25,6 @@ def missing_data(text: Text, phrases: tuple[str, ...]) -> tuple[str, ...]:
 def _of_another(text: Text, hit: Hit) -> bool:
     """Say whether "don't have", "can't get" and the like are said of an obligation or of another than the speaker."""
     first, last, _ = hit
-    if "not" not in text.words[first : last + 1]:
-        return False
     if text.words[last] == "have" and text.word_at(last + 1) == "to":
         return True
     if text.words[first] not in ("can", "do"):
