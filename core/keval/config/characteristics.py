@@ -16,7 +16,8 @@ def shipped_characteristics(agent: str) -> Characteristics:
     try:
         plugin = registry.load(registry.find("keval.agents", agent))
     except PluginError as error:
-        raise ValueError(str(error)) from error
+        remedy = "install the adapter that ships the table, or give the characteristics key by key"
+        raise ValueError(f"{error} ({remedy})") from error
     field = attrs.fields_dict(plugin).get("characteristics") if attrs.has(plugin) else None
     shipped = field.default if field else None
     if not isinstance(shipped, Characteristics):

@@ -322,7 +322,13 @@ def test_a_table_of_characteristics_goes_by_its_agents_name(project: Project) ->
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ("gdk", "no agent named 'gdk' is installed; did you mean 'gadk'? (agent 'recorded')"),
+        (
+            "gdk",
+            (
+                "no agent named 'gdk' is installed; did you mean 'gadk'? (install the adapter that ships the table, or"
+                " give the characteristics key by key) (agent 'recorded')"
+            ),
+        ),
         ("recorded", "the agent 'recorded' says nothing of its framework's characteristics; give them key by key"),
         ("{setup: hard}", "expected low or medium or high, got 'hard' (agent 'recorded')"),
     ],
