@@ -67,7 +67,10 @@ class Closable(Protocol):
 
 @runtime_checkable
 class Recording(Protocol):
-    """An agent whose answers exist already: nobody is asked, so it gets no context and says itself how many it has."""
+    """An agent whose answers exist already: it says itself how many it has.
+
+    As nobody is asked, `run` is given no instructions and no servers, and no time limit.
+    """
 
     def check_answers(self, samples: Collection[str], conditions: Collection[str]) -> Iterable[Problem]:
         """Read what was recorded; called once, when the plan is made, with every id of the dataset.

@@ -43,7 +43,7 @@ async def execute(
     sleep: Sleep = asyncio.sleep,
     rng: random.Random | None = None,
 ) -> None:
-    """Run every trial of the plan over the prepared `samples`, at most `max_concurrent` at once.
+    """Run every trial of the plan over the prepared `samples`, at most `max_concurrent` at once if anyone is asked.
 
     `keep` is awaited for every finished trial, failed ones included; what it raises ends the run.
     """

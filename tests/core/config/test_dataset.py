@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import weakref
 from pathlib import Path
 
 import pytest
@@ -131,3 +133,14 @@ def test_a_file_of_another_shape_is_told(tmp_path: Path, name: str, content: str
         read(tmp_path / name, content)
 
     assert f"{tmp_path}/{problem}" == str(caught.value)
+
+
+def test_a_dataset_is_not_held_in_memory(tmp_path: Path) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_text("".join(json.dumps({"id": str(n), "q": f"{n}?"}) + "\n" for n in range(1_000)), encoding="utf-8")
+    samples = read_dataset(DatasetFile(path, "q", "golden")).samples
+
+    read_once = [weakref.ref(sample) for sample in samples]
+    gc.collect()
+
+    assert sum(sample() is not None for sample in read_once) < 500

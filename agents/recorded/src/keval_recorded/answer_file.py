@@ -74,9 +74,10 @@ class AnswerFile:
         """
         tied, free = self._places(sample, condition)
         at = 2 * (repetition - 1)
-        start, check = (tied[at : at + 2] or free[at - len(tied) : at - len(tied) + 2]) or (None, None)
-        if start is None:
+        places, at = (tied, at) if at < len(tied) else (free, at - len(tied))
+        if at >= len(places):
             return None
+        start, check = places[at : at + 2]
         try:
             if self._open is None:
                 self._open = self.path.open("rb")
@@ -95,7 +96,7 @@ class AnswerFile:
             self._open = None
 
     def _places(self, sample: str, condition: str) -> tuple[array[int], array[int]]:
-        """Where the answers begin, each with a checksum: those tied to the condition come first, then the free."""
+        """Where the answers begin, each followed by its CRC-32: those tied to the condition, then the free."""
         tied, free = (self._starts.get(key, {}).get(sample, _NONE) for key in (condition, None))
         return tied, free
 
