@@ -28,28 +28,19 @@ if TYPE_CHECKING:
         ContextProvider,
         ContextSource,
         Judge,
+        Limited,
         Metric,
         ModelProvider,
         Preparable,
         Recording,
     )
+    from keval.judging import JudgementRecorder, Judging
     from keval.models import Endpoint, Model, Wire
     from keval.recorder import Recorder
-    from keval.records import (
-        Characteristics,
-        Failure,
-        Message,
-        Rubric,
-        Sample,
-        Scale,
-        Score,
-        ScoreLine,
-        ToolCall,
-        Transcript,
-        Trial,
-        Usage,
-    )
+    from keval.records import Characteristics, Failure, Message, Sample, ToolCall, Transcript, Trial, Usage
     from keval.retry_after import retry_after_seconds
+    from keval.rubrics import read_rubric
+    from keval.scores import Judgement, Rubric, Scale, Score, ScoreLine
 
 __all__ = [
     "Agent",
@@ -63,7 +54,11 @@ __all__ = [
     "Endpoint",
     "Failure",
     "Judge",
+    "Judgement",
+    "JudgementRecorder",
+    "Judging",
     "KevalError",
+    "Limited",
     "McpServer",
     "Message",
     "Metric",
@@ -91,10 +86,14 @@ __all__ = [
     "Usage",
     "Wire",
     "hookimpl",
+    "read_rubric",
     "retry_after_seconds",
 ]
 
-_HOMES = ("records", "errors", "hookspecs", "recorder", "models", "contexts", "interfaces", "retry_after")
+_HOMES = (
+    *("records", "errors", "scores", "hookspecs", "recorder", "models", "contexts", "judging", "interfaces"),
+    *("retry_after", "rubrics"),
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -11,7 +11,8 @@ from typing import Any
 
 import pluggy
 
-from keval.records import Sample, ScoreLine, Trial
+from keval.records import Sample, Trial
+from keval.scores import ScoreLine
 
 __all__ = ["hookimpl", "hookspec"]
 
@@ -40,7 +41,10 @@ def keval_trial_finished(trial: Trial) -> None:
 
 @hookspec
 def keval_trial_scored(trial: Trial, scores: Sequence[ScoreLine]) -> None:
-    """Called once per trial and scoring pass, when its scores are written; a trial that failed has none."""
+    """Called once per trial and scoring pass, when its scores are written.
+
+    There are none for a trial that failed, or that had all its scores already.
+    """
 
 
 @hookspec

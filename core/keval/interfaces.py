@@ -11,9 +11,11 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol, runtime_checkable
 
 from keval.contexts import Context, ToolOffer
-from keval.errors import Problem
+from keval.errors import Problem, TrialError
+from keval.judging import Judging
 from keval.models import Endpoint
-from keval.records import Rubric, Sample, Score, Transcript, Trial
+from keval.records import Sample, Transcript, Trial
+from keval.scores import Rubric, Score
 
 __all__ = [
     "Agent",
@@ -21,6 +23,7 @@ __all__ = [
     "ContextProvider",
     "ContextSource",
     "Judge",
+    "Limited",
     "Metric",
     "ModelProvider",
     "Preparable",
@@ -62,6 +65,15 @@ class Closable(Protocol):
 
     async def aclose(self) -> None:
         """Release it; called once, after the last trial."""
+        ...
+
+
+@runtime_checkable
+class Limited(Protocol):
+    """An agent of which only so many trials may run at once, as each takes a process, say."""
+
+    def at_once(self) -> int:
+        """How many. Further trials wait, before their time begins."""
         ...
 
 
@@ -137,8 +149,14 @@ class Metric(Protocol):
 class Judge(Protocol):
     """A model that grades a trial. Group `keval.judges`."""
 
-    async def grade(self, trial: Trial, rubrics: Sequence[Rubric]) -> Mapping[str, Score]:
-        """Return a score per rubric name. Called for many trials at once.
+    async def grade(
+        self, trial: Trial, rubrics: Sequence[Rubric], judging: Judging
+    ) -> Mapping[str, Score | TrialError]:
+        """Return a score per rubric name, each one of the rubric's levels or unscored. Called for many trials at once.
+
+        Where the judge failed at one rubric alone, the error stands in the place of its score. The trial has neither
+        id, agent, condition nor model: nobody who judges is to know. What it took is reported to `judging.recorder` as
+        it happens, so that it is kept when the judge fails.
 
         Raises:
             TrialError: the judge cannot be reached; retried as a trial is, then recorded, and unscored.

@@ -13,10 +13,18 @@ import attrs
 
 from keval.errors import PreflightError
 
-__all__ = ["Endpoint", "Model", "Wire"]
+__all__ = ["Endpoint", "Model", "Wire", "vendor_of"]
 
 Wire: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
 """A wire protocol: OpenAI Chat Completions, OpenAI Responses, Anthropic Messages, Gemini generateContent."""
+
+
+_FAMILIES = {"claude": "anthropic", "gemini": "google", "gpt-": "openai"}
+
+
+def vendor_of(name: str) -> str | None:
+    """Whose model a name alone means, where that goes without saying: `claude-…`, `gemini-…`, `gpt-…`."""
+    return next((vendor for family, vendor in _FAMILIES.items() if name.startswith(family)), None)
 
 
 @attrs.frozen
@@ -36,7 +44,13 @@ class Endpoint:
 
 @attrs.frozen
 class Model:
-    """A model by name; a plugin's field annotated `Model` is structured from `provider/name`."""
+    """A model by name; a plugin's field annotated `Model` is structured from `provider/name`.
+
+    A plugin that knows the endpoint itself sets it when it is constructed, and no provider is asked.
+
+    Where the field's metadata has a `provider`, as in `attrs.field(metadata={"provider": "openai"})`, a name alone will
+    do.
+    """
 
     provider: str
     name: str
@@ -44,11 +58,14 @@ class Model:
 
     @classmethod
     def parse(cls, text: str) -> Model:
-        """Split `provider/name`; the name may itself hold slashes. Raises ValueError."""
+        """Split `provider/name`; the name may itself hold slashes. Raises ValueError.
+
+        What LiteLLM calls `gemini` is `google`.
+        """
         provider, slash, name = text.partition("/")
         if not (slash and provider and name):
             raise ValueError(f"a model is provider/name, such as openai/gpt-4o-mini; got {text!r}")
-        return cls(provider, name)
+        return cls("google" if provider == "gemini" else provider, name)
 
     def __str__(self) -> str:
         return f"{self.provider}/{self.name}"
@@ -65,5 +82,5 @@ class Model:
                 return wire, self.endpoint.urls[wire], self.endpoint
         raise PreflightError(
             f"the model {self} speaks {', '.join(self.endpoint.urls)}, and {' or '.join(wires)} is needed here;"
-            " choose a model of another provider or another agent"
+            " choose a model of another provider, or another agent or judge"
         )

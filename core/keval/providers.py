@@ -16,10 +16,13 @@ __all__ = ["HostedProvider", "anthropic", "google", "openai"]
 
 @attrs.frozen
 class HostedProvider:
-    """A vendor's hosted API, with the key and base URL from the vendor's own environment variables."""
+    """A vendor's hosted API, with the key and base URL from the vendor's own environment variables.
+
+    `wires` has each protocol it speaks with what comes after the base URL.
+    """
 
     vendor: str
-    wires: tuple[Wire, ...]
+    wires: Mapping[Wire, str]
     key_variables: tuple[str, ...]
     url_variable: str
     default_url: str
@@ -33,14 +36,15 @@ class HostedProvider:
             used = ", ".join(f"{self.vendor}/{name}" for name in names)
             raise PreflightError(f"{wanted} is not set; {used} needs it: export it, or choose a simulated/ model")
         url = os.environ.get(self.url_variable) or self.default_url
-        yield {name: Endpoint(name, dict.fromkeys(self.wires, url), key) for name in names}
+        urls: dict[Wire, str] = {wire: f"{url.rstrip('/')}{path}" if path else url for wire, path in self.wires.items()}
+        yield {name: Endpoint(name, urls, key) for name in names}
 
 
 def openai() -> HostedProvider:
     """OpenAI, or anything compatible behind OPENAI_BASE_URL."""
     return HostedProvider(
         "openai",
-        ("openai-chat", "openai-responses"),
+        {"openai-chat": "", "openai-responses": ""},
         ("OPENAI_API_KEY",),
         "OPENAI_BASE_URL",
         "https://api.openai.com/v1",
@@ -50,15 +54,15 @@ def openai() -> HostedProvider:
 def anthropic() -> HostedProvider:
     """Anthropic, or anything compatible behind ANTHROPIC_BASE_URL."""
     return HostedProvider(
-        "anthropic", ("anthropic",), ("ANTHROPIC_API_KEY",), "ANTHROPIC_BASE_URL", "https://api.anthropic.com"
+        "anthropic", {"anthropic": ""}, ("ANTHROPIC_API_KEY",), "ANTHROPIC_BASE_URL", "https://api.anthropic.com"
     )
 
 
 def google() -> HostedProvider:
-    """Google's Gemini API."""
+    """Google's Gemini API, by its own protocol and by OpenAI's, which it speaks beside it."""
     return HostedProvider(
         "google",
-        ("gemini",),
+        {"gemini": "", "openai-chat": "/v1beta/openai"},
         ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
         "GOOGLE_GEMINI_BASE_URL",
         "https://generativelanguage.googleapis.com",

@@ -1,11 +1,10 @@
-"""The records that flow through a run: sample, context, transcript, trial, score.
+"""The records that flow through a run: sample, transcript, trial.
 
 All are frozen. Times are seconds; token counts are whole numbers; `None` means unknown, never zero.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -20,16 +19,11 @@ __all__ = [
     "Failure",
     "Level",
     "Message",
-    "Rubric",
     "Sample",
-    "Scale",
-    "Score",
-    "ScoreLine",
     "ToolCall",
     "Transcript",
     "Trial",
     "Usage",
-    "named_band",
 ]
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
@@ -135,10 +129,15 @@ class Transcript:
 
     @cached_property
     def output(self) -> str:
-        """The agent's final answer: the last assistant message of the last turn, or an empty text."""
+        """The agent's final answer: the assistant's last words of the last turn, or an empty text.
+
+        What it said before its last tool call is no answer.
+        """
         last = max((message.turn for message in self.messages), default=0)
         for message in reversed(self.messages):
-            if message.turn == last and message.role == "assistant" and message.text:
+            if message.turn != last or message.role == "tool":
+                return ""
+            if message.role == "assistant" and message.text:
                 return message.text
         return ""
 
@@ -182,7 +181,11 @@ class Characteristics:
 
 @attrs.frozen
 class Trial:
-    """One agent's answer to one sample under one condition, once. `repetition` counts from 1."""
+    """One agent's answer to one sample under one condition, once. `repetition` counts from 1.
+
+    `complied` says whether the answer made the use of tools that its condition requires; `None` where it requires none,
+    or there is no answer.
+    """
 
     id: str
     sample: Sample
@@ -192,6 +195,7 @@ class Trial:
     transcript: Transcript | None = None
     failure: Failure | None = None
     attempts: tuple[Attempt, ...] = ()
+    complied: bool | None = None
     characteristics: Characteristics | None = None
     model: str | None = None
 
@@ -212,90 +216,3 @@ class Trial:
         final_turn = len(self.sample.turns)
         earlier = (m for m in spoken if m.turn < final_turn and m.role in ("user", "assistant") and m.text)
         return (*self.sample.history, *earlier)
-
-
-def _finite(scale: Scale, attribute: attrs.Attribute[float], value: float) -> None:
-    if not math.isfinite(value):
-        raise ValueError(f"a scale begins at a number, got low={value}; only high may be without end")
-
-
-def _above_low(scale: Scale, attribute: attrs.Attribute[float], value: float) -> None:
-    if not value > scale.low:
-        raise ValueError(f"a scale rises, got low={scale.low:g} and high={value:g}")
-
-
-def _rising(scale: Scale, attribute: attrs.Attribute[Mapping[str, float]], value: Mapping[str, float]) -> None:
-    begins = [*value.values()]
-    if not all(isinstance(begin, int | float) for begin in begins) or begins != sorted(begins):
-        raise ValueError(f"a scale's bands are named lowest first, each with the number it begins at, got {value}")
-
-
-@attrs.frozen
-class Scale:
-    """The range a metric or rubric scores in; `high` may be `math.inf`.
-
-    `better` says in which direction, and `unit` in what, such as `s`. `bands` are names for parts of the range, each
-    with the value it begins at, lowest first.
-    """
-
-    low: float = attrs.field(default=0.0, validator=_finite)
-    high: float = attrs.field(default=1.0, validator=_above_low)
-    better: Literal["higher", "lower"] = "higher"
-    unit: str = ""
-    bands: Mapping[str, float] = attrs.field(factory=dict, validator=_rising)
-
-
-def named_band(bands: Mapping[str, float], value: float) -> str | None:
-    """The name of the band of a scale that a value is in; `None` without bands, or below the first."""
-    # A mean of 0.9s may come out a hair below 0.9.
-    return next((name for name in reversed([*bands]) if value >= bands[name] - 1e-9), None)
-
-
-@attrs.frozen
-class Score:
-    """A metric's or judge's verdict on a trial.
-
-    `value=None` is *unscored* and needs a reason. `neutral=True` marks a default given where there was nothing to
-    judge; it is shown, and left out of means unless the config says `neutral: count`.
-    """
-
-    value: float | None
-    reason: str = ""
-    neutral: bool = False
-    details: Mapping[str, Any] = attrs.field(factory=dict)
-
-    def __attrs_post_init__(self) -> None:
-        if self.value is None and not self.reason:
-            raise ValueError("a score without a value needs a reason")
-
-
-@attrs.frozen
-class ScoreLine:
-    """A score as it stands in scores.jsonl: whose it is, what it is, and why there is none, if so."""
-
-    trial: str
-    sample: str
-    agent: str
-    condition: str
-    repetition: int
-    metric: str
-    judge: str | None
-    score: Score
-    failure: Failure | None = None
-
-    @property
-    def scorer(self) -> tuple[str, str | None]:
-        return (self.metric, self.judge)
-
-
-@attrs.frozen
-class Rubric:
-    """A named scale for a judge: what to look at, and one description per level (lowest first)."""
-
-    name: str
-    instructions: str
-    levels: Mapping[int, str] = attrs.field(validator=attrs.validators.min_len(2))
-
-    @property
-    def scale(self) -> Scale:
-        return Scale(float(min(self.levels)), float(max(self.levels)))

@@ -30,6 +30,26 @@ GROUPS = {
 """Entry-point groups, with what one of each is called."""
 
 
+_OURS = {
+    ("keval.agents", "anthropic"): "keval-anthropic",
+    ("keval.agents", "claude-code"): "keval-claude-code",
+    ("keval.agents", "gadk"): "keval-gadk",
+    ("keval.agents", "ms"): "keval-ms",
+    ("keval.agents", "openai"): "keval-openai",
+    ("keval.agents", "recorded"): "keval-recorded",
+    ("keval.contexts", "http"): "keval-mcp",
+    ("keval.contexts", "sse"): "keval-mcp",
+    ("keval.contexts", "stdio"): "keval-mcp",
+    ("keval.contexts", "weather"): "keval-weather",
+    ("keval.judges", "anthropic"): "keval-judges",
+    ("keval.judges", "openai"): "keval-judges",
+    ("keval.metrics", "basic"): "keval-metrics-basic",
+    ("keval.metrics", "weather"): "keval-metrics-weather",
+    ("keval.models", "simulated"): "keval-gateway",
+}
+"""Where keval's own plugins are that are installed apart."""
+
+
 # A named tuple, as attrs would add a tenth to what `keval --help` takes.
 class Component(NamedTuple):
     """An installed plugin: its group and name, the object it points to, and the distribution that owns it."""
@@ -72,6 +92,9 @@ def find(group: str, name: str) -> Component:
         both = " and ".join(owner.distribution for owner in owners)
         raise PluginError(f"the {kind} {name!r} is shipped by {both}; uninstall one of them")
     known = [component.name for component in components(group)]
+    package = _OURS.get((group, name.partition("/")[0]))
+    if package and all(component.distribution != package for component in components(group)):
+        raise PluginError(f"the {kind} {name!r} comes with {package}, which is not installed: `pip install {package}`")
     hint = suggestion(name, known) or f"; installed: {', '.join(known) or 'none'} (`keval plugins` lists all)"
     raise PluginError(f"no {kind} named {name!r} is installed{hint}")
 

@@ -21,6 +21,7 @@ _COMMANDS = {
     "report": "Show a run's table again.",
     "list": "List the runs in the results directory.",
     "show": "Show what a run was made of, or one of its trials.",
+    "export": "Write a run in the format of others.",
     "plugins": "List what is installed, and where it comes from.",
     "schema": "Print the JSON Schema of a config.",
 }
@@ -54,8 +55,8 @@ class _Commands(click.Group):
             ctx.exit(2)
         except KeyboardInterrupt:
             ctx.exit(130)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
-            raise
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise  # click ends quietly when whoever reads, such as `head`, has enough
         except Exception as error:  # noqa: BLE001 - the last seam: a defect must not look like a failed gate (exit 1)
             traceback.print_exc()
             click.echo(f"error: this is a defect of keval or a plugin, not of your config: {error!r}", err=True)

@@ -11,9 +11,11 @@ import click
 
 from keval.config.select import Selection
 
-__all__ = ["json_option", "quiet_option", "results_option", "selection_options"]
+__all__ = ["json_option", "judge_repetitions_option", "quiet_option", "results_option", "selection_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_POSITIVE = click.IntRange(min=1)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print data for machines on stdout.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress and no table; errors only.")
@@ -24,6 +26,11 @@ results_option = click.option(
     default=Path("results"),
     show_default=True,
     help="The results directory.",
+)
+
+
+judge_repetitions_option = click.option(
+    "--judge-repetitions", type=_POSITIVE, metavar="N", help="Ask every judge N times about every answer."
 )
 
 
@@ -42,6 +49,7 @@ def selection_options(function: F) -> F:
         sample_id: tuple[str, ...],
         limit: int | None,
         repetitions: int | None,
+        judge_repetitions: int | None,
         max_concurrent: int | None,
         **rest: Any,
     ) -> Any:
@@ -55,6 +63,7 @@ def selection_options(function: F) -> F:
             sample_ids=sample_id,
             limit=limit,
             repetitions=repetitions,
+            judge_repetitions=judge_repetitions,
             max_concurrent=max_concurrent,
         )
         return function(selection=selection, **rest)
@@ -64,7 +73,6 @@ def selection_options(function: F) -> F:
     return with_selection  # type: ignore[return-value]
 
 
-_POSITIVE = click.IntRange(min=1)
 _SELECTION = [
     click.option("--agent", multiple=True, metavar="NAME", help="Only this agent: a label, or any installed one."),
     click.option("--condition", multiple=True, metavar="LABEL", help="Only this condition."),
@@ -75,5 +83,6 @@ _SELECTION = [
     click.option("--sample-id", multiple=True, metavar="ID", help="Only this sample."),
     click.option("--limit", type=_POSITIVE, metavar="N", help="Only the first N samples."),
     click.option("--repetitions", type=_POSITIVE, metavar="N", help="Ask every question N times."),
+    judge_repetitions_option,
     click.option("-j", "--max-concurrent", type=_POSITIVE, metavar="N", help="At most N trials at once."),
 ]

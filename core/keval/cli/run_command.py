@@ -13,6 +13,7 @@ import click
 from keval.cli.loopback import spare_loopback_the_proxy
 from keval.cli.options import json_option, quiet_option, results_option, selection_options
 from keval.cli.outcome import finish
+from keval.cli.signals import end_on_sigterm
 from keval.config.load import load
 from keval.config.select import Selection, select
 from keval.report.notices import print_notices
@@ -52,6 +53,7 @@ def command(*, config: Path, selection: Selection, dry_run: bool, output_dir: Pa
     from keval.run.evaluate import run_plan
 
     spare_loopback_the_proxy(os.environ)
+    end_on_sigterm()
     progress = Progress(messages, plan.trial_count)
     watchers: list[tuple[str, Any]] = [("keval/progress", progress)]
     gc.freeze()  # what is loaded by now stays, and need not be gone through at every collection
@@ -60,6 +62,7 @@ def command(*, config: Path, selection: Selection, dry_run: bool, output_dir: Pa
             run, summary = asyncio.run(run_plan(plan, output_dir, watchers))
     except KeyboardInterrupt:
         where = f"; what was finished is in {progress.directory}" if progress.directory else ""
+        where += f"; `keval score {progress.directory}` goes on" if progress.scoring else ""
         click.echo(f"interrupted{where}", err=True)
         raise SystemExit(130) from None
     finish(run, summary, as_json=as_json, quiet=quiet)

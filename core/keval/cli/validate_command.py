@@ -27,4 +27,7 @@ def command(config: Path, selection: Selection) -> None:
 
     plan = make_plan(select(load(config), selection))
     print_notices(plan, message_console())
-    click.echo(f"{config}: valid; {plan.trial_count} trials ({len(plan.samples)} samples)")
+    judges = len(plan.scorers.judges)
+    judged = plan.trial_count * judges * plan.evaluation.execution.judge_repetitions
+    more = f", {judged} judgements by {', '.join(item.label for item in plan.scorers.judges)}" if judges else ""
+    click.echo(f"{config}: valid; {plan.trial_count} trials ({len(plan.samples)} samples){more}")

@@ -203,6 +203,8 @@ def _sample(record: Mapping[str, Any], file: DatasetFile) -> Sample:
     answer = record.get(file.answer_key)
     if answer is not None and not isinstance(answer, str):
         answer = json.dumps(answer, ensure_ascii=False)
+    elif answer is not None and not answer.strip():
+        answer = None  # as in a CSV file, where an empty cell is none
     metadata = {**_mapping(record.get("metadata"), "metadata")}
     for key, value in record.items():
         if key not in (*_KNOWN, file.question_key, file.answer_key):

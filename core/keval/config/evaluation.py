@@ -17,9 +17,8 @@ __all__ = ["Condition", "DatasetFile", "Evaluation", "Execution", "PluginUse", "
 
 
 def _optional_name(instance: object, attribute: attrs.Attribute[Any], value: str | None) -> None:
-    # The name becomes a folder under results/.
-    if value is not None and not re.fullmatch(r"[\w][\w .+-]*", value):
-        raise ValueError(f"'{attribute.name}' must be letters, digits, spaces and .+-_ only: {value!r}")
+    if value is not None and not (value.strip() and value.isprintable()):
+        raise ValueError(f"'{attribute.name}' must be a text on one line: {value!r}")
 
 
 @attrs.frozen
@@ -33,10 +32,18 @@ class DatasetFile:
 
 @attrs.frozen
 class Condition:
-    """A named arm: a system prompt, which is a template over the sample, and contexts by label."""
+    """A named arm: a system prompt, which is a template over the sample, and contexts by label.
+
+    `require_mcp_tool_use` asks for a tool call in every trial, `require_mcp_tool_success` for one that succeeds where
+    there are calls. `on_missing_tool_use` says what becomes of an answer without: it is discarded and the trial asked
+    again (`retry`), kept and scored (`keep`), or the trial fails (`fail`).
+    """
 
     system_prompt: str = ""
     contexts: tuple[str, ...] = ()
+    require_mcp_tool_use: bool = False
+    require_mcp_tool_success: bool = False
+    on_missing_tool_use: Literal["retry", "keep", "fail"] = "retry"
 
 
 @attrs.frozen
@@ -51,9 +58,14 @@ class Retry:
 
 @attrs.frozen
 class Execution:
-    """How trials are run. `timeout_seconds` bounds one attempt at a trial."""
+    """How trials are run. `timeout_seconds` bounds one attempt at a trial, or at a judgement.
+
+    `num_repetitions` is how often a question is asked, and `judge_repetitions` how often each judge is asked about an
+    answer.
+    """
 
     num_repetitions: int = attrs.field(default=1, validator=ge(1))
+    judge_repetitions: int = attrs.field(default=1, validator=ge(1))
     max_concurrent: int = attrs.field(default=8, validator=ge(1))
     timeout_seconds: float = attrs.field(default=300.0, validator=gt(0))
     retry: Retry = Retry()
@@ -108,6 +120,11 @@ class Evaluation:
     def name(self) -> str:
         """The evaluation's name: as given, or that of its file."""
         return self.header.name or Path(self.source.name).stem
+
+    @property
+    def folder(self) -> str:
+        """Its name as that of a folder: letters, digits, spaces and .+-_ stay."""
+        return re.sub(r"[^\w .+-]", "_", self.name).strip(" .") or "evaluation"
 
     @property
     def baseline(self) -> str:

@@ -10,13 +10,14 @@ from typing import Any, TypeVar
 import attrs
 
 from keval.config.evaluation import Condition, DatasetFile, Evaluation, Execution, Header, PluginUse
+from keval.config.judge_type import implied_judge
 from keval.config.misfit import Misfit
 from keval.config.source import KeyPath, Source, interpolate
 from keval.config.structure import structure
 from keval.errors import ConfigError, Problem
 from keval.nearest import suggestion
 
-__all__ = ["SECTIONS", "SHORT_FORMS", "effective", "load", "read"]
+__all__ = ["AGENT_ALIASES", "SECRET_OPTION", "SECTIONS", "SHORT_FORMS", "effective", "load", "read"]
 
 T = TypeVar("T")
 
@@ -32,9 +33,14 @@ SECTIONS = {
     "execution": "how often, how parallel, how patient",
 }
 SHORT_FORMS = {"agent": "agents", "judge": "judges", "mcp_servers": "contexts"}
+AGENT_ALIASES = {"claude_code_sdk": "claude-code"}
+"""Agents by the names that k-eval gives them."""
 _ONLY = "baseline"
 """What the one condition of an evaluation that names none is called."""
-_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
+_LABEL = re.compile(r"\w[\w.+-]*(?: [\w.+-]+)*")
+SECRET_OPTION = re.compile(r"(?:.*_)?(?:api_key|password|secret|token)")
+"""Names of options that hold a secret: a run keeps its config, where only the variable's name may be."""
+_ONLY_VARIABLE = re.compile(r"\$\{\w+(?::-)?\}|")
 
 
 def load(path: Path) -> Evaluation:
@@ -120,6 +126,8 @@ class _Reader:
         for key in data:
             if key not in known:
                 hint = suggestion(key, known) or f"; known keys: {', '.join(known)}"
+                if key in attrs.fields_dict(Execution):
+                    hint = "; it belongs under `execution:`"
                 self._problem((key,), f"unknown key {key!r}{hint}", at_key=True)
         for short, section in SHORT_FORMS.items():
             if short in data and section in data:
@@ -138,8 +146,16 @@ class _Reader:
             if not isinstance(one, dict) or not isinstance(one.get("type", noun), str):
                 self._problem((noun,), f"expected a mapping with type: and the options of one {noun}")
                 return ()
+            if "type" not in one and not (noun == "judge" and "model" in one):
+                needed = "`type:` with the name of an agent" if noun == "agent" else "`model:`, such as openai/gpt-4o"
+                self._problem((noun,), f"add {needed}; `keval plugins` lists what is installed", at_key=True)
+                return ()
             kind = self._filled(one.get("type", noun), (noun, "type"))
-            return (_use(kind.replace("/", "."), kind, one, (noun,)),)
+            if noun == "judge" and "type" not in one:
+                kind = implied_judge(noun, one)
+            elif noun == "agent":
+                kind = AGENT_ALIASES.get(kind, kind)
+            return (self._use(kind.replace("/", "."), kind, one, (noun,)),)
         key = next((short for short, long in SHORT_FORMS.items() if long == section and short in data), section)
         entries = data.get(key)
         if entries is None and key not in data:
@@ -151,13 +167,20 @@ class _Reader:
         for label, options in entries.items():
             path = (key, label)
             if not _LABEL.fullmatch(label):
-                self._problem(path, f"a label is letters, digits and _.+- only, got {label!r}", at_key=True)
+                self._problem(
+                    path, f"a label is letters, digits, single spaces and _.+- only, got {label!r}", at_key=True
+                )
             elif options is not None and not isinstance(options, dict):
                 self._problem(path, f"expected a mapping of options, got {options!r}")
             elif not isinstance(name := (options or {}).get("type", label), str):
                 self._problem((*path, "type"), "expected the name of a plugin")
             else:
-                uses.append(_use(label, self._filled(name, (*path, "type")), options or {}, path))
+                kind = self._filled(name, (*path, "type"))
+                if section == "judges" and "type" not in (options or {}):
+                    kind = implied_judge(label, options or {})
+                elif section == "agents":
+                    kind = AGENT_ALIASES.get(kind, kind)
+                uses.append(self._use(label, kind, options or {}, path))
         return tuple(uses)
 
     def _listed(self, section: str) -> tuple[PluginUse, ...]:
@@ -198,13 +221,19 @@ class _Reader:
         for label, entry in data.items():
             path = ("conditions", label)
             if not _LABEL.fullmatch(label):
-                self._problem(path, f"a label is letters, digits and _.+- only, got {label!r}", at_key=True)
+                self._problem(
+                    path, f"a label is letters, digits, single spaces and _.+- only, got {label!r}", at_key=True
+                )
                 continue
             key, arm = _contexts_key(entry)
             condition = self._record(Condition, arm, path)
             if condition is None:
                 continue
             conditions[label] = condition
+            for required in ("require_mcp_tool_use", "require_mcp_tool_success"):
+                if getattr(condition, required) and not condition.contexts:
+                    problem = f"{label!r} has no context, so no tool can be used; give it one, or leave this out"
+                    self._problem((*path, required), problem, at_key=True)
             for index, name in enumerate(condition.contexts):
                 self._check_reference((*path, key, index), "context", name, contexts)
                 if name in condition.contexts[:index]:
@@ -221,6 +250,16 @@ class _Reader:
             hint = suggestion(name, labels) or f"; {noun}s: {', '.join(labels) or 'none'}"
             self._problem(path, f"no {noun} named {name!r}{hint}")
 
+    def _use(self, label: str, kind: str, options: Mapping[str, Any], path: KeyPath) -> PluginUse:
+        given = {key: value for key, value in options.items() if key != "type"}
+        for key, value in given.items():
+            if SECRET_OPTION.fullmatch(key) and isinstance(value, str) and not _ONLY_VARIABLE.fullmatch(value):
+                problem = (
+                    f"write {key}: ${{{key.upper()}}} and export that; what stands here is in every copy of this file"
+                )
+                self._problem((*path, key), problem)
+        return PluginUse(label, kind, given, path)
+
     def _filled(self, text: str, path: KeyPath) -> str:
         """Fill in the variables of a plugin's name."""
         filled, unset = interpolate(text, path)
@@ -233,10 +272,6 @@ class _Reader:
 
     def _problem(self, path: KeyPath, message: str, *, at_key: bool = False) -> None:
         self.problems.append(Problem(self.source.place(path, key=at_key), message))
-
-
-def _use(label: str, kind: str, options: Mapping[str, Any], path: KeyPath) -> PluginUse:
-    return PluginUse(label, kind, {key: value for key, value in options.items() if key != "type"}, path)
 
 
 def _contexts_key(entry: Any) -> tuple[str, Any]:

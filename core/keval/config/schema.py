@@ -11,11 +11,12 @@ import attrs
 
 from keval import registry
 from keval.config.evaluation import Condition, DatasetFile, Execution, Header
-from keval.config.load import SECTIONS, SHORT_FORMS
+from keval.config.load import AGENT_ALIASES, SECTIONS, SHORT_FORMS
 from keval.config.structure import resolve_fields
 from keval.errors import PluginError
 from keval.models import Model
-from keval.records import Characteristics, Rubric
+from keval.records import Characteristics
+from keval.scores import Rubric
 
 __all__ = ["evaluation_schema", "options_schema"]
 
@@ -40,6 +41,12 @@ def evaluation_schema() -> dict[str, Any]:
     rubric = options_schema(Rubric)
     del rubric["properties"]["name"]
     rubric["required"].remove("name")
+    rubric["properties"]["levels"] = {
+        "type": "object",
+        "propertyNames": {"pattern": "^-?[0-9]+$"},
+        "additionalProperties": {"type": "string"},
+        "minProperties": 2,
+    }
     properties["rubrics"] = _names_or_options([], _mapping_of(rubric))
     for section, meaning in SECTIONS.items():
         properties[section] = {**properties[section], "description": meaning}
@@ -73,10 +80,18 @@ def options_schema(cls: type) -> dict[str, Any]:
 
 
 def _field(field: attrs.Attribute[Any]) -> dict[str, Any]:
-    schema = _type(field.type)
+    schema = {**_type(field.type), **_bounds(field.validator)}
+    if field.type is Model and "provider" in field.metadata:
+        schema = {"type": "string", "description": f"provider/name, or a name of {field.metadata['provider']}"}
     if isinstance(field.default, str | int | float | bool):
         return {**schema, "default": field.default}
     return schema
+
+
+def _bounds(validator: Any) -> dict[str, Any]:
+    """The limits of a number, as far as its validator is one of attrs' own."""
+    key = {">=": "minimum", ">": "exclusiveMinimum"}.get(getattr(validator, "compare_op", ""))
+    return {key: validator.bound} if key else {}
 
 
 def _type(wanted: Any) -> dict[str, Any]:
@@ -109,13 +124,16 @@ def _labelled(section: str, group: str, definitions: dict[str, Any]) -> dict[str
     names = [component.name for component in registry.components(group)]
     for component in registry.components(group):
         options = _plugin_options(component)
-        typed = {"type": {"const": component.name}, **options.get("properties", {})}
+        typed = {"type": {"enum": _spellings(section, component.name)}, **options.get("properties", {})}
         definitions[f"{section}:{component.name}"] = _or_nothing({**options, "properties": typed})
     definitions[f"{section}:by-type"] = {
         "type": ["object", "null"],
-        "properties": {"type": {"enum": names}},
+        "properties": {"type": {"enum": [each for name in names for each in _spellings(section, name)]}},
         "allOf": [
-            {"if": {"properties": {"type": {"const": name}}, "required": ["type"]}, "then": _ref(f"{section}:{name}")}
+            {
+                "if": {"properties": {"type": {"enum": _spellings(section, name)}}, "required": ["type"]},
+                "then": _ref(f"{section}:{name}"),
+            }
             for name in names
         ],
     }
@@ -123,6 +141,11 @@ def _labelled(section: str, group: str, definitions: dict[str, Any]) -> dict[str
     untyped = {"not": {"required": ["type"]}}
     named = {name: {"if": untyped, "then": _ref(f"{section}:{name}"), "else": by_type} for name in names}
     return {"type": "object", "properties": named, "additionalProperties": by_type}
+
+
+def _spellings(section: str, name: str) -> list[str]:
+    """A plugin's name, and what else a config may call it."""
+    return [name, *(alias for alias, named in AGENT_ALIASES.items() if section == "agents" and named == name)]
 
 
 def _listed(section: str, group: str, definitions: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,8 @@ import attrs
 
 from keval import registry
 from keval.config.evaluation import Evaluation, PluginUse
+from keval.config.judge_type import implied_judge
+from keval.config.load import AGENT_ALIASES
 from keval.errors import PluginError, Problem
 from keval.models import Model
 from keval.nearest import suggestion
@@ -28,13 +30,15 @@ class Selection:
     sample_ids: tuple[str, ...] = ()
     limit: int | None = None
     repetitions: int | None = None
+    judge_repetitions: int | None = None
     max_concurrent: int | None = None
 
 
 def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
     """Return the evaluation that the selection leaves, with the problems of both."""
     problems: list[Problem] = []
-    agents = _chosen("--agent", "keval.agents", evaluation.agents, selection.agents, problems)
+    wanted = [AGENT_ALIASES.get(name, name) for name in selection.agents]
+    agents = _chosen("--agent", "keval.agents", evaluation.agents, wanted, problems)
     metrics = _chosen("--metric", "keval.metrics", evaluation.metrics, selection.metrics, problems)
     judges = _chosen("--judge", "keval.judges", evaluation.judges, selection.judges, problems)
     plugins = _plugins(evaluation.plugins, selection.plugins, problems)
@@ -53,6 +57,7 @@ def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
     execution = attrs.evolve(
         evaluation.execution,
         num_repetitions=selection.repetitions or evaluation.execution.num_repetitions,
+        judge_repetitions=selection.judge_repetitions or evaluation.execution.judge_repetitions,
         max_concurrent=selection.max_concurrent or evaluation.execution.max_concurrent,
     )
     header = evaluation.header
@@ -130,7 +135,8 @@ def _with_models(
     agents: tuple[PluginUse, ...], judges: tuple[PluginUse, ...], flags: Iterable[str], problems: list[Problem]
 ) -> tuple[tuple[PluginUse, ...], tuple[PluginUse, ...]]:
     models: dict[str, str] = {}
-    labels = [use.label for use in (*agents, *judges)]
+    labelled = [f"agents.{use.label}" for use in agents] + [f"judges.{use.label}" for use in judges]
+    labels = [full.partition(".")[2] for full in labelled]
     for flag in flags:
         label, equals, model = flag.partition("=")
         try:
@@ -140,12 +146,22 @@ def _with_models(
         except ValueError as error:
             problems.append(Problem(f"--model {flag}", str(error)))
             continue
-        if label not in labels:
+        meant = [full for full in labelled if label in (full, full.partition(".")[2])]
+        if not meant:
             hint = suggestion(label, labels) or f"; labels: {', '.join(labels)}"
             problems.append(Problem(f"--model {flag}", f"no agent or judge is labelled {label!r}{hint}"))
-        models[label] = model
+        elif len(meant) > 1:
+            problem = f"an agent and a judge are labelled {label!r}; write {' or '.join(f'{full}=…' for full in meant)}"
+            problems.append(Problem(f"--model {flag}", problem))
+        models.update(dict.fromkeys(meant, model))
 
-    def with_model(use: PluginUse) -> PluginUse:
-        return attrs.evolve(use, options={**use.options, "model": models[use.label]}) if use.label in models else use
+    def with_model(section: str, use: PluginUse) -> PluginUse:
+        model = models.get(f"{section}.{use.label}")
+        if model is None:
+            return use
+        options = {**use.options, "model": model}
+        # A judge that was not named but meant by its model is the one that the new model means.
+        meant = section == "judges" and use.type == implied_judge(use.label, use.options)
+        return attrs.evolve(use, options=options, type=implied_judge(use.label, options) if meant else use.type)
 
-    return tuple(map(with_model, agents)), tuple(map(with_model, judges))
+    return tuple(with_model("agents", use) for use in agents), tuple(with_model("judges", use) for use in judges)

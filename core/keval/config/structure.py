@@ -25,7 +25,7 @@ from keval.config.characteristics import shipped_characteristics
 from keval.config.misfit import MAPPINGS, SEQUENCES, UNIONS, Misfit, misfits, shown, type_name
 from keval.config.source import Interpolated, KeyPath, interpolate
 from keval.errors import PluginError
-from keval.models import Model
+from keval.models import Model, vendor_of
 from keval.nearest import suggestion
 from keval.records import Characteristics
 
@@ -78,12 +78,14 @@ def resolve_fields(cls: type) -> None:
 
 
 def _over_defaults(cls: type, data: dict[str, Any]) -> dict[str, Any]:
-    """Let the keys given for a nested record override single fields of the plugin's own default."""
+    """Let what is given complete the plugin's own default: single keys of a nested record, a model's name alone."""
     merged = dict(data)
     for field in attrs.fields(cls):
         given = data.get(field.name)
         if isinstance(given, dict) and attrs.has(type(field.default)):
             merged[field.name] = {**attrs.asdict(field.default), **given}
+        elif isinstance(given, str) and given and "/" not in given and "provider" in field.metadata:
+            merged[field.name] = f"{vendor_of(given) or field.metadata['provider']}/{given}"
     return merged
 
 

@@ -34,10 +34,14 @@ def describe(plan: Plan) -> dict[str, Any]:
         "models": [str(model) for model in plan.models],
         "servers": sum(len(arm.contexts) for arm in plan.arms) if asked else 0,
         "metrics": [item.label for item in plan.scorers.metrics],
-        "judges": [item.label for item in plan.scorers.judges],
+        "judges": {
+            item.label: {"type": item.component.name, "model": str(item.model) if item.model else None}
+            for item in plan.scorers.judges
+        },
+        "rubrics": [rubric.name for rubric in plan.scorers.rubrics],
         "plugins": [item.label for item in plan.hooks],
         "estimated_model_calls": model_calls,
-        "estimated_judge_calls": plan.trial_count * len(plan.scorers.judges),
+        "estimated_judge_calls": plan.trial_count * len(plan.scorers.judges) * execution.judge_repetitions,
     }
 
 
@@ -59,7 +63,10 @@ def print_plan(plan: Plan, console: Console) -> None:
     console.out(f"  models     {', '.join(told['models']) or 'none'}")
     console.out(f"  servers    {told['servers']} to start")
     console.out(f"  metrics    {', '.join(told['metrics']) or 'none'}")
-    console.out(f"  judges     {', '.join(told['judges']) or 'none'}")
+    for label, judge in told["judges"].items():
+        console.out(f"  judge      {label}: {judge['type']}, model {judge['model'] or 'none'}")
+    if told["judges"]:
+        console.out(f"  rubrics    {', '.join(told['rubrics'])}")
     console.out(f"  plugins    {', '.join(told['plugins']) or 'none'}")
     console.out(
         f"  about {told['estimated_model_calls']} model calls and {told['estimated_judge_calls']} judge calls;"

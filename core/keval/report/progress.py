@@ -12,7 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Display
 
 from keval.hookspecs import hookimpl
-from keval.records import ScoreLine, Trial
+from keval.records import Trial
+from keval.scores import ScoreLine
 
 __all__ = ["Progress"]
 
@@ -34,9 +35,14 @@ class Progress:
             transient=True,
         )
         self._total = trials
-        self._failed = 0
+        self._finished = self._failed = 0
         self._answering = self._task("preflight", trials) if trials else None
         self._scoring: TaskID | None = None
+
+    @property
+    def scoring(self) -> bool:
+        """Whether every trial has been run, and scores are being made."""
+        return 0 < self._total == self._finished
 
     def __enter__(self) -> Progress:
         self._display.start()
@@ -53,6 +59,7 @@ class Progress:
 
     @hookimpl
     def keval_trial_finished(self, trial: Trial) -> None:
+        self._finished += 1
         self._failed += trial.failure is not None
         if self._answering is not None:
             self._advance(self._answering, self._failed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -11,6 +12,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from keval.report.judging import judging_lines
 
 __all__ = ["data_console", "message_console", "print_json", "print_summary", "safe"]
 
@@ -49,7 +52,7 @@ def print_summary(summary: Mapping[str, Any], console: Console) -> None:
     arms = [(entry["agent"], entry["condition"]) for entry in summary["trials"]]
     first = max(len(f"{agent} {condition}") for agent, condition in arms) + 4
     columns = max(1, (console.width - first - 2) // (_CELL + 1))
-    for _, group in groupby(scorers, key=lambda scorer: scorer[0].rpartition("/")[0]):
+    for _, group in groupby(scorers, key=_whose):
         shared = list(group)
         for start in range(0, len(shared), columns):
             console.print(_table(summary, arms, shared[start : start + columns]))
@@ -60,13 +63,17 @@ def print_summary(summary: Mapping[str, Any], console: Console) -> None:
 def _table(
     summary: Mapping[str, Any], arms: Sequence[tuple[str, str]], scorers: Sequence[tuple[str, str | None]]
 ) -> Table:
-    """A table of metrics of one vendor, which is named once, above the arms."""
-    vendor = scorers[0][0].rpartition("/")[0]
+    """A table of what one judge, or the metrics of one vendor, say: who is named once, above the arms."""
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold", pad_edge=False)
-    table.add_column(Text(f"{vendor}/" if vendor else "", style="bold"), no_wrap=True, vertical="bottom")
+    vendor, judge = _whose(scorers[0])
+    who = f"{vendor}/" if vendor else ""
+    if judge is not None:
+        who = f"{who}\nby {judge}{' (simulated)' if summary['judges'][judge]['simulated'] else ''}".strip()
+    table.add_column(Text(who, style="bold"), no_wrap=True, vertical="bottom")
+    scales = {(entry["metric"], entry["judge"]): entry for entry in summary["scorers"]}
     for metric, judge in scorers:
         name = metric.rpartition("/")[2].replace("_", " ")
-        heading = "\n".join([name, *([f"by {judge}"] if judge else []), *_scale(summary["scales"][metric])])
+        heading = "\n".join([name, *_scale(scales[metric, judge])])
         table.add_column(Text(heading), justify="right", width=_CELL, vertical="bottom")
     means = {(e["agent"], e["condition"], e["metric"], e["judge"]): e for e in summary["arms"]}
     effects = {(e["agent"], e["condition"], e["metric"], e["judge"]): e for e in summary["effects"]}
@@ -80,6 +87,11 @@ def _table(
                 changes = (effects.get((agent, condition, *scorer)) for scorer in scorers)
                 table.add_row(f"[dim]  Δ {condition}[/]", *map(_change, changes), end_section=True)
     return table
+
+
+def _whose(scorer: tuple[str, str | None]) -> tuple[str, str | None]:
+    """The vendor of a metric, and the judge, if it is a rubric."""
+    return scorer[0].rpartition("/")[0], scorer[1]
 
 
 def _by_agent(arms: Iterable[tuple[str, str]]) -> Iterator[tuple[str, list[str]]]:
@@ -136,7 +148,7 @@ def _bands(scales: Iterable[Mapping[str, Any]]) -> list[str]:
 
 def _print_footer(summary: Mapping[str, Any], console: Console) -> None:
     console.print(
-        f"[dim]n counts samples; their repetitions are averaged first. 5/2/1: 5 answers scored, 2 neutral (nothing to"
+        f"[dim]n counts samples; their repetitions are averaged first. 5/2/1: 5 scores, 2 neutral (nothing to"
         f" judge; {'counted in' if summary['neutral'] == 'count' else 'left out of'} the means), 1 unscored.[/]"
     )
     if summary["effects"]:
@@ -149,13 +161,59 @@ def _print_footer(summary: Mapping[str, Any], console: Console) -> None:
     if unscored := sum(entry["unscored"] for entry in summary["arms"]):
         failed = sum(entry["failed"] for entry in summary["arms"])
         console.print(f"{unscored} scores have no value ({failed} because the scorer failed); scores.jsonl says why.")
+        for who, failures in _failures(summary["arms"]):
+            counts = ", ".join(f"{count} × {kind}" for kind, count in failures.items())
+            console.print(safe(f"  {who}: {counts}", "red"))
     if missing := sum(entry["missing"] for entry in summary["arms"]):
-        console.print(f"{missing} scores are missing: scoring was interrupted; `keval score` completes it.")
+        console.print(f"{missing} scores are missing: scoring was interrupted; `{_completes(summary)}` completes it.")
     done, planned = sum(entry["trials"] for entry in summary["trials"]), summary["planned"]
     failed = sum(entry["failed"] for entry in summary["trials"])
     retried = sum(entry["retried"] for entry in summary["trials"])
     parts = [f"{done} of {planned} trials", f"{failed} failed", f"{retried} retried"]
+    for told in judging_lines(summary):
+        console.print(safe(told))
+    for said in _compliance(summary["trials"]):
+        console.print(said)
     console.print(", ".join(parts) + ".")
+    if done < planned:
+        console.print(f"{planned - done} trials were never run: the run was interrupted.")
     for entry in summary["trials"]:
         for what, count in entry["failures"].items():
             console.print(safe(f"  {entry['agent']} {entry['condition']}: {count} × {what}", "red"))
+
+
+def _failures(arms: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, int]]]:
+    """How often each metric or judge failed, by kind."""
+    found: dict[str, Counter[str]] = {}
+    for arm in arms:
+        found.setdefault(arm["judge"] or arm["metric"], Counter()).update(arm["failures"])
+    yield from ((who, failures) for who, failures in found.items() if failures)
+
+
+def _completes(summary: Mapping[str, Any]) -> str:
+    """The command that makes the scores that are missing."""
+    lacking = [(entry["metric"], entry["judge"]) for entry in summary["arms"] if entry["missing"]]
+    flags = dict.fromkeys(f"--judge {judge}" if judge else f"--metric {metric}" for metric, judge in lacking)
+    return " ".join(["keval score", summary["run"], *flags, "--missing"])
+
+
+def _compliance(arms: Iterable[Mapping[str, Any]]) -> Iterator[Text]:
+    """What came of the tool use that conditions require; asking again only those that did not comply is a bias."""
+    for arm in arms:
+        told = arm["compliance"]
+        if told is None:
+            continue
+        answered, first, lacking = told["answered"], told["complied_first"], told["answered"] - told["complied"]
+        share = f" ({first / answered:.0%})" if answered else ""
+        parts = [
+            f"{arm['agent']} {arm['condition']}: {first} of {answered} trials{share} used tools as required at first"
+        ]
+        if told["discarded"]:
+            parts.append(f"{told['discarded']} answers were discarded and asked for again")
+        if lacking and told["on_missing_tool_use"] == "keep":
+            parts.append(f"{lacking} that did not are kept and scored")
+        elif lacking:
+            parts.append(f"{lacking} that never did failed, without a score")
+        biased = bool(told["discarded"]) or (lacking and told["on_missing_tool_use"] != "keep")
+        line = "; ".join(parts) + (", which favours this condition." if biased else ".")
+        yield safe(line, "yellow" if len(parts) > 1 else "")

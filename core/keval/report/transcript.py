@@ -9,8 +9,9 @@ from typing import Any, TypeAlias
 from rich.console import Console
 from rich.text import Text
 
-from keval.records import Score, ScoreLine, ToolCall, Trial, named_band
+from keval.records import ToolCall, Trial
 from keval.report.terminal import safe
+from keval.scores import Score, ScoreLine, named_band
 
 __all__ = ["Bands", "print_run", "print_trial"]
 
@@ -27,6 +28,11 @@ def print_run(manifest: Mapping[str, Any], trials: Iterable[Trial], console: Con
     for label, condition in manifest["conditions"].items():
         servers = (f"{name} ({', '.join(server['tools'])})" for name, server in condition["servers"].items())
         console.print(safe(f"  condition  {label}: {'; '.join(servers) or 'no servers'}"))
+    for label, judge in manifest["judges"].items():
+        model = f"{judge['model'] or 'none'}{' (simulated)' if judge['simulated'] else ''}"
+        console.print(safe(f"  judge      {label}: {judge['type']}, model {model}"))
+    if rubrics := dict.fromkeys(rubric["name"] for rubric in manifest["rubrics"].values()):
+        console.print(safe(f"  rubrics    {', '.join(rubrics)}"))
     dataset = manifest["dataset"]
     console.print(f"  dataset    {dataset['samples']} samples, sha256 {dataset['sha256'][:12]}")
     console.print(f"  versions   {', '.join(f'{name} {version}' for name, version in manifest['versions'].items())}")
@@ -69,8 +75,15 @@ def print_trial(trial: Trial, scores: Sequence[ScoreLine], bands: Bands, console
         )
     for line in scores:
         name = f"{line.metric} by {line.judge}" if line.judge else line.metric
+        if line.judgement and line.judgement.repetition > 1:
+            name += f", {line.judgement.repetition}"
         verdict = _verdict(line.score, bands.get(line.metric, {}))
-        console.print(Text.assemble((f"{verdict} ", "bold"), f"{name}: ", safe(line.score.reason)))
+        console.print(Text.assemble((f"{verdict} ", "bold"), safe(f"{name}: {line.score.reason}")))
+    for judge, judgement in {(line.judge, line.judgement): None for line in scores if line.judgement}:
+        for claim in judgement.unverified_claims or ():
+            console.print(Text.assemble((f"unverified, says {judge}: ", "yellow"), safe(claim)))
+        for reply in judgement.rejected:
+            console.print(Text.assemble((f"no judgement of {judge}: ", "red"), safe(reply)))
 
 
 def _verdict(score: Score, bands: Mapping[str, float]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import attrs
@@ -12,15 +12,21 @@ from keval import registry
 from keval.config.dataset import Dataset, read_dataset
 from keval.config.evaluation import Evaluation, PluginUse
 from keval.config.prompt import Prompt, compile_prompt
+from keval.config.rubric import read_rubric
 from keval.config.samples import Samples
 from keval.config.source import KeyPath
 from keval.config.structure import structure
 from keval.errors import ConfigError, PluginError, Problem
 from keval.nearest import suggestion
-from keval.records import Rubric, Sample, Scale
+from keval.records import Sample
+from keval.run.notices import idle_keys, missing_golden_answers
 from keval.run.plan import Arm, Plan, Planned, Scorers
+from keval.scores import Rubric, Scale
 
-__all__ = ["make_plan", "make_scorers"]
+__all__ = ["DEFAULT_RUBRICS", "make_plan", "make_scorers"]
+
+DEFAULT_RUBRICS = ("factual_adherence", "completeness", "helpfulness_and_clarity")
+"""What judges grade by when a config names no rubrics."""
 
 T = TypeVar("T")
 
@@ -32,11 +38,16 @@ def make_plan(evaluation: Evaluation) -> Plan:
     contexts = builder.construct("keval.contexts", evaluation.contexts, "start")
     hooks = builder.construct("keval", evaluation.plugins, None)
     scorers = builder.scorers()
-    builder.check_models((*agents, *scorers.judges))
+    builder.check_models(agents, evaluation.agents)
+    builder.check_models(scorers.judges, evaluation.judges)
     dataset = builder.dataset()
     samples = builder.samples(dataset)
     arms = builder.arms(samples)
-    notices = builder.check_recordings(agents, dataset, samples)
+    notices = [
+        *builder.check_recordings(agents, dataset, samples),
+        *missing_golden_answers(evaluation, dataset, samples, scorers),
+        *idle_keys(evaluation),
+    ]
     return builder.finished(
         lambda: Plan(
             evaluation,
@@ -56,7 +67,7 @@ def make_scorers(evaluation: Evaluation) -> tuple[Scorers, tuple[Planned, ...]]:
     """Construct what scores, and the hook plugins that watch. Raises ConfigError with every problem."""
     builder = _Builder(evaluation, list(evaluation.problems))
     scorers = builder.scorers()
-    builder.check_models(scorers.judges)
+    builder.check_models(scorers.judges, evaluation.judges)
     hooks = builder.construct("keval", evaluation.plugins, None)
     return builder.finished(lambda: (scorers, tuple(hooks)))
 
@@ -131,41 +142,59 @@ class _Builder:
     def scorers(self) -> Scorers:
         metrics = self.construct("keval.metrics", self.evaluation.metrics, "score")
         judges = self.construct("keval.judges", self.evaluation.judges, "grade")
-        # One named with its own levels wins over the same one in its vendor's group.
-        uses = sorted(self.evaluation.rubrics, key=lambda use: bool(use.options))
-        rubrics = list({rubric.name: rubric for use in uses for rubric in self._rubrics(use)}.values())
-        if self.evaluation.judges and not self.evaluation.rubrics:
-            self._problem(("judges",), "judges need something to grade by; add `rubrics:`", at_key=True)
+        rubrics, shipped = self._rubrics() if judges or self.evaluation.rubrics else ([], [])
         if not self.evaluation.metrics and not self.evaluation.judges and not self.problems:
             self._problem((), "nothing scores the answers; add `metrics:` or `judges:`")
-        return Scorers(tuple(metrics), tuple(judges), tuple(rubrics))
+        return Scorers(tuple(metrics), tuple(judges), tuple(rubrics), tuple(shipped))
 
-    def _rubrics(self, use: PluginUse) -> Sequence[Rubric]:
-        if use.options:
-            data = {"name": use.label, **use.options}
-            rubric, misfits = structure(Rubric, data, use.path, self.evaluation.source.base)
-            for misfit in misfits:
-                self._problem(misfit.path, misfit.message, at_key=misfit.at_key)
-            return [rubric] if rubric else []
-        try:
-            found = [(component, registry.load(component)) for component in registry.select("keval.rubrics", use.type)]
-            for component, rubric in found:
-                if not isinstance(rubric, Rubric):
-                    raise PluginError(f"{component.target} of {component.distribution} is no Rubric")
-            return [rubric for _, rubric in found]
-        except PluginError as error:
-            self._problem(use.path, str(error))
-            return []
+    def _rubrics(self) -> tuple[list[Rubric], list[registry.Component]]:
+        """Read what judges grade by, and find who ships it; k-eval's three when the config names none."""
+        found: dict[str, Rubric] = {}
+        shipped: dict[str, registry.Component] = {}
+        uses = self.evaluation.rubrics or [PluginUse(name, name) for name in DEFAULT_RUBRICS]
+        # One written out or in a file of its own wins over the same one in its vendor's group.
+        for use in sorted(uses, key=_is_own):
+            if _is_own(use):
+                for rubric in self._own_rubric(use):
+                    if rubric.name in found and rubric.name not in shipped:
+                        self._problem(use.path, f"another rubric is named {rubric.name!r}; keep one")
+                    found[rubric.name] = rubric
+                    shipped.pop(rubric.name, None)
+                continue
+            try:
+                for component in registry.select("keval.rubrics", use.type):
+                    rubric = registry.load(component)
+                    if not isinstance(rubric, Rubric):
+                        raise PluginError(f"{component.target} of {component.distribution} is no Rubric")
+                    found[component.name] = attrs.evolve(rubric, name=component.name)
+                    shipped[component.name] = component
+            except PluginError as error:
+                self._problem(use.path, str(error))
+        for name in found.keys() & {use.label for use in self.evaluation.metrics}:
+            self._problem(("rubrics",), f"a metric is named {name!r} too; name the rubric otherwise", at_key=True)
+        return [*found.values()], [*shipped.values()]
 
-    def check_models(self, planned: Iterable[Planned]) -> None:
-        providers = [component.name for component in registry.components("keval.models")]
-        uses = {use.label: use for use in (*self.evaluation.agents, *self.evaluation.judges)}
+    def _own_rubric(self, use: PluginUse) -> list[Rubric]:
+        """Read a rubric that is written out in the config, or stands in a file beside it."""
+        if not use.options:
+            try:
+                return [read_rubric(self.evaluation.source.base / use.type)]
+            except ConfigError as error:
+                self.problems.extend(error.problems)
+                return []
+        rubric, misfits = structure(Rubric, {"name": use.label, **use.options}, use.path, self.evaluation.source.base)
+        for misfit in misfits:
+            self._problem(misfit.path, misfit.message, at_key=misfit.at_key)
+        return [rubric] if rubric else []
+
+    def check_models(self, planned: Iterable[Planned], named: Iterable[PluginUse]) -> None:
+        uses = {use.label: use for use in named}
         for item in planned:
-            for field, model in item.models.items():
-                if model.provider not in providers:
-                    hint = suggestion(model.provider, providers) or f"; providers: {', '.join(providers)}"
-                    path = (*uses[item.label].path, field)
-                    self._problem(path, f"no model provider named {model.provider!r} is installed{hint}")
+            for field, model in item.unserved.items():
+                try:
+                    registry.find("keval.models", model.provider)
+                except PluginError as error:
+                    self._problem((*uses[item.label].path, field), f"{model}: {error}")
 
     def samples(self, dataset: Dataset) -> Samples:
         """Narrow the dataset to what the selection asks for."""
@@ -188,7 +217,7 @@ class _Builder:
             except ValueError as error:
                 self._problem(("conditions", label, "system_prompt"), str(error))
                 prompt = Prompt("")
-            arms.append(Arm(label, prompt, condition.contexts))
+            arms.append(Arm(label, prompt, condition))
         templates = [arm for arm in arms if arm.prompt.varies]
         failures: dict[str, list[str]] = {}
         for sample in samples if templates else ():
@@ -224,6 +253,10 @@ class _Builder:
 
     def _problem(self, path: KeyPath, message: str, *, at_key: bool = False) -> None:
         self.problems.append(Problem(self.evaluation.source.place(path, key=at_key), message))
+
+
+def _is_own(use: PluginUse) -> bool:
+    return bool(use.options) or use.type.endswith((".yaml", ".yml"))
 
 
 def _position(problem: Problem) -> tuple[str, tuple[int, ...]]:

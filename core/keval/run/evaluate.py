@@ -15,18 +15,22 @@ import pluggy
 from keval.config.evaluation import Evaluation
 from keval.errors import RunError
 from keval.interfaces import Judge
+from keval.models import Endpoint
 from keval.records import Failure, Trial
+from keval.run.digest import scorer_digests
 from keval.run.execute import execute
 from keval.run.hooks import announce, hook_manager, with_facts
 from keval.run.journal import Journal
 from keval.run.keeper import Keeper
 from keval.run.lines import trial_line
 from keval.run.manifest import make_manifest, rescored
-from keval.run.plan import Plan, Planned, Scorers
+from keval.run.plan import Plan, Planned, Scorers, models_of
 from keval.run.preflight import begin, preflight, resolve_models
 from keval.run.score import ScoredTrial, score_trials
+from keval.run.scores_file import Wanted
 from keval.run.secrets import Scrubber
 from keval.run.store import RunDirectory
+from keval.scores import Scorer
 from keval.stats.summary import Summariser
 
 __all__ = ["Watchers", "rescore", "run_plan"]
@@ -47,23 +51,26 @@ async def run_plan(plan: Plan, root: Path, watchers: Watchers = ()) -> tuple[Run
     started = datetime.now(UTC)
     async with _keeping() as keeper:
         ready = await preflight(plan, keeper)
-        run = RunDirectory.create(root, plan.evaluation.name, started)
+        run = RunDirectory.create(root, plan.evaluation.folder, started)
         with run.freezing() as keep_sample:
             async for sample in with_facts(hooks, plan.samples, plan.evaluation.execution.max_concurrent):
                 keep_sample(sample)
-        manifest = make_manifest(plan, ready, run.id, started)
-        run.write_manifest(manifest)
-        announce(hooks.hook.keval_run_started, directory=run.path, manifest=manifest)
-        scrubbed = Scrubber.of(plan.evaluation, ready.endpoints.values())
-        with _unwrapped():
-            async with Journal(run.trials_file) as journal:
+        with run.locked():
+            digests = scorer_digests(plan.scorers, ready.judges, plan.evaluation.execution.seed)
+            manifest = make_manifest(plan, ready, digests, run.id, started)
+            run.write_manifest(manifest)
+            announce(hooks.hook.keval_run_started, directory=run.path, manifest=manifest)
+            scrubbed = Scrubber.of(plan.evaluation, _endpoints(ready.endpoints, ready.agents, ready.judges))
+            scoring = _Scoring(run, plan.evaluation, plan.scorers, ready.judges, digests, hooks, scrubbed)
+            with _unwrapped():
+                async with Journal(run.trials_file) as journal:
 
-                async def keep(trial: Trial) -> None:
-                    await journal.append(scrubbed(_line(trial)))
-                    announce(hooks.hook.keval_trial_finished, trial=trial)
+                    async def keep(trial: Trial) -> None:
+                        await journal.append(scrubbed(_line(trial)))
+                        announce(hooks.hook.keval_trial_finished, trial=trial)
 
-                await execute(plan, ready, run.samples(), keep)
-            return run, await _score(run, plan.evaluation, plan.scorers, ready.judges, hooks=hooks, scrubbed=scrubbed)
+                    await execute(plan, ready, run.samples(), keep)
+                return run, await scoring.score(manifest)
 
 
 async def rescore(
@@ -72,51 +79,79 @@ async def rescore(
     scorers: Scorers,
     plugins: Sequence[Planned] = (),
     watchers: Watchers = (),
+    *,
+    missing: bool = False,
 ) -> Summary:
     """Score a finished run again with these scorers, in place of what they scored before; no agent is called.
 
-    Returns the new summary. Raises PreflightError: a judge's model cannot be reached, or a judge cannot begin.
+    With `missing`, only scores are made that there are none of, or that failed. A pass of the same scorers that was cut
+    short goes on.
+
+    Returns the new summary. Raises PreflightError: a judge's model cannot be reached, or a judge cannot begin; and
+    RunError: another process is writing to the run.
     """
     hooks = _hooks(plugins, watchers)
     async with _keeping() as keeper:
         endpoints = await resolve_models(scorers.judges, evaluation.execution.seed, keeper)
         judges = await begin(scorers.judges, endpoints, keeper)
-        run.write_manifest(rescored(run.manifest(), scorers, endpoints))
-        with _unwrapped():
-            scrubbed = Scrubber.of(evaluation, endpoints.values())
-            return await _score(run, evaluation, scorers, judges, hooks=hooks, scrubbed=scrubbed)
+        with run.locked(), _unwrapped():
+            digests = scorer_digests(scorers, judges, evaluation.execution.seed)
+            manifest = rescored(run.manifest(), evaluation, scorers, endpoints, digests)
+            scrubbed = Scrubber.of(evaluation, _endpoints(endpoints, judges))
+            scoring = _Scoring(run, evaluation, scorers, judges, digests, hooks, scrubbed)
+            return await scoring.score(manifest, missing=missing)
 
 
-async def _score(
-    run: RunDirectory,
-    evaluation: Evaluation,
-    scorers: Scorers,
-    judges: Mapping[str, Judge],
-    *,
-    hooks: pluggy.PluginManager,
-    scrubbed: Scrubber,
-) -> Summary:
-    manifest = run.manifest()
-    summariser = Summariser(manifest)
-    # Lines of other scorers stay, and count.
-    others = {(entry["metric"], entry["judge"]) for entry in manifest["scorers"]} - scorers.scales().keys()
-    with run.scoring(everything=not others) as write:
+@attrs.frozen
+class _Scoring:
+    """A scoring pass over a run."""
 
-        def keep(scored: ScoredTrial) -> None:
-            if scored.written:
-                write(b"\n".join(map(scrubbed, scored.written)))
-            summariser.add_trial(scored.trial)
-            summariser.add_scores(scored.lines)
-            announce(hooks.hook.keval_trial_scored, trial=scored.trial, scores=scored.lines)
+    run: RunDirectory
+    evaluation: Evaluation
+    scorers: Scorers
+    judges: Mapping[str, Judge]
+    digests: Mapping[Scorer, str]
+    hooks: pluggy.PluginManager
+    scrubbed: Scrubber
 
-        await score_trials(run.trials(), scorers, judges, evaluation.execution, keep)
-    for line in run.scores() if others else ():
-        if line.scorer in others:
-            summariser.add_scores([line])
-    summary = summariser.summary()
-    run.write_summary(summary)
-    announce(hooks.hook.keval_run_finished, directory=run.path, summary=summary)
-    return summary
+    async def score(self, manifest: Mapping[str, Any], *, missing: bool = False) -> Summary:
+        """Make the scores and write them, the manifest that tells of them, and the summary."""
+        run, summariser = self.run, Summariser(manifest)
+        wanted = Wanted(self.digests, self.evaluation.execution.judge_repetitions)
+        with run.scores_file.scoring(wanted, missing=missing) as scoring:
+
+            def keep(scored: ScoredTrial) -> None:
+                if scored.written:
+                    scoring.write(b"".join(self.scrubbed(line) + b"\n" for line in scored.written))
+                summariser.add_trial(scored.trial)
+                summariser.add_scores(scored.lines)
+                announce(self.hooks.hook.keval_trial_scored, trial=scored.trial, scores=scored.lines)
+
+            await score_trials(
+                run.trials(),
+                self.scorers,
+                self.judges,
+                self.evaluation.execution,
+                keep,
+                lacks=scoring.lacks,
+                digests=self.digests,
+            )
+            # First, so that what is cut short here lacks scores, and has none that the manifest does not tell of.
+            run.write_manifest(manifest)
+        others = {(entry["metric"], entry["judge"]) for entry in manifest["scorers"]} - self.digests.keys()
+        for line in run.scores() if others or scoring.had else ():
+            if line.scorer in others or scoring.had_already(line):
+                summariser.add_scores([line])
+        summary = summariser.summary()
+        run.write_summary(summary)
+        announce(self.hooks.hook.keval_run_finished, directory=run.path, summary=summary)
+        return summary
+
+
+def _endpoints(endpoints: Mapping[str, Endpoint], *plugins: Mapping[str, object]) -> list[Endpoint]:
+    """Every endpoint that a run asks: those that providers found, and those that plugins know themselves."""
+    models = (model for group in plugins for plugin in group.values() for model in models_of(plugin).values())
+    return [*endpoints.values(), *(model.endpoint for model in models if model.endpoint is not None)]
 
 
 def _hooks(plugins: Sequence[Planned], watchers: Watchers) -> pluggy.PluginManager:

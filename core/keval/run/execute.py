@@ -5,21 +5,22 @@ from __future__ import annotations
 import asyncio
 import random
 import traceback
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack
-from typing import TypeAlias
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, nullcontext
+from typing import Any, TypeAlias
 from urllib.parse import quote
 
 import attrs
 
-from keval.config.evaluation import Execution
+from keval.config.evaluation import Condition, Execution
 from keval.contexts import Context, McpServer
 from keval.errors import TrialError
-from keval.interfaces import Agent, ContextSource
+from keval.interfaces import Agent, ContextSource, Limited
 from keval.models import Endpoint
 from keval.recorder import Recorder
 from keval.records import Attempt, Characteristics, Failure, Sample, Transcript, Trial
-from keval.run.cancellation import being_cancelled
+from keval.run.cancellation import apart, being_cancelled
+from keval.run.compliance import ToolUseError, check_tool_use, requires_tool_use
 from keval.run.plan import Arm, Plan, TrialKey, trial_seed
 from keval.run.preflight import Ready
 from keval.run.reconcile import check, merge
@@ -30,6 +31,7 @@ __all__ = ["execute"]
 _RECORDED_AT_ONCE = 64
 
 Sleep = Callable[[float], Awaitable[None]]
+Keep = Callable[[Trial], Coroutine[Any, Any, None]]
 Outcome: TypeAlias = tuple[Transcript | None, Failure | None, BaseException | None]
 """What became of an attempt: a transcript, as far as it came; and if it failed, with what, as data and as raised."""
 
@@ -38,7 +40,7 @@ async def execute(
     plan: Plan,
     ready: Ready,
     samples: Sequence[Sample],
-    keep: Callable[[Trial], Awaitable[None]],
+    keep: Keep,
     *,
     sleep: Sleep = asyncio.sleep,
     rng: random.Random | None = None,
@@ -58,6 +60,11 @@ async def execute(
         characteristics={item.label: item.characteristics for item in plan.agents},
         models={item.label: str(item.model) if item.model else None for item in plan.agents},
         endpoints=ready.endpoints,
+        places={
+            label: asyncio.Semaphore(agent.at_once())
+            for label, agent in ready.agents.items()
+            if isinstance(agent, Limited)
+        },
         sleep=sleep,
         rng=rng or random.Random(execution.seed),
     )
@@ -66,12 +73,17 @@ async def execute(
     at_once = execution.max_concurrent if len(runner.recorded) < len(plan.agents) else _RECORDED_AT_ONCE
     async with asyncio.TaskGroup() as group:
         for _ in range(min(at_once, plan.trial_count)):
-            group.create_task(_work(keys, runner, keep))
+            group.create_task(_work(keys, runner, keep, group))
 
 
-async def _work(keys: Iterator[TrialKey], runner: _Runner, keep: Callable[[Trial], Awaitable[None]]) -> None:
+async def _work(keys: Iterator[TrialKey], runner: _Runner, keep: Keep, group: asyncio.TaskGroup) -> None:
+    """Run trials one after the other; while one is run, the one before is kept."""
+    kept: asyncio.Task[None] | None = None
     for key in keys:
-        await keep(await runner.trial(key))
+        trial = await runner.trial(key)
+        if kept is not None:
+            await kept
+        kept = group.create_task(keep(trial))
 
 
 @attrs.frozen
@@ -87,19 +99,27 @@ class _Runner:
     characteristics: Mapping[str, Characteristics | None]
     models: Mapping[str, str | None]
     endpoints: Mapping[str, Endpoint]
+    places: Mapping[str, asyncio.Semaphore]
     sleep: Sleep
     rng: random.Random
 
     async def trial(self, key: TrialKey) -> Trial:
         """Attempt a trial until it is completed, cannot be, or was tried often enough."""
         sample = self.samples[key.sample]
+        condition = self.arms[key.condition].condition
         attempts: list[Attempt] = []
+        rolls = 0
         while True:
-            if key.agent in self.recorded:
-                transcript, failure, error = await self._recalled(key, sample)
+            recalled = key.agent in self.recorded
+            if recalled:
+                outcome = await self._recalled(key, sample)
             else:
-                transcript, failure, error = await self._attempt(key, sample, len(attempts) + 1)
-            again = isinstance(error, TrialError) and error.retryable
+                async with self.places.get(key.agent) or nullcontext():
+                    outcome = await self._attempt(key, sample, len(attempts) + 1, rolls)
+            (transcript, failure, error), complied = _held_to(condition, outcome)
+            # A recorded answer would be the same again.
+            reroll = isinstance(error, ToolUseError) and condition.on_missing_tool_use == "retry" and not recalled
+            again = reroll or (isinstance(error, TrialError) and error.retryable)
             if failure is None or not again or len(attempts) + 1 >= self.execution.retry.max_attempts:
                 return Trial(
                     id=key.id,
@@ -110,10 +130,14 @@ class _Runner:
                     transcript=transcript,
                     failure=failure,
                     attempts=tuple(attempts),
+                    complied=complied,
                     characteristics=self.characteristics[key.agent],
                     model=self.models[key.agent],
                 )
             attempts.append(Attempt(failure, transcript))
+            if reroll:
+                rolls += 1
+                continue
             asked = error.retry_after if isinstance(error, TrialError) else None
             await self.sleep(backoff(self.execution.retry, len(attempts), asked, self.rng))
 
@@ -121,23 +145,28 @@ class _Runner:
         """Take a recorded answer: nobody is asked, so there is nothing to open, to wait for or to reconcile."""
         context = Context(trial=key.id, condition=key.condition, repetition=key.repetition)
         try:
-            return await self.agents[key.agent].run(sample, context), None, None
+            return await apart(self.agents[key.agent].run(sample, context)), None, None
         except (Exception, SystemExit, asyncio.CancelledError) as error:
             if being_cancelled():
                 raise asyncio.CancelledError from error
             return None, _failure(error), error
 
-    async def _attempt(self, key: TrialKey, sample: Sample, attempt: int) -> Outcome:
+    async def _attempt(self, key: TrialKey, sample: Sample, attempt: int, rolls: int) -> Outcome:
         """Attempt a trial once; a failed attempt keeps what its recorder had."""
         recorder = Recorder()
         context = Context(recorder=recorder)
         transcript: Transcript | None = None
         limit = asyncio.timeout(self.execution.timeout_seconds)
-        try:
+
+        async def attempted() -> Transcript:
+            nonlocal context
             async with limit, AsyncExitStack() as stack:
-                context = await self._context(stack, key, sample, attempt, recorder)
-                transcript = merge(await self.agents[key.agent].run(sample, context), context)
-            if limit.expired() or being_cancelled():
+                context = await self._context(stack, key, sample, attempt=attempt, rolls=rolls, recorder=recorder)
+                return merge(await self.agents[key.agent].run(sample, context), context)
+
+        try:
+            transcript = await apart(attempted())
+            if limit.expired():
                 raise asyncio.CancelledError
             check(transcript, context)
         except (Exception, SystemExit, asyncio.CancelledError) as caught:
@@ -154,7 +183,7 @@ class _Runner:
         return transcript, None, None
 
     async def _context(
-        self, stack: AsyncExitStack, key: TrialKey, sample: Sample, attempt: int, recorder: Recorder
+        self, stack: AsyncExitStack, key: TrialKey, sample: Sample, *, attempt: int, rolls: int, recorder: Recorder
     ) -> Context:
         """Open the condition's contexts for this attempt and put them together."""
         prompts = [self.arms[key.condition].prompt.render(sample)]
@@ -170,16 +199,28 @@ class _Runner:
             attempt=attempt,
             instructions="\n\n".join(prompt.strip() for prompt in prompts if prompt.strip()),
             servers=tuple(servers),
-            model_headers=self._headers(key),
-            seed=trial_seed(self.execution.seed, sample.id, key.repetition),
+            model_headers=self._headers(key, rolls),
+            seed=trial_seed(self.execution.seed, sample.id, key.repetition, rolls),
             recorder=recorder,
         )
 
-    def _headers(self, key: TrialKey) -> dict[str, str]:
+    def _headers(self, key: TrialKey, rolls: int) -> dict[str, str]:
         endpoint = self.endpoints.get(self.models[key.agent] or "")
         if endpoint is None or not endpoint.wants_trial:
             return {}
-        return {"x-keval-trial": quote(key.id, safe=""), "x-keval-repetition": str(key.repetition)}
+        roll = {"x-keval-roll": str(rolls)} if rolls else {}
+        return {"x-keval-trial": quote(key.id, safe=""), "x-keval-repetition": str(key.repetition), **roll}
+
+
+def _held_to(condition: Condition, outcome: Outcome) -> tuple[Outcome, bool | None]:
+    """Hold an answer to the use of tools that its condition requires; says also whether it complied, if it had to."""
+    transcript, failure, _ = outcome
+    if transcript is None or failure is not None or not requires_tool_use(condition):
+        return outcome, None
+    try:
+        return outcome, check_tool_use(transcript, condition)
+    except ToolUseError as error:
+        return (outcome if condition.on_missing_tool_use == "keep" else (transcript, _failure(error), error)), False
 
 
 def _told(error: BaseException) -> BaseException:

@@ -9,19 +9,8 @@ from typing import Any
 import attrs
 import orjson
 
-from keval.records import (
-    Attempt,
-    Characteristics,
-    Failure,
-    Message,
-    Sample,
-    Score,
-    ScoreLine,
-    ToolCall,
-    Transcript,
-    Trial,
-    Usage,
-)
+from keval.records import Attempt, Characteristics, Failure, Message, Sample, ToolCall, Transcript, Trial, Usage
+from keval.scores import Judgement, Score, ScoreLine
 
 __all__ = ["dump", "read_sample", "read_score", "read_trial", "sample_line", "score_line", "trial_line"]
 
@@ -63,6 +52,7 @@ def trial_line(trial: Trial) -> bytes:
             "output": trial.output,
             "transcript": _transcript(trial.transcript),
             "failure": trial.failure and _fields(trial.failure),
+            "complied": trial.complied,
             "attempts": [
                 {"failure": _fields(attempt.failure), "transcript": _transcript(attempt.transcript)}
                 for attempt in trial.attempts
@@ -88,6 +78,7 @@ def read_trial(
             Attempt(Failure(**attempt["failure"]), _read_transcript(attempt["transcript"]))
             for attempt in data["attempts"]
         ),
+        complied=data["complied"],
         characteristics=characteristics[data["agent"]],
         model=data["model"],
     )
@@ -108,6 +99,8 @@ def score_line(line: ScoreLine) -> bytes:
             "reason": line.score.reason,
             "details": line.score.details,
             "failure": line.failure and _fields(line.failure),
+            "judgement": line.judgement and _judgement(line.judgement),
+            "digest": line.digest,
         }
     )
 
@@ -124,6 +117,26 @@ def read_score(line: bytes) -> ScoreLine:
         judge=data["judge"],
         score=Score(data["value"], data["reason"], data["neutral"], data["details"]),
         failure=_read_failure(data["failure"]),
+        judgement=_read_judgement(data["judgement"]),
+        digest=data["digest"],
+    )
+
+
+def _judgement(judgement: Judgement) -> dict[str, Any]:
+    attempts = [_fields(failure) for failure in judgement.attempts]
+    return {**_fields(judgement), "usage": _fields(judgement.usage), "attempts": attempts}
+
+
+def _read_judgement(data: dict[str, Any] | None) -> Judgement | None:
+    if data is None:
+        return None
+    return Judgement(
+        repetition=data["repetition"],
+        unverified_claims=None if data["unverified_claims"] is None else tuple(data["unverified_claims"]),
+        model_calls=data["model_calls"],
+        usage=Usage(**data["usage"]),
+        rejected=tuple(data["rejected"]),
+        attempts=tuple(Failure(**failure) for failure in data["attempts"]),
     )
 
 

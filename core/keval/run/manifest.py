@@ -11,22 +11,28 @@ from typing import Any
 import attrs
 
 from keval import registry
+from keval.config.evaluation import Evaluation, Execution
 from keval.config.load import effective
 from keval.models import Endpoint
-from keval.run.plan import Plan, Scorers
+from keval.run.digest import rubric_digest
+from keval.run.plan import Plan, Planned, Scorers
 from keval.run.preflight import Ready
+from keval.run.store import FORMAT
+from keval.scores import Scorer
 
 __all__ = ["make_manifest", "rescored"]
 
 
-def make_manifest(plan: Plan, ready: Ready, run_id: str, started: datetime) -> dict[str, Any]:
+def make_manifest(
+    plan: Plan, ready: Ready, digests: Mapping[Scorer, str], run_id: str, started: datetime
+) -> dict[str, Any]:
     """Describe a run. Variables stand as `${VAR}`, so that no secret is in it."""
     evaluation = plan.evaluation
-    return {
+    manifest = {
+        "format": FORMAT,
         "run": run_id,
         "evaluation": evaluation.name,
         "started": started.isoformat(timespec="seconds"),
-        "simulated": _simulated(ready.endpoints),
         "seed": evaluation.execution.seed,
         "baseline": evaluation.baseline,
         "neutral": evaluation.header.neutral,
@@ -45,56 +51,102 @@ def make_manifest(plan: Plan, ready: Ready, run_id: str, started: datetime) -> d
                 "type": item.component.name,
                 "model": str(item.model) if item.model else None,
                 "characteristics": attrs.asdict(item.characteristics) if item.characteristics else None,
+                "simulated": _is_simulated(item, ready.endpoints),
                 "recording": item.recording.digest if item.recording else None,
             }
             for item in plan.agents
         },
         "conditions": {
-            arm.label: {"contexts": list(arm.contexts), "servers": _servers(ready, arm.label)} for arm in plan.arms
+            arm.label: {
+                "contexts": list(arm.contexts),
+                "servers": _servers(ready, arm.label),
+                "require_mcp_tool_use": arm.condition.require_mcp_tool_use,
+                "require_mcp_tool_success": arm.condition.require_mcp_tool_success,
+                "on_missing_tool_use": arm.condition.on_missing_tool_use,
+            }
+            for arm in plan.arms
         },
-        "judges": _judges(plan.scorers),
-        "scorers": _scales(plan.scorers),
+        "judges": _judges(evaluation, plan.scorers, ready.endpoints),
+        "rubrics": _rubrics(plan.scorers),
+        "scorers": _scales(plan.scorers, evaluation.execution, digests),
         "plugins": {f"{c.group}:{c.name}": f"{c.distribution} {c.version}" for c in plan.components()},
         "versions": {
             "python": platform.python_version(),
             **registry.versions(["keval", *(component.distribution for component in plan.components())]),
         },
     }
+    return _told_simulated(manifest)
 
 
 def _servers(ready: Ready, condition: str) -> Mapping[str, Any]:
     return {offer.server: {"tools": list(offer.tools), "sha256": offer.digest} for offer in ready.offers()[condition]}
 
 
-def rescored(manifest: Mapping[str, Any], scorers: Scorers, endpoints: Mapping[str, Endpoint]) -> dict[str, Any]:
+def rescored(
+    manifest: Mapping[str, Any],
+    evaluation: Evaluation,
+    scorers: Scorers,
+    endpoints: Mapping[str, Endpoint],
+    digests: Mapping[Scorer, str],
+) -> dict[str, Any]:
     """Return the manifest with these scorers, and the versions that score now, added."""
     # By scorer, so that one that scores again keeps its place.
-    entries = {(entry["metric"], entry["judge"]): entry for entry in (*manifest["scorers"], *_scales(scorers))}
+    now_scoring = _scales(scorers, evaluation.execution, digests)
+    entries = {(entry["metric"], entry["judge"]): entry for entry in (*manifest["scorers"], *now_scoring)}
     now = [component.distribution for component in scorers.components()]
     plugins = {f"{c.group}:{c.name}": f"{c.distribution} {c.version}" for c in scorers.components()}
+    return _told_simulated(
+        {
+            **manifest,
+            "judges": {**manifest["judges"], **_judges(evaluation, scorers, endpoints)},
+            "rubrics": {**manifest["rubrics"], **_rubrics(scorers)},
+            "scorers": list(entries.values()),
+            "plugins": {**manifest["plugins"], **plugins},
+            "versions": {**manifest["versions"], **registry.versions(now)},
+        }
+    )
+
+
+def _told_simulated(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Add which models of agents and judges are simulated."""
+    users = (*manifest["agents"].values(), *manifest["judges"].values())
+    return {**manifest, "simulated": sorted({user["model"] for user in users if user["simulated"]})}
+
+
+def _is_simulated(planned: Planned, endpoints: Mapping[str, Endpoint]) -> bool:
+    return any((model.endpoint or endpoints[str(model)]).simulated for model in planned.models.values())
+
+
+def _judges(evaluation: Evaluation, scorers: Scorers, endpoints: Mapping[str, Endpoint]) -> dict[str, Any]:
+    """What judges are; their options as written, so that no variable's value is in it."""
+    options = {use.label: dict(use.options) for use in evaluation.judges}
     return {
-        **manifest,
-        "simulated": sorted({*manifest["simulated"], *_simulated(endpoints)}),
-        "judges": {**manifest["judges"], **_judges(scorers)},
-        "scorers": list(entries.values()),
-        "plugins": {**manifest["plugins"], **plugins},
-        "versions": {**manifest["versions"], **registry.versions(now)},
-    }
-
-
-def _simulated(endpoints: Mapping[str, Endpoint]) -> list[str]:
-    return sorted(name for name, endpoint in endpoints.items() if endpoint.simulated)
-
-
-def _judges(scorers: Scorers) -> dict[str, Any]:
-    return {
-        item.label: {"type": item.component.name, "model": str(item.model) if item.model else None}
+        item.label: {
+            "type": item.component.name,
+            "model": str(item.model) if item.model else None,
+            "simulated": _is_simulated(item, endpoints),
+            "options": options.get(item.label, {}),
+        }
         for item in scorers.judges
     }
 
 
-def _scales(scorers: Scorers) -> list[dict[str, Any]]:
+def _rubrics(scorers: Scorers) -> dict[str, Any]:
+    """The rubrics by their digest, as one of the same name may have said something else to another judge."""
+    return {rubric_digest(rubric): attrs.asdict(rubric) for rubric in scorers.rubrics if scorers.judges}
+
+
+def _scales(scorers: Scorers, execution: Execution, digests: Mapping[Scorer, str]) -> list[dict[str, Any]]:
+    rubrics = {rubric.name: rubric_digest(rubric) for rubric in scorers.rubrics}
     return [
-        {"metric": metric, "judge": judge, **attrs.asdict(scale), "high": scale.high if isfinite(scale.high) else None}
+        {
+            "metric": metric,
+            "judge": judge,
+            **attrs.asdict(scale),
+            "high": scale.high if isfinite(scale.high) else None,
+            "repetitions": execution.judge_repetitions if judge else 1,
+            "rubric": rubrics[metric] if judge else None,
+            "digest": digests[metric, judge],
+        }
         for (metric, judge), scale in scorers.scales().items()
     ]

@@ -12,16 +12,17 @@ import attrs
 
 from keval import registry
 from keval.config.dataset import Dataset
-from keval.config.evaluation import Evaluation
+from keval.config.evaluation import Condition, Evaluation
 from keval.config.prompt import Prompt
 from keval.config.samples import Samples
 from keval.errors import Problem
 from keval.interfaces import Recording
 from keval.models import Model
-from keval.records import Characteristics, Rubric, Scale
+from keval.records import Characteristics
 from keval.registry import Component
+from keval.scores import Rubric, Scale
 
-__all__ = ["Arm", "Plan", "Planned", "Scorers", "TrialKey", "trial_seed"]
+__all__ = ["Arm", "Plan", "Planned", "Scorers", "TrialKey", "judge_seed", "models_of", "trial_seed"]
 
 
 @attrs.frozen
@@ -36,9 +37,12 @@ class Planned:
     @property
     def models(self) -> Mapping[str, Model]:
         """The plugin's fields that name a model."""
-        fields = attrs.fields(type(self.plugin)) if attrs.has(type(self.plugin)) else ()
-        values = ((field.name, getattr(self.plugin, field.name)) for field in fields)
-        return {name: value for name, value in values if isinstance(value, Model)}
+        return models_of(self.plugin)
+
+    @property
+    def unserved(self) -> Mapping[str, Model]:
+        """Those whose endpoint is their provider's to find; a plugin may know one of its own."""
+        return {name: model for name, model in self.models.items() if model.endpoint is None}
 
     @property
     def model(self) -> Model | None:
@@ -59,11 +63,16 @@ class Planned:
 
 @attrs.frozen
 class Arm:
-    """A condition ready to run: its prompt and the labels of its contexts."""
+    """A condition ready to run: its prompt, and what its label stands for in the config."""
 
     label: str
     prompt: Prompt
-    contexts: tuple[str, ...]
+    condition: Condition
+
+    @property
+    def contexts(self) -> tuple[str, ...]:
+        """The labels of its contexts."""
+        return self.condition.contexts
 
 
 @attrs.frozen
@@ -79,11 +88,12 @@ class TrialKey:
 
 @attrs.frozen
 class Scorers:
-    """Everything that scores, in the order of the config."""
+    """Everything that scores, in the order of the config; `shipped` are the rubrics that packages brought."""
 
     metrics: tuple[Planned, ...] = ()
     judges: tuple[Planned, ...] = ()
     rubrics: tuple[Rubric, ...] = ()
+    shipped: tuple[Component, ...] = ()
 
     def scales(self) -> dict[tuple[str, str | None], Scale]:
         """The scale of everything that scores: a metric alone, or a rubric with its judge."""
@@ -93,7 +103,7 @@ class Scorers:
         return scales
 
     def components(self) -> list[Component]:
-        return [item.component for item in (*self.metrics, *self.judges)]
+        return [*(item.component for item in (*self.metrics, *self.judges)), *self.shipped]
 
 
 @attrs.frozen
@@ -148,11 +158,29 @@ class Plan:
     def components(self) -> list[Component]:
         """Every plugin the run uses, its model providers included."""
         used = [item.component for item in (*self.agents, *self.contexts.values(), *self.hooks)]
-        providers = [registry.find("keval.models", model.provider) for model in self.models]
+        planned = (*self.agents, *self.scorers.judges)
+        wanted = dict.fromkeys(model.provider for item in planned for model in item.unserved.values())
+        providers = [registry.find("keval.models", provider) for provider in wanted]
         return [*used, *self.scorers.components(), *providers]
 
 
-def trial_seed(seed: int, sample: str, repetition: int) -> int:
-    """The seed of a trial: the same for every arm, another for every repetition; 31 bits, as APIs take it."""
-    text = f"{seed}\0{sample}\0{repetition}".encode()
+def models_of(plugin: Any) -> Mapping[str, Model]:
+    """The fields of a plugin that name a model, by name."""
+    fields = attrs.fields(type(plugin)) if attrs.has(type(plugin)) else ()
+    values = ((field.name, getattr(plugin, field.name)) for field in fields)
+    return {name: value for name, value in values if isinstance(value, Model)}
+
+
+def trial_seed(seed: int, sample: str, repetition: int, roll: int = 0) -> int:
+    """The seed of a trial: the same for every arm, another for every repetition and roll; 31 bits, as APIs take it."""
+    return _seed(seed, sample, repetition, *([roll] if roll else []))
+
+
+def judge_seed(seed: int, sample: str, repetition: int) -> int:
+    """The seed of a judgement: the same for every arm, another for every repetition of the judge."""
+    return _seed(seed, sample, "judge", repetition)
+
+
+def _seed(*parts: object) -> int:
+    text = "\0".join(map(str, parts)).encode("utf-8", "replace")
     return int.from_bytes(hashlib.blake2b(text, digest_size=4).digest(), "big") & 0x7FFF_FFFF

@@ -63,10 +63,13 @@ async def begin(planned: Iterable[Planned], endpoints: Mapping[str, Endpoint], k
 
     Raises PreflightError with every problem.
     """
-    plugins = {item.label: _with_endpoints(item, endpoints) for item in planned}
+    items = list(planned)
+    plugins = dict(
+        zip((item.label for item in items), await _all([_served(item, endpoints) for item in items]), strict=True)
+    )
     for plugin in plugins.values():
         keeper.close_later(plugin)
-    await _all([_prepared(item, plugins[item.label]) for item in planned])
+    await _all([_prepared(item, plugins[item.label]) for item in items])
     return plugins
 
 
@@ -97,10 +100,10 @@ def _told(planned: Planned) -> Iterator[None]:
 
 
 async def resolve_models(planned: Iterable[Planned], seed: int, keeper: Keeper) -> dict[str, Endpoint]:
-    """Resolve every model that these plugins name. Raises PreflightError with every problem."""
+    """Find the endpoints of the models that these plugins name. Raises PreflightError with every problem."""
     names: dict[str, list[str]] = {}
     for item in planned:
-        for model in item.models.values():
+        for model in item.unserved.values():
             if model.name not in names.setdefault(model.provider, []):
                 names[model.provider].append(model.name)
     providers = {name: registry.load(registry.find("keval.models", name))() for name in names}
@@ -112,9 +115,14 @@ async def resolve_models(planned: Iterable[Planned], seed: int, keeper: Keeper) 
     }
 
 
+async def _served(planned: Planned, endpoints: Mapping[str, Endpoint]) -> Any:
+    """Return the plugin with an endpoint in each of its models; it may refuse one that does not speak its protocol."""
+    with _told(planned):
+        return _with_endpoints(planned, endpoints)
+
+
 def _with_endpoints(planned: Planned, endpoints: Mapping[str, Endpoint]) -> Any:
-    """Return the plugin with an endpoint in each of its models."""
-    changes = {field: attrs.evolve(model, endpoint=endpoints[str(model)]) for field, model in planned.models.items()}
+    changes = {field: attrs.evolve(model, endpoint=endpoints[str(model)]) for field, model in planned.unserved.items()}
     return attrs.evolve(planned.plugin, **changes) if changes else planned.plugin
 
 

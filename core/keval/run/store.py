@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import shutil
 from array import array
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from io import BufferedWriter, RawIOBase
 from pathlib import Path
 from sys import intern
-from typing import Any, TypeVar
+from typing import Any
 
 import attrs
 import cattrs
 import orjson
-from cattrs.errors import BaseValidationError
 
 from keval.config.samples import LineFile, Samples
 from keval.errors import PreflightError, RunError
-from keval.records import Characteristics, Sample, ScoreLine, Trial
-from keval.run.lines import dump, read_sample, read_score, read_trial, sample_line
+from keval.records import Characteristics, Sample, Trial
+from keval.run.files import read_lines, replacing
+from keval.run.lines import dump, read_sample, read_trial, sample_line
+from keval.run.scores_file import ScoresFile
+from keval.scores import ScoreLine
 
-__all__ = ["RunDirectory"]
+__all__ = ["FORMAT", "RunDirectory"]
 
-T = TypeVar("T")
+FORMAT = 2
+"""The version of what is in a run directory; another one is not read."""
 
 _MANIFEST = (
     *("run", "evaluation", "config", "config_folder", "simulated", "baseline", "neutral"),
-    *("dataset", "trials", "agents", "conditions", "scorers"),
+    *("dataset", "trials", "agents", "conditions", "judges", "rubrics", "scorers"),
 )
 """What every manifest has, and something reads."""
-_CURRENT = ".scores.jsonl.current"
 
 
 @attrs.frozen
@@ -75,6 +75,24 @@ class RunDirectory:
         )
         return [cls(folder) for _, _, folder in sorted(found)]
 
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from writing to the run. Raises RunError when one does already."""
+        # Takes a twentieth of a second to import, which only a run that is written to needs.
+        from filelock import FileLock, Timeout
+
+        lock = FileLock(self.path / ".lock", timeout=0)
+        try:
+            lock.acquire()
+        except Timeout as error:
+            raise RunError(f"another process is writing to {self.path}; wait for it to end") from error
+        except OSError as error:
+            raise RunError(f"{self.path} cannot be written: {error}") from error
+        try:
+            yield
+        finally:
+            lock.release()
+
     @property
     def id(self) -> str:
         return self.path.name
@@ -84,14 +102,19 @@ class RunDirectory:
         return self.path / "trials.jsonl"
 
     @property
-    def scores_file(self) -> Path:
-        return self.path / "scores.jsonl"
+    def scores_file(self) -> ScoresFile:
+        return ScoresFile(self.path / "scores.jsonl")
 
     def manifest(self) -> dict[str, Any]:
         """What the run was made of. Raises RunError."""
         manifest = self._json("manifest.json")
-        if not isinstance(manifest, dict) or not manifest.keys() >= {*_MANIFEST}:
-            raise RunError(f"{self.path / 'manifest.json'} is no manifest of this version of keval")
+        if not isinstance(manifest, dict):
+            raise RunError(f"{self.path / 'manifest.json'} is no manifest")
+        if manifest.get("format") != FORMAT or not manifest.keys() >= {*_MANIFEST}:
+            raise RunError(
+                f"{self.path / 'manifest.json'} is of another version of keval, whose runs this one does not read;"
+                " use that version, or run the evaluation again"
+            )
         return dict(manifest)
 
     def summary(self) -> dict[str, Any] | None:
@@ -108,7 +131,7 @@ class RunDirectory:
     def freezing(self) -> Iterator[Callable[[Sample], object]]:
         """Yield a function that keeps a sample. When the block fails, there is no run."""
         try:
-            with self._replacing("samples.jsonl") as file:
+            with replacing(self.path / "samples.jsonl") as file:
                 yield lambda sample: file.write(sample_line(sample) + b"\n")
         except BaseException:
             shutil.rmtree(self.path)
@@ -122,7 +145,9 @@ class RunDirectory:
         ids: list[str] = []
         starts = array("Q")
         start = 0
-        for size, name in self._lines("samples.jsonl", lambda line: (len(line), str(orjson.loads(line)["id"]))):
+        for size, name in read_lines(
+            self.path / "samples.jsonl", lambda line: (len(line), str(orjson.loads(line)["id"]))
+        ):
             ids.append(intern(name))
             starts.append(start)
             start += size
@@ -150,50 +175,11 @@ class RunDirectory:
                 raise ValueError(f"the run has no condition {trial.condition!r}")
             return trial
 
-        return self._lines("trials.jsonl", read)
+        return read_lines(self.trials_file, read)
 
     def scores(self) -> Iterator[ScoreLine]:
-        """Read the scores one by one; those of a scoring pass that was cut short replace what they score again."""
-        return self._both_passes(read_score, lambda line: (line.scorer, line.trial))
-
-    def _both_passes(self, read: Callable[[bytes], T], key: Callable[[T], tuple[Hashable, str]]) -> Iterator[T]:
-        again: dict[Hashable, set[str]] = {}
-        if self.scores_file.exists():
-            for scorer, trial in map(key, self._lines(_CURRENT, read)):
-                again.setdefault(scorer, set()).add(intern(trial))
-        for line in self._lines("scores.jsonl", read):
-            scorer, trial = key(line)
-            if trial not in again.get(scorer, ()):
-                yield line
-        yield from self._lines(_CURRENT, read)
-
-    @contextmanager
-    def scoring(self, *, everything: bool) -> Iterator[Callable[[bytes], None]]:
-        """Yield a function that keeps a line of scores; `everything` says that every scorer of the run scores again.
-
-        The lines of a pass stand in a file of their own until it ends, whichever way, and then replace the earlier
-        scores of the same trials by the same scorers; no score is lost before there is another.
-        """
-        self._settle_scores()
-        current = self.path / _CURRENT
-        try:
-            with _explained(self.scores_file), current.open("ab", buffering=0) as file:
-                yield lambda line: _write_all(file, line + b"\n")
-                os.fsync(file.fileno())
-            if everything:
-                current.replace(self.scores_file)
-        finally:
-            self._settle_scores()
-
-    def _settle_scores(self) -> None:
-        current = self.path / _CURRENT
-        with _explained(self.scores_file):
-            if current.exists() and self.scores_file.exists():
-                lines = self._both_passes(lambda line: (line, orjson.loads(line)), lambda pair: _whose(pair[1]))
-                self._write("scores.jsonl", (line for line, _ in lines))
-                current.unlink()
-            elif current.exists():
-                current.rename(self.scores_file)
+        """Read the scores one by one."""
+        return self.scores_file.read()
 
     def _json(self, name: str) -> Any:
         try:
@@ -202,52 +188,9 @@ class RunDirectory:
             raise RunError(f"{self.path / name} cannot be read: {error}; is {self.path} a run directory?") from error
         return data
 
-    def _write(self, name: str, content: bytes | Iterator[bytes]) -> None:
-        """Write a whole file, or leave the one that is there."""
-        with self._replacing(name) as file:
-            for chunk in [content] if isinstance(content, bytes) else content:
-                file.write(chunk)
-
-    @contextmanager
-    def _replacing(self, name: str) -> Iterator[BufferedWriter]:
-        unfinished = self.path / f".{name}.unfinished"
-        with _explained(self.path / name):
-            with unfinished.open("wb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.replace(self.path / name)
-
-    def _lines(self, name: str, read: Callable[[bytes], T]) -> Iterator[T]:
-        path = self.path / name
-        if not path.exists():
-            return
-        with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                if not line.endswith(b"\n"):
-                    return
-                try:
-                    yield read(line)
-                except (orjson.JSONDecodeError, LookupError, TypeError, ValueError, BaseValidationError) as error:
-                    raise RunError(f"{path}:{number}: this line is damaged: {error!r}; remove it to go on") from error
-
-
-def _whose(score: Mapping[str, Any]) -> tuple[Hashable, str]:
-    return (score["metric"], score["judge"]), score["trial"]
-
-
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise RunError(f"{path} cannot be written: {error}; what was written before is kept") from error
-
-
-def _write_all(file: RawIOBase, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[file.write(view) or 0 :]
+    def _write(self, name: str, content: bytes) -> None:
+        with replacing(self.path / name) as file:
+            file.write(content)
 
 
 def _pretty(data: Mapping[str, Any]) -> bytes:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterable
+from sys import intern
 
 import attrs
 
-__all__ = ["Estimate", "Means", "estimate"]
+__all__ = ["Estimate", "Means", "NestedMeans", "estimate"]
 
 
 @attrs.frozen
@@ -46,6 +47,31 @@ class Means:
             for sample, (total, count) in enumerate(zip(self._sums, self._counts, strict=True))
             if count
         }
+
+
+@attrs.define
+class NestedMeans:
+    """Means of means: first over what was given for one trial, then over a sample's trials.
+
+    So a trial counts once, however often its judge came to a score.
+    """
+
+    _trials: dict[str, int] = attrs.field(factory=dict)
+    _samples: array[int] = attrs.field(factory=lambda: array("L"))
+    _means: Means = attrs.field(factory=Means)
+
+    def add(self, sample: int, trial: str, value: float) -> None:
+        number = self._trials.setdefault(intern(trial), len(self._trials))
+        if number == len(self._samples):
+            self._samples.append(sample)
+        self._means.add(number, value)
+
+    def by_sample(self) -> dict[int, float]:
+        """The mean over each sample's trials."""
+        means = Means()
+        for trial, value in self._means.by_sample().items():
+            means.add(self._samples[trial], value)
+        return means.by_sample()
 
 
 def estimate(values: Iterable[float]) -> Estimate:

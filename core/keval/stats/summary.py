@@ -8,57 +8,58 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from keval.records import ScoreLine, Trial, Usage, named_band
+from keval.records import Trial
+from keval.scores import ScoreLine, Scorer, named_band
 from keval.stats.effects import paired_effect
-from keval.stats.estimate import Means, estimate
+from keval.stats.estimate import Means, NestedMeans, estimate
+from keval.stats.panel import Panel
+from keval.stats.tally import JudgingTally, Tally
 
-__all__ = ["Summariser", "summarise"]
+__all__ = ["Summariser", "is_current", "summarise"]
 
 ArmKey: TypeAlias = tuple[str, str]
-ScorerKey: TypeAlias = tuple[str, str | None]
 
 _SCALE = ("low", "high", "better", "unit", "bands")
 
 
+def is_current(line: ScoreLine, scorer: Mapping[str, Any] | None) -> bool:
+    """Whether a score is by its scorer as the manifest has it; a pass that was cut short may have left others."""
+    if scorer is None or line.digest != scorer["digest"]:
+        return False
+    return line.judgement is None or line.judgement.repetition <= int(scorer["repetitions"])
+
+
 @attrs.define
 class _Cell:
-    """One metric in one arm."""
+    """One metric in one arm; `means` of a judge that was asked more than once are nested."""
 
-    means: Means = attrs.field(factory=Means)
+    means: Means | NestedMeans
     scored: int = 0
     neutral: int = 0
     unscored: int = 0
     failed: int = 0
-
-
-@attrs.define
-class _Tally:
-    """What happened to one arm's trials."""
-
-    trials: int = 0
-    failed: int = 0
-    retried: int = 0
-    tool_calls: int | None = None
-    model_calls: int | None = None
-    usage: Usage = attrs.field(factory=Usage)
-    durations: Means = attrs.field(factory=Means)
     failures: Counter[str] = attrs.field(factory=Counter)
 
-    def add(self, trial: Trial, sample: int) -> None:
-        self.trials += 1
-        self.retried += bool(trial.attempts)
-        if trial.failure:
-            self.failed += 1
-            self.failures[f"{trial.failure.stage}: {trial.failure.kind}"] += 1
-        if trial.transcript:
-            listed, unlisted = len(trial.transcript.tool_calls), trial.transcript.unlisted_calls
-            if listed or unlisted is not None:
-                self.tool_calls = (self.tool_calls or 0) + listed + (unlisted or 0)
-            if trial.transcript.model_calls is not None:
-                self.model_calls = (self.model_calls or 0) + trial.transcript.model_calls
-            self.usage = self.usage + trial.transcript.usage
-            if trial.transcript.duration is not None and not trial.failure:
-                self.durations.add(sample, trial.transcript.duration)
+    @classmethod
+    def of(cls, repetitions: int) -> _Cell:
+        return cls(Means() if repetitions == 1 else NestedMeans())
+
+    def add(self, line: ScoreLine, sample: int, *, count_neutral: bool) -> None:
+        value, neutral = line.score.value, line.score.neutral
+        if value is None:
+            self.unscored += 1
+            if line.failure is not None:
+                self.failed += 1
+                self.failures[line.failure.kind] += 1
+            return
+        self.neutral += neutral
+        self.scored += not neutral
+        if neutral and not count_neutral:
+            return
+        if isinstance(self.means, Means):
+            self.means.add(sample, value)
+        else:
+            self.means.add(sample, line.trial, value)
 
 
 def summarise(manifest: Mapping[str, Any], trials: Iterable[Trial], scores: Iterable[ScoreLine]) -> dict[str, Any]:
@@ -76,12 +77,21 @@ class Summariser:
 
     def __init__(self, manifest: Mapping[str, Any]) -> None:
         self._manifest = manifest
-        self._tallies: dict[ArmKey, _Tally] = {
-            (agent, condition): _Tally() for agent in manifest["agents"] for condition in manifest["conditions"]
+        self._tallies: dict[ArmKey, Tally] = {
+            (agent, condition): Tally() for agent in manifest["agents"] for condition in manifest["conditions"]
         }
-        self._cells: dict[ArmKey, dict[ScorerKey, _Cell]] = {arm: defaultdict(_Cell) for arm in self._tallies}
+        self._scorers = {(entry["metric"], entry["judge"]): entry for entry in manifest["scorers"]}
+        self._cells: dict[ArmKey, dict[Scorer, _Cell]] = {
+            arm: {scorer: _Cell.of(entry["repetitions"]) for scorer, entry in self._scorers.items()}
+            for arm in self._tallies
+        }
         self._count_neutral = manifest["neutral"] == "count"
         self._samples: dict[str, int] = {}
+        self._judging: dict[ArmKey, dict[str, JudgingTally]] = {arm: defaultdict(JudgingTally) for arm in self._tallies}
+        self._panel = Panel(manifest["scorers"])
+        # What a judgement took stands on all of its scores, and counts on that of the judge's first rubric.
+        rubrics = reversed([entry for entry in manifest["scorers"] if entry["judge"] is not None])
+        self._first = {entry["judge"]: entry["metric"] for entry in rubrics}
 
     def add_trial(self, trial: Trial) -> None:
         self._tallies[trial.agent, trial.condition].add(trial, self._number(trial.sample.id))
@@ -93,17 +103,13 @@ class Summariser:
         cells = self._cells[lines[0].agent, lines[0].condition]
         sample = self._number(lines[0].sample)
         for line in lines:
-            cell, value = cells[line.metric, line.judge], line.score.value
-            if value is None:
-                cell.unscored += 1
-                cell.failed += line.failure is not None
-            elif line.score.neutral:
-                cell.neutral += 1
-                if self._count_neutral:
-                    cell.means.add(sample, value)
-            else:
-                cell.scored += 1
-                cell.means.add(sample, value)
+            if not is_current(line, self._scorers.get(line.scorer)):
+                continue
+            cells[line.scorer].add(line, sample, count_neutral=self._count_neutral)
+            if line.judge is not None:
+                self._panel.add(line)
+                if line.judgement is not None and line.metric == self._first[line.judge]:
+                    self._judging[line.agent, line.condition][line.judge].add(line.judgement)
 
     def summary(self) -> dict[str, Any]:
         """Return the summary as plain data.
@@ -111,11 +117,11 @@ class Summariser:
         `arms` has an entry per agent, condition and metric: `n` samples with a mean, its standard error and its band,
         and counts of scores that were scored, neutral, unscored (failed ones among them), or are missing since scoring
         was interrupted. `effects` has the paired difference to the baseline per agent and metric. `trials` counts what
-        happened per arm.
+        happened per arm, and `judging` what judges took. `agreement` is that of the judges, as `Panel.summary` has it.
         """
         manifest = self._manifest
         scales = {entry["metric"]: {key: entry[key] for key in _SCALE} for entry in manifest["scorers"]}
-        scorers = [(entry["metric"], entry["judge"]) for entry in manifest["scorers"]]
+        scorers = {scorer: entry["repetitions"] for scorer, entry in self._scorers.items()}
         baseline = manifest["baseline"]
         return {
             "run": manifest["run"],
@@ -124,12 +130,23 @@ class Summariser:
             "baseline": baseline,
             "neutral": manifest["neutral"],
             "scales": scales,
+            "scorers": [
+                {"metric": entry["metric"], "judge": entry["judge"], **{key: entry[key] for key in _SCALE}}
+                for entry in manifest["scorers"]
+            ],
             "planned": manifest["trials"],
-            "trials": [_trials(arm, tally) for arm, tally in self._tallies.items()],
+            "judges": manifest["judges"],
+            "trials": [_trials(arm, tally, manifest["conditions"][arm[1]]) for arm, tally in self._tallies.items()],
             "arms": [
-                _arm(arm, scorer, self._cells[arm][scorer], tally, scales[scorer[0]]["bands"])
+                _arm(
+                    arm,
+                    scorer,
+                    self._cells[arm][scorer],
+                    scales[scorer[0]]["bands"],
+                    (tally.trials - tally.failed) * repetitions,
+                )
                 for arm, tally in self._tallies.items()
-                for scorer in scorers
+                for scorer, repetitions in scorers.items()
             ],
             "effects": [
                 _effect((agent, condition), scorer, self._cells, baseline)
@@ -137,13 +154,20 @@ class Summariser:
                 if condition != baseline
                 for scorer in scorers
             ],
+            "judging": [
+                {"agent": agent, "condition": condition, "judge": judge, **attrs.asdict(took)}
+                for (agent, condition), judges in self._judging.items()
+                for judge, took in judges.items()
+            ],
+            "agreement": self._panel.summary(),
         }
 
     def _number(self, sample: str) -> int:
         return self._samples.setdefault(sample, len(self._samples))
 
 
-def _trials(arm: ArmKey, tally: _Tally) -> dict[str, Any]:
+def _trials(arm: ArmKey, tally: Tally, condition: Mapping[str, Any]) -> dict[str, Any]:
+    required = condition["require_mcp_tool_use"] or condition["require_mcp_tool_success"]
     duration = estimate(tally.durations.by_sample().values())
     return {
         "agent": arm[0],
@@ -155,13 +179,16 @@ def _trials(arm: ArmKey, tally: _Tally) -> dict[str, Any]:
         "tool_calls": tally.tool_calls,
         "model_calls": tally.model_calls,
         "usage": attrs.asdict(tally.usage),
+        "given_up": {"model_calls": tally.model_calls_given_up, "usage": attrs.asdict(tally.usage_given_up)},
         "duration": duration.mean,
+        "compliance": {"on_missing_tool_use": condition["on_missing_tool_use"], **attrs.asdict(tally.compliance)}
+        if required
+        else None,
     }
 
 
-def _arm(arm: ArmKey, scorer: ScorerKey, cell: _Cell, tally: _Tally, bands: Mapping[str, float]) -> dict[str, Any]:
+def _arm(arm: ArmKey, scorer: Scorer, cell: _Cell, bands: Mapping[str, float], expected: int) -> dict[str, Any]:
     found = estimate(cell.means.by_sample().values())
-    answered = tally.trials - tally.failed
     return {
         "agent": arm[0],
         "condition": arm[1],
@@ -175,12 +202,13 @@ def _arm(arm: ArmKey, scorer: ScorerKey, cell: _Cell, tally: _Tally, bands: Mapp
         "neutral": cell.neutral,
         "unscored": cell.unscored,
         "failed": cell.failed,
-        "missing": max(0, answered - cell.scored - cell.neutral - cell.unscored),
+        "failures": dict(cell.failures),
+        "missing": max(0, expected - cell.scored - cell.neutral - cell.unscored),
     }
 
 
 def _effect(
-    arm: ArmKey, scorer: ScorerKey, cells: Mapping[ArmKey, Mapping[ScorerKey, _Cell]], baseline: str
+    arm: ArmKey, scorer: Scorer, cells: Mapping[ArmKey, Mapping[Scorer, _Cell]], baseline: str
 ) -> dict[str, Any]:
     agent, condition = arm
     against = cells[agent, baseline][scorer].means.by_sample()

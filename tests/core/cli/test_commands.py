@@ -132,7 +132,7 @@ def test_a_broken_manifest_leaves_the_other_runs_in_the_list(notes: Project) -> 
     outcome = notes.keval("list", "--json")
 
     assert (0, ["notes"]) == (outcome.code, [run["evaluation"] for run in outcome.data])
-    assert "is no manifest of this version of keval" in outcome.stderr
+    assert "manifest.json is no manifest" in outcome.stderr
 
 
 def test_quiet_says_nothing_but_errors(notes: Project) -> None:
@@ -398,7 +398,8 @@ def test_plugins_lists_what_is_installed_by_kind(project: Project) -> None:
     assert "  double/length" in project.keval("plugins").stdout
 
 
-def test_ctrl_c_keeps_what_is_finished_and_exits_130(project: Project) -> None:
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "a supervisor"])
+def test_an_interruption_keeps_what_is_finished_and_exits_130(project: Project, sent: signal.Signals) -> None:
     sample = {"id": "hangs", "question": "Why?", "hang": True}
     project.write(eval_yaml=CONFIG, questions_jsonl=QUESTIONS + json.dumps(sample) + "\n")
     command = [sys.executable, "-m", "keval", "run", "eval.yaml"]
@@ -406,7 +407,7 @@ def test_ctrl_c_keeps_what_is_finished_and_exits_130(project: Project) -> None:
     process = subprocess.Popen(command, cwd=project.root, env=environ, stderr=subprocess.PIPE, text=True)
 
     _wait_for_lines(project.root, 12)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     _, stderr = process.communicate(timeout=30)
 
     assert (130, True) == (process.returncode, stderr.startswith("interrupted; what was finished is in results/notes/"))
@@ -426,6 +427,39 @@ def test_ctrl_c_stops_workers_whose_agents_make_something_else_of_it(project: Pr
     assert 130 == process.wait(timeout=30)
     # Of 800 trials no more begin, and those under way are not kept.
     assert 20 > len(project.lines("trials.jsonl"))
+
+
+def test_a_reader_that_has_enough_is_no_defect(project: Project) -> None:
+    command = [sys.executable, "-m", "keval", "plugins", "--json"]
+    environ = {**os.environ, "PYTHONPATH": str(INSTALLED)}
+    reading, writing = os.pipe()
+    os.close(reading)
+
+    done = subprocess.run(command, cwd=project.root, env=environ, stdout=writing, stderr=subprocess.PIPE, text=True)
+    os.close(writing)
+
+    assert (1, "") == (done.returncode, done.stderr)
+
+
+def test_an_interruption_while_judging_says_how_to_go_on(project: Project) -> None:
+    config = CONFIG.replace("metrics:", "judges: {reader: {hangs: true}}\nmetrics:")
+    project.write(eval_yaml=config, questions_jsonl=QUESTIONS)
+    command = [sys.executable, "-m", "keval", "run", "eval.yaml"]
+    environ = {**os.environ, "PYTHONPATH": str(INSTALLED)}
+    process = subprocess.Popen(command, cwd=project.root, env=environ, stderr=subprocess.PIPE, text=True)
+
+    deadline = time.monotonic() + 30
+    while not list(project.root.glob("results/*/*/.scores.*.jsonl")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=30)
+
+    where = project.run_directory().relative_to(project.root)
+    said = "".join(line for line in stderr.splitlines(keepends=True) if not line.startswith("note: "))
+    assert (130, f"interrupted; what was finished is in {where}; `keval score {where}` goes on\n") == (
+        process.returncode,
+        said,
+    )
 
 
 def _wait_for_lines(root: Path, wanted: int) -> None:

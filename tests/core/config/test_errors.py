@@ -121,7 +121,7 @@ CASES = {
     ),
     "a label with a slash": (
         changed("scripted: {}", "a/b: {type: scripted}"),
-        "eval.yaml:4:3: a label is letters, digits and _.+- only, got 'a/b'",
+        "eval.yaml:4:3: a label is letters, digits, single spaces and _.+- only, got 'a/b'",
     ),
     "metric listed twice": (
         CONFIG + "  - double/length\n",
@@ -167,7 +167,7 @@ CASES = {
     ),
     "unknown model provider": (
         changed("scripted: {}", "modelled: {model: opnai/gpt}"),
-        "eval.yaml:4:21: no model provider named 'opnai' is installed; did you mean 'openai'?",
+        "eval.yaml:4:21: opnai/gpt: no model provider named 'opnai' is installed; did you mean 'openai'?",
     ),
     "a model without provider": (
         changed("scripted: {}", "modelled: {model: gpt}"),

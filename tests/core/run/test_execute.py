@@ -65,7 +65,7 @@ def test_a_run_directory_has_what_the_design_says(project: Project) -> None:
 
     project.keval("run", "eval.yaml")
 
-    files = sorted(path.name for path in project.run_directory().iterdir())
+    files = sorted(path.name for path in project.run_directory().glob("[!.]*"))
     assert ["manifest.json", "samples.jsonl", "scores.jsonl", "summary.json", "trials.jsonl"] == files
     (trial,), (score,), manifest = (
         project.lines("trials.jsonl"),
@@ -189,6 +189,31 @@ def test_text_that_no_utf8_file_can_hold_does_not_lose_the_trial(project: Projec
 
     (trial,) = project.lines("trials.jsonl")
     assert (0, "half ?") == (outcome.code, trial["output"])
+
+
+def test_an_agent_that_can_only_do_so_much_is_waited_for_before_the_clock_runs(project: Project) -> None:
+    config = """
+    dataset: {path: questions.jsonl}
+    agents: {narrow: {}}
+    execution: {max_concurrent: 4, timeout_seconds: 0.4}
+    metrics: [double/length]
+    """
+    project.write(eval_yaml=config, questions_jsonl=lines(*({"id": str(number)} for number in range(4))))
+
+    outcome = project.keval("run", "eval.yaml")
+
+    assert (0, ["done"] * 4) == (outcome.code, [trial["output"] for trial in project.lines("trials.jsonl")])
+
+
+def test_an_agent_that_fails_in_a_task_group_loses_no_trial(project: Project) -> None:
+    samples = [{"id": str(number), "fails_in_a_group": number % 3 == 0} for number in range(9)]
+    project.write(eval_yaml=CONFIG, questions_jsonl=lines(*samples))
+
+    outcome = project.keval("run", "eval.yaml", "--json", "-j", "2")
+
+    failed = {trial["sample"]: trial["failure"]["kind"] for trial in project.lines("trials.jsonl") if trial["failure"]}
+    assert (3, 9) == (outcome.code, outcome.data["trials"][0]["trials"])
+    assert {"0": "told", "3": "told", "6": "told"} == failed
 
 
 def test_an_agent_cancelled_from_inside_is_a_failure_and_no_trial_is_lost(project: Project) -> None:

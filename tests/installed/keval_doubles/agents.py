@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from keval import Characteristics, Context, Model, ModelError, PreflightError, Sample, Transcript, TrialError
+from keval import Characteristics, Context, Model, ModelError, PreflightError, Sample, Transcript, TrialError, Usage
 
 
 @attrs.define
@@ -27,16 +27,19 @@ class Scripted:
             with recorder.turn(text):
                 if self.delay:
                     await asyncio.sleep(self.delay)
-                if "calls" in script:
+                calls = script.get("calls", ()) if context.attempt >= script.get("calls_from", 1) else ()
+                if calls:
                     recorder.model_called()
-                for call in script.get("calls", ()):
+                for call in calls:
                     recorder.called(call["name"], call.get("arguments", {}))
                     recorder.returned(call.get("result"), error=call.get("error"), sent=call.get("sent", True))
-                recorder.model_called()
+                recorder.model_called(Usage(**script["usage"]) if "usage" in script else None)
                 self._fail(script, self._tries[context.trial])
                 if script.get("deaf"):
                     with suppress(asyncio.CancelledError):
                         await asyncio.sleep(0.2)
+                if script.get("fails_in_a_group"):
+                    await _fail_in_a_group()
                 if script.get("cancelled"):
                     raise asyncio.CancelledError
                 if script.get("hang"):
@@ -57,6 +60,41 @@ class Scripted:
             raise ExceptionGroup("in a group", [ModelError("bad request", status=400)])
         if script.get("fail"):
             raise TrialError(script["fail"], kind="told")
+
+
+async def _fail_in_a_group() -> None:
+    """Fail as an SDK may: a TaskGroup that waits for a child which fails cancels the task that it is itself in,
+    and before Python 3.12 leaves it marked so.
+    """
+
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        raise TrialError("no luck in a group", kind="told")
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(fail())
+    except ExceptionGroup as error:
+        raise error.exceptions[0] from None
+
+
+@attrs.define
+class Narrow:
+    """Runs one trial at a time, and falls over when there are more."""
+
+    _running: int = attrs.field(default=0, init=False)
+
+    def at_once(self) -> int:
+        return 1
+
+    async def run(self, sample: Sample, context: Context) -> Transcript:
+        assert not self._running
+        self._running += 1
+        with context.recorder.turn(sample.question):
+            await asyncio.sleep(0.15)
+            context.recorder.said("done")
+        self._running -= 1
+        return context.recorder.transcript()
 
 
 @attrs.define

@@ -15,6 +15,7 @@ class Notes:
     text: str = ""
     tools: tuple[str, ...] = ()
     down: bool = False
+    direct: bool = False
     headers: Mapping[str, str] = attrs.field(factory=dict)
     _runs: dict[str, int] = attrs.field(factory=dict, init=False)
 
@@ -44,6 +45,6 @@ class _Source:
             ToolCall(**{"arguments": {}, "duration": 0.25, "server": self.label, "runs": 1, **call})
             for call in sample.metadata.get("seen", ())
         ]
-        log = CallLog(seen, sample.metadata.get("lost"))
+        log = None if self.notes.direct else CallLog(seen, sample.metadata.get("lost"))
         server = McpServer(self.label, "http", "http://127.0.0.1:1/mcp", tools=self.notes.tools, log=log)
         yield Context(instructions=self.notes.text, servers=(server,) if self.notes.tools else ())

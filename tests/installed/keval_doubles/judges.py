@@ -1,10 +1,14 @@
 """A judge without a model, and the rubric it grades by."""
 
+import asyncio
+import os
+import signal
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import attrs
 
-from keval import ModelError, PreflightError, Rubric, Score, Trial, TrialError
+from keval import Judging, ModelError, PreflightError, Rubric, Score, Trial, TrialError, Usage
 
 BREVITY = Rubric("double/brevity", "Is it short?", {1: "long", 2: "fair", 3: "short"})
 
@@ -24,7 +28,7 @@ class Strict:
         if self.refuses:
             raise PreflightError(self.refuses)
 
-    async def grade(self, trial: Trial, rubrics: Sequence[Rubric]) -> Mapping[str, Score]:
+    async def grade(self, trial: Trial, rubrics: Sequence[Rubric], judging: Judging) -> Mapping[str, Score]:
         if self.down:
             raise TrialError("the judge cannot be reached", kind="down")
         self._asked.append(trial.id)
@@ -35,3 +39,41 @@ class Strict:
         if self.odd == "text":
             return {rubric.name: Score("4") for rubric in rubrics}  # type: ignore[arg-type]
         return {rubric.name: Score(float(self.level), self.odd or "as always") for rubric in rubrics}
+
+
+@attrs.frozen
+class Reader:
+    """Gives the level that the sample's metadata has under `key`, or one per repetition, and reports what it says.
+
+    `journal` gets a line per judgement. The environment says after how many it dies, and on which samples it fails.
+    """
+
+    key: str = "level"
+    journal: Path | None = None
+    hangs: bool = False
+    _asked: list[str] = attrs.field(factory=list, init=False)
+
+    async def grade(
+        self, trial: Trial, rubrics: Sequence[Rubric], judging: Judging
+    ) -> Mapping[str, Score | TrialError]:
+        assert ("", "", "", None) == (trial.id, trial.agent, trial.condition, trial.model)
+        if len(self._asked) >= int(os.environ.get("READER_DIES_AFTER", "1000000")):
+            os.kill(os.getpid(), signal.SIGKILL)
+        self._asked.append(trial.sample.id)
+        if self.journal:
+            asked = ",".join(rubric.name for rubric in rubrics)
+            with self.journal.open("a", encoding="utf-8") as file:
+                file.write(f"{trial.sample.id} {judging.repetition} {judging.attempt} {judging.seed} {asked}\n")
+        if self.hangs:
+            await asyncio.Event().wait()
+        told, recorder = trial.sample.metadata, judging.recorder
+        recorder.model_called(Usage(10, 2))
+        if trial.sample.id in os.environ.get("READER_BREAKS_ON", ""):
+            raise TrialError("the judge fell over", kind="fell")
+        levels = told[self.key]
+        level = levels[(judging.repetition - 1) % len(levels)] if isinstance(levels, list) else levels
+        recorder.unverified(told.get("claims", ()))
+        if level is None:
+            recorder.rejected("five out of five!")
+            return {rubric.name: TrialError("no JSON in the reply", kind="bad_reply") for rubric in rubrics}
+        return {rubric.name: Score(float(level), f"level {level}") for rubric in rubrics}

@@ -1,0 +1,26 @@
+"""Reading a rubric from a YAML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from keval.config.source import Source
+from keval.config.structure import structure
+from keval.errors import ConfigError, Problem
+from keval.scores import Rubric
+
+__all__ = ["read_rubric"]
+
+
+def read_rubric(path: Path) -> Rubric:
+    """Read a rubric: `instructions` and `levels`, and `name` where it is not the file's.
+
+    Raises ConfigError with every problem, each at its place.
+    """
+    source = Source.read(path)
+    if not isinstance(source.data, dict):
+        raise ConfigError([Problem(source.place(()), "a rubric is a mapping with instructions: and levels:")])
+    rubric, misfits = structure(Rubric, {"name": path.stem, **source.data}, (), source.base)
+    if rubric is None:
+        raise ConfigError([Problem(source.place(misfit.path, key=misfit.at_key), misfit.message) for misfit in misfits])
+    return rubric

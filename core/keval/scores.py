@@ -1,0 +1,136 @@
+"""Scores and what they are given by: scales, rubrics, judgements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+import attrs
+
+from keval.records import Failure, Usage
+
+__all__ = ["Judgement", "Rubric", "Scale", "Score", "ScoreLine", "Scorer", "named_band"]
+
+Scorer: TypeAlias = tuple[str, str | None]
+"""Who scores: a metric alone, or a rubric and the judge that grades by it."""
+
+
+def _finite(scale: Scale, attribute: attrs.Attribute[float], value: float) -> None:
+    if not math.isfinite(value):
+        raise ValueError(f"a scale begins at a number, got low={value}; only high may be without end")
+
+
+def _above_low(scale: Scale, attribute: attrs.Attribute[float], value: float) -> None:
+    if not value > scale.low:
+        raise ValueError(f"a scale rises, got low={scale.low:g} and high={value:g}")
+
+
+def _rising(scale: Scale, attribute: attrs.Attribute[Mapping[str, float]], value: Mapping[str, float]) -> None:
+    begins = [*value.values()]
+    if not all(isinstance(begin, int | float) for begin in begins) or begins != sorted(begins):
+        raise ValueError(f"a scale's bands are named lowest first, each with the number it begins at, got {value}")
+
+
+@attrs.frozen
+class Scale:
+    """The range a metric or rubric scores in; `high` may be `math.inf`.
+
+    `better` says in which direction, and `unit` in what, such as `s`. `bands` are names for parts of the range, each
+    with the value it begins at, lowest first.
+    """
+
+    low: float = attrs.field(default=0.0, validator=_finite)
+    high: float = attrs.field(default=1.0, validator=_above_low)
+    better: Literal["higher", "lower"] = "higher"
+    unit: str = ""
+    bands: Mapping[str, float] = attrs.field(factory=dict, validator=_rising)
+
+
+def _described(rubric: Rubric, attribute: attrs.Attribute[Mapping[int, str]], value: Mapping[int, str]) -> None:
+    if blank := [level for level, description in value.items() if not description.strip()]:
+        raise ValueError(f"every level needs a description; {', '.join(map(str, blank))} has none")
+
+
+def named_band(bands: Mapping[str, float], value: float) -> str | None:
+    """The name of the band of a scale that a value is in; `None` without bands, or below the first."""
+    # A mean of 0.9s may come out a hair below 0.9.
+    return next((name for name in reversed([*bands]) if value >= bands[name] - 1e-9), None)
+
+
+@attrs.frozen
+class Score:
+    """A metric's or judge's verdict on a trial.
+
+    `value=None` is *unscored* and needs a reason. `neutral=True` marks a default given where there was nothing to
+    judge; it is shown, and left out of means unless the config says `neutral: count`.
+    """
+
+    value: float | None
+    reason: str = ""
+    neutral: bool = False
+    details: Mapping[str, Any] = attrs.field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        if self.value is None and not self.reason:
+            raise ValueError("a score without a value needs a reason")
+
+
+@attrs.frozen
+class Judgement:
+    """One asking of a judge: what the scores that came of it have in common.
+
+    `repetition` counts from 1. `unverified_claims` is what the answer states and the judge could neither confirm nor
+    refute by the golden answer; `None` when it did not say. `model_calls` is 0 when nobody was asked, as where the
+    sample has no golden answer that the rubrics need. `rejected` are replies, as they came, that could not be read or
+    left a rubric's levels; `attempts` are failures after which the judge was asked anew.
+    """
+
+    repetition: int = 1
+    unverified_claims: tuple[str, ...] | None = None
+    model_calls: int | None = None
+    usage: Usage = Usage()
+    rejected: tuple[str, ...] = ()
+    attempts: tuple[Failure, ...] = ()
+
+
+@attrs.frozen
+class ScoreLine:
+    """A score as it stands in scores.jsonl: whose it is, what it is, and why there is none, if so.
+
+    `repetition` is the trial's; that of a judge is in `judgement`, which a metric has none of. `digest` tells by what
+    version of the scorer it was made, its options and rubric included.
+    """
+
+    trial: str
+    sample: str
+    agent: str
+    condition: str
+    repetition: int
+    metric: str
+    judge: str | None
+    score: Score
+    failure: Failure | None = None
+    judgement: Judgement | None = None
+    digest: str = ""
+
+    @property
+    def scorer(self) -> Scorer:
+        return (self.metric, self.judge)
+
+
+@attrs.frozen
+class Rubric:
+    """A named scale for a judge: what to look at, and one description per level (lowest first).
+
+    With `needs_answer` it holds the response against the golden answer, and a sample without one is unscored.
+    """
+
+    name: str
+    instructions: str
+    levels: Mapping[int, str] = attrs.field(validator=[attrs.validators.min_len(2), _described])
+    needs_answer: bool = False
+
+    @property
+    def scale(self) -> Scale:
+        return Scale(float(min(self.levels)), float(max(self.levels)))
