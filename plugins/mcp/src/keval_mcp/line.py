@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -15,13 +14,12 @@ from mcp.types import (
     SERVER_INFO_META_KEY,
     CallToolRequestParams,
     CallToolResult,
-    EmbeddedResource,
     TextContent,
-    TextResourceContents,
 )
 
 from keval import CallLog, ServerLostError, ToolCall
 from keval_mcp.link import Link
+from keval_mcp.results import result_text
 from keval_mcp.upstream import Upstream
 
 __all__ = ["Line"]
@@ -91,9 +89,9 @@ class Line:
             self._record(call, began, error="the trial ended before the server answered")
             raise
         if result.is_error:
-            self._record(call, began, error=_text(result))
+            self._record(call, began, error=result_text(result))
         else:
-            self._record(call, began, result=_text(result))
+            self._record(call, began, result=result_text(result))
         return _unstamped(result)
 
     def _record(self, call: ToolCall, began: float, result: str | None = None, error: str | None = None) -> None:
@@ -120,23 +118,6 @@ def _unstamped(result: CallToolResult) -> CallToolResult:
         return result
     rest = {name: value for name, value in result.meta.items() if name != SERVER_INFO_META_KEY}
     return result.model_copy(update={"meta": rest or None})
-
-
-def _text(result: CallToolResult) -> str:
-    """Return a result as text: what is no text stands as its type, a result of data alone as JSON."""
-    if not result.content and result.structured_content is not None:
-        return json.dumps(result.structured_content, ensure_ascii=False)
-    return "\n".join(map(_block, result.content))
-
-
-def _block(block: Any) -> str:
-    match block:
-        case TextContent():
-            return block.text
-        case EmbeddedResource(resource=TextResourceContents() as resource):
-            return resource.text
-        case _:
-            return f"[{getattr(block, 'mime_type', None) or block.type}]"
 
 
 def _error(problem: str) -> CallToolResult:

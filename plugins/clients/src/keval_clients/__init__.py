@@ -1,0 +1,10 @@
+"""The model vendors' APIs for keval's own agents and judges: one client each, without hidden retries.
+
+`keval_clients.openai.build` and `keval_clients.anthropic.build` make one. Those modules import the SDK, which takes
+half a second or more; what is here imports none.
+"""
+
+from keval_clients.reply import no_reply
+from keval_clients.usage import completions_usage, messages_usage, responses_usage
+
+__all__ = ["completions_usage", "messages_usage", "no_reply", "responses_usage"]

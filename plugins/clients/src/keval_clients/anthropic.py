@@ -1,0 +1,17 @@
+"""The client over Anthropic's SDK."""
+
+from __future__ import annotations
+
+from anthropic import APIConnectionError, APIStatusError, AsyncAnthropic
+
+from keval import Endpoint
+from keval_clients.client import Client
+from keval_clients.transport import http_client
+
+__all__ = ["build"]
+
+
+def build(url: str, endpoint: Endpoint) -> Client:
+    """Build a client without retries, as keval retries in one place, and without a limit to a request's time."""
+    sdk = AsyncAnthropic(base_url=url, api_key=endpoint.api_key, max_retries=0, http_client=http_client(url))
+    return Client(endpoint.model, sdk, APIStatusError, APIConnectionError)

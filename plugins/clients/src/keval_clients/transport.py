@@ -1,0 +1,89 @@
+"""HTTP for the vendors' SDKs by aiohttp, which takes about 0.6 ms of CPU less per request than their default.
+
+The aiohttp transports that the SDKs bring keep cookies, and let some of aiohttp's errors through that no caller of an
+SDK expects.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from ssl import SSLContext
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import attrs
+import httpx2
+from aiohttp import ClientError, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
+
+__all__ = ["http_client"]
+
+_TIMEOUT = ClientTimeout(total=None, sock_connect=30.0)
+"""A request may take as long as keval lets a trial take."""
+
+_KEEP_ALIVE = 4.0
+"""Seconds: less than the 5 after which uvicorn, and many a model server with it, hangs up on an idle connection."""
+
+
+def http_client(url: str) -> httpx2.AsyncClient:
+    """Return a client for one endpoint, on which any number of requests at once wait for no connection."""
+    return httpx2.AsyncClient(
+        transport=_Transport(_proxy(url), _tls()),
+        cookies=CookieJar(policy=DefaultCookiePolicy(allowed_domains=[])),
+        follow_redirects=True,
+        timeout=None,
+    )
+
+
+@attrs.define(eq=False)
+class _Transport(httpx2.AsyncBaseTransport):
+    """Sends a request and reads the whole reply; belongs to the event loop of its first request."""
+
+    _proxy: str | None
+    _tls: SSLContext
+    _session: ClientSession | None = attrs.field(default=None, init=False)
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if self._session is None:
+            self._session = self._begin()
+        try:
+            async with self._session.request(
+                request.method,
+                str(request.url),
+                headers=request.headers.multi_items(),
+                data=await request.aread() or None,
+                allow_redirects=False,
+                proxy=self._proxy,
+            ) as response:
+                body = httpx2.ByteStream(await response.read())
+        except (ClientError, OSError) as error:
+            raise httpx2.TransportError(f"{type(error).__name__}: {error}") from error  # the message alone may be empty
+        return httpx2.Response(response.status, headers=response.raw_headers, stream=body)
+
+    async def aclose(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    def _begin(self) -> ClientSession:
+        return ClientSession(
+            # Without a limit: aiohttp reads 0 so.
+            connector=TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE, ssl=self._tls),
+            cookie_jar=DummyCookieJar(),
+            timeout=_TIMEOUT,
+            auto_decompress=False,  # httpx2 does
+        )
+
+
+@cache
+def _tls() -> SSLContext:
+    # One for all clients, as it is nearly all of the 20 ms that building a client takes.
+    return httpx2.create_ssl_context()
+
+
+def _proxy(url: str) -> str | None:
+    """Return the proxy that the environment names for a URL."""
+    # Left to aiohttp, it would be looked up at each request, and the keys of a netrc with it.
+    address, proxies = urlsplit(url), getproxies()
+    if proxy_bypass(address.netloc):
+        return None
+    return proxies.get(address.scheme) or proxies.get("all")

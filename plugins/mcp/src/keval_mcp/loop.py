@@ -1,0 +1,161 @@
+"""The plain tool loop: ask the model, run the tools it asks for, tell it what came of them, until it answers.
+
+It knows no model API. An adapter brings a `Chat`, which does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import attrs
+
+from keval import Context, Sample, ServerLostError, TrialError, Usage
+from keval_mcp.sessions import Sessions, Tool, open_sessions
+
+__all__ = ["Call", "Chat", "Reply", "Result", "StartChat", "converse"]
+
+
+@attrs.frozen
+class Call:
+    """A tool call as the model wrote it; `problem` says why it cannot be made, if so.
+
+    `name` is the tool's alias, and `id` what the model's API calls it.
+    """
+
+    id: str
+    name: str
+    arguments: Mapping[str, Any]
+    problem: str = ""
+
+
+@attrs.frozen
+class Reply:
+    """What one request to the model brought; `paused` asks for another one, though there is no call to answer."""
+
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    usage: Usage | None = None
+    paused: bool = False
+
+
+@attrs.frozen
+class Result:
+    """What the model is told of one of its calls."""
+
+    id: str
+    text: str
+    is_error: bool
+
+
+class Chat(Protocol):
+    """A conversation with a model over one API. It keeps what was said, and sends what the API wants of it."""
+
+    def say(self, text: str) -> None:
+        """Add a message of the user."""
+        ...
+
+    async def ask(self) -> Reply:
+        """Ask the model to go on, and add its reply.
+
+        Raises:
+            TrialError: the model failed, or its reply is not understood.
+        """
+        ...
+
+    def tell(self, results: Sequence[Result]) -> None:
+        """Add the results of all calls of the last reply, in the order of the calls."""
+        ...
+
+
+StartChat: TypeAlias = Callable[[Sequence[Tool]], Chat]
+"""Begins a trial's conversation, with the instructions, what was said earlier and these tools."""
+
+
+async def converse(sample: Sample, context: Context, start: StartChat, *, max_turns: int) -> None:
+    """Ask everything in `sample.asked` in one conversation, reporting to the context's recorder.
+
+    Raises:
+        ServerLostError: an MCP server did not come up or was lost.
+        ToolsMissingError: the servers do not offer exactly the condition's tools.
+        TrialError: what the chat raises; kind `max_turns` when as many model calls brought no answer to one message.
+    """
+    async with open_sessions(context.servers) as sessions:
+        turns = _Turns(context, sessions, start(sessions.tools))
+        for text in sample.asked:
+            with context.recorder.turn(text):
+                await turns.answer(text, max_turns)
+
+
+@attrs.frozen
+class _Turns:
+    """The turns of one trial."""
+
+    context: Context
+    sessions: Sessions
+    chat: Chat
+
+    async def answer(self, text: str, max_turns: int) -> None:
+        self.chat.say(text)
+        for _ in range(max_turns):
+            reply = await self._ask()
+            if reply.calls:
+                self.chat.tell(await self._run_all(reply.calls))
+            elif not reply.paused:
+                return
+        raise TrialError(
+            f"{max_turns} model calls brought no answer; raise max_turns if that is too few", kind="max_turns"
+        )
+
+    async def _ask(self) -> Reply:
+        recorder = self.context.recorder
+        recorder.offered(tool.name for tool in self.sessions.tools)
+        reply = await self.chat.ask()
+        recorder.model_called(reply.usage)
+        recorder.said(reply.text)
+        return reply
+
+    async def _run_all(self, calls: Sequence[Call]) -> list[Result]:
+        """Run the calls of one reply at the same time; when one loses its server, the others are given up."""
+        tools = {tool.alias: tool for tool in self.sessions.tools}
+        labels = _labels(calls)
+        for call, label in zip(calls, labels, strict=True):
+            name = tools[call.name].name if call.name in tools else call.name
+            self.context.recorder.called(name, call.arguments, label)
+        running = [
+            asyncio.create_task(self._run(call, label, tools.get(call.name)))
+            for call, label in zip(calls, labels, strict=True)
+        ]
+        # No TaskGroup: until Python 3.12 it leaves the trial's task marked as cancelled when a child fails.
+        try:
+            return await asyncio.gather(*running)
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+
+    async def _run(self, call: Call, label: str, tool: Tool | None) -> Result:
+        recorder = self.context.recorder
+        problem = call.problem or ("" if tool else f"there is no tool named {call.name!r}")
+        if problem or tool is None:
+            recorder.returned(error=problem, id=label, sent=False)
+            return Result(call.id, problem, is_error=True)
+        try:
+            outcome = await self.sessions.call(tool, call.arguments)
+        except ServerLostError as lost:
+            recorder.returned(error=str(lost), id=label)
+            raise
+        if outcome.is_error:
+            recorder.returned(error=outcome.text, id=label)
+        else:
+            recorder.returned(outcome.text, id=label)
+        return Result(call.id, outcome.text, outcome.is_error)
+
+
+def _labels(calls: Sequence[Call]) -> list[str]:
+    """Return an id per call of a reply to record it under: some models give several the same, or none."""
+    labels: list[str] = []
+    for number, call in enumerate(calls):
+        labels.append(f"{call.id}#{number}" if call.id in labels or not call.id else call.id)
+    return labels

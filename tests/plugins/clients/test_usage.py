@@ -1,0 +1,65 @@
+"""Reading the tokens that a reply reports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from keval import Usage
+from keval_clients import completions_usage, messages_usage, responses_usage
+
+
+def test_chat_completions_report_the_parts_within_the_whole() -> None:
+    usage = {
+        "prompt_tokens": 10,
+        "completion_tokens": 5,
+        "prompt_tokens_details": {"cached_tokens": 4},
+        "completion_tokens_details": {"reasoning_tokens": 2},
+    }
+
+    assert completions_usage(usage) == Usage(10, 5, 4, 2)
+
+
+def test_responses_report_the_parts_within_the_whole() -> None:
+    usage = {
+        "input_tokens": 10,
+        "output_tokens": 5,
+        "input_tokens_details": {"cached_tokens": 4},
+        "output_tokens_details": {"reasoning_tokens": 2},
+    }
+
+    assert responses_usage(usage) == Usage(10, 5, 4, 2)
+
+
+@pytest.mark.parametrize(
+    ("cache", "expected"),
+    [
+        ({}, Usage(10, 5)),
+        ({"cache_read_input_tokens": 3}, Usage(13, 5, 3)),
+        ({"cache_creation_input_tokens": 2, "cache_read_input_tokens": 0}, Usage(12, 5, 0)),
+        ({"cache_creation_input_tokens": 2, "cache_read_input_tokens": None}, Usage(12, 5)),
+        ({"cache_read_input_tokens": 3, "cache_creation_input_tokens": 2}, Usage(15, 5, 3)),
+        ({"output_tokens_details": {"thinking_tokens": 1}}, Usage(10, 5, None, 1)),
+    ],
+)
+def test_messages_count_what_a_cache_took_apart(cache: dict[str, Any], expected: Usage) -> None:
+    assert messages_usage({"input_tokens": 10, "output_tokens": 5, **cache}) == expected
+
+
+def test_a_part_of_the_input_is_not_taken_for_the_whole() -> None:
+    assert messages_usage({"cache_read_input_tokens": 3, "output_tokens": 5}) == Usage(None, 5, 3)
+
+
+@pytest.mark.parametrize("read", [completions_usage, responses_usage, messages_usage])
+@pytest.mark.parametrize("usage", [None, "much", 7, [], {}])
+def test_what_reports_nothing_is_unknown(read: Any, usage: object) -> None:
+    assert read(usage) == Usage()
+
+
+@pytest.mark.parametrize("count", [None, "10", 10.0, True, -1, [10], {"tokens": 10}])
+def test_what_is_no_number_of_tokens_is_unknown_and_the_rest_is_read(count: object) -> None:
+    assert completions_usage({"prompt_tokens": count, "completion_tokens": 5}) == Usage(None, 5)
+    assert responses_usage({"input_tokens": count, "output_tokens": 5}) == Usage(None, 5)
+    assert messages_usage({"input_tokens": count, "output_tokens": 5}) == Usage(None, 5)
+    assert completions_usage({"prompt_tokens": 9, "prompt_tokens_details": count}) == Usage(9)
