@@ -1,0 +1,91 @@
+"""A conversation over the Messages API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from keval import Context, Sample
+from keval_clients import messages_usage, no_reply
+from keval_mcp.loop import Call, Reply, Result
+from keval_mcp.sessions import Tool
+
+if TYPE_CHECKING:
+    from keval_clients.client import Client
+
+__all__ = ["MessagesChat"]
+
+
+@attrs.frozen(eq=False)
+class MessagesChat:
+    """A `keval_mcp.loop.Chat`: the messages so far, and what else is in every request."""
+
+    _client: Client
+    _headers: Mapping[str, str]
+    _options: Mapping[str, Any]
+    _messages: list[dict[str, Any]]
+
+    @classmethod
+    def start(
+        cls, client: Client, sample: Sample, context: Context, tools: Sequence[Tool], options: Mapping[str, Any]
+    ) -> MessagesChat:
+        fixed = dict(options)
+        if context.instructions:
+            fixed["system"] = context.instructions
+        if tools:
+            fixed["tools"] = [_offer(tool) for tool in tools]
+        messages = [{"role": message.role, "content": message.text} for message in sample.history]
+        return cls(client, context.model_headers, fixed, messages)
+
+    def say(self, text: str) -> None:
+        self._messages.append({"role": "user", "content": text})
+
+    async def ask(self) -> Reply:
+        answered = await self._client.post("/v1/messages", {**self._options, "messages": self._messages}, self._headers)
+        try:
+            reply = _read(answered)
+            content = [block for block in answered["content"] if not _is_blank(block)]
+        except (AttributeError, KeyError, TypeError) as error:
+            raise no_reply(answered) from error
+        if content:  # the API takes back neither a message nor a text without content, though it may give one
+            self._messages.append({"role": "assistant", "content": content})
+        return reply
+
+    def tell(self, results: Sequence[Result]) -> None:
+        self._messages.append({"role": "user", "content": [_tell(result) for result in results]})
+
+
+def _offer(tool: Tool) -> dict[str, Any]:
+    schema = {"type": "object", **tool.input_schema}
+    return {"name": tool.alias, "description": tool.description, "input_schema": schema}
+
+
+def _tell(result: Result) -> dict[str, Any]:
+    content = {"content": result.text} if result.text else {}
+    return {"type": "tool_result", "tool_use_id": result.id, "is_error": result.is_error, **content}
+
+
+def _read(answered: Mapping[str, Any]) -> Reply:
+    content, stopped = answered["content"], answered.get("stop_reason")
+    cut = content[-1] if content and stopped == "max_tokens" else None
+    return Reply(
+        "".join(block["text"] for block in content if block["type"] == "text"),
+        tuple(_call(block, block is cut) for block in content if block["type"] == "tool_use"),
+        messages_usage(answered.get("usage")),
+        paused=stopped == "pause_turn",
+    )
+
+
+def _call(block: Mapping[str, Any], cut: bool) -> Call:
+    given, problem = block["input"], ""
+    if not isinstance(given, dict):
+        given, problem = {}, f"the arguments are not a JSON object: {given}"
+    elif cut:
+        problem = "the call was cut off by the limit of output tokens"
+    return Call(block["id"], block["name"], given, problem)
+
+
+def _is_blank(block: Mapping[str, Any]) -> bool:
+    return block["type"] == "text" and not block["text"].strip()

@@ -1,0 +1,72 @@
+"""The `claude-code` agent: its options, and what its trials share."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import attrs
+from attrs.validators import ge
+
+from keval import Context, Model, Sample, Transcript
+
+if TYPE_CHECKING:
+    from keval_claude_code.conversation import Setup
+
+__all__ = ["ClaudeCode"]
+
+
+def _processes() -> int:
+    return 4 * (os.cpu_count() or 1)
+
+
+@attrs.define
+class ClaudeCode:
+    """Runs every trial in a Claude Code of its own, without its built-in tools, settings and memory.
+
+    `max_turns` bounds the model calls per message of the user, and a trial that wants more fails. `max_processes`
+    bounds how many Claude Codes run at once: each is a process of some 200 MB.
+    """
+
+    model: Model = attrs.field(metadata={"provider": "anthropic"})
+    max_turns: int = attrs.field(default=20, validator=ge(1))
+    max_processes: int = attrs.field(factory=_processes, validator=ge(1))
+    _setup: Setup | None = attrs.field(default=None, init=False, repr=False, eq=False)
+
+    def __attrs_post_init__(self) -> None:
+        # The core adds the endpoint before the first trial: the moment to find that the model does not speak the API.
+        if self.model.endpoint is not None:
+            self.model.reach("anthropic")
+
+    def at_once(self) -> int:
+        """How many trials may run at once; see `keval.Limited`."""
+        return self.max_processes
+
+    async def prepare(self) -> None:
+        """Import the SDK, beside the event loop, and find Claude Code's program.
+
+        Raises:
+            PreflightError: there is no such program.
+        """
+        await asyncio.to_thread(import_module, "keval_claude_code.conversation")
+        self._ready()
+
+    async def run(self, sample: Sample, context: Context) -> Transcript:
+        """Hold one conversation; see `keval.Agent`."""
+        setup = self._ready()
+        from keval_claude_code.conversation import converse  # the SDK, as in `_ready`
+
+        await converse(setup, sample, context)
+        return context.recorder.transcript()
+
+    def _ready(self) -> Setup:
+        # Importing the SDK takes half a second, which checking a config need not pay.
+        from keval_claude_code.conversation import Setup
+        from keval_claude_code.process import find_program
+
+        if self._setup is None:
+            _, url, endpoint = self.model.reach("anthropic")
+            self._setup = Setup(find_program(), url, endpoint, self.max_turns)
+        return self._setup

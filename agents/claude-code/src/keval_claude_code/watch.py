@@ -1,0 +1,135 @@
+"""Reports what Claude Code says of a trial to the recorder, each thing once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+from claude_agent_sdk import (
+    AssistantMessage,
+    ContentBlock,
+    StreamEvent,
+    TextBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    UserMessage,
+)
+
+from keval import Recorder, Usage
+from keval_claude_code.servers import Servers
+
+__all__ = ["Watch"]
+
+_REFUSED = "<tool_use_error>"
+"""How the result of a call begins that Claude Code answered itself."""
+
+_STAND_IN = "<synthetic>"
+"""The model that a message names when Claude Code wrote it in the model's place."""
+
+
+@attrs.define
+class Watch:
+    """Follows one trial.
+
+    A message of the model arrives as events of its stream, and each of its blocks once more when it is complete. A call
+    may be answered before the message it stands in has ended, and only the end tells how many tokens it took.
+    """
+
+    recorder: Recorder
+    servers: Servers
+    stand_in: AssistantMessage | None = attrs.field(default=None, init=False)
+    _texts: list[str] = attrs.field(factory=list, init=False)
+    _usage: Mapping[str, Any] = attrs.field(factory=dict, init=False)
+    _counted: Usage | None = attrs.field(default=None, init=False)
+    _owed: Usage = attrs.field(factory=Usage, init=False)
+    _open: dict[str, str] = attrs.field(factory=dict, init=False)
+
+    def see(self, message: object) -> None:
+        """Report one message.
+
+        Raises:
+            ServerLostError: a tool call lost its server.
+        """
+        match message:
+            case StreamEvent(event={"type": "message_start", "message": begun}):
+                self._texts, self._counted, self._usage = [], None, begun.get("usage") or {}
+                self.stand_in = None
+            case StreamEvent(event={"type": "message_delta", "usage": dict(usage)}):
+                self._usage = {**self._usage, **usage}
+            case StreamEvent(event={"type": "message_stop"}):
+                self._end_message()
+            case AssistantMessage(model=model, error=error) if error is not None or model == _STAND_IN:
+                self.stand_in = message
+            case AssistantMessage(content=content):
+                for block in content:
+                    self._said(block)
+            case UserMessage(content=list(content), tool_use_result=original):
+                for block in content:
+                    if isinstance(block, ToolResultBlock):
+                        self._returned(block, original)
+
+    def _said(self, block: ContentBlock) -> None:
+        match block:
+            case TextBlock(text=text):
+                self._texts.append(text)
+            case ToolUseBlock(id=id, name=name, input=arguments):
+                self._count(Usage(_input_tokens(self._usage), cached_tokens=self._usage.get("cache_read_input_tokens")))
+                self._tell_texts()
+                self.recorder.called(self.servers.own_name(name), arguments, id)
+                self._open[id] = name
+
+    def _returned(self, block: ToolResultBlock, original: object) -> None:
+        if block.tool_use_id not in self._open:
+            return
+        name = self._open.pop(block.tool_use_id)
+        text = _text(block.content)
+        refused = text.startswith(_REFUSED)
+        if block.is_error:
+            self.recorder.returned(error=text, id=block.tool_use_id, sent=not refused)
+        else:
+            self.recorder.returned(text, id=block.tool_use_id)
+        # What a server answered is kept beside the message as a structure, and what Claude Code made up as a text.
+        self.servers.check_call(name, text if isinstance(original, str) and not refused else None)
+
+    def _end_message(self) -> None:
+        total = _usage(self._usage)
+        if self._counted is None:
+            self._count(total)
+        else:
+            self._owed = Usage(output_tokens=total.output_tokens, reasoning_tokens=total.reasoning_tokens)
+        self._tell_texts()
+
+    def _count(self, usage: Usage) -> None:
+        """Count the model call, once, and with it the tokens that the one before turned out to have taken."""
+        if self._counted is None:
+            self._counted, owed, self._owed = usage, self._owed, Usage()
+            self.recorder.model_called(usage + owed)
+
+    def _tell_texts(self) -> None:
+        self.recorder.said("\n".join(self._texts))
+        self._texts = []
+
+
+def _text(content: str | list[dict[str, Any]] | None) -> str:
+    """Return what the model is told of a tool's result, with a stand-in for what is not text."""
+    if not isinstance(content, list):
+        return content or ""
+    return "\n".join(str(item["text"]) if item.get("type") == "text" else f"[{item.get('type')}]" for item in content)
+
+
+def _input_tokens(usage: Mapping[str, Any]) -> int | None:
+    """Return all input tokens; the API counts those read from or written to its cache apart."""
+    counts = [usage.get(f"{kind}input_tokens") for kind in ("", "cache_read_", "cache_creation_")]
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def _usage(usage: Mapping[str, Any]) -> Usage:
+    details = usage.get("output_tokens_details") or {}
+    return Usage(
+        input_tokens=_input_tokens(usage),
+        output_tokens=usage.get("output_tokens"),
+        cached_tokens=usage.get("cache_read_input_tokens"),
+        reasoning_tokens=details.get("thinking_tokens"),
+    )

@@ -1,0 +1,91 @@
+"""The `openai` agent: its options, and what its trials share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
+
+import attrs
+from attrs.validators import ge, optional
+
+from keval import Context, Model, Sample, Transcript, Wire
+from keval_mcp.loop import Chat, converse
+from keval_mcp.sessions import Tool
+from keval_openai.completions import CompletionsChat
+from keval_openai.responses import Reasoning, ResponsesChat
+
+if TYPE_CHECKING:
+    from keval_clients.client import Client
+
+__all__ = ["OpenAI"]
+
+
+@attrs.define
+class OpenAI:
+    """Asks a model over an OpenAI API and runs the tools it calls, until it answers.
+
+    `api` chooses the API. `max_turns` bounds the model calls per message of the user, and a trial that wants more
+    fails. `seed` of a trial reaches the model with `api: chat` only; the Responses API has none.
+    """
+
+    model: Model = attrs.field(metadata={"provider": "openai"})
+    api: Literal["chat", "responses"] = "chat"
+    temperature: float | None = None
+    max_tokens: int | None = attrs.field(default=None, validator=optional(ge(1)))
+    max_turns: int = attrs.field(default=20, validator=ge(1))
+    _client: Client | None = attrs.field(default=None, init=False, repr=False, eq=False)
+    _reasoning: Reasoning = attrs.field(factory=Reasoning, init=False, repr=False, eq=False)
+
+    def __attrs_post_init__(self) -> None:
+        # The core adds the endpoint before the first trial: the moment to find that the model does not speak the API.
+        if self.model.endpoint is not None:
+            self.model.reach(self.wire)
+
+    @property
+    def wire(self) -> Wire:
+        """The protocol that reaches the model."""
+        return "openai-chat" if self.api == "chat" else "openai-responses"
+
+    async def prepare(self) -> None:
+        """Import the SDK, beside the event loop, and build the client."""
+        await asyncio.to_thread(import_module, "keval_clients.openai")
+        self._ready()
+
+    async def run(self, sample: Sample, context: Context) -> Transcript:
+        """Hold one conversation; see `keval.Agent`."""
+
+        def start(tools: Sequence[Tool]) -> Chat:
+            return self._chat(sample, context, tools)
+
+        await converse(sample, context, start, max_turns=self.max_turns)
+        return context.recorder.transcript()
+
+    async def aclose(self) -> None:
+        """Close the connections kept for the next trial."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    def _chat(self, sample: Sample, context: Context, tools: Sequence[Tool]) -> Chat:
+        client = self._ready()
+        if self.api == "chat":
+            return CompletionsChat.start(client, sample, context, tools, self._options(seed=context.seed))
+        return ResponsesChat.start(client, sample, context, tools, self._options(), reasoning=self._reasoning)
+
+    def _options(self, **fixed: Any) -> dict[str, Any]:
+        options = {"model": self._ready().model, **fixed}
+        if self.temperature is not None:
+            options["temperature"] = self.temperature
+        if self.max_tokens is not None:
+            options["max_completion_tokens" if self.api == "chat" else "max_output_tokens"] = self.max_tokens
+        return options
+
+    def _ready(self) -> Client:
+        if self._client is None:
+            from keval_clients.openai import build  # the SDK takes half a second to import: checking a config need not
+
+            _, url, endpoint = self.model.reach(self.wire)
+            self._client = build(url, endpoint)
+        return self._client

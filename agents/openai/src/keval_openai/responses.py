@@ -1,0 +1,132 @@
+"""A conversation over the Responses API, of which the service keeps nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from keval import Context, ModelError, Sample
+from keval_clients import no_reply, responses_usage
+from keval_mcp.loop import Reply, Result
+from keval_mcp.sessions import Tool
+from keval_openai.written import parameters, read_call, result_content
+
+if TYPE_CHECKING:
+    from keval_clients.client import Client
+
+__all__ = ["Reasoning", "ResponsesChat"]
+
+
+@attrs.define
+class Reasoning:
+    """What is known of a model: whether it gives its reasoning `encrypted`, in a form that can be passed back.
+
+    A model that does not reason refuses to be asked.
+    """
+
+    encrypted: bool = True
+
+
+@attrs.frozen(eq=False)
+class ResponsesChat:
+    """A `keval_mcp.loop.Chat`: the items so far, and what else is in every request."""
+
+    _client: Client
+    _reasoning: Reasoning
+    _headers: Mapping[str, str]
+    _options: Mapping[str, Any]
+    _items: list[dict[str, Any]]
+
+    @classmethod
+    def start(
+        cls,
+        client: Client,
+        sample: Sample,
+        context: Context,
+        tools: Sequence[Tool],
+        options: Mapping[str, Any],
+        *,
+        reasoning: Reasoning,
+    ) -> ResponsesChat:
+        fixed = {**options, "store": False}
+        if context.instructions:
+            fixed["instructions"] = context.instructions
+        if tools:
+            fixed["tools"] = [_offer(tool) for tool in tools]
+        items = [{"role": message.role, "content": message.text} for message in sample.history]
+        return cls(client, reasoning, context.model_headers, fixed, items)
+
+    def say(self, text: str) -> None:
+        self._items.append({"role": "user", "content": text})
+
+    async def ask(self) -> Reply:
+        answered = await self._post()
+        if answered.get("status") == "failed":
+            raise _failure(answered.get("error") or {})
+        try:
+            reply = _read(answered)
+            self._items.extend(_passed_back(answered["output"]))
+        except (AttributeError, KeyError, TypeError) as error:
+            raise no_reply(answered) from error
+        return reply
+
+    def tell(self, results: Sequence[Result]) -> None:
+        self._items.extend(
+            {"type": "function_call_output", "call_id": result.id, "output": result_content(result)}
+            for result in results
+        )
+
+    async def _post(self) -> dict[str, Any]:
+        body = {**self._options, "input": self._items}
+        if self._reasoning.encrypted:
+            try:
+                asking = {**body, "include": ["reasoning.encrypted_content"]}
+                return await self._client.post("/responses", asking, self._headers)
+            except ModelError as refused:
+                if getattr(refused.__cause__, "param", None) != "include":
+                    raise
+                self._reasoning.encrypted = False
+        return await self._client.post("/responses", body, self._headers)
+
+
+def _offer(tool: Tool) -> dict[str, Any]:
+    # Left out, `strict` would be on, and refuse most schemas of MCP servers.
+    schema = {"parameters": parameters(tool), "strict": False}
+    return {"type": "function", "name": tool.alias, "description": tool.description, **schema}
+
+
+def _read(answered: Mapping[str, Any]) -> Reply:
+    output = answered["output"]
+    calls = [item for item in output if item["type"] == "function_call"]
+    return Reply(
+        "".join(_texts(output)),
+        tuple(read_call(call["call_id"], call["name"], call["arguments"]) for call in calls),
+        responses_usage(answered.get("usage")),
+    )
+
+
+def _texts(output: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for item in output:
+        if item["type"] == "message":
+            for part in item["content"]:
+                yield part["refusal"] if part["type"] == "refusal" else part["text"]
+
+
+def _passed_back(output: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+    """Return the items of a reply as the next request has them.
+
+    Reasoning that did not come encrypted would be looked for where nothing was kept. Without it the other items must go
+    back without their ids too, by which the service knows that it is missing.
+    """
+    kept = [item for item in output if item["type"] != "reasoning" or item.get("encrypted_content")]
+    if len(kept) == len(output):
+        return kept
+    return [{name: value for name, value in item.items() if name != "id"} for item in kept]
+
+
+def _failure(error: Mapping[str, Any]) -> ModelError:
+    """Return the error for a failure that is reported inside a reply with HTTP status 200."""
+    code, message = error.get("code", "failed"), error.get("message", "no reason given")
+    return ModelError(f"the model failed: {code}: {message}", status=429 if code == "rate_limit_exceeded" else 500)

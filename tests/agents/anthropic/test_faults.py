@@ -1,0 +1,52 @@
+"""How a failing model shows: as an error, never as an answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from starlette.responses import JSONResponse, PlainTextResponse
+
+from keval import ModelError, TrialError
+from keval_anthropic import Anthropic
+
+
+def test_a_failed_trial_keeps_what_it_had(play: Any, message: Any, use: Any) -> None:
+    played = play(Anthropic, message("Let me see.", use("t1", "fly")), PlainTextResponse("down", 503))
+
+    assert isinstance(played.error, ModelError)
+    assert [said.text for said in played.transcript.messages] == [
+        "How are you?",
+        "Let me see.",
+        "there is no tool named 'fly'",
+    ]
+    assert (played.transcript.model_calls, len(played.transcript.turn_durations)) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        JSONResponse({"error": {"message": "overloaded"}}),
+        JSONResponse({"content": None}),
+        JSONResponse({"content": [{"type": "text"}]}),
+        JSONResponse({"content": [{"type": "tool_use"}]}),
+        JSONResponse({"content": [{"type": "text", "text": ["Hi"]}]}),
+    ],
+)
+def test_a_reply_that_is_none_is_no_answer(play: Any, answer: Any) -> None:
+    played = play(Anthropic, answer)
+
+    error = played.error
+    assert isinstance(error, TrialError)
+    assert (error.stage, error.kind, error.retryable) == ("model", "bad_reply", True)
+    assert "that is no reply: " in str(error)
+    assert played.transcript.output == ""
+
+
+def test_max_turns_bounds_the_model_calls_of_a_message(play: Any, message: Any, use: Any) -> None:
+    calling = message(use("t1", "fly"))
+
+    played = play(Anthropic, calling, calling, calling, max_turns=2)
+
+    assert isinstance(played.error, TrialError)
+    assert (played.error.kind, played.error.retryable, len(played.asked)) == ("max_turns", False, 2)

@@ -1,0 +1,196 @@
+"""A scripted model, real MCP servers and one trial at a time, for the tests of the adapter."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import attrs
+import pytest
+
+from keval import Context, Endpoint, McpServer, Model, Sample, Transcript
+from keval_gateway import ChatReply, ChatRequest, Respond, wire_urls
+from keval_gateway.app import build_app
+from keval_gateway.serving import serve
+
+if TYPE_CHECKING:
+    from keval_claude_code import ClaudeCode
+
+TOOLBOX = Path(__file__).parent / "servers" / "toolbox.py"
+TOOLS = ("add", "die", "echo", "fail", "hang", "picture", "refuse", "where am i")
+
+
+@attrs.frozen
+class Toolbox:
+    """A toolbox process over HTTP, and how to reach it."""
+
+    transport: Any
+    process: subprocess.Popen[str]
+    port: int
+
+    @classmethod
+    def start(cls, transport: str, *arguments: str) -> Toolbox:
+        command = [sys.executable, str(TOOLBOX), transport, *arguments]
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, encoding="utf-8"
+        )
+        assert process.stdout is not None
+        return cls(transport, process, int(process.stdout.readline()))
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def server(self, **fields: Any) -> McpServer:
+        path = "sse" if self.transport == "sse" else "mcp"
+        url = f"http://127.0.0.1:{self.port}/{path}"
+        return McpServer(**{"name": "toolbox", "transport": self.transport, "url": url, "tools": TOOLS, **fields})
+
+
+@attrs.frozen
+class Scene:
+    """An adapter in front of a scripted model, and every request the model saw."""
+
+    agent: ClaudeCode
+    requests: list[ChatRequest]
+
+
+@attrs.frozen
+class Outcome:
+    """What came of one trial: its transcript, the error if it failed, and what the model was asked."""
+
+    transcript: Transcript
+    error: Exception | None
+    requests: list[ChatRequest]
+
+
+Script: TypeAlias = Respond | Sequence[ChatReply]
+"""What the model says: a responder, or its replies in order, whatever it is asked."""
+
+Play: TypeAlias = Callable[..., Outcome]
+Staged: TypeAlias = Callable[..., AbstractAsyncContextManager[Scene]]
+
+
+def _responder(script: Script) -> Respond:
+    if callable(script):
+        return script
+    left = iter(script)
+    return lambda request: next(left)
+
+
+@attrs.define
+class Models:
+    """One gateway for all tests; each scene has a script and a key of its own."""
+
+    base: str
+    scripts: dict[str, tuple[Respond, list[ChatRequest]]] = attrs.field(factory=dict)
+
+    def respond(self, request: ChatRequest) -> ChatReply | Awaitable[ChatReply]:
+        respond, requests = self.scripts[request.headers["x-api-key"]]
+        requests.append(request)
+        return respond(request)
+
+    @asynccontextmanager
+    async def stage(self, script: Script, **options: Any) -> AsyncIterator[Scene]:
+        from keval_claude_code import ClaudeCode  # only the tests that are not skipped have it
+
+        key, requests = f"key-{len(self.scripts)}", list[ChatRequest]()
+        self.scripts[key] = (_responder(script), requests)
+        endpoint = Endpoint("claude-sonnet-4-5", wire_urls(self.base), key, simulated=True, wants_trial=True)
+        yield Scene(ClaudeCode(model=Model("simulated", "scripted", endpoint), **options), requests)
+
+    async def play(self, script: Script, sample: Sample, context: Context, **options: Any) -> Outcome:
+        async with self.stage(script, **options) as scene:
+            try:
+                transcript = await scene.agent.run(sample, context)
+            except Exception as error:  # noqa: BLE001 - the test looks at it
+                return Outcome(context.recorder.transcript(), error, scene.requests)
+            return Outcome(transcript, None, scene.requests)
+
+
+@pytest.fixture(scope="session")
+def runner() -> Iterator[asyncio.Runner]:
+    """The event loop of all tests here, in which the gateway stays up between them."""
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+@pytest.fixture(scope="session")
+def models(runner: asyncio.Runner) -> Iterator[Models]:
+    models = Models("")
+    gateway = serve(build_app(models.respond))
+    models.base = runner.run(gateway.__aenter__())
+    yield models
+    runner.run(gateway.__aexit__(None, None, None))
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where trials make their directories."""
+    directory = tmp_path / "temporary"
+    directory.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(directory))
+    return directory
+
+
+@pytest.fixture
+def staged(models: Models) -> Staged:
+    """Put an adapter with these options in front of a model: `async with staged(script, max_turns=3) as scene`."""
+    return models.stage
+
+
+@pytest.fixture
+def play(runner: asyncio.Runner, models: Models) -> Play:
+    """Run one trial: `play(script, *servers, max_turns=3, sample=..., context=...)`."""
+
+    def run(script: Script, *servers: McpServer, sample: Sample | None = None, **rest: Any) -> Outcome:
+        context = attrs.evolve(rest.pop("context", Context(trial="t1")), servers=servers)
+        return runner.run(models.play(script, sample or Sample("s1", "How are you?"), context, **rest))
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def toolbox() -> Iterator[Toolbox]:
+    """A well-behaved server over HTTP, shared by the tests that do it no harm."""
+    box = Toolbox.start("http")
+    yield box
+    box.stop()
+
+
+@pytest.fixture
+def start_toolbox(journal: Path) -> Iterator[Callable[..., Toolbox]]:
+    """Start a server of one's own with these arguments; it writes to `journal`."""
+    boxes: list[Toolbox] = []
+
+    def start(*arguments: str) -> Toolbox:
+        boxes.append(Toolbox.start(*arguments, "--journal", str(journal)))
+        return boxes[-1]
+
+    yield start
+    for box in boxes:
+        box.stop()
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    """Where a server of one's own notes its process id and the calls it runs."""
+    return tmp_path / "journal.txt"
+
+
+@pytest.fixture
+def stdio(journal: Path) -> Callable[..., McpServer]:
+    """Describe a server over stdio, with these extra arguments and fields."""
+
+    def describe(*arguments: str, transport: str = "stdio", **fields: Any) -> McpServer:
+        args = (str(TOOLBOX), transport, "--journal", str(journal), *arguments)
+        given = {"name": "toolbox", "transport": "stdio", "command": sys.executable, "args": args, "tools": TOOLS}
+        return McpServer(**{**given, **fields})
+
+    return describe

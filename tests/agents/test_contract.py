@@ -1,0 +1,288 @@
+"""What every adapter keeps: the same question, tools and model give the same transcript, whatever the framework."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import attrs
+import pytest
+
+from keval import Agent, Closable, Context, ContextSource, Endpoint, Message, Model, ModelError, Sample, Transcript
+from keval.run.reconcile import check, merge
+from keval_gateway import ChatCall, ChatReply, ChatRequest, ModelFault, wire_urls
+from keval_gateway.app import build_app
+from keval_gateway.serving import serve
+from keval_mcp import Stdio
+
+SERVER = Path(__file__).parent / "servers" / "sums.py"
+QUESTION = Sample("s1", "What is 2 + 3?")
+INSTRUCTIONS = "Answer like a bookkeeper."
+TOOLS = ("add", "divide")
+
+Script: TypeAlias = Callable[[ChatRequest], ChatReply | Awaitable[ChatReply]]
+
+
+@attrs.frozen
+class Adapter:
+    """An adapter with its options; `passes_retry_after` where its SDK tells what the endpoint asked for."""
+
+    module: str
+    name: str
+    options: dict[str, Any] = attrs.field(factory=dict)
+    passes_retry_after: bool = True
+
+    def build(self, model: Model) -> Agent:
+        agent: Agent = getattr(import_module(self.module), self.name)(model, **self.options)
+        return agent
+
+
+ADAPTERS = {
+    "gadk": Adapter("keval_gadk", "Gadk"),
+    "ms": Adapter("keval_ms", "Ms"),
+    "openai": Adapter("keval_openai", "OpenAI"),
+    "openai responses": Adapter("keval_openai", "OpenAI", {"api": "responses"}),
+    "anthropic": Adapter("keval_anthropic", "Anthropic"),
+    "claude-code": Adapter("keval_claude_code", "ClaudeCode", passes_retry_after=False),
+}
+
+
+@attrs.frozen
+class Outcome:
+    """What came of a trial, as the core sees it, and what the model was asked."""
+
+    transcript: Transcript
+    error: Exception | None
+    requests: list[ChatRequest]
+
+
+@attrs.define
+class Stage:
+    """A gateway and an MCP server behind the tap, up for all tests; one trial at a time plays there."""
+
+    base: str
+    source: ContextSource
+    script: Script = attrs.field(init=False)
+    requests: list[ChatRequest] = attrs.field(factory=list)
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls) -> AsyncIterator[Stage]:
+        async with AsyncExitStack() as stack:
+            provider = Stdio(command=sys.executable, args=(str(SERVER),))
+            stage = cls("", await stack.enter_async_context(provider.start("sums")))
+            stage.base = await stack.enter_async_context(serve(build_app(stage.respond)))
+            yield stage
+
+    def respond(self, request: ChatRequest) -> ChatReply | Awaitable[ChatReply]:
+        self.requests.append(request)
+        return self.script(request)
+
+    @asynccontextmanager
+    async def trial(
+        self, adapter: Adapter, script: Script, sample: Sample
+    ) -> AsyncIterator[tuple[Context, asyncio.Task[Transcript]]]:
+        """Begin a trial, as a task."""
+        self.script, self.requests = script, []
+        agent = adapter.build(Model("simulated", "m", Endpoint("claude-sonnet-4-5", wire_urls(self.base), "key")))
+        async with self.source.open(sample, "t1") as part:
+            context = attrs.evolve(part, instructions=INSTRUCTIONS)
+            yield context, asyncio.create_task(agent.run(sample, context))
+        if isinstance(agent, Closable):
+            await agent.aclose()
+
+    async def play(self, adapter: Adapter, script: Script, sample: Sample) -> Outcome:
+        async with self.trial(adapter, script, sample) as (context, running):
+            try:
+                transcript = merge(await running, context)
+            except Exception as error:  # noqa: BLE001 - the test looks at it
+                return Outcome(merge(context.recorder.transcript(), context), error, self.requests)
+            check(transcript, context)
+            return Outcome(transcript, None, self.requests)
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[asyncio.Runner]:
+    """The event loop in which the stage stays up between tests."""
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+@pytest.fixture(scope="module")
+def stage(runner: asyncio.Runner) -> Iterator[Stage]:
+    opening = Stage.open()
+    yield runner.run(opening.__aenter__())
+    runner.run(opening.__aexit__(None, None, None))
+
+
+@pytest.fixture(params=[*ADAPTERS])
+def adapter(request: pytest.FixtureRequest) -> Adapter:
+    if request.param == "claude-code":
+        pytest.importorskip("claude_agent_sdk", reason="keval-claude-code is installed apart")
+    return ADAPTERS[request.param]
+
+
+@pytest.fixture
+def play(runner: asyncio.Runner, stage: Stage, adapter: Adapter) -> Callable[..., Outcome]:
+    """Run one trial: `play(reply, ...)` with the model's replies in order."""
+
+    def run(*replies: Script, sample: Sample = QUESTION) -> Outcome:
+        left = iter(replies)
+
+        def script(request: ChatRequest) -> ChatReply | Awaitable[ChatReply]:
+            return next(left)(request)
+
+        return runner.run(asyncio.wait_for(stage.play(adapter, script, sample), 60))
+
+    return run
+
+
+def calls(*wanted: tuple[str, dict[str, Any]], text: str = "") -> Script:
+    """A reply that calls these tools, under the names that the adapter offers them by."""
+
+    def reply(request: ChatRequest) -> ChatReply:
+        offered = {plain(tool.name): tool.name for tool in request.tools}
+        return ChatReply(text, tuple(ChatCall(offered[name], arguments) for name, arguments in wanted))
+
+    return reply
+
+
+def says(text: str) -> Script:
+    return lambda request: ChatReply(text)
+
+
+def plain(name: str) -> str:
+    """A tool's own name; Claude Code puts the server's before it."""
+    return name.removeprefix("mcp__sums__")
+
+
+def spoken(transcript: Transcript) -> list[tuple[str, str, int]]:
+    return [(message.role, message.text, message.turn) for message in transcript.messages if message.role != "tool"]
+
+
+def in_order(texts: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Whether each of `wanted` stands in a text of its own, in this order."""
+    left = iter(texts)
+    return all(any(want in text for text in left) for want in wanted)
+
+
+def test_a_question_with_a_tool_call_gives_the_same_transcript(play: Any) -> None:
+    outcome = play(calls(("add", {"a": 2, "b": 3}), text="Let me add."), says("It is 5."))
+
+    transcript = outcome.transcript
+    assert outcome.error is None
+    assert [message.role for message in transcript.messages] == ["user", "assistant", "tool", "assistant"]
+    assert spoken(transcript) == [
+        ("user", "What is 2 + 3?", 0),
+        ("assistant", "Let me add.", 0),
+        ("assistant", "It is 5.", 0),
+    ]
+    (call,) = transcript.tool_calls
+    assert (call.name, dict(call.arguments), call.result, call.error) == ("add", {"a": 2, "b": 3}, "5", None)
+    assert (call.server, call.runs, call.model_call, call.turn) == ("sums", 1, 1, 0)
+    assert (transcript.model_calls, transcript.tools, transcript.output) == (2, TOOLS, "It is 5.")
+    assert transcript.usage.input_tokens
+    assert transcript.usage.output_tokens
+    assert len(transcript.turn_durations) == 1
+
+
+def test_the_model_gets_the_instructions_the_question_and_no_other_tool(play: Any) -> None:
+    outcome = play(calls(("add", {"a": 2, "b": 3})), says("It is 5."))
+
+    assert [sorted(plain(tool.name) for tool in request.tools) for request in outcome.requests] == [[*TOOLS]] * 2
+    assert all(INSTRUCTIONS in request.system for request in outcome.requests)
+    first, second = ([message.text for message in request.messages] for request in outcome.requests)
+    assert in_order(first, ["What is 2 + 3?"])
+    assert in_order(second, ["What is 2 + 3?", "5"])
+
+
+def test_two_calls_of_one_reply_are_both_run(play: Any) -> None:
+    outcome = play(calls(("add", {"a": 1, "b": 2}), ("add", {"a": 30, "b": 40})), says("3 and 70."))
+
+    told = [(call.result, call.model_call, call.runs) for call in outcome.transcript.tool_calls]
+    assert told == [("3", 1, 1), ("70", 1, 1)]
+    results = [message.text for message in outcome.requests[1].messages if message.role == "tool"]
+    assert in_order(results, ["3", "70"])
+
+
+def test_an_error_of_a_tool_is_recorded_and_the_trial_goes_on(play: Any) -> None:
+    outcome = play(calls(("divide", {"a": 1, "b": 0})), calls(("divide", {"a": 6, "b": 2})), says("It is 3."))
+
+    told = [(call.result, call.error) for call in outcome.transcript.tool_calls]
+    assert told == [(None, "Error executing tool divide: nothing can be divided by zero"), ("3", None)]
+    assert (outcome.error, outcome.transcript.output, outcome.transcript.model_calls) == (None, "It is 3.", 3)
+
+
+def test_what_was_said_earlier_and_every_turn_are_in_one_conversation(play: Any) -> None:
+    history = (Message("user", "I am Ada."), Message("assistant", "Hello, Ada."))
+    sample = Sample("s1", "What is 2 + 3?", history=history, turns=("And twice that?",))
+
+    outcome = play(calls(("add", {"a": 2, "b": 3})), says("It is 5."), says("It is 10."), sample=sample)
+
+    texts = [message.text for message in outcome.requests[-1].messages]
+    said = ["I am Ada.", "Hello, Ada.", "What is 2 + 3?", "5", "It is 5.", "And twice that?"]
+    assert in_order(texts, said)
+    assert spoken(outcome.transcript) == [
+        ("user", "What is 2 + 3?", 0),
+        ("assistant", "It is 5.", 0),
+        ("user", "And twice that?", 1),
+        ("assistant", "It is 10.", 1),
+    ]
+    assert (outcome.transcript.model_calls, len(outcome.transcript.turn_durations)) == (3, 2)
+
+
+@pytest.mark.parametrize(("status", "kind"), [(429, "rate_limit"), (500, "http_500")])
+def test_a_model_that_fails_shows_and_is_asked_once(play: Any, adapter: Adapter, status: int, kind: str) -> None:
+    def refuse(request: ChatRequest) -> ChatReply:
+        raise ModelFault(status, "not today", retry_after=7)
+
+    outcome = play(calls(("add", {"a": 2, "b": 3})), refuse)
+
+    error = outcome.error
+    assert isinstance(error, ModelError)
+    assert (error.status, error.kind, error.retryable) == (status, kind, True)
+    assert error.retry_after == (7.0 if adapter.passes_retry_after else None)
+    assert len(outcome.requests) == 2
+    assert [call.result for call in outcome.transcript.tool_calls] == ["5"]
+    assert outcome.transcript.output == ""
+
+
+def test_a_cancelled_trial_leaves_no_process_and_no_task(
+    runner: asyncio.Runner, stage: Stage, adapter: Adapter
+) -> None:
+    async def scenario() -> tuple[set[Any], set[str], list[str]]:
+        asked, never = asyncio.Event(), asyncio.Event()
+
+        async def silent(request: ChatRequest) -> ChatReply:
+            if request.messages[-1].role != "tool":
+                return await answer(calls(("add", {"a": 2, "b": 3})), request)
+            asked.set()
+            await never.wait()
+            return ChatReply("Too late.")
+
+        tasks, processes = asyncio.all_tasks(), children()
+        async with stage.trial(adapter, silent, QUESTION) as (context, running):
+            await asked.wait()
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+        left = {task for task in asyncio.all_tasks() - tasks if "uvicorn" not in repr(task)}
+        results = [call.result for call in merge(context.recorder.transcript(), context).tool_calls]
+        return left, children() - processes, [result or "" for result in results]
+
+    assert runner.run(asyncio.wait_for(scenario(), 60)) == (set(), set(), ["5"])
+
+
+async def answer(script: Script, request: ChatRequest) -> ChatReply:
+    reply = script(request)
+    return reply if isinstance(reply, ChatReply) else await reply
+
+
+def children() -> set[str]:
+    """The processes that this one has started and that still are."""
+    return {pid for of in Path("/proc/self/task").iterdir() for pid in (of / "children").read_text("ascii").split()}
