@@ -71,8 +71,8 @@ def other(call: ChatCall) -> str:
     return '{"result": 5}'
 
 
-PERFECT = Flaws(rounds=0, slips=0, omits_details=0, omits_advice=0, forgets_user=0)
-STEADY = SimulatedModel(seed=1, flaws=PERFECT, guesses=0, careless=0)
+PERFECT = Flaws(rounds=0, slips=0, omits_details=0, omits_advice=0, forgets_user=0, overlooks=0, clutches=0, misreads=0)
+STEADY = SimulatedModel(seed=1, flaws=PERFECT, guesses=0, careless=0, reads_on=1)
 
 
 @attrs.frozen

@@ -41,7 +41,7 @@ def build_app(
     """Return the application that answers every protocol with `respond`.
 
     With `token`, it must come as the API key, in any of the forms the SDKs send one. `observe` is told of every
-    request before it is answered. `latency` is a wait in seconds before each answer.
+    request before it is answered. `latency` is how many seconds after its request an answer is sent at the earliest.
     """
     gate = _Gate(respond, token, observe, latency)
     chat, responses, anthropic, gemini = OpenAIChat(), OpenAIResponses(), AnthropicMessages(), GeminiContent()
@@ -91,14 +91,19 @@ class _Gate:
 
     def endpoint(self, wire: WireProtocol, prepare: _Prepare = _as_it_is) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
+            began = time.monotonic()
             try:
                 self._admit(request)
-                return await self._answer(wire, await _read(wire, request, prepare))
+                response = await self._answer(wire, await _read(wire, request, prepare))
             except ModelFault as fault:
-                return _refusal(wire, fault)
+                response = _refusal(wire, fault)
             except Exception as error:  # noqa: BLE001 - the seam to whatever stands behind the gateway
                 _log.exception("the responder failed")
-                return _refusal(wire, ModelFault(500, f"the gateway's responder failed: {error!r}"))
+                response = _refusal(wire, ModelFault(500, f"the gateway's responder failed: {error!r}"))
+            # What making the answer took is part of it, so that a busy gateway is no slower than it claims.
+            if (wait := began + self.latency - time.monotonic()) > 0:
+                await asyncio.sleep(wait)
+            return response
 
         return answer
 
@@ -113,8 +118,6 @@ class _Gate:
     async def _answer(self, wire: WireProtocol, asked: ChatRequest) -> Response:
         if self.observe is not None:
             self.observe(asked)
-        if self.latency:
-            await asyncio.sleep(self.latency)
         reply = self.respond(asked)
         if inspect.isawaitable(reply):
             reply = await reply
@@ -136,12 +139,13 @@ async def _read(wire: WireProtocol, request: Request, prepare: _Prepare) -> Chat
     try:
         asked = wire.parse(body)
         repetition = int(request.headers.get("x-keval-repetition", "1"))
+        roll = int(request.headers.get("x-keval-roll", "0"))
     except KeyError as error:
         raise ModelFault(400, f"the request lacks {error}") from error
     except (TypeError, ValueError, AttributeError) as error:
         raise ModelFault(400, f"the request does not have the protocol's shape: {error}") from error
     trial = unquote(request.headers.get("x-keval-trial", ""))
-    return attrs.evolve(asked, trial=trial, repetition=repetition, headers=dict(request.headers))
+    return attrs.evolve(asked, trial=trial, repetition=repetition, roll=roll, headers=dict(request.headers))
 
 
 def _key(request: Request) -> str:

@@ -18,7 +18,7 @@ __all__ = ["gateway"]
 @click.option("--simulate", is_flag=True, help="Answer with the simulated model.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8089, show_default=True, help="0 takes a free port.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the simulated model.")
-@click.option("--latency-ms", type=click.FloatRange(0), default=0.0, help="Wait this long before each answer.")
+@click.option("--latency-ms", type=click.FloatRange(0), default=0.0, help="Send no answer sooner after its request.")
 @click.option("--child", is_flag=True, hidden=True, help="Announce the port as JSON; exit when stdin closes.")
 def gateway(simulate: bool, port: int, seed: int, latency_ms: float, child: bool) -> None:
     """Serve a model on loopback that speaks the OpenAI, Anthropic and Gemini protocols."""
@@ -80,4 +80,5 @@ A SIMULATED model answers here: rules, no language model. Measure plumbing with 
   Anthropic   export ANTHROPIC_BASE_URL={urls["anthropic"]} ANTHROPIC_API_KEY={key}
   Gemini      export GOOGLE_GEMINI_BASE_URL={urls["gemini"]} GEMINI_API_KEY={key}
 
-Any model name is served; the model `forgetful` answers each message as if it were the first. Ctrl-C ends it."""
+Any model name is served; `forgetful` answers each message as if it were the first, `careless` often ignores its tools.
+Ctrl-C ends it."""

@@ -26,7 +26,7 @@ KEY_VARIABLE = "KEVAL_GATEWAY_KEY"
 
 @attrs.frozen
 class SimulatedProvider:
-    """Serves every name after `simulated/`: `forgetful` is the model that forgets, all others are one and the same.
+    """Serves every name after `simulated/`: `forgetful` forgets, `careless` ignores tools, all others are the same.
 
     `startup` and `shutdown` are how long the process may take for each, in seconds.
     """

@@ -10,6 +10,7 @@ import attrs
 from keval_gateway.chat import ChatCall, ChatTool
 from keval_gateway.simulate.arguments import fill_arguments, place_parameters
 from keval_gateway.simulate.conversation import PLACE_WORDS, Conversation
+from keval_gateway.simulate.opening import is_search, opened_by, opening_calls
 from keval_gateway.simulate.preferences import states_preference
 from keval_gateway.simulate.subject import subject
 from keval_gateway.simulate.words import concepts, lexicon, split_identifier, stems
@@ -59,11 +60,13 @@ def is_profile(tool: str) -> bool:
     return bool(_PROFILE & set(split_identifier(tool)))
 
 
-def plan_calls(tools: Sequence[ChatTool], conversation: Conversation, *, careful: bool = True) -> Plan:
+def plan_calls(
+    tools: Sequence[ChatTool], conversation: Conversation, *, careful: bool = True, reads_on: bool = True
+) -> Plan:
     """Decide the next step: the first stage of the plan that has calls not made yet.
 
-    Stages are: note what the user said of themselves, look the user up, then look the answer up. Without `careful`
-    the user is not looked up.
+    Stages are: note what the user said of themselves, look the user up, look the answer up, then open what a search
+    found. Without `careful` the user is not looked up, and without `reads_on` nothing is opened.
     """
     made = [(outcome.call.name, dict(outcome.call.arguments)) for outcome in conversation.outcomes]
     if len(made) >= _MOST_CALLS:
@@ -75,12 +78,16 @@ def plan_calls(tools: Sequence[ChatTool], conversation: Conversation, *, careful
             return Plan("call", calls)
         if missing := tuple(name for _, lacking in wanted for name in lacking):
             return Plan("clarify", missing=missing)
-    return Plan("answer")
+    further = opening_calls(tools, conversation) if reads_on else []
+    calls = tuple(call for call in further if (call.name, dict(call.arguments)) not in made)
+    return Plan("call", calls) if calls else Plan("answer")
 
 
 def _stages(tools: Sequence[ChatTool], conversation: Conversation, careful: bool) -> Iterator[list[ChatTool]]:
     profile = [tool for tool in tools if is_profile(tool.name)]
-    lookups = [tool for tool in tools if tool not in profile]
+    # What opens a document needs its name, which a search is there to find.
+    searched = any(is_search(tool.name) for tool in tools)
+    lookups = [tool for tool in tools if tool not in profile and not (searched and opened_by(tool))]
     chosen = _chosen(lookups, conversation)
     answerable = any(found for found, _ in (_calls(tool, conversation) for tool in chosen))
     states = states_preference(conversation.question)

@@ -14,13 +14,13 @@ from keval_gateway.simulate.arguments import fill_arguments
 from keval_gateway.simulate.choosing import is_profile, plan_calls
 from keval_gateway.simulate.conversation import Conversation, understand
 from keval_gateway.simulate.filling import conform
-from keval_gateway.simulate.judging import judge, suggestions
+from keval_gateway.simulate.findings import findings
+from keval_gateway.simulate.judging import judge
 from keval_gateway.simulate.preferences import stated_in, states_preference
 from keval_gateway.simulate.prose import (
     acknowledge,
     apology,
     clarification,
-    findings,
     guess,
     profile,
     small_talk,
@@ -30,18 +30,21 @@ from keval_gateway.simulate.prose import (
 from keval_gateway.simulate.schema import Schema, schema_type
 from keval_gateway.simulate.sections import Sections, sections_of
 from keval_gateway.simulate.subject import subject
+from keval_gateway.simulate.verdicts import suggestions
 from keval_gateway.simulate.weather import Flaws, report
 from keval_gateway.simulate.words import stems
 
 __all__ = ["SimulatedModel"]
+
+_PLANNING = ("plan", "reads on", "from its head")
 
 
 @attrs.frozen
 class SimulatedModel:
     """Answers chat requests by rules: it follows the tools it is offered, and has no knowledge of its own.
 
-    It is a pure function of the seed and the request's content, its `repetition` and its `seed`; ids, headers and the
-    trial do not matter. The probabilities say how it errs, so that repetitions differ as a language model's would.
+    It is a pure function of the seed and the request's content, its `repetition`, `roll` and `seed`; ids, headers and
+    the trial do not matter. The probabilities say how it errs, so that repetitions differ as a language model's would.
     """
 
     seed: int = 0
@@ -50,6 +53,10 @@ class SimulatedModel:
     """How often it makes an answer up when it has no tool to look it up with."""
     careless: float = 0.1
     """How often it does not look the user's preferences up before it advises."""
+    reads_on: float = 0.6
+    """How often it opens what a search has found before it answers."""
+    ignores_tools: float = 0.0
+    """How often it answers a question from its head though it has tools."""
 
     def __call__(self, request: ChatRequest) -> ChatReply:
         """Answer one request.
@@ -60,6 +67,9 @@ class SimulatedModel:
         conversation = understand(request)
         if request.forced_tool is not None:
             return ChatReply(calls=(self._forced(request, conversation),))
+        if self._from_its_head(request):
+            unaided = attrs.evolve(self, guesses=1.0, ignores_tools=0.0)
+            return unaided(attrs.evolve(request, tools=()))
         if request.tools and request.tool_choice != "none":
             reply = self._called(request, conversation)
             if reply is not None:
@@ -75,15 +85,27 @@ class SimulatedModel:
         What is decided before a tool is called must not change when its result is in the conversation, so a plan
         depends on the messages up to the user's last only.
         """
-        if purpose == "plan":
+        if purpose in _PLANNING:
             last = max((i for i, message in enumerate(request.messages) if message.role == "user"), default=-1)
             request = attrs.evolve(request, messages=request.messages[: last + 1])
-        salt = f"{self.seed}\0{request.repetition}\0{request.seed}\0{purpose}\0".encode()
-        return Random(hashlib.sha256(salt + request.canonical()).digest())
+        return Random(hashlib.sha256(self._salt(request, purpose) + request.canonical()).digest())
+
+    def _wobble(self, request: ChatRequest) -> Random:
+        """Return a judge's randomness: what it judges does not matter, so that a better answer is never rated lower."""
+        return Random(hashlib.sha256(self._salt(request, "judge")).digest())
+
+    def _salt(self, request: ChatRequest, purpose: str) -> bytes:
+        roll = f"roll {request.roll}\0" if request.roll else ""
+        return f"{self.seed}\0{request.repetition}\0{request.seed}\0{roll}{purpose}\0".encode()
+
+    def _from_its_head(self, request: ChatRequest) -> bool:
+        free = bool(request.tools) and request.tool_choice == "auto" and request.forced_tool is None
+        return free and self._rng(request, "from its head").random() < self.ignores_tools
 
     def _called(self, request: ChatRequest, conversation: Conversation) -> ChatReply | None:
         careful = self._rng(request, "plan").random() >= self.careless
-        plan = plan_calls(request.tools, conversation, careful=careful)
+        reads_on = self._rng(request, "reads on").random() < self.reads_on
+        plan = plan_calls(request.tools, conversation, careful=careful, reads_on=reads_on)
         if plan.step == "call":
             return ChatReply(calls=plan.calls)
         if request.tool_choice == "required" and not conversation.outcomes:
@@ -111,7 +133,7 @@ class SimulatedModel:
         rng = self._rng(request, "structure")
         sections = _prompt_sections(request, conversation)
         if sections.judging:
-            return conform(schema, suggestions(judge(sections, rng)), rng)
+            return conform(schema, suggestions(judge(sections, self._wobble(request))), rng)
         prose = self._prose(request, conversation)
         if schema_type(schema) == "object" and not schema.get("properties") and not schema.get("$ref"):
             return {"answer": prose} if schema.get("additionalProperties") is not False else {}
@@ -145,13 +167,16 @@ class SimulatedModel:
             parts.append(report(current, days, conversation, rng, self.flaws))
         elif good and not parts:
             about_user = all(is_profile(outcome.call.name) for outcome in good)
-            parts.append(profile(conversation) if about_user else findings(good, conversation, rng))
+            parts.append(profile(conversation) if about_user else findings(good, conversation, rng, self.flaws))
         if failed:
             parts.append(apology(failed, rng))
         return " ".join(parts)
 
 
 def _prompt_sections(request: ChatRequest, conversation: Conversation) -> Sections:
-    """Look for something to judge in the user's message, and then in the whole prompt."""
-    found = sections_of(conversation.question)
-    return found if found.judging else sections_of(f"{request.system}\n{conversation.question}")
+    """Look for something to judge in the user's message, in the whole prompt, and in what the user said before.
+
+    A judge whose reply was refused is asked once more, in a message that has nothing to judge.
+    """
+    prompts = (conversation.question, f"{request.system}\n{conversation.question}", *reversed(conversation.earlier))
+    return next((found for text in prompts if (found := sections_of(text)).judging), Sections())

@@ -1,4 +1,4 @@
-"""The simulated models by name: one that forgets, and the one that every other name stands for."""
+"""The simulated models by name: one that forgets, one that is careless, and the one that all others stand for."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ import attrs
 from keval_gateway.chat import ChatReply, ChatRequest
 from keval_gateway.simulate.model import SimulatedModel
 
-__all__ = ["FORGETFUL", "SimulatedModels"]
+__all__ = ["CARELESS", "FORGETFUL", "SimulatedModels"]
 
 FORGETFUL = "forgetful"
 """The name of the model that forgets, as in `simulated/forgetful`."""
+CARELESS = "careless"
+"""The name of the model that often ignores its tools."""
+
+_IGNORES_TOOLS = 0.4
 
 
 @attrs.frozen
@@ -18,7 +22,8 @@ class SimulatedModels:
     """Answers each request as the model it names does, all with the seed of `plain`.
 
     `forgetful` sees of a conversation the system prompt, the user's last message and what came after it, and never
-    looks preferences up unless it is asked for them. In the first turn it is `plain` but for that.
+    looks preferences up unless it is asked for them. In the first turn it is `plain` but for that. `careless` answers
+    four questions in ten from its head, though it has tools, and is `plain` otherwise.
     """
 
     plain: SimulatedModel = attrs.field(factory=SimulatedModel)
@@ -27,6 +32,8 @@ class SimulatedModels:
         """Answer one request; raises what SimulatedModel does."""
         if request.model == FORGETFUL:
             return attrs.evolve(self.plain, careless=1.0)(_present(request))
+        if request.model == CARELESS:
+            return attrs.evolve(self.plain, ignores_tools=_IGNORES_TOOLS)(request)
         return self.plain(request)
 
 

@@ -1,21 +1,19 @@
-"""Prose for all but weather reports: other results, errors, questions back, and answers from nothing."""
+"""Prose for what is no result: errors, questions back, what the user said, and answers from nothing."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from random import Random
-from typing import Any
 
 from keval_gateway.simulate.conversation import Conversation, Outcome
 from keval_gateway.simulate.preferences import PHRASES, stated_in
-from keval_gateway.simulate.words import sentences, split_identifier, stems
+from keval_gateway.simulate.words import sentences, split_identifier
 
 __all__ = [
     "acknowledge",
     "apology",
     "clarification",
-    "findings",
     "guess",
     "profile",
     "small_talk",
@@ -24,8 +22,6 @@ __all__ = [
 ]
 
 _ERROR_PREFIX = re.compile(r"^(?:error(?: executing tool \w+)?\s*:\s*)+", re.IGNORECASE)
-_MOST_SENTENCES = 5
-_MOST_ITEMS = 6
 
 
 def clarification(missing: Sequence[str], conversation: Conversation, rng: Random) -> str:
@@ -87,58 +83,6 @@ def profile(conversation: Conversation) -> str:
         return "I don't know any of your preferences yet. Tell me what you like or dislike, and I will remember it."
     listed = ", and you ".join(PHRASES[flag] for flag in conversation.liked)
     return f"From what I know, you {listed}. I take this into account when I recommend something."
-
-
-def findings(outcomes: Sequence[Outcome], conversation: Conversation, rng: Random) -> str:
-    """Answer out of whatever the tools returned."""
-    parts = [_found(outcome, conversation.question) for outcome in outcomes]
-    opening = rng.choice(("", "Here is what I found. ", "Based on what I looked up: "))
-    closing = rng.choice(("", " I suggest checking the source for details.", " Let me know if you need more detail."))
-    return f"{opening}{' '.join(filter(None, parts)) or 'The lookup returned nothing.'}{closing}"
-
-
-def _found(outcome: Outcome, question: str) -> str:
-    data = outcome.reading.data
-    if isinstance(data, str):
-        return _relevant(data, question)
-    if isinstance(data, Mapping):
-        if len(data) == 1:
-            key, value = next(iter(data.items()))
-            if isinstance(value, str | int | float) and key in ("result", "answer", "value", "output"):
-                return _relevant(value, question) if isinstance(value, str) else f"The answer is {value:g}."
-        return f"{_listed(data)}."
-    if isinstance(data, list):
-        return "\n" + "\n".join(f"- {_shown(item)}" for item in data[:_MOST_ITEMS]) if data else ""
-    return "" if data is None else f"The answer is {data}."
-
-
-def _relevant(text: str, question: str) -> str:
-    """Return the sentences of a text that share most words with the question, in their order.
-
-    A sentence shares half of what the one before it does, since it may go on about it; with no shared word at all,
-    the text's beginning has to do.
-    """
-    parts = sentences(text)
-    shared = [len(stems(part) & stems(question)) for part in parts]
-    weights = [own + before / 2 for own, before in zip(shared, [0, *shared], strict=False)]
-    best = sorted((index for index, weight in enumerate(weights) if weight), key=lambda index: (-weights[index], index))
-    return " ".join(parts[index] for index in sorted(best[:_MOST_SENTENCES])) or " ".join(parts[:_MOST_SENTENCES])
-
-
-def _listed(data: Mapping[str, Any]) -> str:
-    return "; ".join(
-        f"{' '.join(split_identifier(key))}: {_shown(value)}" for key, value in data.items() if value != []
-    )
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return _listed(value)
-    if isinstance(value, list):
-        return ", ".join(_shown(item) for item in value[:_MOST_ITEMS])
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "unknown" if value is None else str(value)
 
 
 def unknown(conversation: Conversation, about_weather: bool, rng: Random) -> str:

@@ -11,10 +11,16 @@ __all__ = ["Sections", "sections_of"]
 
 _KINDS = {
     "golden": r"(?:golden|reference|expected|correct|ideal|ground[\s_-]?truth)",
+    "earlier": r"(?:earlier|history|conversation)",
     "question": r"(?:question|query|user|task|prompt)",
     "response": r"(?:response|answer|output|submission|candidate|completion|assistant)",
 }
 _LABEL = r"(?P<label>[A-Za-z][A-Za-z0-9 _'()/-]{1,60}?)"
+_NONCE_FENCE = re.compile(
+    r"^[ \t]*<(?P<label>[A-Za-z]\w*)-(?P<nonce>[0-9a-f]{6,64})>\n?(?P<body>.*?)\n?</(?P=label)-(?P=nonce)>",
+    re.DOTALL | re.MULTILINE,
+)
+"""<golden_answer-3f9ac21b> ... </golden_answer-3f9ac21b>, opened where a line starts; nothing inside can close it."""
 _MARKS = (
     # <golden_answer> ... </golden_answer>
     re.compile(r"<(?P<label>[A-Za-z][\w -]*)>\s*(?P<body>.*?)\s*</(?P=label)>", re.DOTALL),
@@ -28,26 +34,43 @@ _FENCE = re.compile(r"^\s*(```|~~~|\"\"\"|<<<|---)\w*\n(?P<body>.*?)\n\s*(?:\1|>
 
 @attrs.frozen
 class Sections:
-    """The parts of a judging prompt; empty where there is none."""
+    """The parts of a judging prompt; empty where there is none. Without a `response` nothing is to be judged."""
 
     question: str = ""
     golden: str = ""
-    response: str = ""
+    response: str | None = None
+    earlier: str = ""
 
     @property
     def judging(self) -> bool:
-        """Whether there is something to judge."""
-        return bool(self.response)
+        """Whether there is something to judge, be it an empty response."""
+        return self.response is not None
 
 
 def sections_of(prompt: str) -> Sections:
-    """Find the sections, by tags, by headings or by labels, whichever of these finds most of them."""
+    """Find the sections: by fences with a nonce, else by tags, headings or labels, whichever finds most of them.
+
+    Where there are fences with a nonce, nothing else counts, and only one nonce does: what a response holds is text.
+    """
+    if fenced := _fenced(prompt):
+        return Sections(**fenced)
     best: dict[str, str] = {}
     for mark in _MARKS:
-        found = {kind: body for label, body in _labelled(mark, prompt) if (kind := _kind(label)) and body}
+        found = {kind: body for label, body in _labelled(mark, prompt) if (kind := _kind(label))}
+        # "Answer:" with nothing behind it asks for an answer, unless there is a golden one to hold it against.
+        found = {kind: body for kind, body in found.items() if body or (kind == "response" and found.get("golden"))}
         if "response" in found and len(found) > len(best):
             best = found
     return Sections(**best)
+
+
+def _fenced(prompt: str) -> dict[str, str]:
+    by_nonce: dict[str, dict[str, str]] = {}
+    for match in _NONCE_FENCE.finditer(prompt):
+        if kind := _kind(match["label"]):
+            by_nonce.setdefault(match["nonce"], {})[kind] = match["body"]
+    found = max(by_nonce.values(), key=len, default={})
+    return found if "response" in found else {}
 
 
 def _labelled(mark: re.Pattern[str], prompt: str) -> Iterator[tuple[str, str]]:

@@ -22,7 +22,7 @@ _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday",
 
 @attrs.frozen
 class Flaws:
-    """How often a report is less than perfect, as probabilities; the defaults are a decent, small model's."""
+    """How often an answer is less than perfect, as probabilities; the defaults are a decent, small model's."""
 
     rounds: float = 0.3
     """States a temperature in whole degrees."""
@@ -34,6 +34,12 @@ class Flaws:
     """Gives no recommendation."""
     forgets_user: float = 0.05
     """Ignores what is known of the user's preferences."""
+    overlooks: float = 0.2
+    """Leaves out one of the passages of a document that it should tell."""
+    clutches: float = 0.3
+    """Tells what a document begins with where nothing in it answers the question."""
+    misreads: float = 0.06
+    """Tells a number of a document wrong."""
 
 
 def report(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 __all__ = [
     "NUMBER_WORDS",
@@ -12,6 +13,7 @@ __all__ = [
     "lexicon",
     "numbers",
     "sentences",
+    "shares_stem",
     "split_identifier",
     "stem",
     "stems",
@@ -89,6 +91,17 @@ def concepts(text: str) -> set[str]:
     """Return a text's stems and the concepts they stand for."""
     found = stems(text)
     return found.union(*(_MEANS.get(word, ()) for word in found))
+
+
+def shares_stem(word: str, words: Collection[str]) -> bool:
+    """Tell whether a stem is among others, but for its ending: "encrypt" is in a text on encryption."""
+    return word in words or any(_related(word, other) for other in words)
+
+
+def _related(one: str, other: str) -> bool:
+    shorter, longer = sorted((one, other), key=len)
+    common = next((at for at, (a, b) in enumerate(zip(shorter, longer, strict=False)) if a != b), len(shorter))
+    return common >= 4 and common >= 0.7 * len(longer)
 
 
 def key_words(text: str, limit: int = 8) -> str:

@@ -1,0 +1,59 @@
+"""Judging over Anthropic's Messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from keval import Judging
+from keval_clients import messages_usage, no_reply
+from keval_judges.grader import Reply
+from keval_judges.sheet import TOOL, Sheet
+
+if TYPE_CHECKING:
+    from keval_clients.client import Client
+
+__all__ = ["Messages"]
+
+_CUT_SHORT = {
+    "max_tokens": "it was cut off: the judge reached its limit of tokens",
+    "model_context_window_exceeded": "it was cut off: the judge's context window is full",
+    "refusal": "the judge refused to grade",
+}
+
+
+@attrs.frozen
+class Messages:
+    """A `keval_judges.grader.Api`; `settings` are the fields that all its requests have."""
+
+    client: Client
+    settings: Mapping[str, Any]
+
+    async def ask(self, sheet: Sheet, message: str, judging: Judging) -> Reply:
+        body = {
+            "model": self.client.model,
+            "system": sheet.instructions,
+            "messages": [{"role": "user", "content": message}],
+            "tools": [{"name": TOOL, "description": "Gives your verdict.", "input_schema": sheet.schema}],
+            "tool_choice": {"type": "tool", "name": TOOL, "disable_parallel_tool_use": True},
+            **self.settings,
+        }
+        return _reply(await self.client.post("/v1/messages", body, judging.model_headers))
+
+    async def aclose(self) -> None:
+        await self.client.aclose()
+
+
+def _reply(data: dict[str, Any]) -> Reply:
+    """Read a message: the arguments of the one tool call, or, if there is none, its text."""
+    try:
+        blocks = data["content"]
+        calls = [json.dumps(block["input"], ensure_ascii=False) for block in blocks if block["type"] == "tool_use"]
+        text = "\n".join(calls or [block["text"] for block in blocks if block["type"] == "text"])
+        fault = _CUT_SHORT.get(data.get("stop_reason", ""))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise no_reply(data) from error
+    return Reply(text, messages_usage(data.get("usage")), fault or (None if text.strip() else "it is empty"))

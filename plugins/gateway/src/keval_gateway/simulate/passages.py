@@ -1,0 +1,127 @@
+"""Passages: cutting documents into sentences with their code, and finding those that answer a question."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from keval_gateway.simulate.words import lexicon, sentences, shares_stem, stems
+
+__all__ = ["Passage", "best_passages", "passages"]
+
+_LINE = re.compile(r"^(?:(?P<heading>#{1,6}\s+)|(?P<item>\s*(?:[-*•]|\d+[.)])\s+))?(?P<text>.*?)\s*$")
+_FIELD = re.compile(r"^(?:page|title|path|url|uri|file|document|source|section):\s+(?P<value>\S.*)$", re.IGNORECASE)
+_RULE = re.compile(r"^\s*\|?[\s:|-]+$")
+_FORM = lexicon("long large many much often must may mean happen take way need use work get which one")
+"""Words that say how a question is meant, and not what it is about."""
+_HEADING_WEIGHT = 0.5
+_NEIGHBOUR_WEIGHT = 0.5
+"""What a passage has of what the one before it shares with the question, since it may go on about it."""
+_NEAR = 0.5
+"""How much of the best passage's weight another must have to be told too."""
+_ABOUT = 0.35
+"""The share of a question that the best passage must have, for the documents to be about it at all."""
+
+
+@attrs.frozen
+class Passage:
+    """A sentence, list item or table row, with the headings it stands under and the code block that follows it.
+
+    `goes_on` says that it stands in a paragraph, after another sentence.
+    """
+
+    text: str
+    heading: str = ""
+    code: str = ""
+    goes_on: bool = False
+
+
+def passages(text: str) -> list[Passage]:
+    """Cut a text, Markdown or plain; what only names a document (`page: x`) becomes the heading of what follows."""
+    found: list[Passage] = []
+    title = heading = ""
+    for block in _blocks(text):
+        first = _LINE.match(block[0])
+        if block[0].startswith("```"):
+            code = "\n".join(block[1:])
+            found[-1:] = [attrs.evolve(found[-1], code=code)] if found else [Passage("", "", code)]
+        elif first and first["heading"]:
+            top = len(first["heading"].strip()) == 1
+            title, heading = (first["text"], "") if top else (title, first["text"])
+        elif field := _FIELD.match(block[0]):
+            title, heading = field["value"], ""
+        else:
+            parts = [_row(block[0])] if block[0].startswith("|") else sentences(_joined(block))
+            under = f"{title} {heading}".strip()
+            found += [Passage(part, under, goes_on=at > 0) for at, part in enumerate(parts) if part]
+    return found
+
+
+def _blocks(text: str) -> Iterator[list[str]]:
+    """Yield what belongs together: a code block after its fence, a heading, a field, a row, an item, a paragraph."""
+    block: list[str] = []
+    lines = [line.rstrip() for line in text.splitlines()]
+    coding = False
+    for at, line in enumerate(lines):
+        fence = line.lstrip().startswith("```")
+        match = _LINE.match(line)
+        row = line.lstrip().startswith("|")
+        alone = fence or row or bool(match and (match["heading"] or match["item"])) or bool(_FIELD.match(line))
+        if not coding and (alone or not line.strip()) and block:
+            yield block
+            block = []
+        if fence and coding:
+            yield block
+            block, coding = [], False
+        elif fence:
+            block, coding = ["```"], True
+        elif coding:
+            block.append(line)
+        elif row and (_RULE.match(line) or _RULE.match("".join(lines[at + 1 : at + 2]) or "x")):
+            continue  # the rule under a table's head, and the head itself
+        elif row or (match and match["heading"]) or _FIELD.match(line):
+            yield [line.strip()]
+        elif line.strip():
+            block.append(line)
+    if block:
+        yield block
+
+
+def _joined(block: Sequence[str]) -> str:
+    return " ".join(match["text"].strip() for line in block if (match := _LINE.match(line)))
+
+
+def _row(line: str) -> str:
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    return f"{cells[0]}: {', '.join(filter(None, cells[1:]))}."
+
+
+def best_passages(found: Sequence[Passage], question: str, most: int) -> list[Passage]:
+    """Return the passages that share most with the question, in their order; rare words count for more.
+
+    None are returned where none has much of what the question is about.
+    """
+    asked = stems(question) - _FORM
+    bodies = [stems(f"{each.text} {each.code}") for each in found]
+    spread = {word: sum(shares_stem(word, body) for body in bodies) for word in asked}
+    weight = {word: math.log(1 + len(found) / (1 + spread[word])) for word in asked}
+    own = [_shared(weight, body, each) for body, each in zip(bodies, found, strict=True)]
+    if not own or max(own) < _ABOUT * sum(weight.values()):
+        return []
+    weights = [
+        mine + (_NEIGHBOUR_WEIGHT * before if each.goes_on else 0.0)
+        for mine, before, each in zip(own, [0.0, *own], found, strict=False)
+    ]
+    ranked = sorted(range(len(found)), key=lambda at: (-weights[at], at))
+    return [found[at] for at in sorted(ranked[:most]) if weights[at] >= _NEAR * max(weights)]
+
+
+def _shared(weight: dict[str, float], body: set[str], passage: Passage) -> float:
+    headed = stems(passage.heading)
+    return sum(
+        value * (1.0 if shares_stem(word, body) else _HEADING_WEIGHT if shares_stem(word, headed) else 0.0)
+        for word, value in weight.items()
+    )

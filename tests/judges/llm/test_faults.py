@@ -1,0 +1,191 @@
+"""Endpoints that refuse, fail, hang or answer oddly."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from keval import Endpoint, Judging, Model, ModelError, TrialError, Usage, Wire
+from keval_gateway import ChatReply, ChatRequest, ModelFault
+from tests.judges.llm.conftest import GOOD, GRADED, KINDS, RUBRICS, TRIAL, Grade, Staged, said
+
+VENDORS = ["openai", "anthropic"]
+BOTH = pytest.mark.parametrize("vendor", VENDORS)
+
+
+@BOTH
+def test_an_error_of_the_endpoint_is_raised_for_keval_to_retry(grade: Grade, vendor: str) -> None:
+    outcome = grade([ModelFault(429, "not now", 7.0)], vendor)
+
+    error = outcome.error
+    assert isinstance(error, ModelError)
+    assert (429, 7.0, True, 1) == (error.status, error.retry_after, error.retryable, len(outcome.requests))
+    assert "not now" in str(error)
+    assert outcome.judgement.model_calls is None
+
+
+@BOTH
+def test_what_a_rejected_reply_took_is_kept_when_the_next_request_fails(grade: Grade, vendor: str) -> None:
+    outcome = grade(["no verdict", ModelFault(429, "not now")], vendor)
+
+    assert isinstance(outcome.error, ModelError)
+    assert (1, ("no verdict",)) == (outcome.judgement.model_calls, outcome.judgement.rejected)
+    assert outcome.judgement.usage.output_tokens
+
+
+ODD: list[Any] = [
+    {},
+    {"error": {"message": "overloaded"}},
+    {"choices": [], "content": None},
+    {"choices": [{"message": None}], "content": [{"type": "tool_use"}]},
+    {"choices": [{"message": {"content": ["a"]}}], "content": 5},
+]
+
+
+@BOTH
+@pytest.mark.parametrize("body", ODD, ids=range(len(ODD)))
+def test_what_is_no_reply_can_be_tried_again(grade_raw: Grade, vendor: str, body: object) -> None:
+    outcome = grade_raw(vendor, body)
+
+    error = outcome.error
+    assert isinstance(error, TrialError)
+    assert ("model", "bad_reply", True) == (error.stage, error.kind, error.retryable)
+
+
+def chat(content: str | None = json.dumps(GOOD), finish: str = "stop", **message: Any) -> dict[str, Any]:
+    return {"choices": [{"message": {"content": content, **message}, "finish_reason": finish}]}
+
+
+def anthropic(*blocks: dict[str, Any], stop: str = "tool_use", **rest: Any) -> dict[str, Any]:
+    return {"content": [*blocks], "stop_reason": stop, **rest}
+
+
+USE = {"type": "tool_use", "id": "1", "name": "grade", "input": GOOD}
+TEXT = {"type": "text", "text": json.dumps(GOOD)}
+CALL = {"function": {"name": "grade", "arguments": json.dumps(GOOD)}}
+
+
+@pytest.mark.parametrize(
+    ("vendor", "body", "fault", "kept"),
+    [
+        ("openai", chat(None, refusal="I can't."), "the judge refused to grade", "I can't."),
+        ("openai", chat(finish="length"), "it was cut off: the judge reached its limit", json.dumps(GOOD)),
+        ("openai", chat(finish="content_filter"), "it was cut off by the endpoint's content filter", json.dumps(GOOD)),
+        ("openai", chat(None), "it is empty", ""),
+        ("openai", chat(None, tool_calls=[CALL, CALL]), "it is no JSON", f"{json.dumps(GOOD)}\n{json.dumps(GOOD)}"),
+        ("anthropic", anthropic(TEXT, stop="refusal"), "the judge refused to grade", json.dumps(GOOD)),
+        ("anthropic", anthropic(USE, stop="max_tokens"), "it was cut off: the judge reached", json.dumps(GOOD)),
+        ("anthropic", anthropic(USE, stop="model_context_window_exceeded"), "it was cut off", json.dumps(GOOD)),
+        ("anthropic", anthropic(stop="end_turn"), "it is empty", ""),
+        ("anthropic", anthropic(USE, USE), "it is no JSON", f"{json.dumps(GOOD)}\n{json.dumps(GOOD)}"),
+    ],
+)
+def test_a_reply_that_the_api_itself_calls_none_is_no_verdict(
+    grade_raw: Grade, vendor: str, body: object, fault: str, kept: str
+) -> None:
+    outcome = grade_raw(vendor, body, body)
+
+    assert outcome.error is None
+    assert {"accuracy", "acme/tone"} == outcome.errors.keys()
+    assert all(fault in str(error) for error in outcome.errors.values())
+    assert (kept, kept) == outcome.judgement.rejected
+
+
+@pytest.mark.parametrize(
+    ("vendor", "body"),
+    [
+        ("openai", chat()),
+        ("openai", chat(tool_calls=[])),
+        ("openai", chat(None, finish="tool_calls", tool_calls=[CALL])),
+        ("openai", {**chat(), "usage": {"prompt_tokens": "many", "completion_tokens": None}}),
+        ("anthropic", anthropic(USE)),
+        ("anthropic", anthropic({"type": "thinking", "thinking": "…"}, TEXT, stop="end_turn")),
+        ("anthropic", anthropic({"type": "text", "text": "Let me see."}, USE)),
+    ],
+    ids=range(7),
+)
+def test_a_reply_that_leaves_out_what_it_may_is_read(grade_raw: Grade, vendor: str, body: object) -> None:
+    outcome = grade_raw(vendor, body)
+
+    assert GRADED == outcome.scores
+    assert Usage() == outcome.judgement.usage
+
+
+def test_lone_surrogates_in_a_reply_can_be_written(grade_raw: Grade) -> None:
+    outcome = grade_raw("openai", json.dumps(chat("\ud800")), json.dumps(chat("\udfff")))
+
+    assert ("?", "?") == outcome.judgement.rejected
+
+
+@BOTH
+def test_a_cancelled_judgement_leaves_the_judge_well(runner: asyncio.Runner, staged: Staged, vendor: str) -> None:
+    async def scenario() -> Any:
+        arrived = asyncio.Event()
+
+        async def respond(request: ChatRequest) -> ChatReply:
+            if not arrived.is_set():
+                arrived.set()
+                await asyncio.Event().wait()
+            return said(request, GOOD)
+
+        async with staged(respond, vendor) as scene:
+            hanging = asyncio.create_task(scene.judge.grade(TRIAL, RUBRICS, Judging()))
+            await arrived.wait()
+            hanging.cancel()
+            (ended,) = await asyncio.gather(hanging, return_exceptions=True)
+            return ended, await scene.judge.grade(TRIAL, RUBRICS, Judging())
+
+    ended, scores = runner.run(scenario())
+
+    assert isinstance(ended, asyncio.CancelledError)
+    assert GRADED == scores
+
+
+@BOTH
+def test_50_judgements_at_once_share_one_client(runner: asyncio.Runner, staged: Staged, vendor: str) -> None:
+    async def scenario() -> tuple[list[Any], int]:
+        everybody = asyncio.Event()
+        waiting = 0
+
+        async def respond(request: ChatRequest) -> ChatReply:
+            nonlocal waiting
+            waiting += 1
+            if waiting == 50:
+                everybody.set()
+            await everybody.wait()
+            return said(request, {**GOOD, "unverified_claims": [request.headers["x-number"]]})
+
+        async with staged(respond, vendor) as scene:
+            await scene.judge.prepare()
+            judgings = [Judging(model_headers={"x-number": str(number)}) for number in range(50)]
+            await asyncio.gather(*(scene.judge.grade(TRIAL, RUBRICS, judging) for judging in judgings))
+            return [judging.recorder.judgement().unverified_claims for judging in judgings], len(scene.requests)
+
+    claims, requests = runner.run(scenario())
+
+    assert [(str(number),) for number in range(50)] == claims
+    assert 50 == requests
+
+
+@BOTH
+def test_a_judge_can_be_closed_twice_and_before_it_began(runner: asyncio.Runner, staged: Staged, vendor: str) -> None:
+    async def scenario() -> Any:
+        async with staged([GOOD, GOOD], vendor) as scene:
+            await scene.judge.aclose()
+            before = await scene.judge.grade(TRIAL, RUBRICS, Judging())
+            await scene.judge.aclose()
+            await scene.judge.aclose()
+            return before, await scene.judge.grade(TRIAL, RUBRICS, Judging())
+
+    assert (GRADED, GRADED) == runner.run(scenario())
+
+
+@pytest.mark.parametrize(("vendor", "wire"), [("openai", "anthropic"), ("anthropic", "openai-chat")])
+def test_an_endpoint_of_another_protocol_is_refused_before_it_is_asked(vendor: str, wire: Wire) -> None:
+    endpoint = Endpoint("model", {wire: "http://127.0.0.1:1"}, "key")
+
+    with pytest.raises(Exception, match=f"speaks {wire}, and .* is needed here"):
+        KINDS[vendor](model=Model("acme", "model", endpoint))
