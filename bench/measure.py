@@ -43,5 +43,5 @@ def keval(folder: Path, config: dict[str, Any], samples: int) -> Cost:
     (folder / "eval.yaml").write_text(json.dumps(config), encoding="utf-8")
     with (folder / "q.jsonl").open("w", encoding="utf-8") as file:
         for number in range(samples):
-            file.write(json.dumps({"id": str(number), "question": f"Is it {number}?"}) + "\n")
+            file.write(json.dumps({"id": str(number), "question": f"Is it {number}?", "answer": "Yes, it is."}) + "\n")
     return measure([sys.executable, "-m", "keval", "run", "eval.yaml", "-q"], folder)

@@ -9,6 +9,7 @@ import shlex
 import shutil
 import tomllib
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,11 @@ ROOT = Path(__file__).parents[2]
 PAGES = [
     ROOT / "README.md",
     *sorted((ROOT / "docs").rglob("*.md")),
-    *sorted(path for folder in ("agents", "metrics", "plugins") for path in (ROOT / folder).glob("*/README.md")),
+    *sorted(
+        path for folder in ("agents", "judges", "metrics", "plugins") for path in (ROOT / folder).glob("*/README.md")
+    ),
 ]
+TONE = "instructions: Is it polite?\nlevels: {1: It is rude., 2: It is polite.}\n"
 SERVER = """
 from mcp.server.mcpserver import MCPServer
 
@@ -59,6 +63,7 @@ def snippets(language: str) -> Iterator[Any]:
 def folder(project: Project) -> Project:
     shutil.copy(ROOT / "examples" / "weather" / "questions.jsonl", project.root)
     (project.root / "my_server.py").write_text(SERVER, encoding="utf-8")
+    (project.root / "tone.yaml").write_text(TONE, encoding="utf-8")
     questions = (project.root / "questions.jsonl").read_text(encoding="utf-8").splitlines()
     for name in ("gadk.jsonl", "ms.jsonl"):
         answers = (json.dumps({"id": json.loads(question)["id"], "response": "It is mild."}) for question in questions)
@@ -86,12 +91,19 @@ def test_yaml_is_a_valid_part_of_a_config(folder: Project, block: str) -> None:
         record.write_text(yaml.safe_dump([{"question": "How?", **given}], default_flow_style=False), encoding="utf-8")
         assert given["facts"].keys() == read_dataset(DatasetFile(record)).samples[0].facts.keys()
         return
+    if "levels" in given:
+        (folder.root / "tone.yaml").write_text(block, encoding="utf-8")
+        given = {"rubrics": ["tone.yaml"], "judge": {"model": "simulated/judge"}}
     config = block if {"dataset", "conditions"} <= given.keys() else yaml.safe_dump({**REST, **given})
     (folder.root / "eval.yaml").write_text(config, encoding="utf-8")
 
     outcome = folder.keval("validate", "eval.yaml", env={"TOKEN": "t", "WEATHER_KEY": "k", "TICKETS_TOKEN": "t"})
 
-    assert (0, "") == (outcome.code, outcome.stderr)
+    if re.search("claude.code", block) and find_spec("keval_claude_code") is None:
+        missing = "the agent 'claude-code' comes with keval-claude-code, which is not installed"
+        assert (2, [True]) == (outcome.code, [missing in problem for problem in outcome.stderr.splitlines()])
+    else:
+        assert (0, "") == (outcome.code, outcome.stderr)
 
 
 @pytest.mark.parametrize("block", list(snippets("json")))

@@ -31,7 +31,7 @@ server.run("stdio")
 '''
 
 
-@pytest.mark.parametrize("agent", ["gadk", "ms"])
+@pytest.mark.parametrize("agent", ["gadk", "ms", "openai", "anthropic"])
 @pytest.mark.parametrize("tap", ["true", "false"])
 def test_a_server_that_dies_in_a_call_costs_one_attempt(weather: Callable[..., Project], agent: str, tap: str) -> None:
     project = weather(

@@ -24,6 +24,7 @@ def gateway(respond: Callable[[ChatRequest], ChatReply]) -> Iterator[dict[str, s
         async with serve(build_app(respond)) as base:
             urls = wire_urls(base)
             environ.update(OPENAI_BASE_URL=urls["openai-chat"], OPENAI_API_KEY="key-of-nobody")
+            environ.update(ANTHROPIC_BASE_URL=urls["anthropic"], ANTHROPIC_API_KEY="key-of-nobody")
             environ.update(GOOGLE_GEMINI_BASE_URL=urls["gemini"], GOOGLE_API_KEY="key-of-nobody")
             ready.set()
             await asyncio.to_thread(ended.wait)

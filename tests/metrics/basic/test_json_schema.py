@@ -59,7 +59,7 @@ def test_an_answer_is_json_that_fits(said: str, value: float, trial: MakeTrial) 
     assert value == JsonSchema(schema=SCHEMA).score(trial(said)).value
 
 
-@pytest.mark.parametrize("said", ["NaN", "[Infinity]", "1e999", "[" * 5000 + "]" * 5000, "9" * 5000])
+@pytest.mark.parametrize("said", ["NaN", "[Infinity]", "1e999", "[" * 200_000 + "]" * 200_000, "9" * 5000])
 def test_what_no_json_reader_takes_is_no_json(said: str, trial: MakeTrial) -> None:
     score = JsonSchema(schema={}).score(trial(said))
 

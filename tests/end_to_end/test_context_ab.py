@@ -1,0 +1,94 @@
+"""The example of a documentation's effect: a real MCP server, the plain agent, and a judge that needs no key."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+from keval_gateway.simulate.comparing import Text, covers
+from tests.conftest import Project
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "context-ab"
+QUESTIONS: list[dict[str, Any]] = [
+    json.loads(line) for line in (EXAMPLE / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+]
+PAGES = {path.stem: path.read_text(encoding="utf-8") for path in (EXAMPLE / "docs").glob("*.md")}
+RUBRICS = ("factual_adherence", "completeness", "helpfulness_and_clarity")
+
+
+def test_the_documentation_helps_and_the_report_says_who_judged(project: Project) -> None:
+    flags = ["--limit", "8", "--repetitions", "2", "-o", str(project.root / "results")]
+
+    outcome = project.spawn("run", str(EXAMPLE / "context-ab.yaml"), *flags)
+
+    assert 0 == outcome.code, outcome.stderr
+    summary = project.read("summary.json")
+    effects = {effect["metric"]: effect["difference"] for effect in summary["effects"]}
+    assert set(RUBRICS) == effects.keys()
+    assert min(effects["factual_adherence"], effects["completeness"]) > 1
+    means = {(arm["condition"], arm["metric"]): arm["mean"] for arm in summary["arms"]}
+    assert means["baseline", "completeness"] < 3 < means["with_docs", "completeness"] < 5
+    assert ["simulated/docs", "simulated/judge"] == summary["simulated"]
+    assert "(simulated)" in outcome.stdout
+
+
+def test_tools_are_used_and_every_score_says_that_it_is_simulated(project: Project) -> None:
+    flags = ["--limit", "5", "--repetitions", "1", "-o", str(project.root / "results")]
+
+    project.spawn("run", str(EXAMPLE / "context-ab.yaml"), *flags)
+
+    calls = {trial["condition"]: trial["transcript"]["tool_calls"] for trial in project.lines("trials.jsonl")}
+    assert [] == calls["baseline"]
+    assert {"search_docs"} <= {call["name"] for call in calls["with_docs"]} <= {"search_docs", "read_page"}
+    assert [] == [call["error"] for call in calls["with_docs"] if call["error"]]
+    scores = project.lines("scores.jsonl")
+    assert 30 == len(scores)
+    assert all(score["reason"].startswith("Simulated judge: ") for score in scores)
+    assert fmean(score["value"] for score in scores) > 1
+
+
+def test_there_are_enough_questions_of_every_kind() -> None:
+    pages = [len(question["metadata"]["pages"]) for question in QUESTIONS]
+
+    assert len(pages) >= 24
+    assert {0, 1, 2} == set(pages)
+    assert set(PAGES) >= {page for question in QUESTIONS for page in question["metadata"]["pages"]}
+    assert 8 <= len(PAGES) <= 15
+
+
+@pytest.mark.parametrize("sample", QUESTIONS, ids=lambda sample: sample["id"])
+def test_the_golden_answer_is_in_the_pages_that_it_names(sample: dict[str, Any]) -> None:
+    golden = Text.read(sample["answer"])
+    text = Text.read("\n\n".join(PAGES[page] for page in sample["metadata"]["pages"]))
+
+    facts = [fact for fact in golden.facts if fact.kind not in ("absence", "answer") and not fact.initial]
+    missing = [fact.said for fact in facts if not covers(text, fact, golden.facts)]
+
+    assert [] == (missing if sample["metadata"]["pages"] else [])
+
+
+@pytest.mark.parametrize("sample", [each for each in QUESTIONS if not each["metadata"]["pages"]], ids=lambda s: s["id"])
+def test_what_the_documentation_is_silent_on_is_in_none_of_its_pages(sample: dict[str, Any]) -> None:
+    subject = {"tape": "tape", "price": "support contract"}[sample["id"]]
+
+    assert not re.search(subject, " ".join(PAGES.values()), re.IGNORECASE)
+
+
+@pytest.mark.parametrize("model", ["openai/gpt-4o-mini", "anthropic/claude-sonnet-4-5"])
+def test_a_real_judge_is_one_line(project: Project, model: str) -> None:
+    shutil.copytree(EXAMPLE, project.root, dirs_exist_ok=True)
+    config = project.root / "context-ab.yaml"
+    lines = config.read_text(encoding="utf-8").splitlines()
+    changed = [re.sub(r"^  model: simulated/judge$", f"  model: {model}", line) for line in lines]
+    config.write_text("\n".join(changed), encoding="utf-8")
+
+    outcome = project.keval("validate", str(config))
+
+    assert 1 == sum(one != other for one, other in zip(lines, changed, strict=True))
+    assert 0 == outcome.code, outcome.stderr

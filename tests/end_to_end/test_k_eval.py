@@ -1,0 +1,109 @@
+"""A config written for k-eval runs as it is: Claude Code, a judge, MCP servers, conditions, required tool use."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from keval_gateway import ChatReply, ChatRequest
+from keval_gateway.simulate import SimulatedModel
+from tests.conftest import Project
+from tests.end_to_end.servers.model import gateway
+
+DOCUMENTED = Path(__file__).parents[2] / "docs" / "from-k-eval.md"
+SERVER = """
+import sys
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("graph")
+
+
+@server.tool()
+def look_up(question: str) -> str:
+    \"\"\"Look up the answer to a question about the observatory.\"\"\"
+    return "The observatory of Lindholm stands at 1,842 m and was opened in 1974."
+
+
+server.run("stdio")
+"""
+QUESTIONS = [
+    {"question": "How high does the observatory of Lindholm stand?", "answer": "It stands at 1,842 m."},
+    {"question": "When was the observatory of Lindholm opened?", "answer": "It was opened in 1974."},
+]
+
+
+def documented_config() -> str:
+    """The config of the page, with a server that exists in place of the two that do not."""
+    config = DOCUMENTED.read_text(encoding="utf-8").split("```yaml\n")[1].split("```")[0]
+    command = f'command: "{sys.executable}"\n    args: ["my_mcp_server.py"]'
+    config = config.replace('command: "python"\n    args: ["-m", "my_mcp_server"]', command)
+    http = config[config.index("  rag:\n") : config.index("conditions:")]
+    return config.replace(http, "\n").replace("[graph, rag]", "[graph]")
+
+
+@pytest.fixture
+def written(project: Project) -> Project:
+    project.write(eval_yaml=documented_config(), my_mcp_server_py=SERVER)
+    questions = "".join(json.dumps(question) + "\n" for question in QUESTIONS)
+    (project.root / "questions.jsonl").write_text(questions, encoding="utf-8")
+    return project
+
+
+def check_results(project: Project) -> None:
+    """Every answer is graded by k-eval's rubrics, and the condition that must use a tool did."""
+    trials, scores = project.lines("trials.jsonl"), project.lines("scores.jsonl")
+    assert 2 * 2 * 3 == len(trials)
+    assert {"completeness", "factual_adherence", "helpfulness_and_clarity"} == {line["metric"] for line in scores}
+    assert 3 * len(trials) == sum(line["value"] in {1, 2, 3, 4, 5} for line in scores)
+    called = {
+        condition: {
+            call["name"] for t in trials if t["condition"] == condition for call in t["transcript"]["tool_calls"]
+        }
+        for condition in ("baseline", "with_graph")
+    }
+    assert {"baseline": set(), "with_graph": {"look_up"}} == called
+    assert [True] * 6 == [trial["complied"] for trial in trials if trial["condition"] == "with_graph"]
+
+
+@pytest.mark.skipif(find_spec("keval_claude_code") is None, reason="keval-claude-code is not installed")
+def test_a_config_of_k_eval_runs_unchanged(written: Project) -> None:
+    seen: list[ChatRequest] = []
+
+    def respond(request: ChatRequest) -> ChatReply:
+        seen.append(request)
+        return SimulatedModel()(request)
+
+    with gateway(respond) as environ:
+        outcome = written.spawn("run", "eval.yaml", env=environ)
+
+    assert (0, {"claude-sonnet-4-5", "claude-opus-4-5"}) == (outcome.code, {request.model for request in seen})
+    check_results(written)
+
+
+def test_a_config_of_k_eval_runs_with_another_agent_and_a_simulated_judge(written: Project) -> None:
+    others = ("--agent", "openai", "--model", "openai=simulated/any", "--model", "judges.anthropic=simulated/judge")
+
+    outcome = written.spawn("run", "eval.yaml", *others)
+
+    assert 0 == outcome.code, outcome.stderr
+    assert "by anthropic" in outcome.stdout
+    assert "(simulated)" in outcome.stdout
+    check_results(written)
+
+
+def test_asking_again_is_another_roll_where_no_seed_reaches_the_model(written: Project) -> None:
+    config = documented_config().replace("num_repetitions: 3", "num_repetitions: 6")
+    config = config.replace("max_attempts: 3", "max_attempts: 8")
+    (written.root / "eval.yaml").write_text(config, encoding="utf-8")
+    models = ("--model", "agents.anthropic=simulated/careless", "--model", "judges.anthropic=simulated/judge")
+
+    outcome = written.spawn("run", "eval.yaml", "--agent", "anthropic", *models, "--condition", "with_graph", "--json")
+
+    # Without a roll of its own, an answer that ignored the tool would be given eight times.
+    told = outcome.data["trials"][0]["compliance"]
+    assert (12, 12) == (told["answered"], told["complied"])
+    assert told["discarded"] > 0
