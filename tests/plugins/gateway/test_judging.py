@@ -112,6 +112,17 @@ def test_reasons_say_what_was_found_and_who_says_so() -> None:
     assert "declines" in evasive.reasons["complete"]
 
 
+def test_a_rubric_that_no_rule_measures_is_told_to_be_the_mean_of_all() -> None:
+    properties = {"score": {"type": "integer", "minimum": 0, "maximum": 100}, "reasoning": {"type": "string"}}
+    tone = {"title": "Tone", "type": "object", "properties": properties, "required": ["score", "reasoning"]}
+
+    told, wrong = graded(tone, WRONG), verdict_on(WRONG)
+
+    assert told["reasoning"].startswith("Simulated judge: the mean of coverage, facts and form. ")
+    assert all(reason.removeprefix("Simulated judge: ")[1:] in told["reasoning"] for reason in wrong.reasons.values())
+    assert 5 > abs(told["score"] - wrong.overall * 100)
+
+
 def test_what_is_in_neither_golden_answer_nor_question_is_an_unverified_claim() -> None:
     claims = verdict_on(EXTRA).unverified
 

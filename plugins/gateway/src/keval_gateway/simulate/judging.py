@@ -65,8 +65,10 @@ class Verdict:
 
     @property
     def reason(self) -> str:
-        """The reasons for what is said, for one score over all."""
-        return f"{self.reasons['complete']} {self.reasons['factual'].removeprefix(_MARK)}"
+        """The reason for `overall`, which is also what a rubric gets that no rule measures."""
+        told = (self.reasons[aspect].removeprefix(_MARK) for aspect in ("complete", "factual", "clear"))
+        said = " ".join(dict.fromkeys(f"{each[:1].upper()}{each[1:]}" for each in told))
+        return f"{_MARK}the mean of coverage, facts and form. {said}"
 
 
 _MARK = "Simulated judge: "
