@@ -14,7 +14,7 @@ import importlib_metadata
 from keval.errors import PluginError
 from keval.nearest import suggestion
 
-__all__ = ["GROUPS", "Component", "components", "find", "load", "select", "versions"]
+__all__ = ["GROUPS", "Component", "components", "find", "label", "load", "select", "versions"]
 
 GROUPS = {
     "keval.agents": "agent",
@@ -48,6 +48,8 @@ _OURS = {
     ("keval.models", "simulated"): "keval-gateway",
 }
 """Where keval's own plugins are that are installed apart."""
+
+_LABELLED = {"keval.agents", "keval.contexts", "keval.judges"}
 
 
 # A named tuple, as attrs would add a tenth to what `keval --help` takes.
@@ -104,6 +106,11 @@ def select(group: str, name: str) -> Sequence[Component]:
     vendors = [component for component in components(group) if component.name.startswith(f"{name}/")]
     exact = any(component.name == name for component in components(group))
     return [find(group, name)] if exact or not vendors else [find(group, component.name) for component in vendors]
+
+
+def label(group: str, name: str) -> str:
+    """What a plugin is labelled that a config does not label; only of what it labels, a label has no slash."""
+    return name.replace("/", ".") if group in _LABELLED else name
 
 
 def load(component: Component) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import click
@@ -22,6 +23,12 @@ def _known(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
     return value
 
 
+def _finite(ctx: click.Context, parameter: click.Parameter, value: float) -> float:
+    if math.isnan(value):  # which no range excludes
+        raise click.BadParameter("nan is no share; give a number from 0 to 1", ctx, parameter)
+    return value
+
+
 @click.command("export")
 @click.argument("run")
 @click.option(
@@ -37,6 +44,7 @@ def _known(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
 @click.option(
     "--threshold",
     type=click.FloatRange(0, 1),
+    callback=_finite,
     default=0.5,
     show_default=True,
     metavar="SHARE",

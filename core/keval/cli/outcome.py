@@ -16,7 +16,7 @@ def finish(run: RunDirectory, summary: Mapping[str, Any], *, as_json: bool, quie
     if as_json:
         print_json(summary)
     elif not quiet:
-        print_summary(summary, data_console())
+        print_summary(summary, data_console(), run.path)
     code = exit_code(summary)
     messages = message_console(quiet=quiet and not code)
     if quiet and code:

@@ -65,15 +65,18 @@ def command(
     # Neither prompts nor questions are read again, so what they need from the environment need not be there.
     config = {
         **manifest["config"],
+        "agents": {label: {"type": agent["type"]} for label, agent in manifest["agents"].items()},
         **({"judges": judges} if judges else {}),
         **({"metrics": metrics} if metrics else {}),
         "conditions": dict.fromkeys(manifest["conditions"]),
         "dataset": {"path": manifest["dataset"]["path"]},
     }
     source = Source(str(directory.path / "manifest.json"), Path(manifest["config_folder"]), config)
-    selection = Selection(metrics=metric, judges=judge, models=model, judge_repetitions=judge_repetitions)
+    selection = Selection(metrics=metric, judges=judge, models=model)
+    written = read(source)
+    implied = [attrs.evolve(use, implied=manifest["judges"][use.label]["implied"]) for use in written.judges]
     # No agent is called, so none is chosen or given another model.
-    evaluation = select(attrs.evolve(read(source), agents=()), selection)
+    evaluation = select(attrs.evolve(written, agents=(), judges=tuple(implied)), selection)
     if metric or judge:
         evaluation = attrs.evolve(
             evaluation,
@@ -90,7 +93,17 @@ def command(
     gc.freeze()  # as in `keval run`
     try:
         with progress:
-            summary = asyncio.run(rescore(directory, evaluation, scorers, plugins, watchers, missing=missing))
+            summary = asyncio.run(
+                rescore(
+                    directory,
+                    evaluation,
+                    scorers,
+                    plugins,
+                    watchers,
+                    missing=missing,
+                    judge_repetitions=judge_repetitions,
+                )
+            )
     except KeyboardInterrupt:
         click.echo(f"interrupted; score {directory.path} again to complete it", err=True)
         raise SystemExit(130) from None

@@ -85,12 +85,16 @@ class Header:
 
 @attrs.frozen
 class PluginUse:
-    """A plugin as a config uses it: under a label, by type, with options as written and the path they stand at."""
+    """A plugin as a config uses it: under a label, by type, with options as written and the path they stand at.
+
+    `implied` says that the config names a model and no type, which is the one that speaks to that model.
+    """
 
     label: str
     type: str
     options: Mapping[str, Any] = attrs.field(factory=dict)
     path: KeyPath = ()
+    implied: bool = False
 
 
 @attrs.frozen

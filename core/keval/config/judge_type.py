@@ -9,18 +9,21 @@ from keval import registry
 from keval.config.source import interpolate
 from keval.models import vendor_of
 
-__all__ = ["implied_judge"]
+__all__ = ["implied_judge", "implies_judge"]
 
 
-def implied_judge(label: str, options: Mapping[str, Any]) -> str:
-    """Return the judge of that name, or else the one that speaks to the model of its options.
+def implies_judge(label: str, options: Mapping[str, Any]) -> bool:
+    """Whether a labelled judge is meant by its model: it has one, and its label is no judge's name."""
+    named = any(label == component.name for component in registry.components("keval.judges"))
+    return not named and isinstance(options.get("model"), str)
+
+
+def implied_judge(options: Mapping[str, Any]) -> str:
+    """Return the judge that speaks to the model of these options.
 
     Anthropic's models are asked by `anthropic`, and all others by `openai`, whose protocol most endpoints speak.
     """
-    model = options.get("model")
-    if not isinstance(model, str) or any(label == component.name for component in registry.components("keval.judges")):
-        return label
-    filled, _ = interpolate(model, ())
+    filled, _ = interpolate(options.get("model"), ())
     provider, slash, _ = str(filled).partition("/")
     vendor = provider if slash else vendor_of(provider)
     return "anthropic" if vendor == "anthropic" else "openai"

@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 import attrs
 
+from keval import registry
 from keval.config.evaluation import Condition, DatasetFile, Evaluation, Execution, Header, PluginUse
-from keval.config.judge_type import implied_judge
+from keval.config.judge_type import implied_judge, implies_judge
 from keval.config.misfit import Misfit
 from keval.config.source import KeyPath, Source, interpolate
 from keval.config.structure import structure
@@ -151,11 +152,12 @@ class _Reader:
                 self._problem((noun,), f"add {needed}; `keval plugins` lists what is installed", at_key=True)
                 return ()
             kind = self._filled(one.get("type", noun), (noun, "type"))
-            if noun == "judge" and "type" not in one:
-                kind = implied_judge(noun, one)
+            implied = noun == "judge" and "type" not in one
+            if implied:
+                kind = implied_judge(one)
             elif noun == "agent":
                 kind = AGENT_ALIASES.get(kind, kind)
-            return (self._use(kind.replace("/", "."), kind, one, (noun,)),)
+            return (self._use(registry.label(f"keval.{section}", kind), kind, one, (noun,), implied=implied),)
         key = next((short for short, long in SHORT_FORMS.items() if long == section and short in data), section)
         entries = data.get(key)
         if entries is None and key not in data:
@@ -176,11 +178,12 @@ class _Reader:
                 self._problem((*path, "type"), "expected the name of a plugin")
             else:
                 kind = self._filled(name, (*path, "type"))
-                if section == "judges" and "type" not in (options or {}):
-                    kind = implied_judge(label, options or {})
+                implied = section == "judges" and "type" not in (options or {}) and implies_judge(label, options or {})
+                if implied:
+                    kind = implied_judge(options or {})
                 elif section == "agents":
                     kind = AGENT_ALIASES.get(kind, kind)
-                uses.append(self._use(label, kind, options or {}, path))
+                uses.append(self._use(label, kind, options or {}, path, implied=implied))
         return tuple(uses)
 
     def _listed(self, section: str) -> tuple[PluginUse, ...]:
@@ -250,7 +253,9 @@ class _Reader:
             hint = suggestion(name, labels) or f"; {noun}s: {', '.join(labels) or 'none'}"
             self._problem(path, f"no {noun} named {name!r}{hint}")
 
-    def _use(self, label: str, kind: str, options: Mapping[str, Any], path: KeyPath) -> PluginUse:
+    def _use(
+        self, label: str, kind: str, options: Mapping[str, Any], path: KeyPath, *, implied: bool = False
+    ) -> PluginUse:
         given = {key: value for key, value in options.items() if key != "type"}
         for key, value in given.items():
             if SECRET_OPTION.fullmatch(key) and isinstance(value, str) and not _ONLY_VARIABLE.fullmatch(value):
@@ -258,7 +263,7 @@ class _Reader:
                     f"write {key}: ${{{key.upper()}}} and export that; what stands here is in every copy of this file"
                 )
                 self._problem((*path, key), problem)
-        return PluginUse(label, kind, given, path)
+        return PluginUse(label, kind, given, path, implied)
 
     def _filled(self, text: str, path: KeyPath) -> str:
         """Fill in the variables of a plugin's name."""

@@ -89,7 +89,7 @@ def _chosen(
         if not matching:
             try:
                 components = registry.select(group, name)
-                matching = [PluginUse(name, name, _shared_model(components[0], uses))]
+                matching = [PluginUse(registry.label(group, name), name, _shared_model(components[0], uses))]
             except PluginError as error:
                 hint = "" if "did you mean" in str(error) else suggestion(name, [use.label for use in uses])
                 problems.append(Problem(f"{flag} {name}", f"{error}{hint}"))
@@ -161,7 +161,6 @@ def _with_models(
             return use
         options = {**use.options, "model": model}
         # A judge that was not named but meant by its model is the one that the new model means.
-        meant = section == "judges" and use.type == implied_judge(use.label, use.options)
-        return attrs.evolve(use, options=options, type=implied_judge(use.label, options) if meant else use.type)
+        return attrs.evolve(use, options=options, type=implied_judge(options) if use.implied else use.type)
 
     return tuple(with_model("agents", use) for use in agents), tuple(with_model("judges", use) for use in judges)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import chain, groupby
+from pathlib import Path
 from typing import Any
 
 import click
@@ -42,8 +44,8 @@ def safe(text: str, style: str = "") -> Text:
     return Text("".join(shown), style)
 
 
-def print_summary(summary: Mapping[str, Any], console: Console) -> None:
-    """Print what a run found. `summary` is that of `keval.stats.summary`."""
+def print_summary(summary: Mapping[str, Any], console: Console, run: Path) -> None:
+    """Print what a run found. `summary` is that of `keval.stats.summary`, and `run` where it is."""
     if summary["simulated"]:
         names = ", ".join(summary["simulated"])
         told = f": {names}. The figures show that keval works, not what a model can do."
@@ -57,7 +59,7 @@ def print_summary(summary: Mapping[str, Any], console: Console) -> None:
         for start in range(0, len(shared), columns):
             console.print(_table(summary, arms, shared[start : start + columns]))
             console.print()
-    _print_footer(summary, console)
+    _print_footer(summary, console, run)
 
 
 def _table(
@@ -146,7 +148,7 @@ def _bands(scales: Iterable[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(f"Bands: {', '.join(parts)}." for parts in map(list, told) if parts))
 
 
-def _print_footer(summary: Mapping[str, Any], console: Console) -> None:
+def _print_footer(summary: Mapping[str, Any], console: Console, run: Path) -> None:
     console.print(
         f"[dim]n counts samples; their repetitions are averaged first. 5/2/1: 5 scores, 2 neutral (nothing to"
         f" judge; {'counted in' if summary['neutral'] == 'count' else 'left out of'} the means), 1 unscored.[/]"
@@ -165,7 +167,8 @@ def _print_footer(summary: Mapping[str, Any], console: Console) -> None:
             counts = ", ".join(f"{count} × {kind}" for kind, count in failures.items())
             console.print(safe(f"  {who}: {counts}", "red"))
     if missing := sum(entry["missing"] for entry in summary["arms"]):
-        console.print(f"{missing} scores are missing: scoring was interrupted; `{_completes(summary)}` completes it.")
+        command = _completes(summary, run)
+        console.print(safe(f"{missing} scores are missing: scoring was interrupted; `{command}` completes it."))
     done, planned = sum(entry["trials"] for entry in summary["trials"]), summary["planned"]
     failed = sum(entry["failed"] for entry in summary["trials"])
     retried = sum(entry["retried"] for entry in summary["trials"])
@@ -190,11 +193,11 @@ def _failures(arms: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[
     yield from ((who, failures) for who, failures in found.items() if failures)
 
 
-def _completes(summary: Mapping[str, Any]) -> str:
+def _completes(summary: Mapping[str, Any], run: Path) -> str:
     """The command that makes the scores that are missing."""
     lacking = [(entry["metric"], entry["judge"]) for entry in summary["arms"] if entry["missing"]]
-    flags = dict.fromkeys(f"--judge {judge}" if judge else f"--metric {metric}" for metric, judge in lacking)
-    return " ".join(["keval score", summary["run"], *flags, "--missing"])
+    flags = dict.fromkeys(("--judge", judge) if judge else ("--metric", metric) for metric, judge in lacking)
+    return shlex.join(["keval", "score", str(run), *chain.from_iterable(flags), "--missing"])
 
 
 def _compliance(arms: Iterable[Mapping[str, Any]]) -> Iterator[Text]:

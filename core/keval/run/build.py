@@ -46,7 +46,7 @@ def make_plan(evaluation: Evaluation) -> Plan:
     notices = [
         *builder.check_recordings(agents, dataset, samples),
         *missing_golden_answers(evaluation, dataset, samples, scorers),
-        *idle_keys(evaluation),
+        *([] if builder.problems else idle_keys(evaluation)),
     ]
     return builder.finished(
         lambda: Plan(
@@ -101,7 +101,7 @@ class _Builder:
                 if len(chosen) > 1 and use.options:
                     raise PluginError(f"{use.type!r} names {len(chosen)} plugins; give options to one by its full name")
                 for component in chosen:
-                    label = use.label if len(chosen) == 1 else component.name
+                    label = use.label if len(chosen) == 1 else registry.label(group, component.name)
                     plugin = self._constructed(component, use)
                     if method and plugin is not None and not callable(getattr(plugin, method, None)):
                         raise PluginError(
@@ -190,11 +190,13 @@ class _Builder:
     def check_models(self, planned: Iterable[Planned], named: Iterable[PluginUse]) -> None:
         uses = {use.label: use for use in named}
         for item in planned:
+            # Of a vendor's plugins, named together, none has a place of its own.
+            path = uses[item.label].path if item.label in uses else ()
             for field, model in item.unserved.items():
                 try:
                     registry.find("keval.models", model.provider)
                 except PluginError as error:
-                    self._problem((*uses[item.label].path, field), f"{model}: {error}")
+                    self._problem((*path, field), f"{model}: {error}")
 
     def samples(self, dataset: Dataset) -> Samples:
         """Narrow the dataset to what the selection asks for."""
@@ -235,7 +237,8 @@ class _Builder:
     def check_recordings(self, agents: Iterable[Planned], dataset: Dataset, samples: Samples) -> list[Problem]:
         """Hold what recorded agents have against the dataset; returns which of the `samples` they do not answer."""
         conditions = self.evaluation.conditions
-        known = {*conditions, *(self.evaluation.source.data.get("conditions") or ())}  # a flag may have narrowed them
+        written = self.evaluation.source.data.get("conditions")
+        known = {*conditions, *(written if isinstance(written, dict) else ())}  # a flag may have narrowed them
         positions = {name: position for position, name in enumerate(dataset.samples.ids)}
         notices: list[Problem] = []
         for label, recording in ((agent.label, agent.recording) for agent in agents):

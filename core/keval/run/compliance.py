@@ -23,22 +23,26 @@ def requires_tool_use(condition: Condition) -> bool:
 
 
 def check_tool_use(transcript: Transcript, condition: Condition) -> bool | None:
-    """Say whether an answer complies; `None` when it is not known whether tools were used.
+    """Say whether an answer complies; `None` when that is not known, as where only the number of calls is.
 
-    A call that no server ran, such as that of an unknown tool, is no use of a tool.
+    A call that no server ran, such as that of an unknown tool, is no use of a tool, and no success.
 
     Raises ToolUseError when it does not comply: kind `no_tool_use` or `no_tool_success`.
     """
-    calls = [call for call in transcript.tool_calls if call.runs != 0]
-    if not calls and transcript.unlisted_calls is None:
-        return None
-    if condition.require_mcp_tool_use and not calls and not transcript.unlisted_calls:
+    listed, unlisted = transcript.tool_calls, transcript.unlisted_calls
+    ran = [call for call in listed if call.runs != 0]
+    if condition.require_mcp_tool_use and not ran and not unlisted:
+        if unlisted is None:
+            return None
         raise ToolUseError(
             "the agent answered without calling a tool, which its condition requires", kind="no_tool_use"
         )
-    if condition.require_mcp_tool_success and calls and all(call.error is not None for call in calls):
-        raise ToolUseError(
-            f"no tool call succeeded, which the condition requires; the last said: {calls[-1].error}",
-            kind="no_tool_success",
-        )
+    if condition.require_mcp_tool_success and not any(call.error is None for call in ran):
+        if unlisted != 0:
+            return None
+        if listed:
+            raise ToolUseError(
+                f"no tool call succeeded, which the condition requires; the last said: {listed[-1].error}",
+                kind="no_tool_success",
+            )
     return True

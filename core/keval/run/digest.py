@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -20,8 +21,8 @@ __all__ = ["rubric_digest", "scorer_digests"]
 
 
 def scorer_digests(scorers: Scorers, judges: Mapping[str, Judge], seed: int) -> dict[Scorer, str]:
-    """Return a digest per scorer, of its package's version, its options as they are, and for a judge of its endpoint,
-    its rubric and the seed. `judges` are the plan's, with their models resolved.
+    """Return a digest per scorer, of its package's version, its options as they are and what their files say, and for
+    a judge of its endpoint, its rubric and the seed. `judges` are the plan's, with their models resolved.
     """
     metrics: dict[Scorer, str] = {
         (item.label, None): _digest(_described(item.component, item.plugin)) for item in scorers.metrics
@@ -50,6 +51,8 @@ def _described(component: Component, plugin: Any) -> list[Any]:
 
 
 def _value(value: Any) -> Any:
+    if isinstance(value, Path) and value.is_file():
+        return hashlib.sha256(value.read_bytes()).hexdigest()  # what it says, wherever it is
     if not isinstance(value, Model):
         return value
     # A simulated model is served at another port in every run.

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import attrs
 import pluggy
 
-from keval.config.evaluation import Evaluation
+from keval.config.evaluation import Evaluation, Execution
 from keval.errors import RunError
 from keval.interfaces import Judge
 from keval.models import Endpoint
@@ -30,7 +30,6 @@ from keval.run.score import ScoredTrial, score_trials
 from keval.run.scores_file import Wanted
 from keval.run.secrets import Scrubber
 from keval.run.store import RunDirectory
-from keval.scores import Scorer
 from keval.stats.summary import Summariser
 
 __all__ = ["Watchers", "rescore", "run_plan"]
@@ -56,12 +55,16 @@ async def run_plan(plan: Plan, root: Path, watchers: Watchers = ()) -> tuple[Run
             async for sample in with_facts(hooks, plan.samples, plan.evaluation.execution.max_concurrent):
                 keep_sample(sample)
         with run.locked():
-            digests = scorer_digests(plan.scorers, ready.judges, plan.evaluation.execution.seed)
-            manifest = make_manifest(plan, ready, digests, run.id, started)
+            execution = plan.evaluation.execution
+            wanted = Wanted(
+                scorer_digests(plan.scorers, ready.judges, execution.seed),
+                plan.scorers.repetitions(execution.judge_repetitions),
+            )
+            scrubbed = Scrubber.of(plan.evaluation, _endpoints(ready.endpoints, ready.agents, ready.judges))
+            manifest = make_manifest(plan, ready, wanted, run.id, started, scrubbed=scrubbed)
             run.write_manifest(manifest)
             announce(hooks.hook.keval_run_started, directory=run.path, manifest=manifest)
-            scrubbed = Scrubber.of(plan.evaluation, _endpoints(ready.endpoints, ready.agents, ready.judges))
-            scoring = _Scoring(run, plan.evaluation, plan.scorers, ready.judges, digests, hooks, scrubbed)
+            scoring = _Scoring(run, execution, plan.scorers, ready.judges, wanted, hooks, scrubbed)
             with _unwrapped():
                 async with Journal(run.trials_file) as journal:
 
@@ -81,11 +84,12 @@ async def rescore(
     watchers: Watchers = (),
     *,
     missing: bool = False,
+    judge_repetitions: int | None = None,
 ) -> Summary:
     """Score a finished run again with these scorers, in place of what they scored before; no agent is called.
 
     With `missing`, only scores are made that there are none of, or that failed. A pass of the same scorers that was cut
-    short goes on.
+    short goes on. A judge is asked as often as before, unless `judge_repetitions` says otherwise.
 
     Returns the new summary. Raises PreflightError: a judge's model cannot be reached, or a judge cannot begin; and
     RunError: another process is writing to the run.
@@ -95,10 +99,17 @@ async def rescore(
         endpoints = await resolve_models(scorers.judges, evaluation.execution.seed, keeper)
         judges = await begin(scorers.judges, endpoints, keeper)
         with run.locked(), _unwrapped():
-            digests = scorer_digests(scorers, judges, evaluation.execution.seed)
-            manifest = rescored(run.manifest(), evaluation, scorers, endpoints, digests)
+            before = run.manifest()
+            earlier = {(entry["metric"], entry["judge"]): int(entry["repetitions"]) for entry in before["scorers"]}
+            repetitions = (
+                scorers.repetitions(judge_repetitions)
+                if judge_repetitions
+                else scorers.repetitions(evaluation.execution.judge_repetitions, earlier)
+            )
+            wanted = Wanted(scorer_digests(scorers, judges, evaluation.execution.seed), repetitions)
             scrubbed = Scrubber.of(evaluation, _endpoints(endpoints, judges))
-            scoring = _Scoring(run, evaluation, scorers, judges, digests, hooks, scrubbed)
+            manifest = rescored(before, evaluation, scorers, endpoints, wanted, scrubbed=scrubbed)
+            scoring = _Scoring(run, evaluation.execution, scorers, judges, wanted, hooks, scrubbed)
             return await scoring.score(manifest, missing=missing)
 
 
@@ -107,18 +118,17 @@ class _Scoring:
     """A scoring pass over a run."""
 
     run: RunDirectory
-    evaluation: Evaluation
+    execution: Execution
     scorers: Scorers
     judges: Mapping[str, Judge]
-    digests: Mapping[Scorer, str]
+    wanted: Wanted
     hooks: pluggy.PluginManager
     scrubbed: Scrubber
 
     async def score(self, manifest: Mapping[str, Any], *, missing: bool = False) -> Summary:
         """Make the scores and write them, the manifest that tells of them, and the summary."""
         run, summariser = self.run, Summariser(manifest)
-        wanted = Wanted(self.digests, self.evaluation.execution.judge_repetitions)
-        with run.scores_file.scoring(wanted, missing=missing) as scoring:
+        with run.scores_file.scoring(self.wanted, missing=missing) as scoring:
 
             def keep(scored: ScoredTrial) -> None:
                 if scored.written:
@@ -131,14 +141,14 @@ class _Scoring:
                 run.trials(),
                 self.scorers,
                 self.judges,
-                self.evaluation.execution,
+                self.execution,
                 keep,
+                wanted=self.wanted,
                 lacks=scoring.lacks,
-                digests=self.digests,
             )
             # First, so that what is cut short here lacks scores, and has none that the manifest does not tell of.
             run.write_manifest(manifest)
-        others = {(entry["metric"], entry["judge"]) for entry in manifest["scorers"]} - self.digests.keys()
+        others = {(entry["metric"], entry["judge"]) for entry in manifest["scorers"]} - self.wanted.digests.keys()
         for line in run.scores() if others or scoring.had else ():
             if line.scorer in others or scoring.had_already(line):
                 summariser.add_scores([line])

@@ -11,22 +11,23 @@ from typing import Any
 import attrs
 
 from keval import registry
-from keval.config.evaluation import Evaluation, Execution
+from keval.config.evaluation import Evaluation
 from keval.config.load import effective
 from keval.models import Endpoint
 from keval.run.digest import rubric_digest
 from keval.run.plan import Plan, Planned, Scorers
 from keval.run.preflight import Ready
+from keval.run.scores_file import Wanted
+from keval.run.secrets import Scrubber
 from keval.run.store import FORMAT
-from keval.scores import Scorer
 
 __all__ = ["make_manifest", "rescored"]
 
 
 def make_manifest(
-    plan: Plan, ready: Ready, digests: Mapping[Scorer, str], run_id: str, started: datetime
+    plan: Plan, ready: Ready, wanted: Wanted, run_id: str, started: datetime, *, scrubbed: Scrubber
 ) -> dict[str, Any]:
-    """Describe a run. Variables stand as `${VAR}`, so that no secret is in it."""
+    """Describe a run. Variables stand as `${VAR}`, so that no secret is in it; rubrics as judges were given them."""
     evaluation = plan.evaluation
     manifest = {
         "format": FORMAT,
@@ -67,8 +68,8 @@ def make_manifest(
             for arm in plan.arms
         },
         "judges": _judges(evaluation, plan.scorers, ready.endpoints),
-        "rubrics": _rubrics(plan.scorers),
-        "scorers": _scales(plan.scorers, evaluation.execution, digests),
+        "rubrics": _rubrics(plan.scorers, scrubbed),
+        "scorers": _scales(plan.scorers, wanted),
         "plugins": {f"{c.group}:{c.name}": f"{c.distribution} {c.version}" for c in plan.components()},
         "versions": {
             "python": platform.python_version(),
@@ -87,11 +88,13 @@ def rescored(
     evaluation: Evaluation,
     scorers: Scorers,
     endpoints: Mapping[str, Endpoint],
-    digests: Mapping[Scorer, str],
+    wanted: Wanted,
+    *,
+    scrubbed: Scrubber,
 ) -> dict[str, Any]:
     """Return the manifest with these scorers, and the versions that score now, added."""
     # By scorer, so that one that scores again keeps its place.
-    now_scoring = _scales(scorers, evaluation.execution, digests)
+    now_scoring = _scales(scorers, wanted)
     entries = {(entry["metric"], entry["judge"]): entry for entry in (*manifest["scorers"], *now_scoring)}
     now = [component.distribution for component in scorers.components()]
     plugins = {f"{c.group}:{c.name}": f"{c.distribution} {c.version}" for c in scorers.components()}
@@ -99,7 +102,7 @@ def rescored(
         {
             **manifest,
             "judges": {**manifest["judges"], **_judges(evaluation, scorers, endpoints)},
-            "rubrics": {**manifest["rubrics"], **_rubrics(scorers)},
+            "rubrics": {**manifest["rubrics"], **_rubrics(scorers, scrubbed)},
             "scorers": list(entries.values()),
             "plugins": {**manifest["plugins"], **plugins},
             "versions": {**manifest["versions"], **registry.versions(now)},
@@ -119,10 +122,13 @@ def _is_simulated(planned: Planned, endpoints: Mapping[str, Endpoint]) -> bool:
 
 def _judges(evaluation: Evaluation, scorers: Scorers, endpoints: Mapping[str, Endpoint]) -> dict[str, Any]:
     """What judges are; their options as written, so that no variable's value is in it."""
-    options = {use.label: dict(use.options) for use in evaluation.judges}
+    uses = {use.label: use for use in evaluation.judges}
+    implied = {label for label, use in uses.items() if use.implied}
+    options = {label: dict(use.options) for label, use in uses.items()}
     return {
         item.label: {
             "type": item.component.name,
+            "implied": item.label in implied,
             "model": str(item.model) if item.model else None,
             "simulated": _is_simulated(item, endpoints),
             "options": options.get(item.label, {}),
@@ -131,12 +137,13 @@ def _judges(evaluation: Evaluation, scorers: Scorers, endpoints: Mapping[str, En
     }
 
 
-def _rubrics(scorers: Scorers) -> dict[str, Any]:
+def _rubrics(scorers: Scorers, scrubbed: Scrubber) -> dict[str, Any]:
     """The rubrics by their digest, as one of the same name may have said something else to another judge."""
-    return {rubric_digest(rubric): attrs.asdict(rubric) for rubric in scorers.rubrics if scorers.judges}
+    rubrics = scorers.rubrics if scorers.judges else ()
+    return {rubric_digest(rubric): scrubbed.data(attrs.asdict(rubric)) for rubric in rubrics}
 
 
-def _scales(scorers: Scorers, execution: Execution, digests: Mapping[Scorer, str]) -> list[dict[str, Any]]:
+def _scales(scorers: Scorers, wanted: Wanted) -> list[dict[str, Any]]:
     rubrics = {rubric.name: rubric_digest(rubric) for rubric in scorers.rubrics}
     return [
         {
@@ -144,9 +151,9 @@ def _scales(scorers: Scorers, execution: Execution, digests: Mapping[Scorer, str
             "judge": judge,
             **attrs.asdict(scale),
             "high": scale.high if isfinite(scale.high) else None,
-            "repetitions": execution.judge_repetitions if judge else 1,
+            "repetitions": wanted.repetitions[metric, judge],
             "rubric": rubrics[metric] if judge else None,
-            "digest": digests[metric, judge],
+            "digest": wanted.digests[metric, judge],
         }
         for (metric, judge), scale in scorers.scales().items()
     ]

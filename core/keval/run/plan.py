@@ -20,7 +20,7 @@ from keval.interfaces import Recording
 from keval.models import Model
 from keval.records import Characteristics
 from keval.registry import Component
-from keval.scores import Rubric, Scale
+from keval.scores import Rubric, Scale, Scorer
 
 __all__ = ["Arm", "Plan", "Planned", "Scorers", "TrialKey", "judge_seed", "models_of", "trial_seed"]
 
@@ -95,12 +95,17 @@ class Scorers:
     rubrics: tuple[Rubric, ...] = ()
     shipped: tuple[Component, ...] = ()
 
-    def scales(self) -> dict[tuple[str, str | None], Scale]:
+    def scales(self) -> dict[Scorer, Scale]:
         """The scale of everything that scores: a metric alone, or a rubric with its judge."""
-        scales: dict[tuple[str, str | None], Scale] = {}
+        scales: dict[Scorer, Scale] = {}
         scales.update(((item.label, None), getattr(item.plugin, "scale", Scale())) for item in self.metrics)
         scales.update(((rubric.name, item.label), rubric.scale) for item in self.judges for rubric in self.rubrics)
         return scales
+
+    def repetitions(self, of_judges: int, earlier: Mapping[Scorer, int] | None = None) -> dict[Scorer, int]:
+        """How often each is asked about an answer: a metric once, a judge as often as `earlier`, if it was."""
+        known = earlier or {}
+        return {scorer: 1 if scorer[1] is None else known.get(scorer, of_judges) for scorer in self.scales()}
 
     def components(self) -> list[Component]:
         return [*(item.component for item in (*self.metrics, *self.judges)), *self.shipped]

@@ -18,7 +18,8 @@ from keval.run.checked import Scored, checked, unscored
 from keval.run.judge import JudgeRunner
 from keval.run.lines import score_line
 from keval.run.plan import Scorers
-from keval.scores import Judgement, Rubric, Scale, Score, ScoreLine, Scorer
+from keval.run.scores_file import Wanted
+from keval.scores import Judgement, Rubric, Scale, Score, ScoreLine
 
 __all__ = ["ScoredTrial", "score_trials"]
 
@@ -39,14 +40,14 @@ async def score_trials(
     execution: Execution,
     keep: Callable[[ScoredTrial], None],
     *,
+    wanted: Wanted,
     lacks: Callable[[str, str, str | None, int], bool],
-    digests: Mapping[Scorer, str],
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
     """Score every trial, at most `max_concurrent` at once; `keep` is called for each, failed trials included.
 
     `judges` are the plan's, by label, with their models resolved. `lacks` says of a trial's id, a metric, a judge and
-    its repetition whether that score is to be made.
+    its repetition whether that score, of those `wanted`, is to be made.
     """
     rng = random.Random(execution.seed)
     grader = _Grader(
@@ -54,8 +55,8 @@ async def score_trials(
         judges={label: JudgeRunner.of(judge, execution, sleep, rng) for label, judge in judges.items()},
         rubrics=scorers.rubrics,
         execution=execution,
+        wanted=wanted,
         lacks=lacks,
-        digests=digests,
     )
 
     async def work() -> None:
@@ -78,8 +79,8 @@ class _Grader:
     judges: Mapping[str, JudgeRunner]
     rubrics: Sequence[Rubric]
     execution: Execution
+    wanted: Wanted
     lacks: Callable[[str, str, str | None, int], bool]
-    digests: Mapping[Scorer, str]
 
     async def lines(self, trial: Trial) -> list[ScoreLine]:
         """Make the scores that a trial lacks; what fails is a line without a value."""
@@ -89,7 +90,8 @@ class _Grader:
             if self.lacks(trial.id, label, None, 1)
         ]
         for label, judge in self.judges.items():
-            for repetition in range(1, self.execution.judge_repetitions + 1):
+            times = max((self.wanted.repetitions[rubric.name, label] for rubric in self.rubrics), default=0)
+            for repetition in range(1, times + 1):
                 rubrics = [rubric for rubric in self.rubrics if self.lacks(trial.id, rubric.name, label, repetition)]
                 if rubrics:
                     scores, judgement = await judge.judge_trial(trial, rubrics, repetition)
@@ -142,7 +144,7 @@ class _Grader:
             score=score,
             failure=failure,
             judgement=judgement,
-            digest=self.digests[metric, judge],
+            digest=self.wanted.digests[metric, judge],
         )
 
 

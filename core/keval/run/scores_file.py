@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from sys import intern
-from typing import Any, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import attrs
 import orjson
@@ -25,18 +25,33 @@ from keval.scores import ScoreLine, Scorer
 
 __all__ = ["Pass", "ScoresFile", "Wanted"]
 
-_Line: TypeAlias = tuple[bytes, Mapping[str, Any]]
+_Slot: TypeAlias = tuple[str, str | None, int]
+"""A metric, or a rubric with its judge, and the judge's repetition."""
+
+
+class _Line(NamedTuple):
+    """A line with what tells which score it is of."""
+
+    text: bytes
+    trial: str
+    slot: _Slot
+    digest: str
+    failed: bool
+
+    @classmethod
+    def read(cls, text: bytes) -> _Line:
+        data = orjson.loads(text)
+        repetition = int(data["judgement"]["repetition"]) if data["judgement"] else 1
+        slot = (data["metric"], data["judge"], repetition)
+        return cls(text, intern(data["trial"]), slot, data["digest"], data["failure"] is not None)
 
 
 @attrs.frozen
 class Wanted:
-    """The scores that a pass makes of each trial: by these scorers, each with its digest.
-
-    `repetitions` is how often judges are asked.
-    """
+    """The scores that a pass makes of each trial: by these scorers, each with its digest and how often it is asked."""
 
     digests: Mapping[Scorer, str]
-    repetitions: int
+    repetitions: Mapping[Scorer, int]
 
     @property
     def key(self) -> str:
@@ -44,21 +59,18 @@ class Wanted:
         return hashlib.sha256(repr(sorted(self.digests.items(), key=str)).encode()).hexdigest()[:16]
 
     @cached_property
-    def bits(self) -> dict[tuple[str, str | None, int], int]:
+    def bits(self) -> dict[_Slot, int]:
         """A bit for each score wanted of a trial: by its scorer, and the repetition of a judge."""
         slots = [
-            (*scorer, repetition)
-            for scorer in self.digests
-            for repetition in range(1, (self.repetitions if scorer[1] is not None else 1) + 1)
+            (*scorer, repetition) for scorer, times in self.repetitions.items() for repetition in range(1, times + 1)
         ]
         return {slot: 1 << number for number, slot in enumerate(slots)}
 
-    def bit(self, line: Mapping[str, Any]) -> int:
+    def bit(self, line: _Line) -> int:
         """The bit of a score that stands in scores.jsonl; 0 for one that is not wanted, or that failed."""
-        digest = self.digests.get((line["metric"], line["judge"]))
-        if line["digest"] != digest or line["failure"] is not None:
+        if line.digest != self.digests.get(line.slot[:2]) or line.failed:
             return 0
-        return self.bits.get((line["metric"], line["judge"], _repetition(line)), 0)
+        return self.bits.get(line.slot, 0)
 
 
 @attrs.frozen
@@ -70,8 +82,8 @@ class Pass:
     _wanted: Wanted
 
     def lacks(self, trial: str, metric: str, judge: str | None, repetition: int) -> bool:
-        """Whether a score is to be made."""
-        return not self.had.get(trial, 0) & self._wanted.bits[metric, judge, repetition]
+        """Whether a score is wanted and to be made."""
+        return bool(~self.had.get(trial, 0) & self._wanted.bits.get((metric, judge, repetition), 0))
 
     def had_already(self, line: ScoreLine) -> bool:
         """Whether a score was there before."""
@@ -97,14 +109,16 @@ class ScoresFile:
         With `missing`, only scores are made that there are none of, or that failed.
         """
         if not self.path.exists():
+            # Those of the run itself, which was cut short while it scored, are its scores until that goes on.
             for unfinished in self._unfinished(wanted)[:1]:
-                unfinished.rename(self.path)  # of the run itself, which was cut short while it scored
+                with replacing(self.path) as scores:
+                    scores.writelines(read_lines(unfinished, bytes))
         current = self._current(wanted)
         had = self._resumed(current, wanted)
         if missing:
-            for line in read_lines(self.path, orjson.loads):
+            for line in read_lines(self.path, _Line.read):
                 if bit := wanted.bit(line):
-                    had[intern(line["trial"])] = had.get(line["trial"], 0) | bit
+                    had[line.trial] = had.get(line.trial, 0) | bit
         with explained(self.path):
             file = current.open("ab", buffering=0)
         with file:
@@ -131,35 +145,26 @@ class ScoresFile:
         if not current.exists():
             return had
         with replacing(current) as file:
-            for text, line in read_lines(current, _parsed):
+            for line in read_lines(current, _Line.read):
                 bit = wanted.bit(line)
-                if bit and not had.get(line["trial"], 0) & bit:
-                    had[intern(line["trial"])] = had.get(line["trial"], 0) | bit
-                    file.write(text)
+                if bit and not had.get(line.trial, 0) & bit:
+                    had[line.trial] = had.get(line.trial, 0) | bit
+                    file.write(line.text)
         return had
 
     def _settle(self, current: Path, wanted: Wanted, *, missing: bool) -> None:
         """Put the lines of a pass that has ended in place of those they score again."""
         made: dict[str, int] = {}
         if missing:
-            for line in read_lines(current, orjson.loads):
-                bit = wanted.bits.get((line["metric"], line["judge"], _repetition(line)), 0)
-                made[intern(line["trial"])] = made.get(line["trial"], 0) | bit
+            for line in read_lines(current, _Line.read):
+                made[line.trial] = made.get(line.trial, 0) | wanted.bits.get(line.slot, 0)
 
-        def stays(line: Mapping[str, Any]) -> bool:
-            if (line["metric"], line["judge"]) not in wanted.digests:
+        def stays(line: _Line) -> bool:
+            if line.slot[:2] not in wanted.digests:
                 return True
-            return missing and bool(wanted.bit(line) & ~made.get(line["trial"], 0))
+            return missing and bool(wanted.bit(line) & ~made.get(line.trial, 0))
 
         with replacing(self.path) as file:
-            file.writelines(text for text, line in read_lines(self.path, _parsed) if stays(line))
+            file.writelines(line.text for line in read_lines(self.path, _Line.read) if stays(line))
             file.writelines(read_lines(current, bytes))
         current.unlink()
-
-
-def _parsed(line: bytes) -> _Line:
-    return line, orjson.loads(line)
-
-
-def _repetition(line: Mapping[str, Any]) -> int:
-    return int(line["judgement"]["repetition"]) if line["judgement"] else 1

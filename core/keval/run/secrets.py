@@ -21,8 +21,9 @@ _SHORTEST = 6
 
 _SECRET_NAME = re.compile(r"key|tok|secret|passw|credential|auth|cookie", re.IGNORECASE)
 _VARIABLE = re.compile(r"\$\{(\w+)")
-# What keval itself writes in a line; everything below the other keys comes from outside.
+# What keval itself writes in a line and in the records in it; everything else comes from outside.
 _OWN_KEYS = {"id", "trial", "sample", "agent", "model", "condition", "repetition", "metric", "judge", "role", "stage"}
+_OWN_RECORDS = {"transcript", "messages", "attempts", "failure", "judgement"}
 
 
 @attrs.frozen
@@ -38,23 +39,30 @@ class Scrubber:
         That is a variable, or an option it stands in, whose name speaks of a key, token, secret, password or the like,
         and everything below `headers`.
         """
-        uses = (*evaluation.agents, *evaluation.contexts, *evaluation.judges, *evaluation.metrics, *evaluation.plugins)
+        sections = ("agents", "contexts", "judges", "rubrics", "metrics", "plugins")
+        uses = [use for section in sections for use in getattr(evaluation, section)]
         named = (name for use in uses for name in _variables(use.options, secret=False))
         values = {*(endpoint.api_key for endpoint in endpoints), *(os.environ.get(name, "") for name in named)}
         # Longest first, so that a secret that contains another leaves nothing of itself.
         return cls(tuple(sorted((value for value in values if len(value) >= _SHORTEST), key=len, reverse=True)))
 
     def __call__(self, line: bytes) -> bytes:
-        """Return a line with `[secret]` in place of each secret in its values."""
+        """Return a line with `[secret]` in place of each secret in it."""
         if not any(dump(secret)[1:-1] in line for secret in self._secrets):
             return line
-        return dump(self._clean(orjson.loads(line)))
+        return dump(self.data(orjson.loads(line), own=True))
 
-    def _clean(self, value: Any) -> Any:
+    def data(self, value: Any, *, own: bool = False) -> Any:
+        """Return plain data with `[secret]` in place of each secret; `own` says that keval itself wrote its keys."""
         if isinstance(value, dict):
-            return {key: item if key in _OWN_KEYS else self._clean(item) for key, item in value.items()}
+            return {
+                key if own else self.data(key): item
+                if own and key in _OWN_KEYS
+                else self.data(item, own=own and key in _OWN_RECORDS)
+                for key, item in value.items()
+            }
         if isinstance(value, list):
-            return [self._clean(item) for item in value]
+            return [self.data(item, own=own) for item in value]
         if isinstance(value, str):
             for secret in self._secrets:
                 value = value.replace(secret, "[secret]")

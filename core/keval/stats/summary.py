@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import attrs
 
 from keval.records import Trial
-from keval.scores import ScoreLine, Scorer, named_band
+from keval.scores import Judgement, ScoreLine, Scorer, named_band
 from keval.stats.effects import paired_effect
 from keval.stats.estimate import Means, NestedMeans, estimate
 from keval.stats.panel import Panel
@@ -89,9 +89,7 @@ class Summariser:
         self._samples: dict[str, int] = {}
         self._judging: dict[ArmKey, dict[str, JudgingTally]] = {arm: defaultdict(JudgingTally) for arm in self._tallies}
         self._panel = Panel(manifest["scorers"])
-        # What a judgement took stands on all of its scores, and counts on that of the judge's first rubric.
-        rubrics = reversed([entry for entry in manifest["scorers"] if entry["judge"] is not None])
-        self._first = {entry["judge"]: entry["metric"] for entry in rubrics}
+        self._last: tuple[str, str, Judgement] | None = None
 
     def add_trial(self, trial: Trial) -> None:
         self._tallies[trial.agent, trial.condition].add(trial, self._number(trial.sample.id))
@@ -106,10 +104,13 @@ class Summariser:
             if not is_current(line, self._scorers.get(line.scorer)):
                 continue
             cells[line.scorer].add(line, sample, count_neutral=self._count_neutral)
-            if line.judge is not None:
+            if line.judge is not None and line.judgement is not None:
                 self._panel.add(line)
-                if line.judgement is not None and line.metric == self._first[line.judge]:
+                # What a judgement took stands on each of its scores, which stand together.
+                judged = (line.trial, line.judge, line.judgement)
+                if judged != self._last:
                     self._judging[line.agent, line.condition][line.judge].add(line.judgement)
+                self._last = judged
 
     def summary(self) -> dict[str, Any]:
         """Return the summary as plain data.
@@ -143,7 +144,7 @@ class Summariser:
                     scorer,
                     self._cells[arm][scorer],
                     scales[scorer[0]]["bands"],
-                    (tally.trials - tally.failed) * repetitions,
+                    tally.answered * repetitions,
                 )
                 for arm, tally in self._tallies.items()
                 for scorer, repetitions in scorers.items()

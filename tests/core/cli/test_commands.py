@@ -414,6 +414,20 @@ def test_an_interruption_keeps_what_is_finished_and_exits_130(project: Project, 
     assert {"a", "bb", "ccc"} == {trial["sample"] for trial in project.lines("trials.jsonl")}
 
 
+def test_a_scripts_background_job_can_be_ended(project: Project) -> None:
+    sample = {"id": "hangs", "question": "Why?", "hang": True}
+    project.write(eval_yaml=CONFIG, questions_jsonl=QUESTIONS + json.dumps(sample) + "\n")
+    # As a shell begins what a script puts in the background.
+    command = ["sh", "-c", f"trap '' INT; exec {sys.executable} -m keval run eval.yaml"]
+    environ = {**os.environ, "PYTHONPATH": str(INSTALLED)}
+    process = subprocess.Popen(command, cwd=project.root, env=environ, stderr=subprocess.DEVNULL)
+
+    _wait_for_lines(project.root, 12)
+    process.terminate()
+
+    assert 130 == process.wait(timeout=30)
+
+
 @pytest.mark.parametrize("script", [{"deaf": True}, {"deaf": True, "busy": 2}], ids=["an answer", "an error"])
 def test_ctrl_c_stops_workers_whose_agents_make_something_else_of_it(project: Project, script: dict[str, Any]) -> None:
     samples = (json.dumps({"id": f"d{number}", "question": "Why?", **script}) + "\n" for number in range(200))

@@ -161,6 +161,14 @@ CASES = {
         changed("agents:", "agents: ["),
         "eval.yaml:5:1: not valid YAML: did not find expected ',' or ']'; check the indentation and quotes",
     ),
+    "execution that is a number": (
+        CONFIG + "execution: 3\n",
+        "eval.yaml:13:12: expected a mapping, got 3",
+    ),
+    "conditions in a list": (
+        changed("  baseline: {}", "  - baseline: {}").replace("  with_notes:", "  - with_notes:"),
+        "eval.yaml:8:3: expected a mapping of labels to conditions, such as `baseline: {}`",
+    ),
     "short and long form": (
         CONFIG + "agent: {type: scripted}\n",
         "eval.yaml:13:1: 'agent' and 'agents' are the same; keep one",

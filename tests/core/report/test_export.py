@@ -379,6 +379,14 @@ def test_a_score_is_correct_from_a_share_of_its_scale_on(
     assert expected is is_correct(described, value, threshold)
 
 
+def test_a_threshold_is_a_number(project: Project) -> None:
+    prepare(project)
+
+    outcome = project.keval("export", "latest", "--format", "eee", "--threshold", "nan")
+
+    assert (2, "nan is no share" in outcome.stderr) == (outcome.code, True)
+
+
 def test_the_threshold_is_told(project: Project) -> None:
     prepare(project)
 

@@ -282,6 +282,20 @@ def test_a_judge_without_a_type_is_the_one_that_speaks_to_its_model(project: Pro
     assert ["anthropic/claude-opus-4-5", "openai/gpt-4o"] == named[3:]
 
 
+def test_a_judge_that_its_model_means_changes_with_its_model(project: Project) -> None:
+    config = CONFIG.replace("judges: {reader: {}}", "judge: {model: simulated/judge}")
+    project.write(eval_yaml=config, questions_jsonl=ABC)
+    other = ("--model", "judges.openai=anthropic/claude-x")
+    no_key = {"ANTHROPIC_API_KEY": None}
+
+    plan = project.keval("run", "eval.yaml", "--dry-run", "--json", *other)
+    project.keval("run", "eval.yaml", "-q")
+    scored = project.keval("score", "latest", *other, env=no_key)
+
+    assert ["anthropic"] == [judge["type"] for judge in plan.data["judges"].values()]
+    assert (2, True) == (scored.code, "ANTHROPIC_API_KEY" in scored.stderr)
+
+
 def test_a_model_whose_provider_is_not_installed_is_named(project: Project) -> None:
     model = "vertex_ai/claude-opus-4-5"
     project.write(eval_yaml=CONFIG.replace("judges: {reader: {}}", f"judge: {{model: {model}}}"), questions_jsonl=ABC)

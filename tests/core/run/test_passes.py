@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import resource
+import shlex
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -144,6 +146,108 @@ def test_more_repetitions_of_a_judge_are_added_and_fewer_taken_away(judged: Proj
 
     assert (6, 9, 9) == more
     assert (6, 3, 3) == (len(asked(judged)), arm(judged)["scored"], len(judged.lines("scores.jsonl")))
+
+
+def test_a_pass_asks_every_judge_as_often_as_the_one_before(judged: Project) -> None:
+    judged.keval("score", "latest", "--judge-repetitions", "3", env={"READER_BREAKS_ON": "b"})
+    (judged.root / "journal.txt").unlink()
+
+    outcome = judged.keval("score", "latest", "--judge", "reader", "--judge", "strict", "--missing")
+
+    assert (0, ["b tone"] * 3) == (outcome.code, asked(judged))
+    assert [9, 3] == [arm(judged)["scored"], arm(judged, "strict")["scored"]]
+
+
+def test_a_judging_that_was_cut_short_goes_on_though_another_scorer_came_between(project: Project) -> None:
+    questions = "".join(json.dumps({"question": "q", "answer": "g", **levels}) + "\n" for levels in LEVELS)
+    project.write(eval_yaml=CONFIG, tone_yaml=TONE, questions_jsonl=questions)
+    project.spawn("run", "eval.yaml", env={"READER_DIES_AFTER": "2"})
+    project.keval("score", "latest", "--metric", "double/length")
+    between = arm(project)
+
+    outcome = project.keval("score", "latest", "--judge", "reader")
+
+    assert (0, ["a tone", "b tone", "c tone"]) == (outcome.code, asked(project))
+    assert [(2, 1), (3, 0)] == [(found["scored"], found["missing"]) for found in (between, arm(project))]
+
+
+def test_what_a_file_of_a_scorer_says_is_part_of_what_it_is(project: Project) -> None:
+    config = (
+        "dataset: {path: questions.jsonl}\nagents: {scripted: {}}\nmetrics: [basic/json_schema: {path: shape.json}]\n"
+    )
+    project.write(
+        eval_yaml=config,
+        questions_jsonl=json.dumps({"id": "a", "question": "q", "says": "{}"}) + "\n",
+        shape_json=json.dumps({"type": "object"}),
+    )
+    project.keval("run", "eval.yaml")
+    project.write(shape_json=json.dumps({"type": "array"}))
+
+    outcome = project.keval("score", "latest", "--missing", "--json")
+
+    assert (0, [0.0]) == (outcome.code, [found["mean"] for found in outcome.data["arms"]])
+
+
+@pytest.mark.parametrize("flags", [(), ("--missing",), ("--judge", "strict")])
+def test_a_damaged_line_is_told_at_its_place_and_nothing_is_scored(judged: Project, flags: tuple[str, ...]) -> None:
+    scores = judged.run_directory() / "scores.jsonl"
+    scores.write_text(scores.read_text(encoding="utf-8") + "{}\n", encoding="utf-8")
+
+    outcome = judged.keval("score", "latest", *flags)
+
+    assert 2 == outcome.code
+    where = scores.relative_to(judged.root)
+    assert outcome.stderr.startswith(f"error: {where}:4: this line is damaged: ")
+
+
+def test_what_judging_took_counts_every_judgement_that_stands_once(judged: Project) -> None:
+    manifest = judged.read("manifest.json")
+    manifest["config"]["rubrics"].append("completeness")
+    (judged.run_directory() / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    judged.keval("score", "latest", "--missing")
+    alone = judged.keval("report", "latest", "--json").data["judging"]
+
+    judged.keval("score", "latest", "--judge", "reader")
+
+    together = judged.keval("report", "latest", "--json").data["judging"]
+    took = [
+        (entry["judgements"], entry["model_calls"], entry["usage"]["input_tokens"]) for entry in (*alone, *together)
+    ]
+    # One rubric in one call and the other in another; then both in one.
+    assert [(6, 6, 60), (3, 3, 30)] == took
+
+
+@pytest.mark.parametrize("added", [("--judge", "panel/one"), ("--judge", "panel")], ids=["a plugin", "a vendor's"])
+def test_a_judge_whose_name_has_a_slash_can_be_asked_again(judged: Project, added: tuple[str, ...]) -> None:
+    judged.keval("score", "latest", *added)
+
+    again = judged.keval("score", "latest", "--json")
+
+    assert 0 == again.code
+    judges = {found["judge"] for found in again.data["arms"]}
+    assert {"reader", "panel.one", *(["panel.two"] if added[-1] == "panel" else [])} == judges
+
+
+def test_a_run_with_an_agent_whose_name_has_a_slash_can_be_scored_again(project: Project) -> None:
+    questions = json.dumps({"question": "q", "answer": "g", "level": 2}) + "\n"
+    project.write(eval_yaml=CONFIG, tone_yaml=TONE, questions_jsonl=questions)
+    project.keval("run", "eval.yaml", "--agent", "stage/actor")
+
+    again = project.keval("score", "latest", "--missing", "--json")
+
+    assert (0, ["stage.actor"]) == (again.code, [found["agent"] for found in again.data["arms"]])
+
+
+def test_the_command_that_completes_a_scoring_can_be_pasted(project: Project) -> None:
+    questions = "".join(json.dumps({"question": "q", "answer": "g", **levels}) + "\n" for levels in LEVELS)
+    config = CONFIG.replace("{reader: {key", "{my judge: {type: reader, key")
+    project.write(eval_yaml=config, tone_yaml=TONE, questions_jsonl=questions)
+    project.spawn("run", "eval.yaml", "-o", "my runs", env={"READER_DIES_AFTER": "2"})
+
+    report = project.keval("report", "latest", "-o", "my runs")
+
+    (command,) = re.findall(r"`keval ([^`]*--missing)`", " ".join(report.stdout.split()))
+    assert (3, 0) == (report.code, project.keval(*shlex.split(command)).code)
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,30 @@ def test_what_stands_in_headers_and_env_never_reaches_the_disk(project: Project)
     assert (0, "it is [secret]!") == (outcome.code, trial["output"])
 
 
+def test_secrets_are_found_in_whatever_comes_from_outside(project: Project) -> None:
+    secret = "sk-canary-7"
+    call = {"name": "look", "arguments": {"id": secret, "model": [secret], secret: {"stage": secret}}, "result": secret}
+    project.write(
+        eval_yaml="""
+        dataset: {path: questions.jsonl}
+        agents: {scripted: {}}
+        contexts: {web: {type: notes, tools: [look], direct: true, headers: {Authorization: "${KEVAL_CANARY}"}}}
+        conditions: {it: {contexts: [web]}}
+        judges: {strict: {}}
+        rubrics: [tone: {instructions: "Say ${KEVAL_CANARY_KEY}", levels: {1: bad, 2: good}}]
+        """,
+        questions_jsonl=json.dumps({"id": "a", "question": "How?", "answer": "So.", "calls": [call]}) + "\n",
+    )
+
+    outcome = project.keval("run", "eval.yaml", env={"KEVAL_CANARY": secret, "KEVAL_CANARY_KEY": "other-canary"})
+
+    (trial,) = project.lines("trials.jsonl")
+    (kept,) = trial["transcript"]["tool_calls"]
+    told = {"id": "[secret]", "model": ["[secret]"], "[secret]": {"stage": "[secret]"}}
+    assert (0, told, "[secret]") == (outcome.code, kept["arguments"], kept["result"])
+    assert ["Say [secret]"] == [rubric["instructions"] for rubric in project.read("manifest.json")["rubrics"].values()]
+
+
 def test_a_key_that_is_an_ordinary_word_damages_no_line(project: Project) -> None:
     project.write(eval_yaml=CONFIG, questions_jsonl=QUESTIONS)
 

@@ -135,7 +135,7 @@ def test_a_scoring_that_was_interrupted_shows(project: Project) -> None:
     completed = project.keval("score", "latest")
 
     assert (3, 0) == (report.code, completed.code)
-    command = f"keval score {project.run_directory().name} --metric double/length --missing"
+    command = f"keval score {project.run_directory().relative_to(project.root)} --metric double/length --missing"
     said = " ".join(report.stdout.split())
     assert f"1 scores are missing: scoring was interrupted; `{command}` completes it." in said
     assert "missing" not in completed.stdout

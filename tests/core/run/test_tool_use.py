@@ -94,6 +94,7 @@ def test_whether_tools_were_used_may_be_unknown() -> None:
 
     assert check_tool_use(Transcript(unlisted_calls=None), required) is None
     assert check_tool_use(Transcript(unlisted_calls=2), required) is True
+    assert check_tool_use(Transcript(unlisted_calls=2), Condition(require_mcp_tool_success=True)) is None
     with pytest.raises(ToolUseError):
         check_tool_use(Transcript(), required)
 
@@ -133,10 +134,11 @@ def test_an_answer_without_tool_use_can_fail_at_once(project: Project) -> None:
     ("calls", "kind"),
     [
         ([{"name": "look", "error": "no such file"}], "no_tool_success"),
+        ([{"name": "nowhere", "error": "unknown tool", "sent": False}], "no_tool_success"),
         ([{"name": "look", "error": "no such file"}, {"name": "look", "result": "7"}], None),
         ([], None),
     ],
-    ids=["all failed", "one succeeded", "none made"],
+    ids=["all failed", "none was sent", "one succeeded", "none made"],
 )
 def test_required_success_is_one_call_that_succeeds_where_there_are_calls(
     project: Project, calls: list[object], kind: str | None

@@ -49,7 +49,7 @@ class Reader:
     """
 
     key: str = "level"
-    journal: Path | None = None
+    journal: str = ""
     hangs: bool = False
     _asked: list[str] = attrs.field(factory=list, init=False)
 
@@ -62,8 +62,7 @@ class Reader:
         self._asked.append(trial.sample.id)
         if self.journal:
             asked = ",".join(rubric.name for rubric in rubrics)
-            with self.journal.open("a", encoding="utf-8") as file:
-                file.write(f"{trial.sample.id} {judging.repetition} {judging.attempt} {judging.seed} {asked}\n")
+            self._note(f"{trial.sample.id} {judging.repetition} {judging.attempt} {judging.seed} {asked}\n")
         if self.hangs:
             await asyncio.Event().wait()
         told, recorder = trial.sample.metadata, judging.recorder
@@ -77,3 +76,7 @@ class Reader:
             recorder.rejected("five out of five!")
             return {rubric.name: TrialError("no JSON in the reply", kind="bad_reply") for rubric in rubrics}
         return {rubric.name: Score(float(level), f"level {level}") for rubric in rubrics}
+
+    def _note(self, line: str) -> None:
+        with Path(self.journal).open("a", encoding="utf-8") as file:
+            file.write(line)
