@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from starlette.responses import JSONResponse, PlainTextResponse
 
-from keval import ModelError, TrialError
+from keval import ModelError, TrialError, Usage
 from keval_anthropic import Anthropic
 
 
@@ -41,6 +41,22 @@ def test_a_reply_that_is_none_is_no_answer(play: Any, answer: Any) -> None:
     assert (error.stage, error.kind, error.retryable) == ("model", "bad_reply", True)
     assert "that is no reply: " in str(error)
     assert played.transcript.output == ""
+
+
+@pytest.mark.parametrize(
+    ("ended", "kind"),
+    [("max_tokens", "max_output_tokens"), ("refusal", "refusal"), ("model_context_window_exceeded", "context_window")],
+)
+@pytest.mark.parametrize("blocks", [[], [{"type": "thinking", "thinking": "Hm.", "signature": "EqQ"}], ["\n"]])
+def test_a_reply_that_ended_early_with_nothing_in_it_is_no_answer(
+    play: Any, message: Any, blocks: Any, ended: str, kind: str
+) -> None:
+    played = play(Anthropic, message(*blocks, stop_reason=ended))
+
+    assert isinstance(played.error, TrialError)
+    assert (played.error.stage, played.error.kind, played.error.retryable) == ("model", kind, False)
+    assert "ended the reply before it said anything; " in str(played.error)
+    assert (played.transcript.model_calls, played.transcript.usage) == (1, Usage(10, 5))
 
 
 def test_max_turns_bounds_the_model_calls_of_a_message(play: Any, message: Any, use: Any) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import attrs
 import pytest
+from starlette.responses import Response
 
 from keval import Context, Message, Sample, Usage
 from keval_anthropic import Anthropic
@@ -91,7 +93,14 @@ def test_tools_are_offered_under_their_aliases_and_results_told_in_order(
     schema = {"type": "object", "properties": {"a": {"type": "number"}}}
     add = Tool("sums", "sums/add", "sums_add", "Add up.", schema)
     now = attrs.evolve(add, name="now", alias="now", input_schema={})
-    asked = message(use("t1", "sums_add", a=1), use("t2", "now"), use("t3", "now"), stop_reason="tool_use")
+    uses = [use("t1", "sums_add", a=1), use("t2", "now"), use("t3", "now"), use("t4", "now")]
+    asked = message(*uses, stop_reason="tool_use")
+    results = [
+        Result("t1", "1", False),
+        Result("t2", "no clock", True),
+        Result("t3", "", False),
+        Result("t4", "", True),
+    ]
 
     async def scenario() -> tuple[list[Any], list[Any]]:
         async with scripted(asked, message("Done.")) as endpoint:
@@ -99,7 +108,7 @@ def test_tools_are_offered_under_their_aliases_and_results_told_in_order(
             chat = MessagesChat.start(client, Sample("s1", "?"), Context(), [add, now], {"model": "m"})
             chat.say("Add up.")
             reply = await chat.ask()
-            chat.tell([Result("t1", "1", False), Result("t2", "no clock", True), Result("t3", "", False)])
+            chat.tell(results)
             await chat.ask()
             await client.aclose()
         return list(reply.calls), [request.body for request in endpoint.asked]
@@ -110,6 +119,7 @@ def test_tools_are_offered_under_their_aliases_and_results_told_in_order(
         ("t1", "sums_add", {"a": 1}, ""),
         ("t2", "now", {}, ""),
         ("t3", "now", {}, ""),
+        ("t4", "now", {}, ""),
     ]
     assert first["tools"] == [
         {"name": "sums_add", "description": "Add up.", "input_schema": schema},
@@ -121,6 +131,12 @@ def test_tools_are_offered_under_their_aliases_and_results_told_in_order(
             {"type": "tool_result", "tool_use_id": "t1", "content": "1", "is_error": False},
             {"type": "tool_result", "tool_use_id": "t2", "content": "no clock", "is_error": True},
             {"type": "tool_result", "tool_use_id": "t3", "is_error": False},
+            {
+                "type": "tool_result",
+                "tool_use_id": "t4",
+                "content": "the tool failed and said nothing",
+                "is_error": True,
+            },
         ],
     }
 
@@ -156,14 +172,21 @@ def test_a_paused_turn_goes_on(play: Any, message: Any) -> None:
     assert (played.transcript.output, played.transcript.model_calls) == ("It is sunny.", 2)
 
 
-def test_a_call_that_was_cut_off_is_not_made(play: Any, message: Any, use: Any) -> None:
-    cut = message(use("t1", "swim"), use("t2", "fly", to="Ro"), stop_reason="max_tokens")
+@pytest.mark.parametrize(
+    ("stop_reason", "by"),
+    [
+        ("max_tokens", "the limit of output tokens"),
+        ("refusal", "a refusal by the model or by a filter at its endpoint"),
+    ],
+)
+def test_a_call_that_was_cut_off_is_not_made(play: Any, message: Any, use: Any, stop_reason: str, by: str) -> None:
+    cut = message(use("t1", "swim"), use("t2", "fly", to="Ro"), stop_reason=stop_reason)
 
     played = play(Anthropic, cut, message("Sorry."))
 
     assert [(call.name, call.error, call.runs) for call in played.transcript.tool_calls] == [
         ("swim", "there is no tool named 'swim'", 0),
-        ("fly", "the call was cut off by the limit of output tokens", 0),
+        ("fly", f"the call was cut off by {by}", 0),
     ]
 
 
@@ -172,3 +195,14 @@ def test_arguments_that_are_no_object_are_told_to_the_model(play: Any, message: 
 
     (call,) = played.transcript.tool_calls
     assert (call.arguments, call.error) == ({}, "the arguments are not a JSON object: ['Rome']")
+
+
+def test_a_lone_surrogate_is_replaced(play: Any, message: Any, use: Any) -> None:
+    calling = message("Up \ud83d", use("t1", "fly", to="\ud83d 🚀"))
+    answers = [Response(json.dumps(answer)) for answer in (calling, message("Down \ude00"), message("Bye."))]
+
+    played = play(Anthropic, *answers, sample=TWO_TURNS)
+
+    (call,) = played.transcript.tool_calls
+    assert (played.error, call.arguments) == (None, {"to": "? 🚀"})
+    assert [said.text for said in played.transcript.messages if said.role == "assistant"] == ["Up ?", "Down ?", "Bye."]

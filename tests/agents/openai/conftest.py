@@ -17,14 +17,20 @@ Json = dict[str, Any]
 def completion() -> Callable[..., Json]:
     """A Chat Completions reply: `completion("Hello.", ("call_1", "add", {"a": 1}), reasoning_content="Hm.")`."""
 
-    def build(text: str | None = None, *calls: tuple[str, str, Any], usage: Json | None = None, **more: Any) -> Json:
+    def build(
+        text: str | None = None,
+        *calls: tuple[str, str, Any],
+        usage: Json | None = None,
+        finish: str = "stop",
+        **more: Any,
+    ) -> Json:
         message: Json = {"role": "assistant", "content": text, "refusal": None, **more}
         if calls:
             message["tool_calls"] = [
                 {"id": call, "type": "function", "function": {"name": name, "arguments": _written(arguments)}}
                 for call, name, arguments in calls
             ]
-        return {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage}
+        return {"choices": [{"index": 0, "message": message, "finish_reason": finish}], "usage": usage}
 
     return build
 
@@ -33,9 +39,9 @@ def completion() -> Callable[..., Json]:
 def response() -> Callable[..., Json]:
     """A Responses reply of these output items; a text stands for a message."""
 
-    def build(*items: str | Json, usage: Json | None = None, status: str = "completed") -> Json:
+    def build(*items: str | Json, usage: Json | None = None, status: str = "completed", **more: Any) -> Json:
         output = [_message(item) if isinstance(item, str) else item for item in items]
-        return {"id": "resp_1", "object": "response", "status": status, "output": output, "usage": usage}
+        return {"id": "resp_1", "object": "response", "status": status, "output": output, "usage": usage, **more}
 
     return build
 

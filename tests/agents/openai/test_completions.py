@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import attrs
 import pytest
+from starlette.responses import Response
 
 from keval import Context, Message, Sample, Usage
 from keval_clients.openai import build
@@ -14,6 +16,7 @@ from keval_mcp.sessions import Tool
 from keval_openai import OpenAI
 from keval_openai.completions import CompletionsChat
 
+TWO_TURNS = Sample("s1", "Fly!", turns=("Never mind.",))
 HISTORY = (Message("user", "I am Ada."), Message("assistant", "Hello, Ada."))
 
 
@@ -121,25 +124,71 @@ def test_tokens_that_are_not_reported_cost_no_answer(play: Any, completion: Any,
     assert (played.transcript.output, played.transcript.usage) == ("Fine.", expected)
 
 
-@pytest.mark.parametrize("written", ["[1, 2]", '{"to": "Ro', "null"])
+def test_a_seed_that_an_endpoint_refuses_can_be_left_out(play: Any, completion: Any) -> None:
+    played = play(OpenAI, completion("Fine."), seed=False)
+
+    assert played.bodies == [{"model": "the-model", "messages": [{"role": "user", "content": "How are you?"}]}]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "[1, 2]",
+        '{"to": "Ro',
+        "null",
+        '{"n": NaN}',
+        '{"n": -Infinity}',
+        '{"n": 1e999}',
+        '{"n": ' + "1" * 5000 + "}",
+        "[" * 100_000,
+    ],
+    ids=["a list", "half an object", "null", "NaN", "-Infinity", "1e999", "many digits", "too deep"],
+)
 def test_arguments_that_are_no_object_are_told_to_the_model(play: Any, completion: Any, written: str) -> None:
     played = play(OpenAI, completion(None, ("c1", "fly", written)), completion("Sorry."))
 
-    problem = f"the arguments are not a JSON object: {written}"
+    quoted = written if len(written) <= 1000 else f"{written[:1000]}…"
+    problem = f"the arguments are not a JSON object: {quoted}"
     (call,) = played.transcript.tool_calls
     assert (call.name, call.arguments, call.error, call.runs) == ("fly", {}, problem, 0)
     assert played.bodies[1]["messages"][-1]["content"] == f"Error: {problem}"
     assert played.transcript.output == "Sorry."
 
 
-def test_an_answer_that_was_cut_off_and_a_refusal_stay_answers(play: Any, completion: Any) -> None:
-    cut = completion("It is")
-    cut["choices"][0]["finish_reason"] = "length"
+@pytest.mark.parametrize("finish", ["length", "content_filter"])
+def test_an_answer_that_was_cut_off_and_a_refusal_stay_answers(play: Any, completion: Any, finish: str) -> None:
+    answers = [completion("It is", finish=finish), completion(None, refusal="I will not.")]
 
-    played = play(OpenAI, cut, completion(None, refusal="I will not."), sample=Sample("s1", "?", turns=("Go on.",)))
+    played = play(OpenAI, *answers, sample=Sample("s1", "?", turns=("Go on.",)))
 
     assert [message.text for message in played.transcript.messages] == ["?", "It is", "Go on.", "I will not."]
     assert played.error is None
+
+
+@pytest.mark.parametrize("arguments", ["", '{"to": "Ro'])
+def test_a_call_that_was_cut_off_is_not_made(play: Any, completion: Any, arguments: str) -> None:
+    cut = completion(None, ("c1", "swim", ""), ("c2", "fly", arguments), finish="length")
+
+    played = play(OpenAI, cut, completion("Sorry."))
+
+    assert [(call.name, call.error, call.runs) for call in played.transcript.tool_calls] == [
+        ("swim", "there is no tool named 'swim'", 0),
+        ("fly", "the call was cut off by the limit of output tokens", 0),
+    ]
+
+
+def test_a_lone_surrogate_is_replaced(play: Any, completion: Any) -> None:
+    calling = completion("Up \ud83d", ("c1", "fly", r'{"to": "\ud83d \ud83d\ude80"}'))
+    answers = [Response(json.dumps(answer)) for answer in (calling, completion("Down \ude00"), completion("Bye."))]
+
+    played = play(OpenAI, *answers, sample=TWO_TURNS)
+
+    (call,) = played.transcript.tool_calls
+    assert (played.error, call.arguments) == (None, {"to": "? 🚀"})
+    assert [message["content"] for message in played.bodies[2]["messages"] if message["role"] == "assistant"] == [
+        "Up ?",
+        "Down ?",
+    ]
 
 
 @pytest.mark.parametrize("ids", [("", ""), (None, None), ("c", "c")])

@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 from starlette.responses import JSONResponse, PlainTextResponse
 
-from keval import ModelError, TrialError
+from keval import ModelError, TrialError, Usage
 from keval_openai import OpenAI
+
+NOTHING = "ended the reply before it said anything"
+REWORD = "look at what it was asked and what the tools returned, or take another model"
 
 each_api = pytest.mark.parametrize("api", ["chat", "responses"])
 
@@ -44,6 +47,95 @@ def test_a_reply_that_is_none_is_no_answer(play: Any, api: str, answer: Any) -> 
     assert (error.stage, error.kind, error.retryable) == ("model", "bad_reply", True)
     assert "that is no reply: " in str(error)
     assert played.transcript.output == ""
+
+
+@pytest.mark.parametrize(
+    ("ended", "expected"),
+    [
+        ("length", ("max_output_tokens", f"the limit of output tokens {NOTHING}; raise max_tokens")),
+        ("content_filter", ("refusal", f"a refusal by the model or by a filter at its endpoint {NOTHING}; {REWORD}")),
+    ],
+)
+@pytest.mark.parametrize("text", [None, " \n"])
+def test_a_completion_that_ended_early_with_nothing_in_it_is_no_answer(
+    play: Any, completion: Any, text: str | None, ended: str, expected: Any
+) -> None:
+    usage = {"prompt_tokens": 10, "completion_tokens": 4096}
+
+    played = play(OpenAI, completion(text, finish=ended, usage=usage))
+
+    assert isinstance(played.error, TrialError)
+    assert (played.error.kind, str(played.error)) == expected
+    assert (played.error.stage, played.error.retryable) == ("model", False)
+    assert (played.transcript.model_calls, played.transcript.usage) == (1, Usage(10, 4096))
+
+
+@pytest.mark.parametrize(
+    ("details", "kind", "told"),
+    [
+        ({"reason": "max_output_tokens"}, "max_output_tokens", "raise max_tokens"),
+        ({"reason": "content_filter"}, "refusal", "look at what it was asked"),
+        (None, "incomplete", "it gives no known reason"),
+    ],
+)
+def test_a_response_that_ended_early_with_nothing_in_it_is_no_answer(
+    play: Any, response: Any, details: Any, kind: str, told: str
+) -> None:
+    thought = {"type": "reasoning", "id": "rs_1", "summary": []}
+    usage = {"input_tokens": 10, "output_tokens": 4096}
+
+    played = play(
+        OpenAI, response(thought, usage=usage, status="incomplete", incomplete_details=details), api="responses"
+    )
+
+    assert isinstance(played.error, TrialError)
+    assert (played.error.stage, played.error.kind, played.error.retryable) == ("model", kind, False)
+    assert told in str(played.error)
+    assert (played.transcript.model_calls, played.transcript.usage) == (1, Usage(10, 4096))
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        ({"code": 502, "message": "Provider disconnected"}, "http_502", "the model failed: 502: Provider disconnected"),
+        (None, "failed", "the model failed: failed: no reason given"),
+    ],
+)
+def test_a_completion_that_its_provider_broke_off_is_no_answer(
+    play: Any, completion: Any, error: Any, kind: str, message: str
+) -> None:
+    broken = completion("It is", ("c1", "fly", {}), finish="error")
+    broken["choices"][0]["error"] = error
+
+    played = play(OpenAI, broken)
+
+    assert isinstance(played.error, TrialError)
+    assert (played.error.stage, played.error.kind, played.error.retryable) == ("model", kind, True)
+    assert (str(played.error), played.transcript.tool_calls, len(played.asked)) == (message, (), 1)
+
+
+GOOGLE = [{"error": {"code": 400, "message": 'Invalid JSON payload received. Unknown name "seed": Cannot find field.'}}]
+MISTRAL = {"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]}
+REMEDY = "; if the endpoint takes no seed, give the agent `seed: false`"
+
+
+@pytest.mark.parametrize(("body", "status"), [(GOOGLE, 400), (MISTRAL, 422)])
+def test_an_endpoint_that_refuses_the_seed_is_told_with_the_remedy(play: Any, body: Any, status: int) -> None:
+    played = play(OpenAI, JSONResponse(body, status))
+
+    assert isinstance(played.error, ModelError)
+    assert (played.error.kind, played.error.retryable) == (f"http_{status}", False)
+    assert str(played.error).endswith(REMEDY)
+
+
+@pytest.mark.parametrize(
+    ("message", "status", "options"),
+    [("seedy", 400, {}), ("seed", 503, {}), ("seed", 400, {"seed": False}), ("seed", 400, {"api": "responses"})],
+)
+def test_another_refusal_is_told_as_it_came(play: Any, message: str, status: int, options: Any) -> None:
+    played = play(OpenAI, JSONResponse({"error": {"message": message}}, status), **options)
+
+    assert str(played.error) == f"Error code: {status} - {message}"
 
 
 def test_max_turns_bounds_the_model_calls_of_a_message(play: Any, completion: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from starlette.responses import JSONResponse
 
-from keval import Context, Message, ModelError, Sample, Usage
+from keval import Context, Message, ModelError, Sample, TrialError, Usage
 from keval_clients.openai import build
 from keval_mcp.loop import Result
 from keval_mcp.sessions import Tool
@@ -149,11 +149,48 @@ def test_an_answer_that_was_cut_off_and_a_refusal_stay_answers(play: Any, respon
     assert [message.text for message in played.transcript.messages] == ["Fly!", "It is", "Never mind.", "I will not."]
 
 
-@pytest.mark.parametrize(("code", "status"), [("rate_limit_exceeded", 429), ("server_error", 500)])
-def test_a_failure_inside_a_reply_is_a_model_error(play: Any, response: Any, code: str, status: int) -> None:
-    failed = {**response(status="failed"), "error": {"code": code, "message": "the model is tired"}}
+def test_a_call_that_was_cut_off_is_not_made(play: Any, response: Any, called: Any) -> None:
+    calls = [called("c1", "swim", ""), called("c2", "fly", "")]
+    cut = response(*calls, status="incomplete", incomplete_details={"reason": "max_output_tokens"})
+
+    played = play(OpenAI, cut, response("Sorry."), api="responses")
+
+    assert [(call.name, call.error, call.runs) for call in played.transcript.tool_calls] == [
+        ("swim", "there is no tool named 'swim'", 0),
+        ("fly", "the call was cut off by the limit of output tokens", 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "retryable"),
+    [
+        ("rate_limit_exceeded", "rate_limit", True),
+        ("server_error", "server_error", True),
+        ("vector_store_timeout", "vector_store_timeout", True),
+        ("invalid_prompt", "invalid_prompt", False),
+        ("bio_policy", "bio_policy", False),
+    ],
+)
+def test_a_failure_inside_a_reply_is_retried_where_it_may_pass(
+    play: Any, response: Any, code: str, kind: str, retryable: bool
+) -> None:
+    failed = response(status="failed", error={"code": code, "message": "the model is tired"})
 
     played = play(OpenAI, failed, api="responses")
 
-    assert isinstance(played.error, ModelError)
-    assert (played.error.status, str(played.error)) == (status, f"the model failed: {code}: the model is tired")
+    error = played.error
+    assert isinstance(error, TrialError)
+    assert (error.stage, error.kind, error.retryable) == ("model", kind, retryable)
+    assert str(error) == f"the model failed: {code}: the model is tired"
+
+
+@pytest.mark.parametrize("status", ["failed", "cancelled", "in_progress"])
+def test_a_reply_that_was_not_finished_is_no_answer(play: Any, response: Any, status: str) -> None:
+    usage = {"input_tokens": 10, "output_tokens": 5}
+
+    played = play(OpenAI, response("It is", usage=usage, status=status, error=None), api="responses")
+
+    assert isinstance(played.error, TrialError)
+    assert (played.error.stage, played.error.kind, played.error.retryable) == ("model", status, True)
+    assert str(played.error) == f"the model failed: {status}: no reason given"
+    assert (played.transcript.output, played.transcript.usage) == ("", Usage(10, 5))

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from keval import PreflightError
 from tests.plugins.clients.conftest import FINE, Vendor, http, serve
 
 
@@ -74,10 +75,20 @@ def test_no_cookie_goes_back_to_a_host_with_a_name_or_without(vendor: Vendor) ->
         assert ["cookie" in head(request)[1] for request in asked] == [False, False]
 
 
-def test_the_proxy_of_the_environment_is_used(vendor: Vendor, monkeypatch: pytest.MonkeyPatch) -> None:
+PROXIES = ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY")
+
+
+@pytest.mark.parametrize("variable", ["http_proxy", "ALL_PROXY"])
+@pytest.mark.parametrize("scheme", ["http://", ""])
+def test_the_proxy_of_the_environment_is_used(
+    vendor: Vendor, monkeypatch: pytest.MonkeyPatch, variable: str, scheme: str
+) -> None:
+    for name in PROXIES:
+        monkeypatch.delenv(name, raising=False)
+
     async def scenario() -> list[bytes]:
         async with serve(http()) as proxy, serve(http()) as direct:
-            monkeypatch.setenv("http_proxy", proxy.url)
+            monkeypatch.setenv(variable, f"{scheme}127.0.0.1:{proxy.port}")
             monkeypatch.setenv("no_proxy", "127.0.0.1")
             await vendor.ask("http://model.example/v1")
             await vendor.ask(direct.url)
@@ -87,6 +98,25 @@ def test_the_proxy_of_the_environment_is_used(vendor: Vendor, monkeypatch: pytes
     (asked,) = asyncio.run(scenario())
 
     assert head(asked)[0] == "POST http://model.example/v1/ask HTTP/1.1"
+
+
+@pytest.mark.parametrize(
+    "proxy", ["socks5://u:s3cret@127.0.0.1:9", "http://:9", "http://127.0.0.1:999999", "[u:s3cret"]
+)
+def test_a_proxy_that_cannot_be_used_is_told_before_anything_is_sent(
+    vendor: Vendor, monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    for name in PROXIES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("ALL_PROXY", proxy)
+
+    with pytest.raises(PreflightError) as caught:
+        vendor.client("http://model.example/v1")
+
+    assert str(caught.value) == (
+        "the environment variable all_proxy (or ALL_PROXY) must be the address of an http:// or https:// proxy, as no"
+        " other kind can be used; correct it, or name model.example in no_proxy"
+    )
 
 
 def test_150_requests_wait_for_no_connection(vendor: Vendor) -> None:

@@ -55,6 +55,12 @@ def test_a_refusal_says_until_when_to_wait(vendor: Vendor) -> None:
     assert caught.value.retry_after == pytest.approx(3600, abs=60)
 
 
+@pytest.mark.parametrize("body", [[{"error": {"message": "not today"}}], {"detail": [{"msg": "not today"}]}])
+def test_a_refusal_of_any_shape_is_told(vendor: Vendor, body: object) -> None:
+    with pytest.raises(ModelError, match=r"^Error code: 400 - .*not today"):
+        vendor.answered(http(body, "400 Bad Request"))
+
+
 def test_of_a_long_refusal_only_the_beginning_is_kept(vendor: Vendor) -> None:
     with pytest.raises(ModelError, match="not today") as caught:
         vendor.answered(http({"error": {"message": "not today" * 10_000}}, "400 Bad Request"))
@@ -119,6 +125,9 @@ NONSENSE = {
     "a text": http("Because."),
     "null": http(None),
     "too deep": http(b"[" * 100_000),
+    "not a number": http(b'{"said": NaN}'),
+    "too large a number": http(b'{"said": 1e999}'),
+    "too many digits": http(b'{"said": ' + b"1" * 5000 + b"}"),
 }
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from keval import Context, Sample
-from keval_clients import messages_usage, no_reply
+from keval_clients import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL, Ending, messages_usage, no_reply, quoted
 from keval_mcp.loop import Call, Reply, Result
 from keval_mcp.sessions import Tool
 
@@ -16,6 +16,15 @@ if TYPE_CHECKING:
     from keval_clients.client import Client
 
 __all__ = ["MessagesChat"]
+
+_ENDINGS: Mapping[str | None, Ending] = {
+    "max_tokens": MAX_OUTPUT_TOKENS,
+    "model_context_window_exceeded": CONTEXT_WINDOW,
+    "refusal": REFUSAL,
+}
+"""The values of `stop_reason` with which a reply may be cut off."""
+
+_SILENT = "the tool failed and said nothing"
 
 
 @attrs.frozen(eq=False)
@@ -63,27 +72,32 @@ def _offer(tool: Tool) -> dict[str, Any]:
 
 
 def _tell(result: Result) -> dict[str, Any]:
-    content = {"content": result.text} if result.text else {}
+    # The API wants a text for an error; for anything else it takes no empty one.
+    text = result.text or (_SILENT if result.is_error else "")
+    content = {"content": text} if text else {}
     return {"type": "tool_result", "tool_use_id": result.id, "is_error": result.is_error, **content}
 
 
 def _read(answered: Mapping[str, Any]) -> Reply:
     content, stopped = answered["content"], answered.get("stop_reason")
-    cut = content[-1] if content and stopped == "max_tokens" else None
+    cut = _ENDINGS.get(stopped)
+    text = "".join(block["text"] for block in content if block["type"] == "text")
+    calls = tuple(
+        _call(block, cut if block is content[-1] else None) for block in content if block["type"] == "tool_use"
+    )
     return Reply(
-        "".join(block["text"] for block in content if block["type"] == "text"),
-        tuple(_call(block, block is cut) for block in content if block["type"] == "tool_use"),
+        text,
+        calls,
         messages_usage(answered.get("usage")),
         paused=stopped == "pause_turn",
+        fault=cut.no_answer() if cut and not (text.strip() or calls) else None,
     )
 
 
-def _call(block: Mapping[str, Any], cut: bool) -> Call:
-    given, problem = block["input"], ""
+def _call(block: Mapping[str, Any], cut: Ending | None) -> Call:
+    given, problem = block["input"], cut.problem if cut else ""
     if not isinstance(given, dict):
-        given, problem = {}, f"the arguments are not a JSON object: {given}"
-    elif cut:
-        problem = "the call was cut off by the limit of output tokens"
+        given, problem = {}, f"the arguments are not a JSON object: {quoted(given)}"
     return Call(block["id"], block["name"], given, problem)
 
 

@@ -27,7 +27,8 @@ class OpenAI:
     """Asks a model over an OpenAI API and runs the tools it calls, until it answers.
 
     `api` chooses the API. `max_turns` bounds the model calls per message of the user, and a trial that wants more
-    fails. `seed` of a trial reaches the model with `api: chat` only; the Responses API has none.
+    fails. A trial's seed reaches the model with `api: chat` only, as the Responses API has none; with `seed` off it is
+    not sent, for endpoints that refuse it.
     """
 
     model: Model = attrs.field(metadata={"provider": "openai"})
@@ -35,6 +36,7 @@ class OpenAI:
     temperature: float | None = None
     max_tokens: int | None = attrs.field(default=None, validator=optional(ge(1)))
     max_turns: int = attrs.field(default=20, validator=ge(1))
+    seed: bool = True
     _client: Client | None = attrs.field(default=None, init=False, repr=False, eq=False)
     _reasoning: Reasoning = attrs.field(factory=Reasoning, init=False, repr=False, eq=False)
 
@@ -71,7 +73,8 @@ class OpenAI:
     def _chat(self, sample: Sample, context: Context, tools: Sequence[Tool]) -> Chat:
         client = self._ready()
         if self.api == "chat":
-            return CompletionsChat.start(client, sample, context, tools, self._options(seed=context.seed))
+            fixed = {"seed": context.seed} if self.seed else {}
+            return CompletionsChat.start(client, sample, context, tools, self._options(**fixed))
         return ResponsesChat.start(client, sample, context, tools, self._options(), reasoning=self._reasoning)
 
     def _options(self, **fixed: Any) -> dict[str, Any]:

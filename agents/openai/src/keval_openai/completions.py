@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval import Context, Sample
-from keval_clients import completions_usage, no_reply
-from keval_mcp.loop import Reply, Result
+from keval import Context, ModelError, Sample
+from keval_clients import MAX_OUTPUT_TOKENS, REFUSAL, Ending, completions_usage, no_reply
+from keval_mcp.loop import Call, Reply, Result
 from keval_mcp.sessions import Tool
+from keval_openai.failure import read_failure
 from keval_openai.written import parameters, read_call, result_content
 
 if TYPE_CHECKING:
     from keval_clients.client import Client
 
 __all__ = ["CompletionsChat"]
+
+_ENDINGS: Mapping[str | None, Ending] = {"length": MAX_OUTPUT_TOKENS, "content_filter": REFUSAL}
+"""The values of `finish_reason` with which a reply may be cut off."""
 
 
 @attrs.frozen(eq=False)
@@ -41,11 +46,10 @@ class CompletionsChat:
         self._messages.append({"role": "user", "content": text})
 
     async def ask(self) -> Reply:
-        body = {**self._options, "messages": self._messages}
-        answered = await self._client.post("/chat/completions", body, self._headers)
+        answered = await self._post()
         try:
-            message = answered["choices"][0]["message"]
-            reply = _read(message, answered.get("usage"))
+            choice = answered["choices"][0]
+            message, reply = choice["message"], _read(choice, answered.get("usage"))
         except (AttributeError, IndexError, KeyError, TypeError) as error:
             raise no_reply(answered) from error
         # With its calls a message goes back as it came, as some endpoints want to see what the model thought before it
@@ -58,19 +62,35 @@ class CompletionsChat:
             {"role": "tool", "tool_call_id": result.id, "content": result_content(result)} for result in results
         )
 
+    async def _post(self) -> dict[str, Any]:
+        body = {**self._options, "messages": self._messages}
+        try:
+            return await self._client.post("/chat/completions", body, self._headers)
+        except ModelError as refused:
+            if "seed" not in body or refused.status not in {400, 422} or not re.search(r"\bseed\b", str(refused)):
+                raise
+            remedy = "if the endpoint takes no seed, give the agent `seed: false`"
+            raise ModelError(f"{refused}; {remedy}", status=refused.status) from refused
+
 
 def _offer(tool: Tool) -> dict[str, Any]:
     function = {"name": tool.alias, "description": tool.description, "parameters": parameters(tool)}
     return {"type": "function", "function": function}
 
 
-def _read(message: Mapping[str, Any], usage: object) -> Reply:
-    calls = [(call["id"] or "", call["function"]) for call in message.get("tool_calls") or ()]
+def _read(choice: Mapping[str, Any], usage: object) -> Reply:
+    message, finished = choice["message"], choice.get("finish_reason")
+    cut = _ENDINGS.get(finished)
     text = message.get("content") or message.get("refusal") or ""
     if not isinstance(text, str):
         raise TypeError("the content is no text")
-    return Reply(
-        text,
-        tuple(read_call(call_id, function["name"], function["arguments"]) for call_id, function in calls),
-        completions_usage(usage),
-    )
+    written = message.get("tool_calls") or []
+    calls = tuple(_call(call, cut if call is written[-1] else None) for call in written)
+    fault = cut.no_answer() if cut and not (text.strip() or calls) else None
+    if finished == "error":  # an upstream provider of OpenRouter's failed while it wrote
+        fault = read_failure(choice.get("error"), "failed")
+    return Reply(text, calls, completions_usage(usage), fault=fault)
+
+
+def _call(call: Mapping[str, Any], cut: Ending | None) -> Call:
+    return read_call(call["id"] or "", call["function"]["name"], call["function"]["arguments"], cut)

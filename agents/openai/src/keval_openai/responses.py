@@ -8,15 +8,21 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from keval import Context, ModelError, Sample
-from keval_clients import no_reply, responses_usage
+from keval_clients import MAX_OUTPUT_TOKENS, REFUSAL, Ending, no_reply, responses_usage
 from keval_mcp.loop import Reply, Result
 from keval_mcp.sessions import Tool
+from keval_openai.failure import read_failure
 from keval_openai.written import parameters, read_call, result_content
 
 if TYPE_CHECKING:
     from keval_clients.client import Client
 
 __all__ = ["Reasoning", "ResponsesChat"]
+
+_ENDINGS: Mapping[str | None, Ending] = {"max_output_tokens": MAX_OUTPUT_TOKENS, "content_filter": REFUSAL}
+"""The reasons for which a reply may be incomplete."""
+
+_UNEXPLAINED = Ending("incomplete", "the endpoint", "it gives no known reason, so look into what it logs")
 
 
 @attrs.define
@@ -63,11 +69,10 @@ class ResponsesChat:
 
     async def ask(self) -> Reply:
         answered = await self._post()
-        if answered.get("status") == "failed":
-            raise _failure(answered.get("error") or {})
         try:
             reply = _read(answered)
-            self._items.extend(_passed_back(answered["output"]))
+            if reply.fault is None:
+                self._items.extend(_passed_back(answered["output"]))
         except (AttributeError, KeyError, TypeError) as error:
             raise no_reply(answered) from error
         return reply
@@ -98,13 +103,19 @@ def _offer(tool: Tool) -> dict[str, Any]:
 
 
 def _read(answered: Mapping[str, Any]) -> Reply:
-    output = answered["output"]
-    calls = [item for item in output if item["type"] == "function_call"]
-    return Reply(
-        "".join(_texts(output)),
-        tuple(read_call(call["call_id"], call["name"], call["arguments"]) for call in calls),
-        responses_usage(answered.get("usage")),
+    status, usage = answered.get("status") or "completed", responses_usage(answered.get("usage"))
+    if status not in {"completed", "incomplete"}:
+        return Reply(usage=usage, fault=read_failure(answered.get("error"), status))
+    output, cut = answered["output"], None
+    if status == "incomplete":
+        cut = _ENDINGS.get((answered.get("incomplete_details") or {}).get("reason"), _UNEXPLAINED)
+    text = "".join(_texts(output))
+    calls = tuple(
+        read_call(item["call_id"], item["name"], item["arguments"], cut if item is output[-1] else None)
+        for item in output
+        if item["type"] == "function_call"
     )
+    return Reply(text, calls, usage, fault=cut.no_answer() if cut and not (text.strip() or calls) else None)
 
 
 def _texts(output: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -124,9 +135,3 @@ def _passed_back(output: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
     if len(kept) == len(output):
         return kept
     return [{name: value for name, value in item.items() if name != "id"} for item in kept]
-
-
-def _failure(error: Mapping[str, Any]) -> ModelError:
-    """Return the error for a failure that is reported inside a reply with HTTP status 200."""
-    code, message = error.get("code", "failed"), error.get("message", "no reason given")
-    return ModelError(f"the model failed: {code}: {message}", status=429 if code == "rate_limit_exceeded" else 500)

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
+from keval_clients import Ending, quoted, read_json
 from keval_mcp.loop import Call, Result
 from keval_mcp.sessions import Tool
 
 __all__ = ["parameters", "read_call", "result_content"]
 
 
-def read_call(id: str, name: str, arguments: str) -> Call:
-    """Read a call; no text at all stands for no arguments."""
+def read_call(id: str, name: str, arguments: str, cut: Ending | None) -> Call:
+    """Read a call; no text at all stands for no arguments, unless the reply was `cut` off with this call."""
     try:
-        given = json.loads(arguments or "{}")
-    except json.JSONDecodeError:
+        given = read_json(arguments or ("" if cut else "{}"))
+    except ValueError:
         given = None
     if isinstance(given, dict):
         return Call(id, name, given)
-    return Call(id, name, {}, f"the arguments are not a JSON object: {arguments}")
+    return Call(id, name, {}, cut.problem if cut else f"the arguments are not a JSON object: {quoted(arguments)}")
 
 
 def result_content(result: Result) -> str:

@@ -10,6 +10,7 @@ import httpx2
 
 from keval import ModelError, retry_after_seconds
 from keval_clients.reply import no_reply, quoted
+from keval_clients.strict import read_json
 
 if TYPE_CHECKING:
     import anthropic
@@ -36,7 +37,7 @@ class Client:
     _failed: _Failed
 
     async def post(self, path: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
-        """Send a request and return the reply as it came.
+        """Send a request and return the reply, in which only lone surrogates are replaced.
 
         The SDKs' own methods take 1 to 1.5 ms of CPU more, to check a request and a reply against their types.
 
@@ -50,13 +51,13 @@ class Client:
             )
         except self._refused as refused:
             wait = retry_after_seconds(refused.response.headers.get("retry-after"))
-            raise ModelError(quoted(refused), status=refused.status_code, retry_after=wait) from refused
+            raise ModelError(quoted(_told(refused)), status=refused.status_code, retry_after=wait) from refused
         except self._failed as failed:
             # The SDKs say no more than "Connection error."; what really failed is the cause.
             raise ModelError(f"the model's endpoint gave no answer: {failed.__cause__ or failed}") from failed
         try:
-            reply = response.json()
-        except (ValueError, RecursionError) as error:
+            reply = read_json(response.content)
+        except ValueError as error:
             raise no_reply(response.text) from error
         if not isinstance(reply, dict):
             raise no_reply(response.text)
@@ -65,3 +66,9 @@ class Client:
     async def aclose(self) -> None:
         """Close every connection, once or more often."""
         await self._sdk.close()
+
+
+def _told(refused: openai.APIStatusError | anthropic.APIStatusError) -> str:
+    """Return what an endpoint said; OpenAI's SDK tells nothing of a body that has not OpenAI's own shape."""
+    told, body = str(refused), refused.response.text.strip()
+    return f"{told} - {body}" if told == f"Error code: {refused.status_code}" and body else told

@@ -16,6 +16,8 @@ import attrs
 import httpx2
 from aiohttp import ClientError, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 
+from keval import PreflightError
+
 __all__ = ["http_client"]
 
 _TIMEOUT = ClientTimeout(total=None, sock_connect=30.0)
@@ -26,7 +28,10 @@ _KEEP_ALIVE = 4.0
 
 
 def http_client(url: str) -> httpx2.AsyncClient:
-    """Return a client for one endpoint, on which any number of requests at once wait for no connection."""
+    """Return a client for one endpoint, on which any number of requests at once wait for no connection.
+
+    Raises PreflightError: the environment names a proxy that cannot be used.
+    """
     return httpx2.AsyncClient(
         transport=_Transport(_proxy(url), _tls()),
         cookies=CookieJar(policy=DefaultCookiePolicy(allowed_domains=[])),
@@ -81,9 +86,30 @@ def _tls() -> SSLContext:
 
 
 def _proxy(url: str) -> str | None:
-    """Return the proxy that the environment names for a URL."""
+    """Return the proxy that the environment names for a URL; one without a scheme is reached over HTTP.
+
+    Raises PreflightError: it is no HTTP proxy, or no address at all.
+    """
     # Left to aiohttp, it would be looked up at each request, and the keys of a netrc with it.
     address, proxies = urlsplit(url), getproxies()
     if proxy_bypass(address.netloc):
         return None
-    return proxies.get(address.scheme) or proxies.get("all")
+    name = address.scheme if address.scheme in proxies else "all"
+    if name not in proxies:
+        return None
+    proxy = proxies[name] if "://" in proxies[name] else f"http://{proxies[name]}"
+    if not _is_http(proxy):
+        variable = f"{name}_proxy"  # its value may hold a password
+        raise PreflightError(
+            f"the environment variable {variable} (or {variable.upper()}) must be the address of an http:// or https://"
+            f" proxy, as no other kind can be used; correct it, or name {address.hostname} in no_proxy"
+        )
+    return proxy
+
+
+def _is_http(proxy: str) -> bool:
+    try:
+        address = urlsplit(proxy)
+        return address.scheme in {"http", "https"} and bool(address.hostname) and address.port != 0
+    except ValueError:
+        return False

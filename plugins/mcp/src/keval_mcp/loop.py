@@ -32,12 +32,16 @@ class Call:
 
 @attrs.frozen
 class Reply:
-    """What one request to the model brought; `paused` asks for another one, though there is no call to answer."""
+    """What one request to the model brought; `paused` asks for another one, though there is no call to answer.
+
+    A reply with a `fault` has cost tokens and perhaps said something, which is recorded; then it fails the trial.
+    """
 
     text: str = ""
     calls: tuple[Call, ...] = ()
     usage: Usage | None = None
     paused: bool = False
+    fault: TrialError | None = None
 
 
 @attrs.frozen
@@ -79,7 +83,8 @@ async def converse(sample: Sample, context: Context, start: StartChat, *, max_tu
     Raises:
         ServerLostError: an MCP server did not come up or was lost.
         ToolsMissingError: the servers do not offer exactly the condition's tools.
-        TrialError: what the chat raises; kind `max_turns` when as many model calls brought no answer to one message.
+        TrialError: what the chat raises, or says is the fault of a reply; kind `max_turns` when as many model calls
+            brought no answer to one message.
     """
     async with open_sessions(context.servers) as sessions:
         turns = _Turns(context, sessions, start(sessions.tools))
@@ -114,6 +119,8 @@ class _Turns:
         reply = await self.chat.ask()
         recorder.model_called(reply.usage)
         recorder.said(reply.text)
+        if reply.fault is not None:
+            raise reply.fault
         return reply
 
     async def _run_all(self, calls: Sequence[Call]) -> list[Result]:
