@@ -80,7 +80,7 @@ def test_what_the_documentation_is_silent_on_is_in_none_of_its_pages(sample: dic
     assert not re.search(subject, " ".join(PAGES.values()), re.IGNORECASE)
 
 
-@pytest.mark.parametrize("model", ["openai/gpt-4o-mini", "anthropic/claude-sonnet-4-5"])
+@pytest.mark.parametrize("model", ["openai/gpt-4o-mini", "anthropic/claude-sonnet-5-5"])
 def test_a_real_judge_is_one_line(project: Project, model: str) -> None:
     shutil.copytree(EXAMPLE, project.root, dirs_exist_ok=True)
     config = project.root / "context-ab.yaml"

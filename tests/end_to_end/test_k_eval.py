@@ -80,7 +80,7 @@ def test_a_config_of_k_eval_runs_unchanged(written: Project) -> None:
     with gateway(respond) as environ:
         outcome = written.spawn("run", "eval.yaml", env=environ)
 
-    assert (0, {"claude-sonnet-4-5", "claude-opus-4-5"}) == (outcome.code, {request.model for request in seen})
+    assert (0, {"claude-sonnet-5-5", "claude-opus-5-5"}) == (outcome.code, {request.model for request in seen})
     check_results(written)
 
 

@@ -264,9 +264,9 @@ def test_a_pass_of_other_scorers_takes_over_what_one_that_was_killed_has_scored(
 def test_a_judge_without_a_type_is_the_one_that_speaks_to_its_model(project: Project) -> None:
     models = {
         "openai/gpt-4o": "openai",
-        "anthropic/claude-sonnet-4-5": "anthropic",
+        "anthropic/claude-sonnet-5-5": "anthropic",
         "gemini/gemini-3-pro": "openai",
-        "claude-opus-4-5": "anthropic",
+        "claude-opus-5-5": "anthropic",
         "gpt-4o": "openai",
     }
     plans = []
@@ -279,7 +279,7 @@ def test_a_judge_without_a_type_is_the_one_that_speaks_to_its_model(project: Pro
     assert [*models.values()] == [judge["type"] for plan in plans for judge in plan.values()]
     named = [judge["model"] for plan in plans for judge in plan.values()]
     assert "google/gemini-3-pro" == named[2]
-    assert ["anthropic/claude-opus-4-5", "openai/gpt-4o"] == named[3:]
+    assert ["anthropic/claude-opus-5-5", "openai/gpt-4o"] == named[3:]
 
 
 def test_a_judge_that_its_model_means_changes_with_its_model(project: Project) -> None:
@@ -297,7 +297,7 @@ def test_a_judge_that_its_model_means_changes_with_its_model(project: Project) -
 
 
 def test_a_model_whose_provider_is_not_installed_is_named(project: Project) -> None:
-    model = "vertex_ai/claude-opus-4-5"
+    model = "vertex_ai/claude-opus-5-5"
     project.write(eval_yaml=CONFIG.replace("judges: {reader: {}}", f"judge: {{model: {model}}}"), questions_jsonl=ABC)
 
     outcome = project.keval("validate", "eval.yaml")

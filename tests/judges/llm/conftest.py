@@ -124,7 +124,7 @@ class Models:
         key, requests = f"key-{len(self.scripts)}", list[ChatRequest]()
         self.scripts[key] = (_responder(script), requests)
         endpoint = Endpoint("scripted", wire_urls(self.base), key, simulated=True, wants_trial=True)
-        judge = KINDS[vendor](model=Model("simulated", "scripted", endpoint), **options)
+        judge = KINDS[vendor](model=Model("acme", "scripted", endpoint), **options)
         try:
             yield Scene(judge, requests)
         finally:
@@ -190,11 +190,13 @@ def grade(runner: asyncio.Runner, models: Models) -> Grade:
 
 @pytest.fixture(scope="session")
 def odd_endpoint(runner: asyncio.Runner) -> Iterator[tuple[str, list[object]]]:
-    """A server that answers every request with the next of these HTTP bodies."""
+    """A server that answers every request with the next of these HTTP bodies or responses."""
     bodies: list[object] = []
 
     async def answer(request: Request) -> Response:
         body = bodies.pop(0)
+        if isinstance(body, Response):
+            return body
         return Response(body, media_type="text/plain") if isinstance(body, str) else JSONResponse(body)
 
     server = serve(Starlette(routes=[Route("/{rest:path}", answer, methods=["POST"])]))

@@ -41,7 +41,7 @@ ODD: list[Any] = [
     {"error": {"message": "overloaded"}},
     {"choices": [], "content": None},
     {"choices": [{"message": None}], "content": [{"type": "tool_use"}]},
-    {"choices": [{"message": {"content": ["a"]}}], "content": 5},
+    {"choices": [{"message": ["a"]}], "content": 5},
 ]
 
 
@@ -55,7 +55,7 @@ def test_what_is_no_reply_can_be_tried_again(grade_raw: Grade, vendor: str, body
     assert ("model", "bad_reply", True) == (error.stage, error.kind, error.retryable)
 
 
-def chat(content: str | None = json.dumps(GOOD), finish: str = "stop", **message: Any) -> dict[str, Any]:
+def chat(content: object = json.dumps(GOOD), finish: str = "stop", **message: Any) -> dict[str, Any]:
     return {"choices": [{"message": {"content": content, **message}, "finish_reason": finish}]}
 
 
@@ -66,6 +66,9 @@ def anthropic(*blocks: dict[str, Any], stop: str = "tool_use", **rest: Any) -> d
 USE = {"type": "tool_use", "id": "1", "name": "grade", "input": GOOD}
 TEXT = {"type": "text", "text": json.dumps(GOOD)}
 CALL = {"function": {"name": "grade", "arguments": json.dumps(GOOD)}}
+PARSED = {"function": {"name": "grade", "arguments": GOOD}}
+THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}
+HALVES = [{"type": "text", "text": half} for half in (TEXT["text"][:20], TEXT["text"][20:])]
 
 
 @pytest.mark.parametrize(
@@ -100,18 +103,42 @@ def test_a_reply_that_the_api_itself_calls_none_is_no_verdict(
         ("openai", chat()),
         ("openai", chat(tool_calls=[])),
         ("openai", chat(None, finish="tool_calls", tool_calls=[CALL])),
+        ("openai", chat(None, finish="tool_calls", tool_calls=[PARSED])),
+        ("openai", chat([THOUGHT, TEXT])),
+        ("openai", chat(HALVES)),
         ("openai", {**chat(), "usage": {"prompt_tokens": "many", "completion_tokens": None}}),
         ("anthropic", anthropic(USE)),
         ("anthropic", anthropic({"type": "thinking", "thinking": "…"}, TEXT, stop="end_turn")),
         ("anthropic", anthropic({"type": "text", "text": "Let me see."}, USE)),
     ],
-    ids=range(7),
+    ids=range(10),
 )
 def test_a_reply_that_leaves_out_what_it_may_is_read(grade_raw: Grade, vendor: str, body: object) -> None:
     outcome = grade_raw(vendor, body)
 
     assert GRADED == outcome.scores
     assert Usage() == outcome.judgement.usage
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": ["a"]},
+        {"content": {"text": "a"}},
+        {"content": [{"type": "text", "text": 5}]},
+        {"content": None, "tool_calls": [{"function": {"arguments": 5}}]},
+        {"content": None, "tool_calls": ["grade"]},
+    ],
+    ids=range(5),
+)
+def test_a_reply_of_another_form_is_no_verdict_and_its_cost_is_kept(grade_raw: Grade, message: dict[str, Any]) -> None:
+    usage = {"prompt_tokens": 10, "completion_tokens": 5}
+
+    outcome = grade_raw("openai", {"choices": [{"message": message}], "usage": usage}, {**chat(), "usage": usage})
+
+    assert GRADED == outcome.scores
+    assert (2, Usage(20, 10)) == (outcome.judgement.model_calls, outcome.judgement.usage)
+    assert [message] == [json.loads(reply) for reply in outcome.judgement.rejected]
 
 
 def test_lone_surrogates_in_a_reply_can_be_written(grade_raw: Grade) -> None:

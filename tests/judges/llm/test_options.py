@@ -42,9 +42,10 @@ def validated(project: Project, judge: str, env: Mapping[str, str | None] | None
     [
         "{type: openai, model: openai/gpt-4o}",
         "{type: openai, model: openai/gpt-4o, temperature: null, max_tokens: 800, structured: tool}",
+        "{type: openai, model: simulated/judge, structured: tool, seed: false}",
         "{type: openai, model: openai/local, base_url: 'http://127.0.0.1:1/v1'}",
         "{type: openai, model: openai/local, base_url: 'https://example.org/v1', api_key: '${ACME_KEY}'}",
-        "{type: anthropic, model: anthropic/claude, temperature: 1, max_tokens: 800}",
+        "{type: anthropic, model: anthropic/claude, temperature: 1, max_tokens: 800, structured: tool}",
     ],
 )
 def test_a_config_that_is_right_is_accepted(project: Project, judge: str) -> None:
@@ -64,6 +65,11 @@ def test_a_config_that_is_right_is_accepted(project: Project, judge: str) -> Non
             "{type: openai, model: simulated/judge, base_url: 'http://127.0.0.1:1/v1'}",
             "a simulated model is not behind a base_url",
         ),
+        (
+            "{type: openai, model: simulated/judge, structured: prompt}",
+            "a simulated model gives no verdict when asked in",
+        ),
+        ("{type: anthropic, model: anthropic/m, structured: prompt}", "tool"),
         ("{type: anthropic, model: anthropic/m, max_tokens: 0}", "'max_tokens' must be >= 1: 0"),
         ("{type: anthropic, model: anthropic/m, seed: 1}", "unknown key 'seed'"),
     ],

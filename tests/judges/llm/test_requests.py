@@ -68,13 +68,13 @@ def test_openai_is_sent_temperature_seed_and_schema(grade: Grade) -> None:
     assert sheet.instructions == request.system
 
 
-def test_anthropic_is_made_to_call_a_tool_with_the_schema(grade: Grade) -> None:
+def test_anthropic_is_sent_temperature_and_schema(grade: Grade) -> None:
     (request,) = grade([GOOD], "anthropic", judging=Judging(seed=4711)).requests
 
     sheet = Sheet.of(RUBRICS, answered=True)
-    assert {"model", "system", "messages", "max_tokens", "temperature", "tools", "tool_choice"} == request.raw.keys()
+    assert {"model", "system", "messages", "max_tokens", "temperature", "output_config"} == request.raw.keys()
     assert ["scripted", 4096, 0.0] == [request.raw[name] for name in ("model", "max_tokens", "temperature")]
-    assert ("grade", sheet.schema) == (request.forced_tool, request.tools[0].parameters)
+    assert {"format": {"type": "json_schema", "schema": sheet.schema}} == request.raw["output_config"]
     assert sheet.instructions == request.system
 
 
@@ -85,6 +85,12 @@ def test_a_temperature_of_null_is_not_sent(grade: Grade, vendor: str) -> None:
     assert "temperature" not in request.raw
 
 
+def test_a_seed_that_is_not_wanted_is_not_sent(grade: Grade) -> None:
+    (request,) = grade([GOOD], seed=False).requests
+
+    assert {"model", "messages", "temperature", "response_format"} == request.raw.keys()
+
+
 @pytest.mark.parametrize(("vendor", "name"), [("openai", "max_completion_tokens"), ("anthropic", "max_tokens")])
 def test_a_limit_of_tokens_is_sent(grade: Grade, vendor: str, name: str) -> None:
     (request,) = grade([GOOD], vendor, max_tokens=700).requests
@@ -92,12 +98,13 @@ def test_a_limit_of_tokens_is_sent(grade: Grade, vendor: str, name: str) -> None
     assert 700 == request.raw[name]
 
 
-def test_the_form_can_be_asked_for_by_a_tool(grade: Grade) -> None:
-    outcome = grade([GOOD], structured="tool")
+@pytest.mark.parametrize("vendor", ["openai", "anthropic"])
+def test_the_form_can_be_asked_for_by_a_tool(grade: Grade, vendor: str) -> None:
+    outcome = grade([GOOD], vendor, structured="tool")
 
     (request,) = outcome.requests
     assert ("grade", Sheet.of(RUBRICS, answered=True).schema) == (request.forced_tool, request.tools[0].parameters)
-    assert "response_format" not in request.raw
+    assert set() == {"response_format", "output_config"} & request.raw.keys()
     assert {3.0, 0.0} == {score.value for score in outcome.scores.values()}
 
 

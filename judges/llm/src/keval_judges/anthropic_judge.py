@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 from attrs.validators import ge
@@ -19,11 +19,15 @@ __all__ = ["Anthropic"]
 
 @attrs.define
 class Anthropic:
-    """Grades over Anthropic's Messages, whose model is made to call a tool with the verdict. The API takes no seed."""
+    """Grades over Anthropic's Messages, which take no seed.
+
+    `structured` is how the verdict's form is asked for; a model that refuses `json_schema` is made to call a tool.
+    """
 
     model: Model = attrs.field(metadata={"provider": "anthropic"})
     temperature: float | None = 0.0
     max_tokens: int = attrs.field(default=4096, validator=ge(1))
+    structured: Literal["json_schema", "tool"] = "json_schema"
     _grader: Grader | None = attrs.field(default=None, init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
@@ -50,7 +54,7 @@ class Anthropic:
             settings: dict[str, Any] = {"max_tokens": self.max_tokens}
             if self.temperature is not None:
                 settings["temperature"] = self.temperature
-            self._grader = Grader(Messages(build(url, endpoint), settings))
+            self._grader = Grader(Messages(build(url, endpoint), self.structured, settings))
         return self._grader
 
     async def aclose(self) -> None:

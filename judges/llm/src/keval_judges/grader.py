@@ -25,11 +25,16 @@ Grade the response anew, and give the whole verdict in the form you were told.""
 
 @attrs.frozen
 class Reply:
-    """What the model said, and what it cost; `fault` says why it is no verdict, where the API says so itself."""
+    """What the model said, and what it cost.
+
+    `fault` says why it is no verdict, where that shows before it is read. `refused` are the fields of the request that
+    the model did not take.
+    """
 
     text: str
     usage: Usage | None = None
     fault: str | None = None
+    refused: tuple[str, ...] = ()
 
 
 class Api(Protocol):
@@ -77,7 +82,7 @@ class Grader:
             judging.recorder.model_called(reply.usage)
             verdict = Verdict.unusable(reply.fault, sheet) if reply.fault else read_verdict(reply.text, sheet)
             # The first score stands: one must not be rolled again because another could not be read.
-            scores = {**verdict.scores, **scores}
+            scores = {**_with_refused(verdict.scores, reply.refused), **scores}
             if claims is None and verdict.claims is not None:
                 claims = verdict.claims
                 judging.recorder.unverified(claims)
@@ -94,6 +99,13 @@ class Grader:
         if key not in self._sheets:
             self._sheets[key] = Sheet.of(rubrics, answered=answered)
         return self._sheets[key]
+
+
+def _with_refused(scores: Mapping[str, Score], refused: tuple[str, ...]) -> Mapping[str, Score]:
+    """Say in scores which options they were made without."""
+    if not refused:
+        return scores
+    return {key: attrs.evolve(score, details={"refused": [*refused]}) for key, score in scores.items()}
 
 
 def _unscored(fault: str, failed: TrialError | None) -> TrialError:

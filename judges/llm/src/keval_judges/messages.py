@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
 from keval import Judging
 from keval_clients import messages_usage, no_reply
 from keval_judges.grader import Reply
+from keval_judges.refusals import Refusals
 from keval_judges.sheet import TOOL, Sheet
 
 if TYPE_CHECKING:
@@ -30,18 +31,30 @@ class Messages:
     """A `keval_judges.grader.Api`; `settings` are the fields that all its requests have."""
 
     client: Client
+    structured: Literal["json_schema", "tool"]
     settings: Mapping[str, Any]
+    _refusals: Refusals = attrs.field(factory=Refusals, init=False)
 
     async def ask(self, sheet: Sheet, message: str, judging: Judging) -> Reply:
         body = {
             "model": self.client.model,
             "system": sheet.instructions,
             "messages": [{"role": "user", "content": message}],
-            "tools": [{"name": TOOL, "description": "Gives your verdict.", "input_schema": sheet.schema}],
-            "tool_choice": {"type": "tool", "name": TOOL, "disable_parallel_tool_use": True},
             **self.settings,
         }
-        return _reply(await self.client.post("/v1/messages", body, judging.model_headers))
+        tool = {
+            "tools": [{"name": TOOL, "description": "Gives your verdict.", "input_schema": sheet.schema}],
+            "tool_choice": {"type": "tool", "name": TOOL, "disable_parallel_tool_use": True},
+        }
+        form = {"output_config": {"format": {"type": "json_schema", "schema": sheet.schema}}}
+        data, refused = await self._refusals.post(
+            self.client,
+            "/v1/messages",
+            {**body, **(form if self.structured == "json_schema" else tool)},
+            instead={"temperature": {}, "output_config": tool},
+            headers=judging.model_headers,
+        )
+        return attrs.evolve(_reply(data), refused=refused)
 
     async def aclose(self) -> None:
         await self.client.aclose()

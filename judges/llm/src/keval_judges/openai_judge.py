@@ -35,13 +35,14 @@ def _beside_base_url(judge: OpenAI, attribute: attrs.Attribute[str], value: str)
 class OpenAI:
     """Grades over Chat Completions, at OpenAI or any endpoint that is compatible.
 
-    `structured` is how the verdict's form is asked for. With `base_url` the model is asked there instead, and its
-    provider's key is not sent: `api_key` is, if there is one.
+    `seed` says whether a seed is sent. `structured` is how the verdict's form is asked for. With `base_url` the model
+    is asked there instead, and its provider's key is not sent: `api_key` is, if there is one.
     """
 
     model: Model = attrs.field(metadata={"provider": "openai"})
     temperature: float | None = 0.0
     max_tokens: int | None = attrs.field(default=None, validator=optional(ge(1)))
+    seed: bool = True
     structured: Structured = "json_schema"
     base_url: str | None = attrs.field(default=None, validator=optional(_web_address))
     api_key: str | None = attrs.field(default=None, repr=False, validator=optional(_beside_base_url))
@@ -50,6 +51,8 @@ class OpenAI:
     def __attrs_post_init__(self) -> None:
         if self.base_url is not None and self.model.provider == "simulated":
             raise ValueError("a simulated model is not behind a base_url; leave base_url out to have it simulated")
+        if self.structured == "prompt" and self.model.provider == "simulated":
+            raise ValueError("a simulated model gives no verdict when asked in words alone; leave structured out")
         if self.base_url is not None:
             own = Endpoint(self.model.name, {"openai-chat": self.base_url}, self.api_key or _NO_KEY)
             self.model = attrs.evolve(self.model, endpoint=own)
@@ -73,7 +76,8 @@ class OpenAI:
             from keval_clients.openai import build  # the SDK takes half a second to import: checking a config need not
 
             _, url, endpoint = self.model.reach("openai-chat")
-            self._grader = Grader(Completions(build(url, endpoint), self.structured, self._settings()))
+            client = build(url, endpoint)
+            self._grader = Grader(Completions(client, self.structured, self._settings(), seeded=self.seed))
         return self._grader
 
     def _settings(self) -> dict[str, Any]:
