@@ -89,7 +89,7 @@ class Stage:
     ) -> AsyncIterator[tuple[Context, asyncio.Task[Transcript]]]:
         """Begin a trial, as a task."""
         self.script, self.requests = script, []
-        agent = adapter.build(Model("simulated", "m", Endpoint("claude-sonnet-4-5", wire_urls(self.base), "key")))
+        agent = adapter.build(Model("simulated", "m", Endpoint("claude-sonnet-5-5", wire_urls(self.base), "key")))
         async with self.source.open(sample, "t1") as part:
             context = attrs.evolve(part, instructions=INSTRUCTIONS)
             yield context, asyncio.create_task(agent.run(sample, context))

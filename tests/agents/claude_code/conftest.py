@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -102,7 +105,7 @@ class Models:
 
         key, requests = f"key-{len(self.scripts)}", list[ChatRequest]()
         self.scripts[key] = (_responder(script), requests)
-        endpoint = Endpoint("claude-sonnet-4-5", wire_urls(self.base), key, simulated=True, wants_trial=True)
+        endpoint = Endpoint("claude-sonnet-5-5", wire_urls(self.base), key, simulated=True, wants_trial=True)
         yield Scene(ClaudeCode(model=Model("simulated", "scripted", endpoint), **options), requests)
 
     async def play(self, script: Script, sample: Sample, context: Context, **options: Any) -> Outcome:
@@ -176,6 +179,28 @@ def start_toolbox(journal: Path) -> Iterator[Callable[..., Toolbox]]:
     yield start
     for box in boxes:
         box.stop()
+
+
+@pytest.fixture
+def manage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, Any]], None]:
+    """Run Claude Code with these settings besides the trial's own, as if an administrator managed the machine."""
+    import claude_agent_sdk
+
+    from keval_claude_code.process import find_program
+
+    program = find_program()
+
+    def settle(settings: dict[str, Any]) -> None:
+        directory = tmp_path / "managed"
+        directory.mkdir()
+        script = directory / "claude"
+        command = shlex.join([program, "--settings", json.dumps(settings)])
+        script.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
+        script.chmod(0o755)
+        monkeypatch.setattr(claude_agent_sdk, "__file__", str(directory / "__init__.py"))
+        monkeypatch.setenv("PATH", str(directory), prepend=os.pathsep)
+
+    return settle
 
 
 @pytest.fixture

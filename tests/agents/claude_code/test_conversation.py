@@ -33,7 +33,7 @@ def test_the_model_gets_the_question_the_instructions_and_the_tools_and_nothing_
     assert ["You are a Claude agent, built on Anthropic's Claude Agent SDK.", "You are terse."] == system_texts(request)
     offered = ["add", "die", "echo", "fail", "hang", "picture", "refuse", "where_am_i"]
     assert [f"mcp__toolbox__{name}" for name in offered] == sorted(tool.name for tool in request.tools)
-    assert ("claude-sonnet-4-5", "t 1") == (request.model, request.trial)
+    assert ("claude-sonnet-5-5", "t 1") == (request.model, request.trial)
     assert "Fine." == outcome.transcript.output
 
 

@@ -44,7 +44,7 @@ def test_a_trial_asks_the_endpoint_it_is_handed_whatever_the_user_has_set(
     assert "Two." == outcome.transcript.output
     request = outcome.requests[0]
     theirs = [name for name in ("authorization", "x-theirs") if name in request.headers]
-    assert ("claude-sonnet-4-5", [], None) == (request.model, theirs, request.raw.get("temperature"))
+    assert ("claude-sonnet-5-5", [], None) == (request.model, theirs, request.raw.get("temperature"))
 
 
 def test_the_users_settings_and_memory_do_not_reach_the_model(

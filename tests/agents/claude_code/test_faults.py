@@ -131,7 +131,7 @@ def test_a_model_that_cannot_be_reached_is_a_model_error(runner: Any) -> None:
         ("error", "http_529", True, 1),
         # Claude Code lets the model go on three times, and puts a refusal to it once more.
         ("max_tokens", "max_output_tokens", False, 4),
-        ("refusal", "http_400", False, 2),
+        ("refusal", "refusal", False, 2),
     ],
 )
 def test_a_message_that_does_not_come_to_its_end_is_no_answer(

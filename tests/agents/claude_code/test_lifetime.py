@@ -155,7 +155,7 @@ def test_ten_trials_at_once_do_not_mix(runner: Any, staged: Any, toolbox: Any) -
 def test_the_core_is_told_how_many_processes_may_run_at_once() -> None:
     from keval_claude_code import ClaudeCode
 
-    agent = ClaudeCode(model=Model("anthropic", "claude-sonnet-4-5"), max_processes=3)
+    agent = ClaudeCode(model=Model("anthropic", "claude-sonnet-5-5"), max_processes=3)
 
     assert isinstance(agent, Limited)
     assert 3 == agent.at_once()
@@ -164,7 +164,7 @@ def test_the_core_is_told_how_many_processes_may_run_at_once() -> None:
 def test_checking_a_config_does_not_import_the_sdk() -> None:
     script = (
         "import sys, keval, keval_claude_code\n"
-        "keval_claude_code.ClaudeCode(model=keval.Model.parse('anthropic/claude-sonnet-4-5'))\n"
+        "keval_claude_code.ClaudeCode(model=keval.Model.parse('anthropic/claude-sonnet-5-5'))\n"
         "print([name for name in sys.modules if name.split('.')[0] in ('claude_agent_sdk', 'mcp', 'anyio')])"
     )
 

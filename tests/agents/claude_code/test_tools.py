@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 import pytest
 
-from keval import McpServer, ServerLostError, ToolsMissingError
-from keval_gateway import ChatCall, ChatReply
+from keval import McpServer, ServerLostError, ToolsMissingError, TrialError
+from keval_gateway import ChatCall, ChatReply, ChatRequest
 
 pytest.importorskip("claude_agent_sdk", reason="keval-claude-code is not installed")
 
@@ -20,6 +20,18 @@ TOOLBOX = Path(__file__).parent / "servers" / "toolbox.py"
 def calling(tool: str, server: str = "toolbox", **arguments: Any) -> list[ChatReply]:
     """Call a tool, then answer whatever came back."""
     return [ChatReply(calls=(ChatCall(f"mcp__{server}__{tool}", arguments),)), ChatReply("Whatever.")]
+
+
+def call_every_add(request: ChatRequest) -> ChatReply:
+    """Call every server's `add`, each with the next number, then answer."""
+    if request.messages[-1].role == "tool":
+        return ChatReply("So.")
+    names = sorted(tool.name for tool in request.tools if tool.name.endswith("__add"))
+    return ChatReply(calls=tuple(ChatCall(name, {"a": n, "b": 1}) for n, name in enumerate(names)))
+
+
+def told(outcome: Any) -> list[tuple[str, str | None, str | None]]:
+    return [(call.name, call.result, call.error) for call in outcome.transcript.tool_calls]
 
 
 def test_errors_of_tools_are_seen_by_the_model_and_in_the_transcript(play: Any, toolbox: Any) -> None:
@@ -70,6 +82,59 @@ def test_two_servers_may_have_tools_of_the_same_name(play: Any, toolbox: Any) ->
     outcome = play([ChatReply(calls=calls), ChatReply("So.")], toolbox.server(name="one"), toolbox.server(name="two"))
 
     assert ['{"result":2}', '{"result":4}'] == [call.result for call in outcome.transcript.tool_calls]
+
+
+def test_the_tools_of_a_server_with_any_name_can_be_called(play: Any, toolbox: Any) -> None:
+    names = ("c++", "c++ docs", "docs + graph", "docs+", "my__srv", "_more_", "文档", "toString", "__proto__", "-")
+
+    outcome = play(call_every_add, *(toolbox.server(name=name) for name in names))
+
+    assert [("add", f'{{"result":{n}}}', None) for n in range(1, 1 + len(names))] == told(outcome)
+
+
+def test_servers_whose_names_claude_code_reserves_are_offered_under_others(play: Any, toolbox: Any) -> None:
+    names = (
+        *("ccr-email", "claude-code-remote", "claude-device", "claude-in-chrome", "claude_ai", "Claude Browser"),
+        *("Claude in Chrome", "Claude Preview", "computer-use", "hearthbot", "ide", "remote-browser"),
+        *("remote-devices", "webagent", "workspace"),
+    )
+
+    outcome = play(call_every_add, *(toolbox.server(name=name) for name in names))
+
+    assert [("add", f'{{"result":{n}}}', None) for n in range(1, 1 + len(names))] == told(outcome)
+
+
+def test_servers_whose_names_reduce_to_the_same_are_told_apart(play: Any, toolbox: Any, stdio: Any) -> None:
+    servers = (toolbox.server(name="a b"), stdio(name="a.b"), toolbox.server(name="A+b"), stdio(name="a_b_2"))
+
+    outcome = play(call_every_add, *servers)
+
+    assert None is outcome.error
+    offered = {tool.name for tool in outcome.requests[0].tools if tool.name.endswith("__add")}
+    assert {"mcp__a_b__add", "mcp__a_b_2__add", "mcp__A_b_3__add", "mcp__a_b_2_2__add"} == offered
+    assert [("add", f'{{"result":{n}}}', None) for n in range(1, 5)] == told(outcome)
+
+
+def test_a_call_that_claude_code_denies_fails_the_trial(play: Any, toolbox: Any, manage: Any) -> None:
+    manage({"permissions": {"ask": ["mcp__toolbox__add"]}})
+
+    outcome = play(calling("add", a=1, b=1), toolbox.server())
+
+    assert isinstance(outcome.error, TrialError)
+    assert ("tool_denied", False) == (outcome.error.kind, outcome.error.retryable)
+    assert "mcp__toolbox__add" in str(outcome.error)
+    assert [("add", None, 0)] == [(call.name, call.result, call.runs) for call in outcome.transcript.tool_calls]
+
+
+def test_a_server_that_claude_code_does_not_load_fails_the_trial(play: Any, toolbox: Any, manage: Any) -> None:
+    manage({"deniedMcpServers": [{"serverName": "my_tools"}]})
+
+    outcome = play([ChatReply("I have no tools.")], toolbox.server(name="my tools"))
+
+    assert isinstance(outcome.error, TrialError)
+    assert ("server_refused", False) == (outcome.error.kind, outcome.error.retryable)
+    assert "does not load MCP server 'my tools'" in str(outcome.error)
+    assert "" == outcome.transcript.output
 
 
 @pytest.mark.parametrize(

@@ -231,6 +231,23 @@ def test_the_request_is_read_into_neutral_records(wire: str, stream: bool) -> No
     assert seen.headers["x-keval-trial"] == "a%2Fb"
 
 
+def test_system_messages_among_others_are_read_as_instructions() -> None:
+    said = [{"type": "text", "text": "Answer in French."}]
+    messages = [{"role": "system", "content": said}, {"role": "user", "content": "Weather?"}]
+    body = {"model": "m", "max_tokens": 5, "system": "Be brief.", "messages": [*messages, *messages[:1]]}
+    script = Script(ChatReply("Bien."))
+
+    async def ask(base: str) -> int:
+        async with httpx.AsyncClient() as client:
+            return (await client.post(f"{base}/anthropic/v1/messages", json=body)).status_code
+
+    status = run(script, ask)
+
+    (seen,) = script.seen
+    assert (200, (ChatMessage("user", "Weather?"),)) == (status, seen.messages)
+    assert "Be brief.\n\nAnswer in French.\n\nAnswer in French." == seen.system
+
+
 def test_equal_questions_are_canonically_equal_on_every_wire() -> None:
     script = Script(ChatReply("Fine."))
 

@@ -27,6 +27,12 @@ def turn_fault(result: ResultMessage, stand_in: AssistantMessage | None, max_tur
 
     `stand_in` is the message in the model's place by which Claude Code tells an error, if that is how the turn ended.
     """
+    if denied := sorted({denial["tool_name"] for denial in result.permission_denials or ()}):
+        return TrialError(
+            f"Claude Code denied calls of {', '.join(denied)}, which the condition allows; settings managed for this"
+            " machine may forbid them: allow them there",
+            kind="tool_denied",
+        )
     if result.subtype == "error_max_turns":
         return TrialError(
             f"{max_turns} model calls brought no answer; raise max_turns if that is too few", kind="max_turns"
@@ -34,6 +40,10 @@ def turn_fault(result: ResultMessage, stand_in: AssistantMessage | None, max_tur
     said = "; ".join(result.errors or []) or result.result or result.subtype
     if stand_in is not None:
         said = "\n".join(block.text for block in stand_in.content if isinstance(block, TextBlock))
+        if stand_in.stop_reason == "refusal":
+            return TrialError(
+                f"the model refused to answer; ask another way, or another model: {said}", stage="model", kind="refusal"
+            )
         status = result.api_error_status or _STATUSES.get(stand_in.error)
         if status is None and stand_in.error != _UNREACHED:
             kind = stand_in.error or "bad_reply"

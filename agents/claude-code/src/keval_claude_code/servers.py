@@ -6,19 +6,41 @@ import math
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from keval import McpServer, ServerLostError, ToolsMissingError
+from keval import McpServer, ServerLostError, ToolsMissingError, TrialError
 from keval_claude_code.home import Home
 
 __all__ = ["Servers"]
 
 _INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 """What a stdio server is given of the user's environment besides its own `env`, by the MCP SDK's habit."""
+
+_RESERVED = frozenset(
+    {
+        "ccr-email",
+        "claude-code-remote",
+        "claude-device",
+        "claude-in-chrome",
+        "claude_ai",
+        "claude_browser",
+        "claude_in_chrome",
+        "claude_preview",
+        "computer-use",
+        "hearthbot",
+        "ide",
+        "remote-browser",
+        "remote-devices",
+        "webagent",
+        "workspace",
+    }
+)
+"""What Claude Code 2.1.329 keeps for servers of its own, in lower case: it does not load another so named, or drops its
+tools, in one case only where it has that feature on. A name that is missing here fails the trial, see `check_up`."""
 
 _LOST = re.compile(
     r"Connection closed|Error POSTing to endpoint|E[A-Z]{4,}: |MCP server .* timed out after ", re.DOTALL
@@ -35,17 +57,26 @@ class Servers:
     servers: Sequence[McpServer]
     home: Home
 
-    @property
-    def aliases(self) -> Sequence[str]:
-        """The name of each server as Claude Code makes it part of its tools' names."""
-        return [_plain(server.name) for server in self.servers]
+    aliases: Mapping[str, McpServer] = attrs.field(init=False)
+    """The servers by the name under which Claude Code is told of each, which is part of its tools' names."""
+
+    @aliases.default
+    def _by_alias(self) -> Mapping[str, McpServer]:
+        aliases: dict[str, McpServer] = {}
+        taken = set(_RESERVED)
+        for server in self.servers:
+            alias = _alias(server.name, taken)
+            # Some file systems do not tell the cases apart, and a server's files are named by its alias.
+            taken.add(alias.lower())
+            aliases[alias] = server
+        return aliases
 
     @property
-    def tools(self) -> Mapping[str, tuple[McpServer, str]]:
-        """Every tool's server and its name there, by the name under which the model is to be offered it."""
+    def tools(self) -> Mapping[str, tuple[str, str]]:
+        """Every tool's server, by alias, and its name there, by the name under which the model is to be offered it."""
         return {
-            f"mcp__{_plain(server.name)}__{_plain(tool)}": (server, tool)
-            for server in self.servers
+            f"mcp__{alias}__{re.sub(r'[^a-zA-Z0-9_-]', '_', tool)}": (alias, tool)
+            for alias, server in self.aliases.items()
             for tool in server.tools
         }
 
@@ -55,17 +86,28 @@ class Servers:
 
     def config(self) -> dict[str, Any]:
         """What Claude Code reads with `--mcp-config`; files for what it starts itself are written on the way."""
-        entries = zip(self.aliases, self.servers, strict=True)
-        return {"mcpServers": {alias: self._entry(alias, server) for alias, server in entries}}
+        return {"mcpServers": {alias: self._entry(alias, server) for alias, server in self.aliases.items()}}
 
     def check_up(self, statuses: Iterable[Mapping[str, Any]]) -> None:
-        """Raise ServerLostError unless every server is connected; each status may tell an `error`."""
+        """Raise unless every server is connected; each status may tell an `error`.
+
+        Raises:
+            ServerLostError: a server is not connected.
+            TrialError: Claude Code did not load a server at all.
+        """
         told = {status["name"]: status for status in statuses}
-        for alias, server in zip(self.aliases, self.servers, strict=True):
-            status = told.get(alias, {"status": "unknown"})
+        for alias, server in self.aliases.items():
+            if alias not in told:
+                raise TrialError(
+                    f"Claude Code does not load MCP server {server.name!r}: settings managed for this machine may"
+                    f" forbid it, or the name {alias!r} is reserved; allow it there, or rename the context",
+                    stage="mcp",
+                    kind="server_refused",
+                )
+            status = told[alias]
             if status["status"] != "connected":
                 why = status.get("error") or f"it is {status['status']} after {server.timeout:g} s at most"
-                raise self._lost(server, f"did not come up: {why}")
+                raise self._lost(alias, f"did not come up: {why}")
 
     def check_offered(self, offered: Iterable[str]) -> None:
         """Raise ToolsMissingError unless exactly the condition's tools are offered."""
@@ -77,11 +119,12 @@ class Servers:
         """Raise ServerLostError if a call of `tool` lost its server; `refusal` is what Claude Code said instead."""
         if tool not in self.tools:
             return
-        server, _ = self.tools[tool]
-        if server.log is not None and server.log.lost is not None:
-            raise ServerLostError(server.log.lost)
+        alias, _ = self.tools[tool]
+        log = self.aliases[alias].log
+        if log is not None and log.lost is not None:
+            raise ServerLostError(log.lost)
         if refusal is not None and _LOST.match(refusal):
-            raise self._lost(server, f"was lost during a call: {refusal}")
+            raise self._lost(alias, f"was lost during a call: {refusal}")
 
     def _entry(self, alias: str, server: McpServer) -> dict[str, Any]:
         patience = math.ceil(server.timeout * 1000)
@@ -98,11 +141,11 @@ class Servers:
         args = ["-I", "-S", launcher, str(self.home.write_json(f"server-{alias}.json", spec))]
         return {"type": "stdio", "command": sys.executable, "args": args, "timeout": patience}
 
-    def _lost(self, server: McpServer, what: str) -> ServerLostError:
-        return ServerLostError(f"MCP server {server.name!r} {what}{self._last_words(server)}")
+    def _lost(self, alias: str, what: str) -> ServerLostError:
+        return ServerLostError(f"MCP server {self.aliases[alias].name!r} {what}{self._last_words(alias)}")
 
-    def _last_words(self, server: McpServer) -> str:
-        path = self._stderr(_plain(server.name))
+    def _last_words(self, alias: str) -> str:
+        path = self._stderr(alias)
         if not path.exists():
             return ""
         said = "\n".join(path.read_text(encoding="utf-8", errors="replace").splitlines()[-_STDERR_LINES:]).strip()
@@ -112,6 +155,15 @@ class Servers:
         return self.home.root / f"server-{alias}.stderr.txt"
 
 
-def _plain(name: str) -> str:
-    """Return a name as Claude Code makes it part of a tool's name."""
-    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)
+def _alias(name: str, taken: Container[str]) -> str:
+    """Return a name for a server that is not `taken`.
+
+    Of `__` in a server's name, and of `_` at its end, Claude Code makes another server's name when it looks for the
+    permission to call a tool, and denies the call.
+    """
+    fitting = re.sub(r"[^a-zA-Z0-9-]+", "_", name).strip("_") or "server"
+    alias, number = fitting, 1
+    while alias.lower() in taken:
+        number += 1
+        alias = f"{fitting}_{number}"
+    return alias

@@ -22,7 +22,7 @@ from keval_claude_code.servers import Servers
 __all__ = ["Watch"]
 
 _REFUSED = "<tool_use_error>"
-"""How the result of a call begins that Claude Code answered itself."""
+"""How the result of a call begins that Claude Code answered itself, other than for want of a permission."""
 
 _STAND_IN = "<synthetic>"
 """The model that a message names when Claude Code wrote it in the model's place."""
@@ -84,7 +84,7 @@ class Watch:
             return
         name = self._open.pop(block.tool_use_id)
         text = _text(block.content)
-        refused = text.startswith(_REFUSED)
+        refused = text.startswith((_REFUSED, f"Permission to use {name} "))
         if block.is_error:
             self.recorder.returned(error=text, id=block.tool_use_id, sent=not refused)
         else:

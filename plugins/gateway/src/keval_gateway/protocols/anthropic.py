@@ -30,13 +30,20 @@ class AnthropicMessages:
     """POST /v1/messages."""
 
     def parse(self, body: Mapping[str, Any]) -> ChatRequest:
-        """Read a request; a user message's tool results become messages of their own, before its text."""
+        """Read a request; a user message's tool results become messages of their own, before its text.
+
+        System messages among the others, which Claude Code sends to newer models, are read as part of `system`.
+        """
         if "max_tokens" not in body:
             raise ModelFault(400, "max_tokens: Field required")
         messages: list[ChatMessage] = []
         names: dict[str, str] = {}
+        system = [plain_text(body.get("system"))]
         for item in body["messages"]:
-            messages.extend(_messages(item, names))
+            if item["role"] == "system":
+                system.append(plain_text(item["content"]))
+            else:
+                messages.extend(_messages(item, names))
         if not messages:
             raise ModelFault(400, "messages: at least one message is required")
         choice = body.get("tool_choice") or {"type": "auto"}
@@ -45,7 +52,7 @@ class AnthropicMessages:
             wire="anthropic",
             model=body["model"],
             messages=tuple(messages),
-            system=plain_text(body.get("system")),
+            system="\n\n".join(filter(None, system)),
             tools=tuple(
                 ChatTool(item["name"], item.get("description") or "", item["input_schema"])
                 for item in body.get("tools") or ()
