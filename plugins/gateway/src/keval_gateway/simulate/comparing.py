@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 
 import attrs
 
-from keval_gateway.simulate.amounts import same_amount
-from keval_gateway.simulate.facts import Fact, Statement, statements
+from keval_gateway.simulate.amounts import same_amount, same_unit
+from keval_gateway.simulate.facts import Clause, Fact, Statement, statements
 from keval_gateway.simulate.words import shares_stem, stem
 
 __all__ = ["ALIKE", "SAYINGS", "Text", "added", "agrees", "covers", "known", "name_words", "share"]
@@ -66,11 +66,16 @@ def covers(text: Text, fact: Fact, others: Sequence[Fact]) -> bool:
 def agrees(golden: Text, response: Text) -> bool:
     """Tell whether a response says what a golden "yes" or "no" says, without that word."""
     stated = next((each for each in golden.statements if any(fact.kind == "answer" for fact in each.facts)), None)
-    return (
-        stated is not None
-        and bool(stated.words)
-        and any(share(stated, each) >= ALIKE and each.negative == stated.negative for each in response.statements)
+    return stated is not None and any(
+        bool(clause.words) and share(clause.words, each.words) >= ALIKE and _denied(clause, each) == clause.negative
+        for clause in stated.clauses
+        for each in response.statements
     )
+
+
+def _denied(clause: Clause, said: Statement) -> bool:
+    """Tell whether the clause of a statement that shares most words with a golden one is negative."""
+    return max(said.clauses, key=lambda each: share(clause.words, each.words)).negative
 
 
 def _has(text: Text, written: str) -> bool:
@@ -106,7 +111,7 @@ def known(text: Text, fact: Fact) -> bool:
     amount = fact.amount
     same = (each.amount for each in text.facts if each.amount is not None)
     return amount is not None and any(
-        same_amount(amount, each) and (amount.unit == each.unit or not (amount.measured and each.measured))
+        same_amount(amount, each) and (same_unit(amount, each) or not (amount.measured and each.measured))
         for each in same
     )
 
@@ -115,10 +120,13 @@ def _has_amount(text: Text, fact: Fact, others: Sequence[Fact]) -> bool:
     """Look for an equal amount of the same unit, else for the number with a word that means nothing to the others."""
     wanted = fact.amount
     amounts = [each.amount for each in text.facts if each.amount is not None]
-    units = {each.amount.unit for each in others if each.amount is not None and each is not fact}
+    counted = [each.amount for each in others if each.amount is not None and each is not fact]
     return wanted is not None and any(
         same_amount(wanted, each)
-        and (each.unit == wanted.unit or (not (each.measured and wanted.measured) and each.unit not in units))
+        and (
+            same_unit(each, wanted)
+            or (not (each.measured and wanted.measured) and not any(same_unit(each, other) for other in counted))
+        )
         for each in amounts
     )
 
@@ -135,8 +143,6 @@ def name_words(key: str) -> set[str]:
     return {stem(word) for word in re.findall(r"[^\W_]+", key) if len(word) > 1} or {key}
 
 
-def share(stated: Statement, said: Statement) -> float:
-    """Return the share of a golden statement's words that a statement of the response has."""
-    if not stated.words:
-        return 1.0
-    return sum(shares_stem(word, said.words) for word in stated.words) / len(stated.words)
+def share(stated: Collection[str], said: Collection[str]) -> float:
+    """Return the share of golden words that are among those of the response."""
+    return sum(shares_stem(word, said) for word in stated) / len(stated) if stated else 1.0

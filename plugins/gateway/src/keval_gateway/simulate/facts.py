@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
 import attrs
 
 from keval_gateway.simulate.amounts import Amount, amounts_in
+from keval_gateway.simulate.polarity import LEAD, affirmed, cut, denies, depends, limits
 from keval_gateway.simulate.words import STOP, lexicon, sentences, stems
 
-__all__ = ["Fact", "Kind", "Statement", "statements"]
+__all__ = ["Clause", "Fact", "Kind", "Statement", "statements"]
 
 Kind: TypeAlias = Literal[
     "number", "date", "time", "version", "name", "identifier", "flag", "command", "absence", "answer"
@@ -49,18 +51,6 @@ _IS = re.compile(r"\s+(?:is|was|are|were|has|had|wrote|won|invented|discovered|p
 _BESIDE = 60
 """How many characters around a fact its neighbours are looked for in."""
 _COMMON = lexicon("i i'm i'd i'll i've ok yes no note tip warning example true false")
-# "Seconds and not hours" denies nothing.
-_NEGATIVE = re.compile(
-    r"\b(?:(?<!and )(?<!, )not(?! only)|never|avoid|no(?! more than|\.)|none|neither|nor|cannot|without)\b|n['’]t\b",
-    re.IGNORECASE,
-)
-_LEAD = re.compile(r"\A\W*(yes|no)\b\s*(?:[,.:;!–—-]|$)", re.IGNORECASE)
-_OPPOSITES = {
-    "disabled": "enabled", "disable": "enable", "disables": "enables", "unsupported": "supported",
-    "impossible": "possible", "unable": "able", "forbidden": "allowed", "unencrypted": "encrypted",
-    "uncompressed": "compressed", "optional": "required", "unlimited": "limited", "rejects": "accepts",
-}  # fmt: skip
-_OPPOSITE = re.compile(rf"\b(?:{'|'.join(_OPPOSITES)})\b", re.IGNORECASE)
 _SILENT = r"(?:say|says|mention\w*|document|documented|specif\w+|states?|stated|cover\w*)"
 _NOT = r"(?:not|no|never|n['’]t|cannot|without)"
 _SOURCE = r"(?:anything|(?:any |an? |the |this )?(?:answer|information|mention|source|documentation|data))"
@@ -90,13 +80,24 @@ class Fact:
 
 
 @attrs.frozen
-class Statement:
-    """A sentence or line: its facts, the stems of its other words, and whether it denies what it says."""
+class Clause:
+    """A part of a sentence that says or denies one thing; `hedged` if it does so under a condition or up to a limit."""
 
     text: str
     facts: tuple[Fact, ...]
     words: frozenset[str]
     negative: bool
+    hedged: bool
+
+
+@attrs.frozen
+class Statement:
+    """A sentence or line: its facts, the stems of its other words, and its clauses."""
+
+    text: str
+    facts: tuple[Fact, ...]
+    words: frozenset[str]
+    clauses: tuple[Clause, ...]
 
 
 def statements(text: str) -> tuple[Statement, ...]:
@@ -113,32 +114,55 @@ def _commands(block: str) -> list[str]:
 
 def _statement(text: str) -> Statement:
     found: list[tuple[int, Fact]] = []
+    whole = [span.span() for span in _SPAN.finditer(text)]
     rest = text
     for read in (_code, _flags, _identifiers, _dates, _versions, _numbers, _names):
         read_now = list(read(rest, text))
         found += [(span[0], fact) for fact, span in read_now]
-        rest = _blanked(rest, [span for _, span in read_now])
-    if lead := _LEAD.match(text):
-        found.append((0, Fact("answer", lead[1].lower(), lead[1])))
+        whole += [span for _, span in read_now]
+        rest = _covered(rest, [span for _, span in read_now], " ")
+    # What was read stays together, be there an "and" in it.
+    spans = cut(_covered(text, whole, "x"))
+    opening = spans[0][0]
+    if lead := LEAD.match(text):
+        found.append((opening, Fact("answer", lead[1].lower(), lead[1])))
     if _ABSENT.search(text):
-        found.append((0, Fact("absence", "absent", "it is not known")))
-    plain = _OPPOSITE.sub(lambda word: _OPPOSITES[word[0].lower()], rest)
-    denials = len(_NEGATIVE.findall(_LEAD.sub("", text)))
-    denials += len(_OPPOSITE.findall(text))
-    facts = tuple(fact for _, fact in sorted(found, key=lambda each: each[0]))
-    return Statement(text, facts, frozenset(stems(plain)), denials % 2 == 1)
+        found.append((opening, Fact("absence", "absent", "it is not known")))
+    found.sort(key=lambda each: each[0])
+    return Statement(
+        text,
+        tuple(fact for _, fact in found),
+        frozenset(stems(affirmed(rest))),
+        tuple(_clauses(text, rest, spans, found)),
+    )
+
+
+def _clauses(
+    text: str, rest: str, spans: Iterable[tuple[int, int]], found: Sequence[tuple[int, Fact]]
+) -> Iterator[Clause]:
+    spoken = text
+    for code in (_SPAN, _FLAG, _IDENTIFIER):
+        # "--no-cache" denies nothing.
+        spoken = code.sub(lambda match: " " * len(match[0]), spoken)
+    conditional = depends(spoken)
+    places = [at for at, _ in found]
+    for start, stop in spans:
+        said, words = spoken[start:stop], frozenset(stems(affirmed(rest[start:stop])))
+        facts = tuple(fact for _, fact in found[bisect_left(places, start) : bisect_left(places, stop)])
+        yield Clause(text[start:stop].strip(), facts, words, denies(said), conditional or limits(said))
 
 
 _Found: TypeAlias = Iterator[tuple[Fact, tuple[int, int]]]
 """Facts, each with the span of the text that it takes out of what is read after it."""
 
 
-def _blanked(text: str, spans: list[tuple[int, int]]) -> str:
-    """Return a text with spaces in the place of what was read."""
+def _covered(text: str, spans: Iterable[tuple[int, int]], cover: str) -> str:
+    """Return a text with another character in the place of all in these spans."""
     kept, end = [], 0
     for start, stop in sorted(spans):
-        kept += [text[end:start], " " * (stop - start)]
-        end = stop
+        if stop > end:
+            kept += [text[end:start], cover * (stop - max(start, end))]
+            end = stop
     return "".join([*kept, text[end:]])
 
 
@@ -189,7 +213,7 @@ def _versions(rest: str, whole: str) -> _Found:
 
 def _numbers(rest: str, whole: str) -> _Found:
     for amount in amounts_in(rest):
-        fact = _fact("number", f"{amount.value:g} {amount.unit}", whole, amount.span)
+        fact = _fact("number", amount.key, whole, amount.span)
         # A word that is counted stays a word of the statement; a unit does not.
         end = amount.span[1] if amount.measured else amount.digits
         yield attrs.evolve(fact, amount=amount), (amount.span[0], end)
