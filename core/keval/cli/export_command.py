@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from keval.cli.options import json_option, results_option
+from keval.errors import RunError
 from keval.nearest import suggestion
 from keval.report.export import FORMATS
 from keval.report.terminal import message_console, print_json, safe
@@ -60,6 +61,8 @@ def command(
     The files that were written are listed on stdout. Exporting again replaces them.
     """
     directory = RunDirectory.find(run, output_dir)
+    if directory.is_locked:
+        raise RunError(f"another process is writing to {directory.path}; export it when that has ended")
     folder = folder or directory.path / "export" / format_name
     exported = FORMATS[format_name](directory, folder, threshold)
     for reason in exported.left_out:

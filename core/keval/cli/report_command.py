@@ -25,5 +25,6 @@ def command(run: str, output_dir: Path, as_json: bool) -> None:
     from keval.stats.summary import summarise
 
     directory = RunDirectory.find(run, output_dir)
+    under_way = directory.is_locked
     summary = summarise(directory.manifest(), directory.trials(), directory.scores())
-    finish(directory, summary, as_json=as_json)
+    finish(directory, summary, as_json=as_json, under_way=under_way)

@@ -105,6 +105,6 @@ def command(
                 )
             )
     except KeyboardInterrupt:
-        click.echo(f"interrupted; score {directory.path} again to complete it", err=True)
+        click.echo(f"interrupted; the same command goes on where scoring {directory.path} stopped", err=True)
         raise SystemExit(130) from None
     finish(directory, summary, as_json=as_json, quiet=quiet)

@@ -100,7 +100,7 @@ class _Reader:
         """Read a YAML or CSV file."""
         content = self.path.read_bytes()
         self.digest.update(content)
-        records = _records(self.path, content.decode("utf-8-sig"), self.problems)
+        records = _records(self.file, content.decode("utf-8-sig"), self.problems)
         samples = [sample for line, record in records if (sample := self._known(line, record))]
         return samples.__getitem__
 
@@ -135,26 +135,29 @@ def _sample_again(lines: LineFile, file: DatasetFile, position: int) -> Sample:
     return _sample(orjson.loads(lines[position].removeprefix(BOM_UTF8)), file)
 
 
-def _records(path: Path, text: str, problems: list[Problem]) -> Iterator[tuple[int, Any]]:
+def _records(file: DatasetFile, text: str, problems: list[Problem]) -> Iterator[tuple[int, Any]]:
     """Yield each record with its line."""
+    path = file.path
     suffix = path.suffix.lower()
     if suffix in {".yaml", ".yml"}:
-        yield from _yaml_items(path, text)
+        yield from _yaml_items(file, text)
     elif suffix == ".csv":
         yield from _csv_rows(path, text, problems)
     else:
         problems.append(Problem(str(path), "a dataset is a .jsonl, .yaml or .csv file"))
 
 
-def _yaml_items(path: Path, text: str) -> Iterator[tuple[int, Any]]:
+def _yaml_items(file: DatasetFile, text: str) -> Iterator[tuple[int, Any]]:
     if not text.strip():
         return
-    source = Source.parse(text, str(path), path.parent)
+    source = Source.parse(text, str(file.path), file.path.parent)
     items = source.data
     if not isinstance(items, list):
         raise ConfigError([Problem(source.place(()), "expected a list of records, each with a question")])
     for index, item in enumerate(items):
-        yield source.line((index,)), item
+        # What is a text in the end stays as it is written: `yes` is an answer, and 012 an id.
+        texts = {key: source.written((index, key)) for key in ("id", file.answer_key)} if isinstance(item, dict) else {}
+        yield source.line((index,)), {**item, **{key: text for key, text in texts.items() if text}} if texts else item
 
 
 def _csv_rows(path: Path, text: str, problems: list[Problem]) -> Iterator[tuple[int, Any]]:

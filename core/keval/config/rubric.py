@@ -15,12 +15,15 @@ __all__ = ["read_rubric"]
 def read_rubric(path: Path) -> Rubric:
     """Read a rubric: `instructions` and `levels`, and `name` where it is not the file's.
 
+    It says the same everywhere: variables of the environment are not filled in.
+
     Raises ConfigError with every problem, each at its place.
     """
     source = Source.read(path)
     if not isinstance(source.data, dict):
         raise ConfigError([Problem(source.place(()), "a rubric is a mapping with instructions: and levels:")])
-    rubric, misfits = structure(Rubric, {"name": path.stem, **source.data}, (), source.base)
+    data = {"name": path.stem, **source.data}
+    rubric, misfits = structure(Rubric, data, (), source.base, variables=False)
     if rubric is None:
         raise ConfigError([Problem(source.place(misfit.path, key=misfit.at_key), misfit.message) for misfit in misfits])
     return rubric

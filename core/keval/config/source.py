@@ -37,7 +37,7 @@ class Source:
     """Plain data and where each part of it stands.
 
     `name` is what errors call the file; relative paths in the data are relative to `base`. `_values` and `_keys` map
-    a path of keys and indexes to a line and column, both from 1.
+    a path of keys and indexes to a line and column, both from 1, and `_written` to a number or switch as it is written.
     """
 
     name: str
@@ -45,6 +45,7 @@ class Source:
     data: Any
     _values: Mapping[KeyPath, tuple[int, int]] = attrs.field(factory=dict, repr=False)
     _keys: Mapping[KeyPath, tuple[int, int]] = attrs.field(factory=dict, repr=False)
+    _written: Mapping[KeyPath, str] = attrs.field(factory=dict, repr=False)
 
     @classmethod
     def read(cls, path: Path) -> Source:
@@ -78,7 +79,11 @@ class Source:
             raise ConfigError([Problem(name, "nested too deeply; write it flatter")]) from error
         if reader.problems:
             raise ConfigError(reader.problems)
-        return cls(name, base, data, reader.values, reader.keys)
+        return cls(name, base, data, reader.values, reader.keys, reader.written)
+
+    def written(self, path: KeyPath) -> str | None:
+        """A number or switch as it is written: `yes` and not True, 3.50 and not 3.5."""
+        return self._written.get(path)
 
     def line(self, path: KeyPath) -> int:
         """The line on which the value at `path` begins."""
@@ -107,6 +112,7 @@ class _Reader:
         self.name = name
         self.values: dict[KeyPath, tuple[int, int]] = {}
         self.keys: dict[KeyPath, tuple[int, int]] = {}
+        self.written: dict[KeyPath, str] = {}
         self.problems: list[Problem] = []
         self._open: set[int] = set()
         self._flattened: set[int] = set()
@@ -119,7 +125,10 @@ class _Reader:
             raise ConfigError([Problem(place, "aliases unfold to too much or to themselves; write the values out")])
         self.values[path] = (node.start_mark.line + 1, node.start_mark.column + 1)
         if isinstance(node, yaml.ScalarNode):
-            return self._scalar(node)
+            value = self._scalar(node)
+            if isinstance(value, int | float):
+                self.written[path] = node.value
+            return value
         self._open.add(id(node))
         try:
             if isinstance(node, yaml.MappingNode):

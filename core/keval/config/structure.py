@@ -36,10 +36,13 @@ T = TypeVar("T")
 _SWITCHES = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
-def structure(cls: type[T], data: Any, path: KeyPath, base: Path) -> tuple[T | None, list[Misfit]]:
+def structure(
+    cls: type[T], data: Any, path: KeyPath, base: Path, *, variables: bool = True
+) -> tuple[T | None, list[Misfit]]:
     """Structure `data`, which stands at `path`, into the attrs class `cls`.
 
-    Relative paths are relative to `base`. Returns the instance, or `None` with everything that does not fit.
+    Relative paths are relative to `base`, and `variables` of the environment are filled in. Returns the instance, or
+    `None` with everything that does not fit.
 
     Raises PluginError: the class has fields whose types cannot be had.
     """
@@ -48,7 +51,7 @@ def structure(cls: type[T], data: Any, path: KeyPath, base: Path) -> tuple[T | N
         data = {}
     if not isinstance(data, dict):
         return None, [Misfit(path, f"expected a mapping, got {shown(data)}")]
-    filled, unset = interpolate(data, path)
+    filled, unset = interpolate(data, path) if variables else (data, [])
     missing = [Misfit(at, message) for at, message in unset]
     try:
         record = _converter(base).structure(_over_defaults(cls, filled), cls)
@@ -216,6 +219,8 @@ def _mapping(converter: cattrs.Converter, wanted: Any) -> Hook:
             keys = {name: int(name) if key is int else name for name in value}
         except ValueError:
             raise TypeError(f"expected whole numbers as keys, got {', '.join(map(repr, value))}") from None
+        if len({*keys.values()}) < len(keys):
+            raise TypeError(f"two of the keys {', '.join(map(repr, value))} are the same whole number; keep one")
         return {keys[name]: item for name, item in _each(value.items(), item_hook, item, wanted).items()}
 
     return hook

@@ -32,5 +32,5 @@ def judging_lines(summary: Mapping[str, Any]) -> Iterator[str]:
 
 def _found(entry: Mapping[str, Any], name: str) -> str:
     if entry[name] is None:
-        return f"undefined ({entry.get('reason') or 'too few levels'})"
+        return f"undefined ({entry['reason']})"
     return f"{entry[name]:.2f} (n={entry['n']})"

@@ -44,8 +44,11 @@ def safe(text: str, style: str = "") -> Text:
     return Text("".join(shown), style)
 
 
-def print_summary(summary: Mapping[str, Any], console: Console, run: Path) -> None:
-    """Print what a run found. `summary` is that of `keval.stats.summary`, and `run` where it is."""
+def print_summary(summary: Mapping[str, Any], console: Console, run: Path, *, under_way: bool) -> None:
+    """Print what a run found. `summary` is that of `keval.stats.summary`, and `run` where it is.
+
+    `under_way` says that what is missing is still being made.
+    """
     if summary["simulated"]:
         names = ", ".join(summary["simulated"])
         told = f": {names}. The figures show that keval works, not what a model can do."
@@ -59,7 +62,7 @@ def print_summary(summary: Mapping[str, Any], console: Console, run: Path) -> No
         for start in range(0, len(shared), columns):
             console.print(_table(summary, arms, shared[start : start + columns]))
             console.print()
-    _print_footer(summary, console, run)
+    _print_footer(summary, console, run, under_way=under_way)
 
 
 def _table(
@@ -148,7 +151,7 @@ def _bands(scales: Iterable[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(f"Bands: {', '.join(parts)}." for parts in map(list, told) if parts))
 
 
-def _print_footer(summary: Mapping[str, Any], console: Console, run: Path) -> None:
+def _print_footer(summary: Mapping[str, Any], console: Console, run: Path, *, under_way: bool) -> None:
     console.print(
         f"[dim]n counts samples; their repetitions are averaged first. 5/2/1: 5 scores, 2 neutral (nothing to"
         f" judge; {'counted in' if summary['neutral'] == 'count' else 'left out of'} the means), 1 unscored.[/]"
@@ -167,8 +170,9 @@ def _print_footer(summary: Mapping[str, Any], console: Console, run: Path) -> No
             counts = ", ".join(f"{count} × {kind}" for kind, count in failures.items())
             console.print(safe(f"  {who}: {counts}", "red"))
     if missing := sum(entry["missing"] for entry in summary["arms"]):
-        command = _completes(summary, run)
-        console.print(safe(f"{missing} scores are missing: scoring was interrupted; `{command}` completes it."))
+        interrupted = f"scoring was interrupted; `{_completes(summary, run)}` completes it"
+        why = "they are being made" if under_way else interrupted
+        console.print(safe(f"{missing} scores are missing: {why}."))
     done, planned = sum(entry["trials"] for entry in summary["trials"]), summary["planned"]
     failed = sum(entry["failed"] for entry in summary["trials"])
     retried = sum(entry["retried"] for entry in summary["trials"])
@@ -179,7 +183,8 @@ def _print_footer(summary: Mapping[str, Any], console: Console, run: Path) -> No
         console.print(said)
     console.print(", ".join(parts) + ".")
     if done < planned:
-        console.print(f"{planned - done} trials were never run: the run was interrupted.")
+        why = "are still to be run." if under_way else "were never run: the run was interrupted."
+        console.print(f"{planned - done} trials {why}")
     for entry in summary["trials"]:
         for what, count in entry["failures"].items():
             console.print(safe(f"  {entry['agent']} {entry['condition']}: {count} × {what}", "red"))

@@ -125,10 +125,10 @@ class _Builder:
         if isinstance(target, type) and attrs.has(target):
             source = self.evaluation.source
             plugin, misfits = structure(target, dict(use.options), use.path, source.base)
+            # Where a run is scored again there is no line to tell one of a type from another.
+            whose = repr(component.name) if use.label == component.name else f"{use.label!r} of type {component.name!r}"
             for misfit in misfits:
-                self._problem(
-                    misfit.path, f"{misfit.message} ({component.kind} {component.name!r})", at_key=misfit.at_key
-                )
+                self._problem(misfit.path, f"{misfit.message} ({component.kind} {whose})", at_key=misfit.at_key)
             return plugin
         if use.options:
             raise PluginError(f"the {component.kind} {component.name!r} takes no options")

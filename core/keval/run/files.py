@@ -22,11 +22,15 @@ T = TypeVar("T")
 def read_lines(path: Path, read: Callable[[bytes], T]) -> Iterator[T]:
     """Read the lines of a file that need not exist; a torn last line, which a power cut leaves, is none.
 
-    Raises RunError at a line that is damaged.
+    Raises RunError when it cannot be read, and at a line that is damaged.
     """
     if not path.exists():
         return
-    with path.open("rb") as file:
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise RunError(f"{path} cannot be read: {error}") from error
+    with file:
         for number, line in enumerate(file, start=1):
             if not line.endswith(b"\n"):
                 return

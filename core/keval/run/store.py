@@ -81,7 +81,8 @@ class RunDirectory:
         # Takes a twentieth of a second to import, which only a run that is written to needs.
         from filelock import FileLock, Timeout
 
-        lock = FileLock(self.path / ".lock", timeout=0)
+        # A moment, as somebody may just be looking whether it is locked.
+        lock = FileLock(self.path / ".lock", timeout=0.2)
         try:
             lock.acquire()
         except Timeout as error:
@@ -92,6 +93,21 @@ class RunDirectory:
             yield
         finally:
             lock.release()
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether a process is writing to the run."""
+        from filelock import FileLock, Timeout
+
+        if not (self.path / ".lock").exists():
+            return False
+        try:
+            with FileLock(self.path / ".lock", timeout=0):
+                return False
+        except Timeout:
+            return True
+        except OSError:  # not ours to write
+            return False
 
     @property
     def id(self) -> str:

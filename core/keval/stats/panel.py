@@ -88,7 +88,9 @@ class Panel:
                 squares += math.fsum((level - mean) ** 2 for level in given)
                 freedom += len(given) - 1
                 answers += 1
-        return {"n": answers, "sd": math.sqrt(squares / freedom) if freedom else None}
+        if not freedom:
+            return {"n": 0, "sd": None, "reason": "no answer was graded twice"}
+        return {"n": answers, "sd": math.sqrt(squares / freedom), "reason": None}
 
 
 def _alpha(rows: Sequence[_Row], repetitions: int) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 
 from keval.report.runs import describe_runs
 from tests.conftest import INSTALLED, Project
@@ -148,6 +149,45 @@ def test_quiet_still_says_what_failed(notes: Project) -> None:
 
     assert (3, "") == (outcome.code, outcome.stdout)
     assert "4 of 16 trials failed, 0 scores failed or are missing\n" in outcome.stderr
+
+
+def test_quiet_says_what_was_never_run(notes: Project) -> None:
+    notes.keval("run", "eval.yaml")
+    trials = notes.run_directory() / "trials.jsonl"
+    trials.write_text("".join(trials.read_text(encoding="utf-8").splitlines(keepends=True)[:-2]), encoding="utf-8")
+
+    outcome = notes.keval("score", "latest", "-q")
+
+    assert 3 == outcome.code
+    assert "0 of 12 trials failed, 2 were never run, 0 scores failed or are missing\n" in outcome.stderr
+
+
+def test_a_run_that_is_still_made_is_not_called_interrupted(notes: Project) -> None:
+    notes.keval("run", "eval.yaml")
+    for name, left in (("trials.jsonl", -2), ("scores.jsonl", -5)):
+        file = notes.run_directory() / name
+        file.write_text("".join(file.read_text(encoding="utf-8").splitlines(keepends=True)[:left]), encoding="utf-8")
+
+    with FileLock(notes.run_directory() / ".lock"):
+        report = notes.keval("report", "latest")
+        export = notes.keval("export", "latest", "--format", "eee")
+
+    assert "1 scores are missing: they are being made." in report.stdout
+    assert "2 trials are still to be run." in report.stdout
+    assert (3, 2) == (report.code, export.code)
+    assert "another process is writing to" in export.stderr
+
+
+def test_a_file_of_a_run_that_cannot_be_read_is_no_defect(notes: Project) -> None:
+    notes.keval("run", "eval.yaml")
+    scores = notes.run_directory() / "scores.jsonl"
+    scores.unlink()
+    scores.mkdir()
+
+    outcome = notes.keval("report", "latest")
+
+    assert 2 == outcome.code
+    assert "scores.jsonl cannot be read: " in outcome.stderr
 
 
 def test_what_is_lost_of_a_run_is_named(notes: Project) -> None:
@@ -456,24 +496,29 @@ def test_a_reader_that_has_enough_is_no_defect(project: Project) -> None:
 
 
 def test_an_interruption_while_judging_says_how_to_go_on(project: Project) -> None:
-    config = CONFIG.replace("metrics:", "judges: {reader: {hangs: true}}\nmetrics:")
+    config = CONFIG.replace("metrics:", "judges: {reader: {hangs: true, journal: asked.txt}}\nmetrics:")
     project.write(eval_yaml=config, questions_jsonl=QUESTIONS)
-    command = [sys.executable, "-m", "keval", "run", "eval.yaml"]
-    environ = {**os.environ, "PYTHONPATH": str(INSTALLED)}
-    process = subprocess.Popen(command, cwd=project.root, env=environ, stderr=subprocess.PIPE, text=True)
+    run = _interrupted_while_judging(project, "run", "eval.yaml")
+    score = _interrupted_while_judging(project, "score", "latest")
 
+    where = project.run_directory().relative_to(project.root)
+    assert (130, f"interrupted; what was finished is in {where}; `keval score {where}` goes on\n") == run
+    assert (130, f"interrupted; the same command goes on where scoring {where} stopped\n") == score
+
+
+def _interrupted_while_judging(project: Project, *args: str) -> tuple[int, str]:
+    command = [sys.executable, "-m", "keval", *args]
+    environ = {**os.environ, "PYTHONPATH": str(INSTALLED)}
+    asked = project.root / "asked.txt"
+    asked.unlink(missing_ok=True)
+    process = subprocess.Popen(command, cwd=project.root, env=environ, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 30
-    while not list(project.root.glob("results/*/*/.scores.*.jsonl")) and time.monotonic() < deadline:
+    while not asked.exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=30)
-
-    where = project.run_directory().relative_to(project.root)
     said = "".join(line for line in stderr.splitlines(keepends=True) if not line.startswith("note: "))
-    assert (130, f"interrupted; what was finished is in {where}; `keval score {where}` goes on\n") == (
-        process.returncode,
-        said,
-    )
+    return process.returncode, said
 
 
 def _wait_for_lines(root: Path, wanted: int) -> None:

@@ -53,6 +53,15 @@ def test_jsonl_yaml_and_csv_mean_the_same(tmp_path: Path) -> None:
     assert [(SAMPLE,)] * 3 == found
 
 
+def test_a_golden_answer_and_an_id_in_yaml_stay_as_they_are_written(tmp_path: Path) -> None:
+    records = "- {id: 012, q: Is it?, golden: yes}\n- {id: 7, q: How much?, golden: 3.50, facts: {share: 0.50}}\n"
+
+    found = read(tmp_path / "q.yaml", records)
+
+    assert [("012", "yes"), ("7", "3.50")] == [(sample.id, sample.answer) for sample in found]
+    assert {"share": 0.5} == found[1].facts
+
+
 def test_a_derived_id_stays_when_lines_move(tmp_path: Path) -> None:
     first, second = '{"q": "How?", "golden": "So."}\n', '{"golden": "She.", "q": "Who?"}\n'
 

@@ -147,11 +147,15 @@ CASES = {
     ),
     "wrong option of a context that nothing uses": (
         changed('notes: {text: "Read this. "}', 'notes: {text: "Read this. "}\n  more: {type: notes, txt: x}'),
-        "eval.yaml:7:23: unknown key 'txt'; did you mean 'text'? (context 'notes')",
+        "eval.yaml:7:23: unknown key 'txt'; did you mean 'text'? (context 'more' of type 'notes')",
     ),
     "a scale of one level": (
         CONFIG + "judges: {strict: {}}\nrubrics: [tone: {instructions: x, levels: {1: bad}}]\n",
         "eval.yaml:14:43: Length of 'levels' must be >= 2: 1",
+    ),
+    "levels that stand twice": (
+        CONFIG + "judges: {strict: {}}\nrubrics: [tone: {instructions: x, levels: {1: bad, 01: worse, 2: good}}]\n",
+        "eval.yaml:14:43: two of the keys '1', '01', '2' are the same whole number; keep one",
     ),
     "levels without numbers": (
         CONFIG + "judges: {strict: {}}\nrubrics: [tone: {instructions: x, levels: {low: bad, high: good}}]\n",

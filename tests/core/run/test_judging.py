@@ -58,6 +58,20 @@ rubrics:
     assert (0, 5) == tuple(outcome.data["scales"]["tone"][end] for end in ("low", "high"))
 
 
+def test_a_rubric_in_a_file_says_the_same_in_every_environment(project: Project) -> None:
+    project.write(
+        eval_yaml=CONFIG + "rubrics: [tone.yaml]\n",
+        tone_yaml="instructions: Does it mention ${TONE_TOKEN}?\nlevels: {1: no one, 5: it does}\n",
+        questions_jsonl=dataset({"id": "a", "question": "a", "level": 5}),
+    )
+
+    outcome = project.keval("run", "eval.yaml", env={"TONE_TOKEN": "canary-7"})
+
+    assert 0 == outcome.code
+    (rubric,) = project.read("manifest.json")["rubrics"].values()
+    assert "Does it mention ${TONE_TOKEN}?" == rubric["instructions"]
+
+
 def test_what_is_wrong_with_a_rubric_is_told_at_its_place(project: Project) -> None:
     rubrics = "rubrics: [tone.yaml, absent.yaml, complete, {own: {instructions: x, levels: {1: bad, 2: ' '}}}]\n"
     project.write(
@@ -150,7 +164,7 @@ def test_a_judge_can_be_asked_more_than_once_to_see_its_own_spread(project: Proj
     (arm,), (rubric,) = outcome.data["arms"], outcome.data["agreement"]
     assert (2, 3.0, 6, 0) == (arm["n"], arm["mean"], arm["scored"], arm["missing"])
     # Within-answer variances 1 and 0, each with two degrees of freedom.
-    assert [{"judge": "reader", "n": 2, "sd": 0.5**0.5}] == rubric["spread"]
+    assert [{"judge": "reader", "n": 2, "sd": 0.5**0.5, "reason": None}] == rubric["spread"]
     lines = project.lines("scores.jsonl")
     assert [1, 2, 3] == [line["judgement"]["repetition"] for line in lines if line["sample"] == "a"]
 
