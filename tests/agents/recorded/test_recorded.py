@@ -326,11 +326,11 @@ def test_a_table_of_characteristics_goes_by_its_agents_name(project: Project) ->
             "gdk",
             (
                 "no agent named 'gdk' is installed; did you mean 'gadk'? (install the adapter that ships the table, or"
-                " give the characteristics key by key) (agent 'recorded')"
+                " give the characteristics key by key) (agent 'gadk' of type 'recorded')"
             ),
         ),
         ("recorded", "the agent 'recorded' says nothing of its framework's characteristics; give them key by key"),
-        ("{setup: hard}", "expected low or medium or high, got 'hard' (agent 'recorded')"),
+        ("{setup: hard}", "expected low or medium or high, got 'hard' (agent 'gadk' of type 'recorded')"),
     ],
 )
 def test_characteristics_that_are_none_are_told_at_their_place(project: Project, given: str, problem: str) -> None:
