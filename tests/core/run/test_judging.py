@@ -310,6 +310,25 @@ def test_a_judge_that_its_model_means_changes_with_its_model(project: Project) -
     assert (2, True) == (scored.code, "ANTHROPIC_API_KEY" in scored.stderr)
 
 
+def test_a_judge_that_is_named_stays_when_its_model_changes(project: Project) -> None:
+    config = CONFIG.replace("{reader: {}}", "{one: {type: openai, model: openai/a}}")
+    project.write(eval_yaml=config, questions_jsonl=ABC)
+
+    plan = project.keval("run", "eval.yaml", "--dry-run", "--json", "--model", "judges.one=anthropic/claude-x")
+
+    assert ["openai"] == [judge["type"] for judge in plan.data["judges"].values()]
+
+
+def test_judges_that_took_alike_are_counted_each(project: Project) -> None:
+    config = CONFIG.replace("{reader: {}}", "{one: {type: reader}, two: {type: reader}}")
+    project.write(eval_yaml=config, questions_jsonl=ABC)
+
+    outcome = project.keval("run", "eval.yaml", "--json")
+
+    took = [(entry["judge"], entry["judgements"], entry["model_calls"]) for entry in outcome.data["judging"]]
+    assert [("one", 3, 3), ("two", 3, 3)] == took
+
+
 def test_a_model_whose_provider_is_not_installed_is_named(project: Project) -> None:
     model = "vertex_ai/claude-opus-5-5"
     project.write(eval_yaml=CONFIG.replace("judges: {reader: {}}", f"judge: {{model: {model}}}"), questions_jsonl=ABC)

@@ -171,6 +171,32 @@ def test_a_judging_that_was_cut_short_goes_on_though_another_scorer_came_between
     assert [(2, 1), (3, 0)] == [(found["scored"], found["missing"]) for found in (between, arm(project))]
 
 
+def test_what_two_passes_scored_stands_once(judged: Project) -> None:
+    judged.keval("score", "latest", env={"READER_BREAKS_ON": "abc"})
+    both = ("score", "latest", "--judge", "reader", "--judge", "strict", "--missing")
+    judged.spawn(*both, env={"READER_DIES_AFTER": "2"})
+    judged.keval("score", "latest", "--judge", "reader", "--missing")
+
+    outcome = judged.keval(*both)
+
+    assert (0, 6) == (outcome.code, len(judged.lines("scores.jsonl")))
+    assert [3, 3] == [arm(judged)["scored"], arm(judged, "strict")["scored"]]
+
+
+def test_what_only_agents_need_from_the_environment_need_not_be_there_to_score(project: Project) -> None:
+    questions = json.dumps({"question": "q", "answer": "g", "level": 2}) + "\n"
+    config = CONFIG.replace("{scripted: {}}", '{one: {type: "${AGENT}", suffix: "${SUFFIX}"}}')
+    project.write(eval_yaml=config, tone_yaml=TONE, questions_jsonl=questions)
+    project.keval("run", "eval.yaml", env={"AGENT": "scripted", "SUFFIX": "!"})
+
+    outcome = project.keval("score", "latest")
+
+    assert (0, "") == (
+        outcome.code,
+        outcome.stderr.replace(f"{project.run_directory().relative_to(project.root)}\n", ""),
+    )
+
+
 def test_what_a_file_of_a_scorer_says_is_part_of_what_it_is(project: Project) -> None:
     config = (
         "dataset: {path: questions.jsonl}\nagents: {scripted: {}}\nmetrics: [basic/json_schema: {path: shape.json}]\n"

@@ -52,7 +52,7 @@ _UNITS = {
 }
 _TENS = {"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "ninety": 90, "hundred": 100}
 _POWERS = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
-_SCALES = rf"(?P<scales>(?:[\s-](?:{'|'.join(_POWERS)})\b)*)"
+_SCALES = rf"(?P<scales>(?:[\s-](?:{'|'.join(_POWERS)})\b){{0,3}})"
 _WORDS = {**{word: value for word, value in NUMBER_WORDS.items() if value > 0}, **_TENS}
 _NUMBER = re.compile(
     r"(?:(?P<money>[$€£]\s?)?(?<![\w.])(?P<number>[-−]?\d{1,3}(?:,\d{3})+(?:\.\d+)?|[-−]?\d+(?:\.\d+)?)(?![\d])"
