@@ -65,7 +65,6 @@ def command(
     # Neither prompts nor questions are read again, so what they need from the environment need not be there.
     config = {
         **manifest["config"],
-        "agents": {label: {"type": agent["type"]} for label, agent in manifest["agents"].items()},
         **({"judges": judges} if judges else {}),
         **({"metrics": metrics} if metrics else {}),
         "conditions": dict.fromkeys(manifest["conditions"]),
