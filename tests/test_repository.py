@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
+import pytest
+import yaml
 from importlib_metadata import PackageNotFoundError, version
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 
@@ -34,3 +39,67 @@ def test_the_versions_that_are_named_are_the_ones_under_test() -> None:
             others[name] = found
 
     assert {} == others
+
+
+def members() -> dict[str, dict[str, Any]]:
+    """The `project` table of every package of the workspace, the core first, by its name."""
+    root = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    globs = root["tool"]["uv"]["workspace"]["members"]
+    files = [path / "pyproject.toml" for pattern in globs for path in sorted(ROOT.glob(pattern))]
+    projects = [root["project"], *(tomllib.loads(file.read_text(encoding="utf-8"))["project"] for file in files)]
+    return {project["name"]: project for project in projects}
+
+
+def test_all_packages_have_one_version() -> None:
+    assert 1 == len({project["version"] for project in members().values()})
+
+
+def test_packages_are_published_after_those_they_require() -> None:
+    page = (ROOT / "docs" / "releasing.md").read_text(encoding="utf-8")
+    order = re.findall(r"^\d+\. `(keval[a-z-]*)`$", page, re.MULTILINE)
+
+    early = [
+        f"{name} before {needed}"
+        for name, project in members().items()
+        for extra in [project["dependencies"], *project.get("optional-dependencies", {}).values()]
+        for needed in (Requirement(text).name for text in extra)
+        if needed in members() and order.index(name) < order.index(needed)
+    ]
+
+    assert sorted(members()) == sorted(order)
+    assert [] == early
+
+
+def test_every_hook_before_a_commit_is_a_step_of_ci() -> None:
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    steps = re.findall(r"^step (.+)$", (ROOT / ".ci" / "run").read_text(encoding="utf-8"), re.MULTILINE)
+
+    hooks = [hook for repository in config["repos"] for hook in repository["hooks"]]
+
+    assert hooks
+    assert {"local"} == {repository["repo"] for repository in config["repos"]}
+    assert [] == [hook["id"] for hook in hooks if hook["entry"] not in steps]
+
+
+# https://docs.github.com/en/communities/using-templates-to-encourage-useful-issues-and-pull-requests/syntax-for-issue-forms
+FORM_KEYS = {"name", "description", "title", "labels", "assignees", "projects", "type", "body"}
+ATTRIBUTES = {
+    "markdown": {"value"},
+    "textarea": {"label", "description", "placeholder", "value", "render"},
+    "input": {"label", "description", "placeholder", "value"},
+    "dropdown": {"label", "description", "multiple", "options", "default"},
+    "checkboxes": {"label", "description", "options"},
+}
+
+
+@pytest.mark.parametrize("name", ["bug", "feature"])
+def test_an_issue_form_has_the_keys_that_github_documents(name: str) -> None:
+    form = yaml.safe_load((ROOT / ".github" / "ISSUE_TEMPLATE" / f"{name}.yml").read_text(encoding="utf-8"))
+    fields = [element for element in form["body"] if element["type"] != "markdown"]
+    ids = [element["id"] for element in fields]
+
+    assert {"name", "description", "body"} <= form.keys() <= FORM_KEYS
+    assert all(element.keys() <= {"type", "id", "attributes", "validations"} for element in form["body"])
+    assert all(element["attributes"].keys() <= ATTRIBUTES[element["type"]] for element in form["body"])
+    assert all("label" in element["attributes"] for element in fields)
+    assert sorted(set(ids)) == sorted(ids)
