@@ -144,7 +144,7 @@ def test_the_commands_of_the_readme_run(folder: Project) -> None:
 def test_every_link_of_a_page_leads_somewhere() -> None:
     dead = [
         f"{page.relative_to(ROOT)}: {target}"
-        for page in [*PAGES, ROOT / "CONTRIBUTING.md"]
+        for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8"))
         if not target.startswith("http") and not (page.parent / target).exists()
     ]
