@@ -95,7 +95,7 @@ def test_a_config_of_k_eval_runs_with_another_agent_and_a_simulated_judge(writte
     check_results(written)
 
 
-def test_asking_again_is_another_roll_where_no_seed_reaches_the_model(written: Project) -> None:
+def test_resampling_gives_another_answer_where_no_seed_reaches_the_model(written: Project) -> None:
     config = documented_config().replace("num_repetitions: 3", "num_repetitions: 6")
     config = config.replace("max_attempts: 3", "max_attempts: 8")
     (written.root / "eval.yaml").write_text(config, encoding="utf-8")
@@ -103,7 +103,7 @@ def test_asking_again_is_another_roll_where_no_seed_reaches_the_model(written: P
 
     outcome = written.spawn("run", "eval.yaml", "--agent", "anthropic", *models, "--condition", "with_graph", "--json")
 
-    # Without a roll of its own, an answer that ignored the tool would be given eight times.
+    # Without a resample count of its own, an answer that ignored the tool would be given eight times.
     told = outcome.data["trials"][0]["compliance"]
     assert (12, 12) == (told["answered"], told["complied"])
     assert told["discarded"] > 0

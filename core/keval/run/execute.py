@@ -208,7 +208,7 @@ class _Runner:
         endpoint = self.endpoints.get(self.models[key.agent] or "")
         if endpoint is None or not endpoint.wants_trial:
             return {}
-        roll = {"x-keval-roll": str(rolls)} if rolls else {}
+        roll = {"x-keval-resample": str(rolls)} if rolls else {}
         return {"x-keval-trial": quote(key.id, safe=""), "x-keval-repetition": str(key.repetition), **roll}
 
 

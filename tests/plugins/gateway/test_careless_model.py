@@ -1,4 +1,4 @@
-"""The model that often ignores its tools, and rolls: asking a trial anew for another answer."""
+"""The model that often ignores its tools, and resampling: asking a trial for another answer."""
 
 from __future__ import annotations
 
@@ -55,35 +55,35 @@ def test_a_tool_that_must_be_called_is_called() -> None:
     assert all(asked(**each, repetition=number).calls for each in fields for number in range(20))
 
 
-def test_another_roll_is_another_chance() -> None:
+def test_resampling_is_another_chance() -> None:
     ignoring = [number for number in range(100) if not asked(repetition=number).calls]
 
-    again = [bool(asked(repetition=number, roll=1).calls) for number in ignoring]
+    again = [bool(asked(repetition=number, resample=1).calls) for number in ignoring]
 
     assert {True, False} == set(again)
-    assert [bool(asked(repetition=number, roll=1).calls) for number in ignoring] == again
+    assert [bool(asked(repetition=number, resample=1).calls) for number in ignoring] == again
 
 
 @pytest.mark.parametrize("model", ["docs", "careless", "forgetful"])
-def test_the_first_asking_has_no_roll(model: str) -> None:
+def test_the_first_request_is_not_resampled(model: str) -> None:
     plain = ChatRequest("openai-chat", model, (QUESTION,))
 
-    assert MODELS(plain) == MODELS(attrs.evolve(plain, roll=0))
-    assert len({MODELS(attrs.evolve(plain, roll=roll)).text for roll in range(8)}) > 1
+    assert MODELS(plain) == MODELS(attrs.evolve(plain, resample=0))
+    assert len({MODELS(attrs.evolve(plain, resample=number)).text for number in range(8)}) > 1
 
 
-def test_the_gateway_reads_the_roll_from_its_header() -> None:
+def test_the_gateway_reads_the_resample_count_from_its_header() -> None:
     seen: list[int] = []
 
     def respond(request: ChatRequest) -> ChatReply:
-        seen.append(request.roll)
+        seen.append(request.resample)
         return ChatReply("Hello.")
 
     async def scenario() -> list[int]:
         body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
         async with serve(build_app(respond)) as base, httpx.AsyncClient(trust_env=False) as client:
             url = f"{wire_urls(base)['openai-chat']}/chat/completions"
-            headers: list[dict[str, str]] = [{}, {"x-keval-roll": "2"}, {"x-keval-roll": "often"}]
+            headers: list[dict[str, str]] = [{}, {"x-keval-resample": "2"}, {"x-keval-resample": "often"}]
             return [(await client.post(url, json=body, headers=each)).status_code for each in headers]
 
     statuses = asyncio.run(scenario())

@@ -139,13 +139,14 @@ async def _read(wire: WireProtocol, request: Request, prepare: _Prepare) -> Chat
     try:
         asked = wire.parse(body)
         repetition = int(request.headers.get("x-keval-repetition", "1"))
-        roll = int(request.headers.get("x-keval-roll", "0"))
+        resample = int(request.headers.get("x-keval-resample", "0"))
     except KeyError as error:
         raise ModelFault(400, f"the request lacks {error}") from error
     except (TypeError, ValueError, AttributeError) as error:
         raise ModelFault(400, f"the request does not have the protocol's shape: {error}") from error
     trial = unquote(request.headers.get("x-keval-trial", ""))
-    return attrs.evolve(asked, trial=trial, repetition=repetition, roll=roll, headers=dict(request.headers))
+    headers = dict(request.headers)
+    return attrs.evolve(asked, trial=trial, repetition=repetition, resample=resample, headers=headers)
 
 
 def _key(request: Request) -> str:

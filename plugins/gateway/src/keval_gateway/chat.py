@@ -69,9 +69,9 @@ class ChatRequest:
     """One request to the model.
 
     `response_schema` is the JSON Schema the answer's text must conform to; with `forced_tool` the reply must call that
-    tool. `trial`, `repetition` and `roll` come from the headers a keval adapter sends; `roll` counts how often the
-    trial was asked anew for another answer. `raw` is the JSON body as it arrived and `headers` are the HTTP headers, in
-    lower case; both are there for tests and never steer an answer.
+    tool. `trial`, `repetition` and `resample` come from the headers that a keval adapter sends; `resample` counts how
+    often the trial's answer was discarded and another one asked for. `raw` is the JSON body as it arrived, and
+    `headers` are the HTTP headers in lower case; both are for tests and must not influence an answer.
     """
 
     wire: Wire
@@ -86,7 +86,7 @@ class ChatRequest:
     stream: bool = False
     trial: str = ""
     repetition: int = 1
-    roll: int = 0
+    resample: int = 0
     headers: Mapping[str, str] = attrs.field(factory=dict, eq=False, repr=False)
     raw: Mapping[str, Any] = attrs.field(factory=dict, eq=False, repr=False)
 

@@ -43,8 +43,9 @@ _PLANNING = ("plan", "reads on", "from its head")
 class SimulatedModel:
     """Answers chat requests by rules: it follows the tools it is offered, and has no knowledge of its own.
 
-    It is a pure function of the seed and the request's content, its `repetition`, `roll` and `seed`; ids, headers and
-    the trial do not matter. The probabilities say how it errs, so that repetitions differ as a language model's would.
+    An answer is a pure function of the model's seed and the request's content, `repetition`, `resample` and `seed`;
+    ids, headers and the trial do not matter. The probabilities say how it errs, so that repetitions differ as a
+    language model's would.
     """
 
     seed: int = 0
@@ -95,8 +96,9 @@ class SimulatedModel:
         return Random(hashlib.sha256(self._salt(request, "judge")).digest())
 
     def _salt(self, request: ChatRequest, purpose: str) -> bytes:
-        roll = f"roll {request.roll}\0" if request.roll else ""
-        return f"{self.seed}\0{request.repetition}\0{request.seed}\0{roll}{purpose}\0".encode()
+        # "roll" is what `resample` was once called; another word here would change the answers.
+        again = f"roll {request.resample}\0" if request.resample else ""
+        return f"{self.seed}\0{request.repetition}\0{request.seed}\0{again}{purpose}\0".encode()
 
     def _from_its_head(self, request: ChatRequest) -> bool:
         free = bool(request.tools) and request.tool_choice == "auto" and request.forced_tool is None
