@@ -45,7 +45,7 @@ _OURS = {
     ("keval.judges", "openai"): "keval-judges",
     ("keval.metrics", "basic"): "keval-metrics-basic",
     ("keval.metrics", "weather"): "keval-metrics-weather",
-    ("keval.models", "simulated"): "keval-gateway",
+    ("keval.models", "simulated"): "keval-simulator",
 }
 """Where keval's own plugins are that are installed apart."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from keval_gateway.simulate.comparing import Text, covers
+from keval_simulator.judge.comparison import Text, covers
 from tests.conftest import Project
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "context-ab"

@@ -16,7 +16,7 @@ from keval import Message, Sample, Transcript, Trial
 from keval.config.dataset import read_dataset
 from keval.config.evaluation import DatasetFile
 from keval_gateway import ChatReply, ChatRequest
-from keval_gateway.simulate import SimulatedModel
+from keval_simulator.model import SimulatedModel
 from tests.conftest import Project
 from tests.end_to_end.conftest import EXAMPLE
 from tests.end_to_end.servers.model import gateway

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from keval_gateway import ChatReply, ChatRequest
-from keval_gateway.simulate import SimulatedModel
+from keval_simulator.model import SimulatedModel
 from tests.conftest import Project
 from tests.end_to_end.servers.model import gateway
 

@@ -15,6 +15,7 @@ from google.genai import types
 from openai import AsyncOpenAI
 
 from keval import Usage
+from keval_doubles.responders import Scripted
 from keval_gateway import ChatCall, ChatMessage, ChatReply, ChatRequest, ModelFault, Respond, wire_urls
 from keval_gateway.app import build_app
 from keval_gateway.serving import serve
@@ -231,6 +232,22 @@ def test_the_request_is_read_into_neutral_records(wire: str, stream: bool) -> No
     assert seen.headers["x-keval-trial"] == "a%2Fb"
 
 
+def test_the_count_of_discarded_answers_is_read_from_its_header() -> None:
+    script = Script(ChatReply("Hello."))
+
+    async def each(base: str) -> list[int]:
+        body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+        headers: list[dict[str, str]] = [{}, {"x-keval-resample": "2"}, {"x-keval-resample": "often"}]
+        async with httpx.AsyncClient() as client:
+            url = f"{base}/openai/v1/chat/completions"
+            return [(await client.post(url, json=body, headers=header)).status_code for header in headers]
+
+    statuses = run(script, each)
+
+    assert [200, 200, 400] == statuses
+    assert [0, 2] == [request.resample for request in script.seen]
+
+
 def test_system_messages_among_others_are_read_as_instructions() -> None:
     said = [{"type": "text", "text": "Answer in French."}]
     messages = [{"role": "system", "content": said}, {"role": "user", "content": "Weather?"}]
@@ -305,6 +322,11 @@ def test_a_responder_that_breaks_is_a_server_error_that_says_how(caplog: pytest.
         run(broken, lambda base: ask_chat(base, False))
 
     assert "the responder failed" in caplog.text
+
+
+def test_a_responder_that_returns_no_reply_is_a_server_error_that_says_so() -> None:
+    with pytest.raises(Exception, match="returned the type int, not a ChatReply"):
+        run(Scripted([{"returns": 42}]), lambda base: ask_chat(base, False))
 
 
 def test_a_responder_may_be_a_coroutine_function_and_observers_are_told_first() -> None:

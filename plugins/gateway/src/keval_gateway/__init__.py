@@ -1,12 +1,25 @@
-"""A loopback model server: every vendor's wire protocol in front of one responder, simulated or scripted.
+"""A loopback model server: every vendor's wire protocol in front of a responder.
 
-The web server is in `keval_gateway.app` and `keval_gateway.serving`, which import Starlette and uvicorn and are
-therefore not imported here: naming a simulated model must stay cheap.
+A responder is a function that answers a `ChatRequest` with a `ChatReply`. A package adds one by name through the
+entry-point group `keval.responders`, which leads to a factory (`MakeResponder`).
+
+What imports a web server or asyncio is not imported here, so that naming a model stays cheap: `build_app` is in
+`keval_gateway.app`, `serve` in `keval_gateway.serving`, and `run_gateway` in `keval_gateway.process`.
 """
 
-from keval import ModelProvider
-from keval_gateway.chat import ChatCall, ChatMessage, ChatReply, ChatRequest, ChatTool, ModelFault, Observe, Respond
-from keval_gateway.urls import wire_urls
+from keval_gateway.address import wire_urls
+from keval_gateway.chat import (
+    ChatCall,
+    ChatMessage,
+    ChatReply,
+    ChatRequest,
+    ChatTool,
+    MakeResponder,
+    ModelFault,
+    Observe,
+    Respond,
+)
+from keval_gateway.responders import find_responder, make_responder
 
 __all__ = [
     "ChatCall",
@@ -14,16 +27,11 @@ __all__ = [
     "ChatReply",
     "ChatRequest",
     "ChatTool",
+    "MakeResponder",
     "ModelFault",
     "Observe",
     "Respond",
-    "simulated",
+    "find_responder",
+    "make_responder",
     "wire_urls",
 ]
-
-
-def simulated() -> ModelProvider:
-    """Return the model provider behind `simulated/…`."""
-    from keval_gateway.provider import SimulatedProvider  # asyncio's subprocesses cost as much as all the rest
-
-    return SimulatedProvider()

@@ -20,7 +20,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from keval_gateway.answer import complete
-from keval_gateway.chat import ChatRequest, ModelFault, Observe, Respond
+from keval_gateway.chat import ChatReply, ChatRequest, ModelFault, Observe, Respond
 from keval_gateway.protocols import AnthropicMessages, GeminiContent, OpenAIChat, OpenAIResponses, WireProtocol
 
 __all__ = ["build_app"]
@@ -121,6 +121,8 @@ class _Gate:
         reply = self.respond(asked)
         if inspect.isawaitable(reply):
             reply = await reply
+        if not isinstance(reply, ChatReply):
+            raise ModelFault(500, f"the gateway's responder returned the type {type(reply).__name__}, not a ChatReply")
         answer = complete(asked, reply, int(time.time()))
         if asked.stream:
             return StreamingResponse(_each(wire.events(asked, answer)), media_type="text/event-stream")

@@ -1,7 +1,7 @@
-"""The neutral records that every wire protocol is translated to and from.
+"""The neutral records that every wire protocol is translated to and from, and what a responder is.
 
-A responder sees a `ChatRequest` and returns a `ChatReply`; it never learns which protocol the client spoke unless it
-looks at `ChatRequest.wire`.
+A responder is handed a `ChatRequest` and returns a `ChatReply`, whichever wire protocol the client speaks;
+`ChatRequest.wire` names that.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ __all__ = [
     "ChatReply",
     "ChatRequest",
     "ChatTool",
+    "MakeResponder",
     "ModelFault",
     "Observe",
     "Respond",
@@ -117,7 +118,7 @@ class ChatReply:
 
 
 class ModelFault(Exception):  # noqa: N818 - it is an answer the model gives, not an error of the gateway
-    """Raised by a responder to answer with an HTTP error, in the protocol's own shape; `retry_after` is in seconds."""
+    """A responder raises it to answer with an HTTP error, in the protocol's own form; `retry_after` is in seconds."""
 
     def __init__(self, status: int, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -127,7 +128,10 @@ class ModelFault(Exception):  # noqa: N818 - it is an answer the model gives, no
 
 
 Respond: TypeAlias = Callable[[ChatRequest], ChatReply | Awaitable[ChatReply]]
-"""What stands behind the gateway; may be a coroutine function, and may raise ModelFault."""
+"""A responder: answers requests in place of a model; may be a coroutine function, and may raise ModelFault."""
+
+MakeResponder: TypeAlias = Callable[[int], Respond]
+"""Given the run's seed, returns a responder. Group `keval.responders`."""
 
 Observe: TypeAlias = Callable[[ChatRequest], None]
 """Told of every request that parsed, before it is answered."""

@@ -1,0 +1,243 @@
+"""Judging: measuring a response against a golden answer, by rules that can be read.
+
+The thresholds follow the level descriptions of k-eval.md, Metrics, with a level for each fifth of the measure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Literal, TypeAlias
+
+import attrs
+
+from keval_simulator.judge.clarity import clarity
+from keval_simulator.judge.comparison import Text, added, agrees, covers
+from keval_simulator.judge.contradictions import Contradiction, contradictions
+from keval_simulator.judge.facts import Fact, Statement
+from keval_simulator.judge.prompt import Sections
+from keval_simulator.words import shares_stem
+
+__all__ = ["WOBBLE", "Aspect", "Verdict", "judge"]
+
+Aspect: TypeAlias = Literal["factual", "complete", "clear"]
+
+WOBBLE = 0.03
+"""How far seed and repetition move a measure at most, on 0..1: only borderline values change their level."""
+
+_WEIGHTS = {"name": 0.8, "identifier": 0.8}
+_ASKED = 0.2
+"""What a fact or word counts that is in the question: to repeat it is no answer."""
+_HARD = 0.7
+"""The share of the facts in coverage, beside the golden answer's other words."""
+_PRIMARY = 1.5
+"""How much more the first fact counts."""
+_STRICT = 1.5
+"""The exponent that makes half of the facts less than half of the coverage."""
+_FEW_WORDS = 3.0
+"""Fewer words than so many count for less than their share."""
+_ENOUGH_WORDS = 0.75
+"""The share of words that counts as all of them, as nobody says a thing in the same words."""
+_MOST_CLAIMS = 8
+_EVASIVE = re.compile(
+    r"\b(?:i|we)\b[^.!?]{0,30}(?:\bcannot|n't|\bnot|\bunable)\b[^.!?]{0,40}"
+    r"\b(?:know|tell|say|sure|certain|verify|find|answer|help|look|access|source|information|data)\b"
+    r"|\b(?:no access|no information|no data|no idea|not sure|unable to (?:find|answer|verify|help|look))\b",
+    re.IGNORECASE,
+)
+
+
+@attrs.frozen
+class Verdict:
+    """What a judge measured, on 0..1, with a reason for each, and what it could not verify."""
+
+    factual: float
+    complete: float
+    clear: float
+    reasons: Mapping[Aspect, str]
+    unverified: tuple[str, ...] = ()
+
+    @property
+    def overall(self) -> float:
+        """The mean of the three."""
+        return (self.factual + self.complete + self.clear) / 3
+
+    @property
+    def reason(self) -> str:
+        """The reason for `overall`, which is also what a rubric gets that no rule measures."""
+        told = (self.reasons[aspect].removeprefix(_MARK) for aspect in ("complete", "factual", "clear"))
+        said = " ".join(dict.fromkeys(f"{each[:1].upper()}{each[1:]}" for each in told))
+        return f"{_MARK}the mean of coverage, facts and form. {said}"
+
+
+_MARK = "Simulated judge: "
+
+
+def judge(sections: Sections, rng: Random) -> Verdict:
+    """Compare a response with the golden answer: coverage of its facts, contradictions, form.
+
+    `rng` is drawn from for the wobble only, so that it must not depend on what is judged.
+    """
+    wobble = [rng.uniform(-WOBBLE, WOBBLE) for _ in range(3)]
+    if not re.search(r"\w", sections.response or ""):
+        empty = f"{_MARK}the response is empty."
+        return Verdict(0.0, 0.0, 0.0, {"factual": empty, "complete": empty, "clear": empty})
+    found = _compare(attrs.evolve(sections, response=_without_echo(sections)))
+    measures = (_factual(found), found.complete, found.clear)
+    factual, complete, clear = (min(max(m + w, 0.0), 1.0) for m, w in zip(measures, wobble, strict=True))
+    return Verdict(factual, complete, clear, _reasons(found), _claims(found))
+
+
+def _without_echo(sections: Sections) -> str:
+    """Take the question out of the response: to repeat it is no answer."""
+    asked = sections.question.strip().rstrip("?.! ")
+    response = sections.response or ""
+    return re.sub(re.escape(asked), "it", response, flags=re.IGNORECASE) if len(asked.split()) > 3 else response
+
+
+@attrs.frozen
+class _Comparison:
+    """What a response has of the golden answer; `present` and `missing` are the golden answer's facts."""
+
+    present: Sequence[Fact]
+    missing: Sequence[Fact]
+    words: float
+    complete: float
+    evasive: bool
+    wrong: Sequence[Contradiction]
+    clear: float
+    remarks: Sequence[str]
+    new: Sequence[tuple[Statement, list[Fact]]]
+    golden: bool
+
+
+def _compare(sections: Sections) -> _Comparison:
+    golden, response, question = map(Text.read, (sections.golden, sections.response or "", sections.question))
+    facts = [fact for fact in golden.facts if not fact.initial]
+    present = [
+        fact for fact in facts if covers(response, fact, facts) or (fact.kind == "answer" and agrees(golden, response))
+    ]
+    words = _words(golden, response, question)
+    telling = [fact for fact in present if not covers(question, fact, facts)]
+    unknown = any(fact.kind == "absence" for fact in facts)
+    evasive = bool(
+        _EVASIVE.search((sections.response or "").replace("’", "'"))
+        and not telling
+        and words.share < 0.5
+        and not unknown
+    )
+    wrong = contradictions(golden, response, question) if sections.golden else []
+    coverage = _coverage(facts, present, words, question) if sections.golden else 0.5
+    complete = min(coverage, 0.08) if evasive else coverage
+    answering = [
+        any(covers(golden, fact, ()) and not covers(question, fact, ()) for fact in each.facts)
+        or _shared(golden.words - question.words, each.words) >= 0.4
+        for each in response.statements
+    ]
+    form = clarity(sections.response or "", sections.golden, response.statements, answering)
+    remarks, clear = [*form.remarks], form.value
+    if sections.golden and (evasive or complete < 0.4):
+        # A form cannot be better than what there is to be found in it.
+        clear = min(clear, 0.3 if evasive or complete < 0.2 else 0.6)
+        remarks.insert(0, "it does not answer" if evasive else "little of the answer is in it")
+    replaced = {each.response for each in wrong}
+    texts = (golden, question, Text.read(sections.earlier))
+    new = [
+        (each, kept)
+        for each, extra in added(response, texts)
+        if (kept := [fact for fact in extra if fact.said not in replaced])
+    ]
+    missing = [fact for fact in facts if fact not in present]
+    return _Comparison(
+        present, missing, words.share, complete, evasive, wrong, clear, remarks, new, bool(sections.golden.strip())
+    )
+
+
+def _coverage(facts: Sequence[Fact], present: Sequence[Fact], words: _Words, question: Text) -> float:
+    """Weigh facts and words; where the facts are few or known from the question, the words count for more."""
+    weights = [_WEIGHTS.get(fact.kind, 1.0) * (_ASKED if covers(question, fact, facts) else 1.0) for fact in facts]
+    # What a golden answer says first, and the question did not, is most often what was asked for.
+    first = next((at for at, weight in enumerate(weights) if weight > _ASKED), None)
+    if first is not None:
+        weights[first] *= _PRIMARY
+    whole = sum(weights)
+    had = sum(weight for weight, fact in zip(weights, facts, strict=True) if fact in present)
+    hard, soft = _HARD * min(whole, 1.0), (1 - _HARD) * min(words.weight / _FEW_WORDS, 1.0)
+    if not hard + soft:
+        return 1.0
+    # Raised, as an answer with half of the facts misses what is critical.
+    share = (had / whole) ** _STRICT if whole else 0.0
+    return (hard * share + soft * min(words.share / _ENOUGH_WORDS, 1.0)) / (hard + soft)
+
+
+@attrs.frozen
+class _Words:
+    """How much the golden answer's words weigh, and which share of that the response has."""
+
+    weight: float
+    share: float
+
+
+def _words(golden: Text, response: Text, question: Text) -> _Words:
+    weights = {
+        word: _ASKED if shares_stem(word, question.words) else 1.0 for each in golden.statements for word in each.words
+    }
+    whole = sum(weights.values())
+    had = sum(weight for word, weight in weights.items() if shares_stem(word, response.words))
+    return _Words(whole, had / whole if whole else 1.0)
+
+
+def _shared(golden: frozenset[str], words: frozenset[str]) -> float:
+    return len(golden & words) / len(golden) if golden else 1.0
+
+
+def _factual(found: _Comparison) -> float:
+    """Hold to the levels of factual adherence: what is missing costs a little, what is contradicted much."""
+    if found.evasive:
+        return 0.25
+    value = 0.2 + 0.8 * found.complete
+    for each in found.wrong:
+        value = min(value, 0.5 if each.also else 0.0 if each.harmful else 0.25)
+    return value
+
+
+def _reasons(found: _Comparison) -> dict[Aspect, str]:
+    total = len(found.present) + len(found.missing)
+    if not found.golden:
+        complete = "there is no golden answer to hold the response against."
+    elif total:
+        complete = f"{len(found.present)} of {total} facts of the golden answer are in the response"
+        complete += f"; missing: {_listed(found.missing)}." if found.missing else "."
+    else:
+        complete = f"{found.words:.0%} of the golden answer's words are in the response."
+    if found.evasive:
+        complete += " It declines to answer."
+    if found.wrong:
+        factual = "the response contradicts the golden answer: " + "; ".join(
+            f"“{each.response}” where it has “{each.golden}”" for each in found.wrong[:3]
+        )
+        factual += "."
+    else:
+        factual = "nothing in the response contradicts the golden answer"
+        factual += ", but much of that is not there." if found.golden and found.complete < 0.6 else "."
+    clear = f"{'; '.join(found.remarks)}." if found.remarks else "the answer is easy to find and to read."
+    return {"factual": _MARK + factual, "complete": _MARK + complete, "clear": _MARK + clear}
+
+
+def _listed(facts: Sequence[Fact]) -> str:
+    shown = ", ".join(f"“{fact.said}”" for fact in facts[:4])
+    return f"{shown} and {len(facts) - 4} more" if len(facts) > 4 else shown
+
+
+def _claims(found: _Comparison) -> tuple[str, ...]:
+    """Say of each statement with something new what that is, as neither wrong nor confirmed."""
+    return tuple(
+        f"“{_short(each.text)}”: {', '.join(fact.said for fact in facts)}"
+        f" {'is' if len(facts) == 1 else 'are'} in neither the golden answer nor the question."
+        for each, facts in found.new[:_MOST_CLAIMS]
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 120 else f"{text[:117].rstrip()}…"
