@@ -19,9 +19,15 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from keval_gateway.answer import complete
 from keval_gateway.chat import ChatReply, ChatRequest, ModelFault, Observe, Respond
-from keval_gateway.protocols import AnthropicMessages, GeminiContent, OpenAIChat, OpenAIResponses, WireProtocol
+from keval_gateway.protocols import (
+    AnthropicMessages,
+    GeminiContent,
+    OpenAIChat,
+    OpenAIResponses,
+    WireProtocol,
+    complete,
+)
 
 __all__ = ["build_app"]
 
@@ -108,7 +114,10 @@ class _Gate:
         return answer
 
     def _admit(self, request: Request) -> None:
-        """Refuse a page that was talked into calling loopback by DNS, and whoever does not have the token."""
+        """Refuse a request without the token, and one for another host than loopback.
+
+        A web page sends the latter when DNS has led its host name to loopback.
+        """
         host = request.headers.get("host", "")
         if host.rpartition(":")[0] not in _LOOPBACK and host not in _LOOPBACK:
             raise ModelFault(421, f"this gateway answers on loopback only, not as {host!r}")

@@ -34,7 +34,7 @@ _MANY_DAYS = {"weekend": 5, "week": 5, "(?:mon|tues|wednes|thurs|fri|satur|sun)d
 
 @attrs.frozen
 class Outcome:
-    """A tool call and what came of it."""
+    """A tool call and its result."""
 
     call: ChatCall
     reading: Reading
@@ -42,10 +42,11 @@ class Outcome:
 
 @attrs.frozen
 class Conversation:
-    """What matters of a request.
+    """What the simulated model reads out of a request.
 
     `question` is the user's last message and `earlier` their messages before it; `outcomes` are the tool calls made
-    for the question so far. `places` are those it is about: named in it, else in what was said before.
+    for the question so far. `places` are those that the question names (`named_places`), or else the one that was last
+    talked about or where the user lives.
     """
 
     question: str
@@ -166,7 +167,7 @@ def time_asked(conversation: Conversation) -> str:
 
 
 def _questions(messages: Sequence[str]) -> list[str]:
-    """Leave out what only thanks, and what only says what the user likes."""
+    """Return the messages that ask for something, without thanks and without statements of preferences."""
     return [text for text in messages if stems(text) and ("?" in text or not states_preference(text))]
 
 
@@ -176,7 +177,7 @@ def _leaves_time_open(text: str) -> bool:
 
 
 def _follows_up(conversation: Conversation, found: set[str]) -> bool:
-    """Tell "Rome", "And tomorrow?" and "so what should I pack" from "Great!" and from what the user likes."""
+    """Tell whether a message asks on, as "Rome", "And tomorrow?" and "so what should I pack" do, unlike "Great!"."""
     question = conversation.question
     asks = "?" in question or bool(conversation.named_places or found & _TIMES or _BACK.search(question.lower()))
     return asks and bool(stems(question)) and not states_preference(question)

@@ -32,11 +32,11 @@ _FORM = lexicon("long large many much often must may mean happen take way need u
 """Words that say how a question is meant, and not what it is about."""
 _HEADING_WEIGHT = 0.5
 _NEIGHBOUR_WEIGHT = 0.5
-"""What a passage has of what the one before it shares with the question, since it may go on about it."""
+"""The share of the previous passage's weight that a passage is given, as it may continue the same thought."""
 _NEAR = 0.5
-"""How much of the best passage's weight another must have to be told too."""
+"""A passage is told if it has at least this share of the best passage's weight."""
 _ABOUT = 0.35
-"""The share of a question that the best passage must have, for the documents to be about it at all."""
+"""No passage is told if the best one has less than this share of the question's weight."""
 
 
 @attrs.frozen
@@ -69,7 +69,7 @@ def findings(outcomes: Sequence[Outcome], conversation: Conversation, rng: Rando
 
 
 def _quoted(texts: Sequence[str], question: str, rng: Random, flaws: Flaws) -> str:
-    """Tell what texts say on a question; as a hasty reader would, now and then overlook or misread something."""
+    """Tell what texts say on a question, with the flaws of a hasty reader: it may overlook or misread something."""
     # What a search showed is on the page that was opened, too.
     found = {each.text: each for text in texts for each in passages(text)}
     chosen = best_passages([*found.values()], question, _MOST_PASSAGES)

@@ -24,6 +24,6 @@ class Flaws:
     overlooks: float = 0.2
     """Leaves out one of the passages of a document that it should tell."""
     clutches: float = 0.3
-    """Tells what a document begins with where nothing in it answers the question."""
+    """Tells the beginning of a document where nothing in it answers the question."""
     misreads: float = 0.06
-    """Tells a number of a document wrong."""
+    """States a number of a document wrong."""

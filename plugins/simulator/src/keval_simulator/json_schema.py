@@ -1,4 +1,4 @@
-"""JSON Schema: following references and merging, so that a reader sees one plain schema."""
+"""JSON Schemas made plain: references followed, `allOf` merged, and one alternative chosen."""
 
 from __future__ import annotations
 

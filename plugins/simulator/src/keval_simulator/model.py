@@ -1,4 +1,4 @@
-"""The simulated model: a small rule-based stand-in for a language model, the same for the same seed."""
+"""The simulated model: rules in place of a language model, with the same answers for the same seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places: which cities a text names. There is no gazetteer; capital letters and prepositions have to do."""
+"""Places: which cities a text names. There is no gazetteer: capital letters and prepositions decide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prose for what is no result: errors, questions back, what the user said, and answers from nothing."""
+"""Replies without a tool's result: apologies, questions back, acknowledgements, and answers without a source."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def clarification(missing: Sequence[str], conversation: Conversation, rng: Rando
 
 
 def apology(failed: Sequence[Outcome], rng: Random) -> str:
-    """Name what could not be had and why, and offer alternatives."""
+    """Name what the tools could not return and why, and offer alternatives."""
     parts: list[str] = []
     for outcome in failed:
         what = next((str(value) for value in outcome.call.arguments.values() if isinstance(value, str)), "")
@@ -63,7 +63,7 @@ def apology(failed: Sequence[Outcome], rng: Random) -> str:
 
 
 def acknowledge(conversation: Conversation, noted: bool, rng: Random) -> str:
-    """Confirm what the user said of themselves; `noted` says that a tool has kept it."""
+    """Confirm what the user said of themselves; `noted` says that a tool has stored it."""
     stated = stated_in(conversation.question)
     said = [PHRASES[flag] if holds else f"no longer {PHRASES[flag]}" for flag, holds in stated.items()]
     listed = " and you ".join(said)

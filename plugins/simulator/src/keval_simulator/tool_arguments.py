@@ -1,4 +1,4 @@
-"""Arguments: filling a tool's parameters from its JSON Schema and the conversation."""
+"""Tool arguments: filling a tool's parameters from its JSON Schema and the conversation."""
 
 from __future__ import annotations
 

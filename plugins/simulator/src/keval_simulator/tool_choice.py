@@ -60,14 +60,14 @@ def _personal(conversation: Conversation) -> bool:
 
 
 def is_profile(tool: str) -> bool:
-    """Tell by its name whether a tool keeps what is known of the user."""
+    """Tell by its name whether a tool stores what is known of the user."""
     return bool(_PROFILE & set(split_identifier(tool)))
 
 
 def plan_calls(
     tools: Sequence[ChatTool], conversation: Conversation, *, careful: bool = True, reads_on: bool = True
 ) -> Plan:
-    """Decide the next step: the first stage of the plan that has calls not made yet.
+    """Decide the next step: the first stage of the plan with calls that were not made yet.
 
     Stages are: note what the user said of themselves, look the user up, look the answer up, then open what a search
     found. Without `careful` the user is not looked up, and without `reads_on` nothing is opened.
@@ -152,7 +152,7 @@ def _weights(tool: ChatTool) -> dict[str, float]:
 
 
 def _permitted(tool: ChatTool, conversation: Conversation) -> bool:
-    """Tools with effects are called only when the user's own words ask for the effect."""
+    """Tell whether a tool may be called; one that changes something only if the user's own words ask for that."""
     verb = _effect(tool)
     return verb is None or bool(stems(verb) & stems(conversation.question))
 

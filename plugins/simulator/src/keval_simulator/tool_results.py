@@ -1,4 +1,4 @@
-"""Reading: what a tool's result says, whatever envelope a framework put around it."""
+"""Tool results: what a tool returned, whatever envelope a framework put around it."""
 
 from __future__ import annotations
 

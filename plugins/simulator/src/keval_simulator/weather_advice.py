@@ -1,4 +1,4 @@
-"""Advice: what to wear, take and do in some weather, and for whom."""
+"""Weather advice: what to wear, take and do in some weather, and for whom."""
 
 from __future__ import annotations
 

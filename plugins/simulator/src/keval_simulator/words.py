@@ -1,4 +1,4 @@
-"""Words: how the simulated model matches a question to what tools say of themselves."""
+"""Words: stems, concepts, numbers and sentences, by which questions, tools and documents are compared."""
 
 from __future__ import annotations
 

@@ -4,6 +4,6 @@ from keval_gateway.protocols.anthropic import AnthropicMessages
 from keval_gateway.protocols.gemini import GeminiContent
 from keval_gateway.protocols.openai_chat import OpenAIChat
 from keval_gateway.protocols.openai_responses import OpenAIResponses
-from keval_gateway.protocols.protocol import WireProtocol
+from keval_gateway.protocols.protocol import WireProtocol, complete
 
-__all__ = ["AnthropicMessages", "GeminiContent", "OpenAIChat", "OpenAIResponses", "WireProtocol"]
+__all__ = ["AnthropicMessages", "GeminiContent", "OpenAIChat", "OpenAIResponses", "WireProtocol", "complete"]

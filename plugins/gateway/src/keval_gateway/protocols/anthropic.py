@@ -7,9 +7,8 @@ from typing import Any
 
 import orjson
 
-from keval_gateway.answer import Answer
 from keval_gateway.chat import ChatCall, ChatMessage, ChatRequest, ChatTool, ModelFault, ToolChoice
-from keval_gateway.protocols.protocol import frame, pieces, plain_text
+from keval_gateway.protocols.protocol import Answer, frame, pieces, plain_text
 
 __all__ = ["AnthropicMessages"]
 

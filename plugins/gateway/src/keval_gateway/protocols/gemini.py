@@ -7,9 +7,8 @@ from typing import Any
 
 import orjson
 
-from keval_gateway.answer import Answer
 from keval_gateway.chat import ChatCall, ChatMessage, ChatRequest, ChatTool, ModelFault
-from keval_gateway.protocols.protocol import frame, pieces
+from keval_gateway.protocols.protocol import Answer, frame, pieces
 
 __all__ = ["GeminiContent"]
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import orjson
 
-from keval_gateway.answer import Answer
 from keval_gateway.chat import ChatCall, ChatMessage, ChatRequest, ChatTool, ModelFault
-from keval_gateway.protocols.protocol import arguments_object, frame, pieces, plain_text, tool_choice
+from keval_gateway.protocols.protocol import Answer, arguments_object, frame, pieces, plain_text, tool_choice
 
 __all__ = ["OpenAIChat", "openai_fault"]
 

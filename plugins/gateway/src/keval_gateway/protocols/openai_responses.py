@@ -9,10 +9,9 @@ from typing import Any
 import attrs
 import orjson
 
-from keval_gateway.answer import Answer
 from keval_gateway.chat import ChatCall, ChatMessage, ChatRequest, ChatTool, ModelFault
 from keval_gateway.protocols.openai_chat import openai_fault
-from keval_gateway.protocols.protocol import arguments_object, frame, pieces, plain_text, tool_choice
+from keval_gateway.protocols.protocol import Answer, arguments_object, frame, pieces, plain_text, tool_choice
 
 __all__ = ["OpenAIResponses"]
 

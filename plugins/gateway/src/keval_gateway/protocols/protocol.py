@@ -1,19 +1,48 @@
-"""What a wire protocol must offer the gateway, and the pieces that several of them share."""
+"""What a wire protocol offers the gateway, the answer that it renders, and the functions that several share."""
 
 from __future__ import annotations
 
+import hashlib
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
+import attrs
 import orjson
 
-from keval_gateway.answer import Answer
-from keval_gateway.chat import ChatRequest, ModelFault, ToolChoice
+from keval import Usage
+from keval_gateway.chat import ChatCall, ChatReply, ChatRequest, ModelFault, ToolChoice
 
-__all__ = ["WireProtocol", "arguments_object", "frame", "pieces", "plain_text", "tool_choice"]
+__all__ = [
+    "Answer",
+    "WireProtocol",
+    "arguments_object",
+    "complete",
+    "frame",
+    "pieces",
+    "plain_text",
+    "tool_choice",
+]
 
 _PIECE = 48
 """Characters of text per streamed event: a few words, as the vendors send them."""
+
+
+@attrs.frozen
+class Answer:
+    """A reply with the ids and token counts that every protocol needs.
+
+    `id` is 24 hexadecimal digits, `created` a Unix time in seconds.
+    """
+
+    id: str
+    created: int
+    text: str
+    calls: tuple[ChatCall, ...]
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
 
 
 class WireProtocol(Protocol):
@@ -39,6 +68,35 @@ class WireProtocol(Protocol):
     def fault(self, fault: ModelFault) -> dict[str, Any]:
         """Return the body of an error response."""
         ...
+
+
+def complete(request: ChatRequest, reply: ChatReply, created: int) -> Answer:
+    """Give a reply its ids and token counts.
+
+    Ids are derived from content, so a repeated run yields the same transcripts; within a conversation they differ
+    because the conversation grows. A token is counted as four characters, rounded up.
+    """
+    asked = request.canonical()
+    said = orjson.dumps([reply.text, [[call.name, call.arguments] for call in reply.calls]])
+    digest = hashlib.sha256(asked + f"\0{request.trial}\0{request.repetition}\0".encode() + said).hexdigest()[:24]
+    calls = tuple(
+        attrs.evolve(call, id=call.id or f"call_{digest[:16]}{index:02d}") for index, call in enumerate(reply.calls)
+    )
+    usage = reply.usage or Usage(_tokens(asked), _tokens(said))
+    return Answer(
+        digest,
+        created,
+        reply.text,
+        calls,
+        _tokens(asked) if usage.input_tokens is None else usage.input_tokens,
+        _tokens(said) if usage.output_tokens is None else usage.output_tokens,
+        usage.cached_tokens or 0,
+        usage.reasoning_tokens or 0,
+    )
+
+
+def _tokens(content: bytes) -> int:
+    return math.ceil(len(content) / 4)
 
 
 def frame(data: Mapping[str, Any], event: str | None = None) -> bytes:

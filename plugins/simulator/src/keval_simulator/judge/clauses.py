@@ -1,4 +1,4 @@
-"""Polarity: where a sentence can be cut into clauses, and which clauses deny what they say."""
+"""Clauses: where a sentence can be cut into parts, and which parts deny what they say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparing: which facts of one text another has, and what it adds."""
+"""Comparison: which facts of one text are in another, and what the other adds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from keval_simulator.words import shares_stem, stem
 __all__ = ["ALIKE", "SAYINGS", "Text", "added", "agrees", "covers", "known", "name_words", "share"]
 
 SAYINGS = ("absence", "answer")
-"""Kinds of facts that are in how a text speaks, and that no other fact stands in the place of."""
+"""Kinds of facts that no other fact can replace: that something is not known, and a leading yes or no."""
 ALIKE = 0.6
 """The share of a golden statement's words from which on a statement of the response is about the same."""
 
@@ -98,7 +98,7 @@ def added(response: Text, given: Iterable[Text]) -> list[tuple[Statement, list[F
 
 
 def known(text: Text, fact: Fact) -> bool:
-    """Tell whether a text has a fact, in less detail too; nothing is known of what a number counts elsewhere."""
+    """Tell whether a text has a fact or a more detailed one; equal amounts in different units are not the same."""
     if fact.kind == "date":
         # "July 1969" is known from the 20th of that month.
         return any(

@@ -1,4 +1,4 @@
-"""Contradictions: where a response says something else than the golden answer, in its place."""
+"""Contradictions: where a response has another value, name or command than the golden answer, or denies it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from keval_simulator.words import shares_stem
 __all__ = ["Contradiction", "contradictions"]
 
 _ACTS = ("flag", "command")
-"""Kinds of facts that are done as they are written; a wrong one does harm."""
+"""Kinds of facts that users carry out as they are written, so that a wrong one does harm."""
 _FORBIDS = re.compile(r"\b(?:never|do not|don['’]t|must not|avoid)\b", re.IGNORECASE)
 
 
@@ -56,7 +56,7 @@ def contradictions(golden: Text, response: Text, question: Text) -> list[Contrad
 def _rivals(
     fact: Fact, stated: Statement, golden: Text, response: Text, question: Text
 ) -> Iterator[tuple[Fact, Statement]]:
-    """Yield what stands in the place of a golden fact and is known from nowhere, with where it stands."""
+    """Yield the facts that stand in the place of a golden one and are in no other text, each with its statement."""
     negative = any(clause.negative for clause in stated.clauses if fact in clause.facts)
     for each in response.statements:
         for clause in each.clauses:

@@ -1,4 +1,4 @@
-"""Facts: what of a text can be compared: numbers, dates, versions, names, commands, flags, and words."""
+"""Facts: the parts of a text that can be compared: numbers, dates, versions, names, commands, flags, and words."""
 
 from __future__ import annotations
 

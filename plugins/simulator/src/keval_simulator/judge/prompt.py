@@ -1,4 +1,4 @@
-"""Sections: finding the question, the golden answer and the response inside a judge's prompt."""
+"""The judge's prompt: where the question, the golden answer and the response are in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts: saying what a judge measured in whatever schema it is asked for."""
+"""The judge's reply: what it measured, in whatever JSON Schema it is asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judging: measuring a response against a golden answer, by rules that can be read.
+"""The verdict: how a response compares with a golden answer in facts, coverage and form, measured by rules.
 
 The thresholds follow the level descriptions of k-eval.md, Metrics, with a level for each fifth of the measure.
 """
@@ -28,7 +28,7 @@ WOBBLE = 0.03
 
 _WEIGHTS = {"name": 0.8, "identifier": 0.8}
 _ASKED = 0.2
-"""What a fact or word counts that is in the question: to repeat it is no answer."""
+"""The weight of a fact or word that is in the question already, as to repeat it is no answer."""
 _HARD = 0.7
 """The share of the facts in coverage, beside the golden answer's other words."""
 _PRIMARY = 1.5
@@ -193,7 +193,7 @@ def _shared(golden: frozenset[str], words: frozenset[str]) -> float:
 
 
 def _factual(found: _Comparison) -> float:
-    """Hold to the levels of factual adherence: what is missing costs a little, what is contradicted much."""
+    """Measure factual adherence: what is missing costs a little, what is contradicted much."""
     if found.evasive:
         return 0.25
     value = 0.2 + 0.8 * found.complete
@@ -231,7 +231,7 @@ def _listed(facts: Sequence[Fact]) -> str:
 
 
 def _claims(found: _Comparison) -> tuple[str, ...]:
-    """Say of each statement with something new what that is, as neither wrong nor confirmed."""
+    """Describe what each statement adds that is in neither the golden answer nor the question."""
     return tuple(
         f"“{_short(each.text)}”: {', '.join(fact.said for fact in facts)}"
         f" {'is' if len(facts) == 1 else 'are'} in neither the golden answer nor the question."
