@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Callable
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
-from keval import PluginError
+from keval import PluginError, Wire
 from keval_doubles.responders import Scripted
 from keval_gateway import ChatMessage, ChatReply, ChatRequest, ModelFault, find_responder, make_responder, wire_urls
 from keval_gateway.app import build_app
@@ -93,7 +94,7 @@ def test_two_owners_of_a_name_are_an_error_that_names_both(ship: Callable[[str, 
 def test_a_name_with_a_vendor_is_served_on_every_wire() -> None:
     text = "{script: [{text: 'I am {model}.'}]}"
     said = [{"role": "user", "content": text}]
-    bodies = {
+    bodies: dict[Wire, tuple[str, dict[str, Any]]] = {
         "openai-chat": ("/chat/completions", {"messages": said}),
         "openai-responses": ("/responses", {"input": text}),
         "anthropic": ("/v1/messages", {"messages": said, "max_tokens": 9}),
@@ -104,7 +105,7 @@ def test_a_name_with_a_vendor_is_served_on_every_wire() -> None:
         async with serve(build_app(RespondersByName(0))) as base, httpx.AsyncClient() as client:
             urls = wire_urls(base)
             return [
-                (await client.post(urls[wire] + path, json={"model": "double/scripted", **body})).text  # type: ignore[index]
+                (await client.post(urls[wire] + path, json={"model": "double/scripted", **body})).text
                 for wire, (path, body) in bodies.items()
             ]
 

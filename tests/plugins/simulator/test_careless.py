@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -12,7 +13,11 @@ from keval_simulator.responders import careless, forgetful, simulated
 
 SCHEMA = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
 SEARCH = ChatTool("search_docs", "Search the documentation.", SCHEMA)
-MODELS = {"careless": careless(seed=3), "forgetful": forgetful(seed=3), "docs": simulated(seed=3)}
+MODELS: dict[str, Callable[[ChatRequest], ChatReply]] = {
+    "careless": careless(seed=3),
+    "forgetful": forgetful(seed=3),
+    "docs": simulated(seed=3),
+}
 QUESTION = ChatMessage("user", "How many retries are there?")
 
 

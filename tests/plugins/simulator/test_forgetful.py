@@ -132,7 +132,7 @@ TOOLS = tuple(
     )
 )
 WEATHER = SimulatedModel(flaws=Flaws(omits_advice=0, forgets_user=0))
-MODELS = {"weather": WEATHER, "forgetful": ForgetfulModel(WEATHER)}
+MODELS: dict[str, Callable[[ChatRequest], ChatReply]] = {"weather": WEATHER, "forgetful": ForgetfulModel(WEATHER)}
 
 
 def asked(*messages: ChatMessage, model: str = "forgetful", **fields: Any) -> ChatReply:

@@ -17,6 +17,12 @@ from keval_gateway.responders import RespondersByName, installed_responders, mak
 __all__ = ["gateway"]
 
 
+class _NotInstalledError(click.ClickException):
+    """Nothing that is installed can answer; shown without the lines on usage."""
+
+    exit_code = 2
+
+
 @click.command()
 @click.option("--simulate", is_flag=True, help="Answer as the simulated models of keval-simulator.")
 @click.option("--responder", metavar="NAME", help="Answer with this responder alone, whatever model is asked for.")
@@ -33,9 +39,7 @@ def gateway(*, simulate: bool, responder: str | None, port: int, seed: int, late
     try:
         respond = make_responder(responder, seed) if responder else RespondersByName(seed)
     except PluginError as error:
-        wrong = click.ClickException(str(error))
-        wrong.exit_code = 2
-        raise wrong from error
+        raise _NotInstalledError(str(error)) from error
     # The web server takes a third of a second to import, for which `--help` need not wait.
     import asyncio
 
