@@ -77,6 +77,12 @@ class Project:
         return data
 
 
+def scale_of(outcome: Outcome, metric: str) -> dict[str, Any]:
+    """The scale of a metric or rubric, in the summary that a command printed."""
+    scale: dict[str, Any] = next(entry["scale"] for entry in outcome.data["scorers"] if entry["metric"] == metric)
+    return scale
+
+
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.chdir(tmp_path)

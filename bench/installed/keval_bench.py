@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from keval import Context, Judging, Rubric, Sample, Score, Transcript, Trial
+from keval import Rubric, Sample, Score, Transcript, Trial
+from keval.plugin import Context, JudgeContext
 
 PLAIN = Rubric("bench/plain", "Is it there?", {1: "no", 2: "yes"})
 _REQUEST = b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{}"
@@ -77,7 +78,7 @@ class JudgeOverHttp:
         default=attrs.Factory(lambda self: _Connections(self.port), takes_self=True), init=False
     )
 
-    async def grade(self, trial: Trial, rubrics: Sequence[Rubric], judging: Judging) -> Mapping[str, Score]:
+    async def grade(self, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext) -> Mapping[str, Score]:
         await self._connections.post()
         return {rubric.name: Score(2.0, "there") for rubric in rubrics}
 

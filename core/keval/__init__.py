@@ -1,6 +1,7 @@
 """keval measures what a context does for an AI agent.
 
-What a plugin author needs is importable from here: `from keval import Score, Trial` writes a metric.
+This module has what the author of a metric needs, and what reads a run: `from keval import Score, Trial`, or
+`keval.open_run("latest")`. What other plugins need besides is in `keval.plugin`.
 """
 
 from __future__ import annotations
@@ -9,99 +10,62 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from keval.contexts import CallLog, Context, McpServer, ToolOffer
-    from keval.errors import (
-        ConfigError,
-        KevalError,
-        ModelError,
-        PluginError,
-        PreflightError,
-        Problem,
-        ServerLostError,
-        ToolsMissingError,
-        TrialError,
-    )
-    from keval.hookspecs import hookimpl
-    from keval.interfaces import (
-        Agent,
-        Closable,
-        ContextProvider,
-        ContextSource,
-        Judge,
-        Limited,
-        Metric,
-        ModelProvider,
-        Preparable,
-        Recording,
-    )
-    from keval.judging import JudgementRecorder, Judging
-    from keval.models import Endpoint, Model, Wire
-    from keval.recorder import Recorder
-    from keval.records import Characteristics, Failure, Message, Sample, ToolCall, Transcript, Trial, Usage
-    from keval.retry_after import retry_after_seconds
-    from keval.rubrics import read_rubric
+    from keval.errors import KevalError, RunError
+    from keval.manifest import Manifest
+    from keval.records import Attempt, Failure, Message, Sample, ToolCall, Transcript, Trial, Usage
     from keval.scores import Judgement, Rubric, Scale, Score, ScoreLine
+    from keval.session import Session
+    from keval.store.run import Run, open_run
+    from keval.summary import Summary
+
+    __version__: str
 
 __all__ = [
-    "Agent",
-    "CallLog",
-    "Characteristics",
-    "Closable",
-    "ConfigError",
-    "Context",
-    "ContextProvider",
-    "ContextSource",
-    "Endpoint",
+    "Attempt",
     "Failure",
-    "Judge",
     "Judgement",
-    "JudgementRecorder",
-    "Judging",
     "KevalError",
-    "Limited",
-    "McpServer",
+    "Manifest",
     "Message",
-    "Metric",
-    "Model",
-    "ModelError",
-    "ModelProvider",
-    "PluginError",
-    "PreflightError",
-    "Preparable",
-    "Problem",
-    "Recorder",
-    "Recording",
     "Rubric",
+    "Run",
+    "RunError",
     "Sample",
     "Scale",
     "Score",
     "ScoreLine",
-    "ServerLostError",
+    "Session",
+    "Summary",
     "ToolCall",
-    "ToolOffer",
-    "ToolsMissingError",
     "Transcript",
     "Trial",
-    "TrialError",
     "Usage",
-    "Wire",
-    "hookimpl",
-    "read_rubric",
-    "retry_after_seconds",
+    "__version__",
+    "open_run",
 ]
 
-_HOMES = (
-    *("records", "errors", "scores", "hookspecs", "recorder", "models", "contexts", "judging", "interfaces"),
-    *("retry_after", "rubrics"),
-)
+_HOMES = {
+    **dict.fromkeys(("Attempt", "Failure", "Message", "Sample", "ToolCall", "Transcript", "Trial", "Usage"), "records"),
+    **dict.fromkeys(("Judgement", "Rubric", "Scale", "Score", "ScoreLine"), "scores"),
+    **dict.fromkeys(("KevalError", "RunError"), "errors"),
+    **dict.fromkeys(("Run", "open_run"), "store.run"),
+    "Manifest": "manifest",
+    "Session": "session",
+    "Summary": "summary",
+}
 
 
 def __getattr__(name: str) -> Any:
     # Names are imported when first used: the command line's start must not pay for them.
-    if name in __all__:
-        for home in _HOMES:
-            module = import_module(f"keval.{home}")
-            if name in module.__all__:
-                globals()[name] = getattr(module, name)
-                return globals()[name]
-    raise AttributeError(f"module 'keval' has no attribute {name!r}")
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("keval")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'keval' has no attribute {name!r}")
+    globals()[name] = getattr(import_module(f"keval.{_HOMES[name]}"), name)
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

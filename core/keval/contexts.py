@@ -1,25 +1,74 @@
-"""Contexts: what an agent is handed for one trial, and the live record of the tool calls it makes."""
+"""Contexts: the records that agents, context providers and judges are handed, and what contexts give in return."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from keval.recorder import Recorder
-from keval.records import ToolCall
+from keval.recorder import JudgementRecorder, Recorder
+from keval.records import Message, Sample, ToolCall
 
-__all__ = ["CallLog", "Context", "McpServer", "ToolOffer", "Transport"]
+__all__ = [
+    "CallLog",
+    "Context",
+    "Isolation",
+    "JudgeContext",
+    "McpServer",
+    "Provision",
+    "ServerSpec",
+    "ToolOffer",
+    "Transport",
+    "TrialInfo",
+]
 
 Transport: TypeAlias = Literal["stdio", "http", "sse"]
+Isolation: TypeAlias = Literal["condition", "trial"]
+
+
+@attrs.frozen
+class TrialInfo:
+    """One attempt at a trial, as a context is told of it. `repetition` and `attempt` count from 1."""
+
+    id: str
+    sample: Sample
+    agent: str
+    condition: str
+    repetition: int = 1
+    attempt: int = 1
+
+
+@attrs.frozen
+class ServerSpec:
+    """An MCP server that a context gives, before anybody is connected to it.
+
+    A `stdio` server has `command`, `args`, `env` and `cwd`; the others have `url` and `headers`. keval connects to it
+    and offers it to agents through the tap; with `tap=False` agents connect to it themselves. `isolation` says whether
+    the trials of a condition share one connection or each trial has its own. `meta` goes with every call through the
+    tap as entries of `_meta`. `timeout` bounds a call and `startup_timeout` the start, in seconds.
+    """
+
+    name: str
+    transport: Transport
+    url: str | None = None
+    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    cwd: str | None = None
+    timeout: float = 60.0
+    startup_timeout: float = 30.0
+    tap: bool = True
+    isolation: Isolation = "condition"
+    meta: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
 
 
 @attrs.define
 class CallLog:
     """What keval itself saw of one trial's traffic with one MCP server.
 
-    `calls` are in the order they ended; `lost` says why the server was lost, if it was.
+    `calls` are in the order in which they ended. `lost` says why the server was lost, if it was.
     """
 
     calls: list[ToolCall] = attrs.field(factory=list)
@@ -28,11 +77,11 @@ class CallLog:
 
 @attrs.frozen
 class McpServer:
-    """How an agent reaches one MCP server.
+    """How an agent reaches one MCP server in one trial.
 
-    Behind the tap, `transport` is `http`, `url` leads to the tap and `log` records what passes. With `tap: false` the
-    agent connects directly by `url` and `headers`, or starts `command` itself, and `log` is `None`. `tools` are the
-    names the server listed before the first trial: what the agent must offer its model.
+    Behind the tap, `transport` is `http`, `url` leads to the tap and `log` records what passes. Without the tap the
+    agent connects directly by `url` and `headers`, or starts `command`, and `log` is `None`. `tools` are the names that
+    the server listed before the first trial: what the agent must offer its model. `timeout` bounds a call, in seconds.
     """
 
     name: str
@@ -50,20 +99,31 @@ class McpServer:
 
 @attrs.frozen
 class ToolOffer:
-    """What a server offers, for the run's manifest: its tools' names and a SHA-256 of all their definitions."""
+    """What a server offers: the names of its tools, and a SHA-256 of their definitions if somebody read them."""
 
     server: str
     tools: tuple[str, ...]
-    digest: str
+    digest: str | None = None
+
+
+@attrs.frozen
+class Provision:
+    """What a context gives to one attempt at a trial: a part of the system prompt, and MCP servers.
+
+    keval connects to each `ServerSpec`. An `McpServer` is used as it is: its context stands for it and its log.
+    """
+
+    instructions: str = ""
+    servers: tuple[ServerSpec | McpServer, ...] = ()
 
 
 @attrs.frozen
 class Context:
-    """What an agent gets for one attempt at a trial, besides the sample; repetitions and attempts count from 1.
+    """What an agent is handed for one attempt at a trial, besides the sample; `repetition` and `attempt` count from 1.
 
-    `instructions` is the whole system prompt. `model_headers` go with every model request. `seed` differs between
-    repetitions and is the same for every arm. Adapters report to `recorder` as things happen, so that a trial that is
-    cut short keeps what it had.
+    `instructions` is the whole system prompt. `history` is what user and assistant said before the trial.
+    `model_headers` go with every model request. `seed` differs between repetitions and is the same for every arm.
+    Adapters report to `recorder` as things happen, so that a trial that is cut short keeps what it had.
     """
 
     trial: str = ""
@@ -74,9 +134,25 @@ class Context:
     condition: str = ""
     repetition: int = 1
     attempt: int = 1
+    history: tuple[Message, ...] = ()
     recorder: Recorder = attrs.field(factory=Recorder, eq=False, repr=False)
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """Every tool name the condition offers."""
+        """The names of all tools that the condition offers."""
         return tuple(tool for server in self.servers for tool in server.tools)
+
+
+@attrs.frozen
+class JudgeContext:
+    """What a judge is handed for one attempt at a judgement, besides trial and rubrics; both counts are from 1.
+
+    `repetition` is the judge's own. `seed` differs between its repetitions and samples, and is the same for every arm.
+    `model_headers` go with every model request. The judge reports what it took to `recorder`.
+    """
+
+    repetition: int = 1
+    attempt: int = 1
+    seed: int = 0
+    model_headers: Mapping[str, str] = attrs.field(factory=dict)
+    recorder: JudgementRecorder = attrs.field(factory=JudgementRecorder, eq=False, repr=False)

@@ -7,13 +7,15 @@ on the terminal therefore always means a defect, in keval or in a plugin.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 __all__ = [
     "ConfigError",
+    "FieldError",
     "KevalError",
     "ModelError",
     "PluginError",
+    "PluginWarning",
     "PreflightError",
     "Problem",
     "RunError",
@@ -21,14 +23,19 @@ __all__ = [
     "Stage",
     "ToolsMissingError",
     "TrialError",
+    "suggestion",
 ]
 
 Stage = Literal["context", "agent", "model", "mcp", "score"]
-"""Where in a trial's life something went wrong."""
+"""The part of a trial in which something went wrong."""
 
 
 class KevalError(Exception):
     """An explained error; the base of all that keval raises on purpose."""
+
+
+class PluginWarning(RuntimeWarning):
+    """A plugin did something wrong that costs the run nothing."""
 
 
 # A named tuple, as attrs would add a tenth to what `keval --help` takes.
@@ -41,6 +48,14 @@ class Problem(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.place}: {self.message}" if self.place else self.message
+
+
+class FieldError(NamedTuple):
+    """One value that does not fit: the path of keys and indexes to it, what is wrong, and whether the key is meant."""
+
+    path: tuple[str | int, ...]
+    message: str
+    at_key: bool = False
 
 
 class ConfigError(KevalError):
@@ -132,3 +147,11 @@ class ServerLostError(TrialError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, retryable=True)
+
+
+def suggestion(name: str, known: Iterable[Any]) -> str:
+    """Return `; did you mean 'x'?` for the nearest of the known names, or an empty text when none is near."""
+    from difflib import get_close_matches  # needed for an error only
+
+    near = get_close_matches(name, [str(each) for each in known], n=1, cutoff=0.6)
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -11,8 +11,11 @@ from typing import Any
 
 import pluggy
 
+from keval.manifest import Manifest
+from keval.recorder import LiveEvent
 from keval.records import Sample, Trial
 from keval.scores import ScoreLine
+from keval.summary import Summary
 
 __all__ = ["hookimpl", "hookspec"]
 
@@ -21,8 +24,8 @@ hookimpl = pluggy.HookimplMarker("keval")
 
 
 @hookspec
-def keval_run_started(directory: Path, manifest: Mapping[str, Any]) -> None:
-    """Called once per run, after preflight and before the first trial; `manifest` is what manifest.json holds."""
+def keval_run_started(directory: Path, manifest: Manifest) -> None:
+    """Called once per run, after preflight and before the first trial; `manifest` is the content of manifest.json."""
 
 
 @hookspec
@@ -32,6 +35,11 @@ def keval_sample_facts(sample: Sample) -> Mapping[str, Any] | Awaitable[Mapping[
     What is returned is merged into `sample.facts` under its keys and frozen in the run, so that every arm is held to
     the same facts. A fact that the sample already has is kept; the sample's author wins. `None` adds nothing.
     """
+
+
+@hookspec
+def keval_live_event(event: LiveEvent) -> None:
+    """Called once per event while trials run; events are only made when a plugin implements this."""
 
 
 @hookspec
@@ -48,5 +56,5 @@ def keval_trial_scored(trial: Trial, scores: Sequence[ScoreLine]) -> None:
 
 
 @hookspec
-def keval_run_finished(directory: Path, summary: Mapping[str, Any]) -> None:
+def keval_run_finished(directory: Path, summary: Summary) -> None:
     """Called once per run, when its summary is written."""

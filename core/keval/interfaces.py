@@ -1,7 +1,7 @@
-"""The seams: what an agent adapter, a context provider, a metric, a judge and a model provider must offer.
+"""The seams of what is evaluated and of what scores it: agents, contexts, metrics, judges.
 
-A plugin is an attrs class whose fields are its options; nothing needs to be inherited. A class is found through the
-entry-point group of its seam.
+A plugin is an attrs class whose fields are its options; nothing needs to be inherited. keval finds the class through
+the entry-point group of its seam. `keval.infrastructure` has the seams of what a run is carried by.
 """
 
 from __future__ import annotations
@@ -10,35 +10,42 @@ from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol, runtime_checkable
 
-from keval.contexts import Context, ToolOffer
-from keval.errors import Problem, TrialError
-from keval.judging import Judging
-from keval.models import Endpoint
+import attrs
+
+from keval.contexts import Context, JudgeContext, McpServer, Provision, ServerSpec, TrialInfo
+from keval.errors import FieldError, Problem, TrialError
 from keval.records import Sample, Transcript, Trial
 from keval.scores import Rubric, Score
 
 __all__ = [
     "Agent",
+    "AgentChecker",
     "Closable",
+    "ConcurrencyLimited",
     "ContextProvider",
     "ContextSource",
+    "Conversation",
+    "ConversationalAgent",
     "Judge",
-    "Limited",
     "Metric",
-    "ModelProvider",
     "Preparable",
-    "Recording",
+    "PrerecordedAgent",
+    "run_conversation",
 ]
 
 
 @runtime_checkable
 class Agent(Protocol):
-    """Drives one agent framework. Group `keval.agents`."""
+    """Drives one agent framework. Group `keval.agents`.
+
+    A class attribute `characteristics`, a mapping, says what metrics may want to know of the framework. A config
+    overrides single keys of it.
+    """
 
     async def run(self, sample: Sample, context: Context) -> Transcript:
         """Ask the agent everything in `sample.asked`, in one session, and return what happened.
 
-        Called for many trials at once. What belongs to a trial is opened and closed in the task that calls.
+        Called for many trials at once. Open and close what belongs to a trial in the task that calls.
 
         Raises:
             TrialError: the trial cannot be completed; anything else that is raised is recorded as a defect.
@@ -47,11 +54,45 @@ class Agent(Protocol):
 
 
 @runtime_checkable
+class Conversation(Protocol):
+    """One session with an agent, as long as it is open. It remembers what was said and what tools returned."""
+
+    async def ask(self, text: str) -> None:
+        """Send one message of the user and report what happens to the context's recorder, within `recorder.turn`.
+
+        Raises:
+            TrialError: there is no answer.
+        """
+        ...
+
+
+@runtime_checkable
+class ConversationalAgent(Protocol):
+    """An agent that can be asked message by message. Its `run` is `keval.plugin.run_conversation`."""
+
+    def open(self, context: Context) -> AbstractAsyncContextManager[Conversation]:
+        """Open a session that begins with `context.history`.
+
+        Raises:
+            TrialError: an MCP server does not come up, or offers other tools than the condition's.
+        """
+        ...
+
+
+async def run_conversation(agent: ConversationalAgent, sample: Sample, context: Context) -> Transcript:
+    """Ask everything in `sample.asked` in one session and return the transcript. Raises what the session raises."""
+    async with agent.open(attrs.evolve(context, history=sample.history)) as conversation:
+        for text in sample.asked:
+            await conversation.ask(text)
+    return context.recorder.transcript()
+
+
+@runtime_checkable
 class Preparable(Protocol):
-    """An agent or judge that is slow to begin: it imports an SDK or builds a client."""
+    """A plugin that is slow to begin, as it imports an SDK or builds a client."""
 
     async def prepare(self) -> None:
-        """Begin; called once, before the first trial, so that no trial's time has it.
+        """Begin; called once, before the first trial, so that no trial's time includes it.
 
         Raises:
             PreflightError: it cannot begin.
@@ -61,7 +102,7 @@ class Preparable(Protocol):
 
 @runtime_checkable
 class Closable(Protocol):
-    """An agent or judge that holds something for the whole run, such as an HTTP client."""
+    """A plugin that holds something for the whole run, such as an HTTP client."""
 
     async def aclose(self) -> None:
         """Release it; called once, after the last trial."""
@@ -69,16 +110,16 @@ class Closable(Protocol):
 
 
 @runtime_checkable
-class Limited(Protocol):
-    """An agent of which only so many trials may run at once, as each takes a process, say."""
+class ConcurrencyLimited(Protocol):
+    """An agent of which only so many trials may run at once, for example because each starts a large process."""
 
-    def at_once(self) -> int:
-        """How many. Further trials wait, before their time begins."""
+    def max_concurrency(self) -> int:
+        """Return how many. Further trials wait, before their time begins."""
         ...
 
 
 @runtime_checkable
-class Recording(Protocol):
+class PrerecordedAgent(Protocol):
     """An agent whose answers exist already: it says itself how many it has.
 
     As nobody is asked, `run` is given no instructions and no servers, and no time limit.
@@ -93,7 +134,7 @@ class Recording(Protocol):
         ...
 
     def count_answers(self, sample: str, condition: str) -> int:
-        """Say how many answers there are to a sample under a condition: so many times is `run` called, or else once."""
+        """Return how many answers there are to a sample under a condition: `run` is called so often, or once."""
         ...
 
     @property
@@ -107,12 +148,14 @@ class ContextSource(Protocol):
     """A context provider that is up, shared by the trials of one condition."""
 
     @property
-    def offers(self) -> Sequence[ToolOffer]:
-        """What each server offers, as listed when it came up."""
+    def servers(self) -> Sequence[ServerSpec | McpServer]:
+        """The servers that every trial gets. keval connects to each `ServerSpec` and lists its tools before the run."""
         ...
 
-    def open(self, sample: Sample, trial: str) -> AbstractAsyncContextManager[Context]:
-        """Enter the context of one attempt at a trial; of the result, `instructions` and `servers` are used.
+    def open(self, trial: TrialInfo) -> AbstractAsyncContextManager[Provision]:
+        """Enter what the context gives to one attempt at a trial.
+
+        The servers have the names of `servers`, and may differ in what they are told about the trial.
 
         Raises:
             TrialError: the context cannot be given to this trial now.
@@ -137,7 +180,8 @@ class ContextProvider(Protocol):
 class Metric(Protocol):
     """Scores a trial without a model. Group `keval.metrics`.
 
-    A class attribute `scale` of type `Scale` says in which range; without one it is 0 to 1.
+    A class attribute `scale` of type `Scale` says in which range; without one it is 0 to 1. A class attribute `blocks`
+    that is true says that a plain `score` takes long: it is then called in a thread, for several trials at once.
     """
 
     def score(self, trial: Trial) -> Score | Awaitable[Score]:
@@ -146,32 +190,32 @@ class Metric(Protocol):
 
 
 @runtime_checkable
-class Judge(Protocol):
-    """A model that grades a trial. Group `keval.judges`."""
+class AgentChecker(Protocol):
+    """A metric that reads the characteristics of agents, and checks them when the plan is made."""
 
-    async def grade(
-        self, trial: Trial, rubrics: Sequence[Rubric], judging: Judging
-    ) -> Mapping[str, Score | TrialError]:
-        """Return a score per rubric name, each one of the rubric's levels or unscored. Called for many trials at once.
-
-        Where the judge failed at one rubric alone, the error stands in the place of its score. The trial has neither
-        id, agent, condition nor model: nobody who judges is to know. What it took is reported to `judging.recorder` as
-        it happens, so that it is kept when the judge fails.
-
-        Raises:
-            TrialError: the judge cannot be reached; retried as a trial is, then recorded, and unscored.
-        """
+    def check_characteristics(self, characteristics: Mapping[str, object]) -> Iterable[FieldError]:
+        """Return what is wrong with the characteristics of one agent; paths are relative to them."""
         ...
 
 
 @runtime_checkable
-class ModelProvider(Protocol):
-    """Resolves the names of one provider's models. Group `keval.models`, found without arguments."""
+class Judge(Protocol):
+    """A model that grades a trial. Group `keval.judges`.
 
-    def open(self, names: Sequence[str], seed: int) -> AbstractAsyncContextManager[Mapping[str, Endpoint]]:
-        """Yield an endpoint per name, for the length of the run.
+    A class attribute `providers`, a tuple of names, says of which providers' models it is the judge that a config means
+    when it names a model and no judge; `"*"` stands for every provider that no other judge names.
+    """
+
+    async def grade(
+        self, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext
+    ) -> Mapping[str, Score | TrialError]:
+        """Return a score per rubric name, each one of the rubric's levels or unscored. Called for many trials at once.
+
+        Where the judge failed at one rubric alone, return the error in the place of its score. The trial has no id,
+        agent, condition or model, as a judge must not know whose answer it grades. Report what grading took to
+        `context.recorder` as it happens, so that it is kept when the judge fails.
 
         Raises:
-            PreflightError: a key is not set, or the models cannot be served.
+            TrialError: the judge cannot be reached; it is asked again as an agent is, and then unscored.
         """
         ...

@@ -1,38 +1,104 @@
-"""Models: the `provider/name` of a config, and the endpoint that serves it.
+"""Models: the `provider/name` of a config, the endpoint that serves it, and the requests that are sent there.
 
 A provider resolves a model once per run, before the first trial. Adapters and judges call the endpoint they are
-handed and never build one of their own, so that a gateway can stand in front of any framework.
+handed and never build one of their own, so that middleware can stand between any framework and its model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Literal, TypeAlias
 
 import attrs
 
 from keval.errors import PreflightError
 
-__all__ = ["Endpoint", "Model", "Wire", "vendor_of"]
+__all__ = [
+    "Asker",
+    "Endpoint",
+    "Exchange",
+    "Model",
+    "ModelRequest",
+    "ModelResponse",
+    "Next",
+    "Wire",
+    "retry_after_seconds",
+]
 
 Wire: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
 """A wire protocol: OpenAI Chat Completions, OpenAI Responses, Anthropic Messages, Gemini generateContent."""
 
 
-_FAMILIES = {"claude": "anthropic", "gemini": "google", "gpt-": "openai"}
+@attrs.frozen
+class Asker:
+    """Who sends a model request: an agent or judge by its label, and the trial it works on, where that is known.
+
+    `repetition` is the trial's, or the judge's own; it and `attempt` count from 1.
+    """
+
+    role: Literal["agent", "judge"]
+    label: str
+    trial: str | None = None
+    repetition: int | None = None
+    attempt: int | None = None
 
 
-def vendor_of(name: str) -> str | None:
-    """Whose model a name alone means, where that goes without saying: `claude-…`, `gemini-…`, `gpt-…`."""
-    return next((vendor for family, vendor in _FAMILIES.items() if name.startswith(family)), None)
+@attrs.frozen
+class ModelRequest:
+    """One HTTP request to a model, without the key.
+
+    `path` begins with a slash and is relative to the endpoint's base URL of this `wire`; it may have a query. Names of
+    `headers` are in lower case.
+    """
+
+    asker: Asker
+    model: str
+    wire: Wire
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@attrs.define(eq=False)
+class ModelResponse:
+    """The response to a model request. `chunks` is its body as it arrives, decoded; it can be read once."""
+
+    status: int
+    headers: Mapping[str, str]
+    chunks: AsyncIterator[bytes] = attrs.field(repr=False)
+
+    @classmethod
+    def of(cls, status: int, headers: Mapping[str, str], body: bytes) -> ModelResponse:
+        """Return a response whose whole body is known."""
+
+        async def whole() -> AsyncIterator[bytes]:
+            yield body
+
+        return cls(status, headers, whole())
+
+    async def read(self) -> bytes:
+        """Read the whole body. It can be read again afterwards, here and through `chunks`."""
+        body = b"".join([chunk async for chunk in self.chunks])
+        self.chunks = ModelResponse.of(self.status, self.headers, body).chunks
+        return body
+
+
+Next: TypeAlias = Callable[[ModelRequest], Awaitable[ModelResponse]]
+"""Sends a request on its way to the model; may be called more than once, or not at all."""
+
+Exchange: TypeAlias = Callable[[ModelRequest, Next], Awaitable[ModelResponse]]
+"""Passes a request through the middleware of a run; the `Next` sends it to the endpoint."""
 
 
 @attrs.frozen
 class Endpoint:
     """Where a model is reached.
 
-    `urls` has a base URL per wire protocol it speaks, in the form the vendor's own SDK takes. With `wants_trial`,
-    requests carry the headers of `Context.model_headers`; only a keval gateway asks for them.
+    `urls` has a base URL for each wire protocol that it speaks, in the form that the vendor's own SDK takes. With
+    `wants_trial`, requests carry the headers of `Context.model_headers`. `exchange` is there for a plugin that passes
+    its requests through the middleware itself (see `keval.plugin.AppliesMiddleware`).
     """
 
     model: str
@@ -40,6 +106,7 @@ class Endpoint:
     api_key: str = attrs.field(repr=False)
     simulated: bool = False
     wants_trial: bool = False
+    exchange: Exchange | None = attrs.field(default=None, eq=False, repr=False)
 
 
 @attrs.frozen
@@ -48,8 +115,8 @@ class Model:
 
     A plugin that knows the endpoint itself sets it when it is constructed, and no provider is asked.
 
-    Where the field's metadata has a `provider`, as in `attrs.field(metadata={"provider": "openai"})`, a name alone will
-    do.
+    Where the field's metadata has a `provider`, as in `attrs.field(metadata={"provider": "openai"})`, a name without a
+    provider is accepted.
     """
 
     provider: str
@@ -58,14 +125,11 @@ class Model:
 
     @classmethod
     def parse(cls, text: str) -> Model:
-        """Split `provider/name`; the name may itself hold slashes. Raises ValueError.
-
-        What LiteLLM calls `gemini` is `google`.
-        """
+        """Split `provider/name`; the name may itself hold slashes. Raises ValueError."""
         provider, slash, name = text.partition("/")
         if not (slash and provider and name):
             raise ValueError(f"a model is provider/name, such as openai/gpt-4o-mini; got {text!r}")
-        return cls("google" if provider == "gemini" else provider, name)
+        return cls(provider, name)
 
     def __str__(self) -> str:
         return f"{self.provider}/{self.name}"
@@ -84,3 +148,23 @@ class Model:
             f"the model {self} speaks {', '.join(self.endpoint.urls)}, and {' or '.join(wires)} is needed here;"
             " choose a model of another provider, or another agent or judge"
         )
+
+
+def retry_after_seconds(header: str | None) -> float | None:
+    """Read a Retry-After header, which holds seconds or a date (RFC 9110, section 10.2.3).
+
+    Returns seconds from now, never negative; `None` where there is no header or it cannot be read.
+    """
+    text = (header or "").strip()
+    if not text:
+        return None
+    try:
+        return float(text) if text[0].isdecimal() else _until(text)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _until(date: str) -> float:
+    from email.utils import parsedate_to_datetime  # takes longer to import than all of this module
+
+    return max(0.0, parsedate_to_datetime(date).timestamp() - time.time())

@@ -1,32 +1,71 @@
-"""The recorder: an adapter tells it what happens, and it becomes the transcript."""
+"""Recorders: adapters and judges report to one while they work, and keval makes records of what they reported."""
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from keval.records import Message, ToolCall, Transcript, Usage
+from keval.records import Failure, Message, ToolCall, Transcript, Usage
+from keval.scores import Judgement
 
-__all__ = ["Recorder"]
+__all__ = ["Blob", "EventKind", "JudgementRecorder", "LiveEvent", "Recorder"]
+
+EventKind: TypeAlias = Literal[
+    "trial_started", "turn_started", "model_called", "tool_called", "tool_returned", "said", "trial_finished"
+]
+
+_LONGEST = 10_000
+"""Characters that are kept of a rejected reply or a claim; each score line of the judgement repeats them."""
+_MOST_CLAIMS = 100
+
+
+@attrs.frozen
+class LiveEvent:
+    """Something that happened in a trial just now. `at` is Unix time in seconds; `data` depends on the kind."""
+
+    kind: EventKind
+    trial: str
+    attempt: int
+    at: float
+    data: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Blob:
+    """Content that is too large or not text, kept beside the trials under its SHA-256."""
+
+    sha256: str
+    media_type: str
+    content: bytes = attrs.field(repr=False)
+
+    @classmethod
+    def of(cls, content: bytes, media_type: str) -> Blob:
+        """Return the blob of this content."""
+        return cls(hashlib.sha256(content).hexdigest(), media_type, content)
 
 
 @attrs.define
 class Recorder:
-    """Collects one trial's transcript while it happens.
+    """Collects the transcript of one attempt at a trial.
 
-    An adapter opens `turn` for each message of the user and reports inside it. Whatever was reported is kept when the
-    trial fails or is cancelled. `clock` returns seconds and is only compared with itself.
+    An adapter opens `turn` for each message of the user and reports inside it. What was reported is kept when the trial
+    fails or is cancelled. `clock` returns seconds; only differences between its values are used. `emit` is called with
+    the kind and data of each live event, and `keep` with each blob; both may be `None`.
     """
 
     _clock: Callable[[], float] = time.perf_counter
+    _emit: Callable[[EventKind, Mapping[str, Any]], object] | None = None
+    _keep: Callable[[Blob], object] | None = None
     _messages: list[Message] = attrs.field(factory=list, init=False)
     _calls: list[ToolCall] = attrs.field(factory=list, init=False)
     _started: dict[int, float] = attrs.field(factory=dict, init=False)
-    _usage: Usage = attrs.field(factory=Usage, init=False)
+    _usage: Usage | None = attrs.field(default=None, init=False)
     _model_calls: int | None = attrs.field(default=None, init=False)
     _durations: list[float] = attrs.field(factory=list, init=False)
     _tools: tuple[str, ...] | None = attrs.field(default=None, init=False)
@@ -34,9 +73,10 @@ class Recorder:
 
     @contextmanager
     def turn(self, text: str) -> Iterator[None]:
-        """Time one turn of the conversation, which the user's `text` opens."""
+        """Time one turn of the conversation, which begins with the user's `text`."""
         self._turn += 1
         self._messages.append(Message("user", text, self._turn))
+        self._tell("turn_started", turn=self._turn, text=text)
         began = self._clock()
         try:
             yield
@@ -44,14 +84,16 @@ class Recorder:
             self._durations.append(self._clock() - began)
 
     def said(self, text: str) -> None:
-        """The agent wrote `text`; the last of a turn is its answer. Empty text is not kept."""
+        """Report that the agent wrote `text`; the last text of a turn is its answer. Empty text is ignored."""
         if text:
             self._messages.append(Message("assistant", text, max(self._turn, 0)))
+            self._tell("said", turn=max(self._turn, 0), text=text)
 
     def called(self, name: str, arguments: Mapping[str, Any], id: str | None = None) -> None:
-        """The model asked for a tool, in its latest call; report that with `model_called` first."""
+        """Report that the model's latest reply asked for a tool call; report the reply with `model_called` first."""
         self._started[len(self._calls)] = self._clock()
         self._calls.append(ToolCall(name, arguments, id=id, turn=max(self._turn, 0), model_call=self._model_calls))
+        self._tell("tool_called", name=name, arguments=arguments, id=id)
 
     def returned(
         self,
@@ -62,37 +104,95 @@ class Recorder:
         name: str | None = None,
         sent: bool = True,
     ) -> None:
-        """A tool call came back, with a result or an error; it is found by `id`, else by `name`, oldest first.
+        """Report the result or error of a tool call. The call is found by `id`, else by `name`, oldest first.
 
-        With `sent` off the framework answered it itself, and no server ran it.
+        With `sent=False` the framework answered the call itself, and no server executed it.
         """
         for index, call in enumerate(self._calls):
             if index in self._started and (call.id == id if id is not None else name in (None, call.name)):
                 took = self._clock() - self._started.pop(index)
-                runs = None if sent else 0
-                self._calls[index] = attrs.evolve(call, result=result, error=error, duration=took, runs=runs)
+                executions = None if sent else 0
+                done = attrs.evolve(call, result=result, error=error, duration=took, executions=executions)
+                self._calls[index] = done
                 self._messages.append(Message("tool", (error if result is None else result) or "", call.turn))
+                self._tell("tool_returned", name=call.name, id=call.id, result=result, error=error, duration=took)
                 return
         raise ValueError(f"no open tool call has id {id!r} or name {name!r}")
 
     def model_called(self, usage: Usage | None = None) -> None:
-        """One request to the model was answered."""
+        """Report that the model answered one request; without `usage`, the trial's usage is unknown."""
         self._model_calls = (self._model_calls or 0) + 1
-        if usage is not None:
-            self._usage = self._usage + usage
+        spent = usage or Usage()
+        self._usage = spent if self._usage is None else self._usage + spent
+        self._tell("model_called", usage=attrs.asdict(spent))
 
     def offered(self, tools: Iterable[str]) -> None:
-        """The model is being asked with these tools; the latest report stands."""
+        """Report the names of the tools that a model request offers; the latest report counts."""
         self._tools = tuple(sorted(tools))
+
+    def attach(self, content: bytes, media_type: str) -> str:
+        """Keep content in the run's `blobs/` and return its SHA-256, by which records refer to it."""
+        blob = Blob.of(content, media_type)
+        if self._keep is not None:
+            self._keep(blob)
+        return blob.sha256
 
     def transcript(self) -> Transcript:
         """Return what was reported so far."""
         return Transcript(
             messages=tuple(self._messages),
             tool_calls=tuple(self._calls),
-            usage=self._usage,
+            usage=self._usage or Usage(),
             model_calls=self._model_calls,
             duration=sum(self._durations) if self._durations else None,
             turn_durations=tuple(self._durations),
             tools=self._tools,
+        )
+
+    def _tell(self, kind: EventKind, **data: Any) -> None:
+        if self._emit is not None:
+            self._emit(kind, data)
+
+
+@attrs.define
+class JudgementRecorder:
+    """Collects what one judgement took, over all attempts at it."""
+
+    _model_calls: int | None = attrs.field(default=None, init=False)
+    _usage: Usage | None = attrs.field(default=None, init=False)
+    _claims: tuple[str, ...] | None = attrs.field(default=None, init=False)
+    _rejected: list[str] = attrs.field(factory=list, init=False)
+
+    def model_called(self, usage: Usage | None = None) -> None:
+        """Report that the model answered one request; without `usage`, the judgement's usage is unknown."""
+        self._model_calls = (self._model_calls or 0) + 1
+        spent = usage or Usage()
+        self._usage = spent if self._usage is None else self._usage + spent
+
+    def rejected(self, reply: str) -> None:
+        """Report a reply of the model that is not a judgement: it cannot be read, or leaves a rubric's levels.
+
+        The first 10,000 characters of a longer reply are kept, with its length.
+        """
+        self._rejected.append(reply if len(reply) <= _LONGEST else f"{reply[:_LONGEST]}… ({len(reply)} characters)")
+
+    def unverified(self, claims: Iterable[str]) -> None:
+        """Report what the answer states and the judge could neither confirm nor refute; the latest report counts.
+
+        Report an empty list where there is no such claim, and nothing where the judge did not say. The first 100 claims
+        are kept.
+        """
+        if isinstance(claims, str):
+            raise TypeError("unverified claims are a list of texts, not one text")
+        self._claims = tuple(claim[:_LONGEST] for claim in itertools.islice(claims, _MOST_CLAIMS))
+
+    def judgement(self, repetition: int = 1, attempts: Sequence[Failure] = ()) -> Judgement:
+        """Return what was reported so far."""
+        return Judgement(
+            repetition=repetition,
+            unverified_claims=self._claims,
+            model_calls=self._model_calls,
+            usage=self._usage or Usage(),
+            rejected=tuple(self._rejected),
+            attempts=tuple(attempts),
         )

@@ -15,19 +15,17 @@ from keval.errors import Stage
 
 __all__ = [
     "Attempt",
-    "Characteristics",
     "Failure",
-    "Level",
     "Message",
     "Sample",
     "ToolCall",
     "Transcript",
     "Trial",
+    "TrialKey",
     "Usage",
 ]
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
-Level: TypeAlias = Literal["low", "medium", "high"]
 
 
 @attrs.frozen
@@ -65,11 +63,12 @@ class Sample:
 
 @attrs.frozen
 class ToolCall:
-    """One tool call as the agent asked for it, with what came of it where it ran.
+    """One tool call that the agent asked for, with its result as the server returned it.
 
-    `runs` is how often a server really executed it: 1 as a rule, more when a framework replayed the call, 0 when it
-    never reached a server (an unknown tool, arguments the framework refused), `None` when nobody watched.
-    `model_call` says which of the trial's model calls asked for it, from 1: calls of the same one are parallel.
+    `executions` counts how often a server executed the call: usually 1; more when a framework sent it again; 0 when it
+    never reached a server (an unknown tool, arguments that the framework refused); `None` when no tap watched.
+    `model_call` is the number of the model call that asked for it, from 1; calls with the same number are parallel.
+    `duration` is in seconds.
     """
 
     name: str
@@ -79,20 +78,21 @@ class ToolCall:
     duration: float | None = None
     server: str | None = None
     turn: int = 0
-    runs: int | None = None
+    executions: int | None = None
     id: str | None = None
     model_call: int | None = None
 
 
 def _plus(a: int | None, b: int | None) -> int | None:
-    if a is None:
-        return b
-    return a if b is None else a + b
+    return None if a is None or b is None else a + b
 
 
 @attrs.frozen
 class Usage:
-    """Tokens of one or more model calls. `input_tokens` includes cached ones, `output_tokens` includes reasoning."""
+    """Tokens of one or more model calls; `None` is unknown, and a sum with an unknown part is unknown.
+
+    `input_tokens` includes cached tokens, `output_tokens` includes reasoning.
+    """
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -112,10 +112,10 @@ class Usage:
 class Transcript:
     """What happened in a trial: messages, tool calls, tokens and time.
 
-    `duration` is the wall time of all turns together and `turn_durations` that of each, from the question to the
-    final answer. `tools` are the names the model was really offered; `None` when the adapter cannot tell.
-    `unlisted_calls` are calls of the last turn of which only the number is known, besides `tool_calls`; `None` when it
-    is not known whether there were any.
+    `duration` is the wall time of all turns in seconds, and `turn_durations` that of each turn, from the question to
+    the final answer. `tools` are the names of the tools that the model was offered; `None` when the adapter cannot
+    tell. `unlisted_calls` counts calls of the last turn that are not in `tool_calls`, for recorded answers that have
+    only a number; `None` when it is unknown whether there were any.
     """
 
     messages: tuple[Message, ...] = ()
@@ -129,9 +129,9 @@ class Transcript:
 
     @cached_property
     def output(self) -> str:
-        """The agent's final answer: the assistant's last words of the last turn, or an empty text.
+        """The agent's final answer: the assistant's last message of the last turn, or an empty text.
 
-        What it said before its last tool call is no answer.
+        A message before the last tool call is not an answer.
         """
         last = max((message.turn for message in self.messages), default=0)
         for message in reversed(self.messages):
@@ -144,7 +144,10 @@ class Transcript:
 
 @attrs.frozen
 class Failure:
-    """What went wrong in a trial or a score. A failure is data: it is counted and shown, never scored."""
+    """What went wrong in a trial or a score. A failure is data: it is counted and shown, never scored.
+
+    `kind` is a short stable name for grouping. `traceback` is there for errors that keval cannot explain.
+    """
 
     stage: Stage
     kind: str
@@ -154,37 +157,30 @@ class Failure:
 
 @attrs.frozen
 class Attempt:
-    """An attempt at a trial that was given up and tried again, kept so that nothing is discarded in silence."""
+    """An attempt at a trial that failed and was repeated. It is kept: a run discards nothing silently."""
 
     failure: Failure
     transcript: Transcript | None = None
 
 
 @attrs.frozen
-class Characteristics:
-    """What an agent framework asks of its developer (metrics-assessment.md, Developer Experience Metrics).
+class TrialKey:
+    """One trial of a plan's grid: agent × condition × sample × repetition (from 1). `sample` is the sample's id."""
 
-    `files` is how many the same use case took; `tool_files` how many must change to add a tool; `setup`, `code` and
-    `learning` are complexity levels. `None` is unknown.
-    """
-
-    files: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
-    setup: Level | None = None
-    code: Level | None = None
-    learning: Level | None = None
-    tool_files: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(0)))
-    memory: Literal["built-in", "manual"] | None = None
-    errors: Literal["framework", "manual"] | None = None
-    logging: Literal["framework", "basic"] | None = None
-    documentation: Literal["comprehensive", "moderate", "minimal"] | None = None
+    id: str
+    agent: str
+    condition: str
+    sample: str
+    repetition: int
 
 
 @attrs.frozen
 class Trial:
     """One agent's answer to one sample under one condition, once. `repetition` counts from 1.
 
-    `complied` says whether the answer made the use of tools that its condition requires; `None` where it requires none,
-    or there is no answer.
+    `complied` says whether the answer used tools as its condition requires; `None` where the condition requires
+    nothing, or there is no answer. `characteristics` is what the agent's adapter and the config say about the agent,
+    such as what its framework asks of a developer. `model` is `provider/name`.
     """
 
     id: str
@@ -196,17 +192,17 @@ class Trial:
     failure: Failure | None = None
     attempts: tuple[Attempt, ...] = ()
     complied: bool | None = None
-    characteristics: Characteristics | None = None
+    characteristics: Mapping[str, Any] = attrs.field(factory=dict)
     model: str | None = None
 
     @property
     def output(self) -> str:
-        """The final answer's text; empty when there is none."""
+        """The text of the final answer; empty when there is none."""
         return self.transcript.output if self.transcript else ""
 
     @property
     def question(self) -> str:
-        """The message that `output` answers: the last the user sent."""
+        """The message that `output` answers: the last one of the user."""
         return self.sample.turns[-1] if self.sample.turns else self.sample.question
 
     @property

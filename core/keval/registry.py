@@ -5,16 +5,16 @@ Listing reads entry points and imports no plugin. The one module that touches `i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 import importlib_metadata
 
-from keval.errors import PluginError
-from keval.nearest import suggestion
+from keval.errors import PluginError, suggestion
 
-__all__ = ["GROUPS", "Component", "components", "find", "label", "load", "select", "versions"]
+__all__ = ["GROUPS", "Component", "components", "find", "groups", "label", "load", "select", "versions"]
 
 GROUPS = {
     "keval.agents": "agent",
@@ -23,31 +23,15 @@ GROUPS = {
     "keval.judges": "judge",
     "keval.rubrics": "rubric",
     "keval.models": "model provider",
+    "keval.middleware": "middleware",
+    "keval.datasets": "dataset format",
     "keval.executors": "executor",
+    "keval.exporters": "exporter",
+    "keval.proxies": "proxy",
     "keval.commands": "command",
     "keval": "hook plugin",
 }
-"""Entry-point groups, with what one of each is called."""
-
-
-_OURS = {
-    ("keval.agents", "anthropic"): "keval-anthropic",
-    ("keval.agents", "claude-code"): "keval-claude-code",
-    ("keval.agents", "gadk"): "keval-gadk",
-    ("keval.agents", "ms"): "keval-ms",
-    ("keval.agents", "openai"): "keval-openai",
-    ("keval.agents", "recorded"): "keval-recorded",
-    ("keval.contexts", "http"): "keval-mcp",
-    ("keval.contexts", "sse"): "keval-mcp",
-    ("keval.contexts", "stdio"): "keval-mcp",
-    ("keval.contexts", "weather"): "keval-weather",
-    ("keval.judges", "anthropic"): "keval-judges",
-    ("keval.judges", "openai"): "keval-judges",
-    ("keval.metrics", "basic"): "keval-metrics-basic",
-    ("keval.metrics", "weather"): "keval-metrics-weather",
-    ("keval.models", "simulated"): "keval-simulator",
-}
-"""Where keval's own plugins are that are installed apart."""
+"""Entry-point groups of the core, with what one of each is called."""
 
 _LABELLED = {"keval.agents", "keval.contexts", "keval.judges"}
 
@@ -64,24 +48,30 @@ class Component(NamedTuple):
 
     @property
     def kind(self) -> str:
-        return GROUPS[self.group]
+        """What one of its group is called."""
+        return GROUPS.get(self.group, self.group.removeprefix("keval.").removesuffix("s"))
 
 
 @cache
 def _installed() -> dict[str, tuple[Component, ...]]:
     found: dict[str, list[Component]] = {group: [] for group in GROUPS}
     for point in importlib_metadata.entry_points():
-        if point.group in found:
+        if point.group in found or point.group.startswith("keval."):
             owner = (point.dist.name, point.dist.version) if point.dist else ("unknown", "unknown")
-            found[point.group].append(Component(point.group, point.name, point.value, *owner))
+            found.setdefault(point.group, []).append(Component(point.group, point.name, point.value, *owner))
     return {
         group: tuple(sorted(items, key=lambda item: (item.name, item.distribution))) for group, items in found.items()
     }
 
 
+def groups() -> Sequence[str]:
+    """List the groups: those of the core, then those that installed packages add (`keval.…`)."""
+    return [*_installed()]
+
+
 def components(group: str) -> Sequence[Component]:
     """List what is installed in a group, by name."""
-    return _installed()[group]
+    return _installed().get(group, ())
 
 
 def find(group: str, name: str) -> Component:
@@ -89,16 +79,28 @@ def find(group: str, name: str) -> Component:
     owners = [component for component in components(group) if component.name == name]
     if len(owners) == 1:
         return owners[0]
-    kind = GROUPS[group]
+    kind = GROUPS.get(group, group)
     if owners:
         both = " and ".join(owner.distribution for owner in owners)
         raise PluginError(f"the {kind} {name!r} is shipped by {both}; uninstall one of them")
     known = [component.name for component in components(group)]
-    package = _OURS.get((group, name.partition("/")[0]))
-    if package and all(component.distribution != package for component in components(group)):
+    if (package := _package_of(group, name)) and all(owner.distribution != package for owner in components(group)):
         raise PluginError(f"the {kind} {name!r} comes with {package}, which is not installed: `pip install {package}`")
     hint = suggestion(name, known) or f"; installed: {', '.join(known) or 'none'} (`keval plugins` lists all)"
     raise PluginError(f"no {kind} named {name!r} is installed{hint}")
+
+
+def _package_of(group: str, name: str) -> str | None:
+    """Return the distribution that ships a plugin of that name, by the extras that keval's own metadata declares.
+
+    An extra is named after the group and the vendor: `metrics-acme` has the distribution that ships `acme/brevity`.
+    """
+    extra = f"{group.removeprefix('keval.')}-{name.partition('/')[0]}".replace("_", "-")
+    for requirement in importlib_metadata.requires("keval") or ():
+        needed, _, marker = requirement.partition(";")
+        if re.fullmatch(rf"\s*extra\s*==\s*['\"]{re.escape(extra)}['\"]\s*", marker):
+            return re.split(r"[\s<>=!~\[(]", needed.strip(), maxsplit=1)[0]
+    return None
 
 
 def select(group: str, name: str) -> Sequence[Component]:
@@ -109,7 +111,7 @@ def select(group: str, name: str) -> Sequence[Component]:
 
 
 def label(group: str, name: str) -> str:
-    """What a plugin is labelled that a config does not label; only of what it labels, a label has no slash."""
+    """Return the label of a plugin that a config does not label: its name, without a slash where labels allow none."""
     return name.replace("/", ".") if group in _LABELLED else name
 
 

@@ -14,7 +14,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from keval import Context, Endpoint, Model, Sample, Transcript
+from keval import Sample, Transcript
+from keval.plugin import Context, Endpoint, Model
 from keval_gateway.serving import serve
 
 Answer: TypeAlias = Response | dict[str, Any]

@@ -13,12 +13,14 @@ from typing import Any, TypeAlias
 import attrs
 import pytest
 
-from keval import Agent, Closable, Context, ContextSource, Endpoint, Message, Model, ModelError, Sample, Transcript
-from keval.run.reconcile import check, merge
+from keval import Message, Sample, Transcript
+from keval.execute.reconcile import check, merge
+from keval.plugin import Agent, Closable, Context, Endpoint, Model, ModelError
 from keval_gateway import ChatCall, ChatReply, ChatRequest, ModelFault, wire_urls
 from keval_gateway.app import build_app
 from keval_gateway.serving import serve
 from keval_mcp import Stdio
+from tests.contexts import Started, started
 
 SERVER = Path(__file__).parent / "servers" / "sums.py"
 QUESTION = Sample("s1", "What is 2 + 3?")
@@ -66,7 +68,7 @@ class Stage:
     """A gateway and an MCP server behind the tap, up for all tests; one trial at a time plays there."""
 
     base: str
-    source: ContextSource
+    source: Started
     script: Script = attrs.field(init=False)
     requests: list[ChatRequest] = attrs.field(factory=list)
 
@@ -75,7 +77,7 @@ class Stage:
     async def open(cls) -> AsyncIterator[Stage]:
         async with AsyncExitStack() as stack:
             provider = Stdio(command=sys.executable, args=(str(SERVER),))
-            stage = cls("", await stack.enter_async_context(provider.start("sums")))
+            stage = cls("", await stack.enter_async_context(started(provider, "sums")))
             stage.base = await stack.enter_async_context(serve(build_app(stage.respond)))
             yield stage
 
@@ -184,7 +186,7 @@ def test_a_question_with_a_tool_call_gives_the_same_transcript(play: Any) -> Non
     ]
     (call,) = transcript.tool_calls
     assert (call.name, dict(call.arguments), call.result, call.error) == ("add", {"a": 2, "b": 3}, "5", None)
-    assert (call.server, call.runs, call.model_call, call.turn) == ("sums", 1, 1, 0)
+    assert (call.server, call.executions, call.model_call, call.turn) == ("sums", 1, 1, 0)
     assert (transcript.model_calls, transcript.tools, transcript.output) == (2, TOOLS, "It is 5.")
     assert transcript.usage.input_tokens
     assert transcript.usage.output_tokens
@@ -204,7 +206,7 @@ def test_the_model_gets_the_instructions_the_question_and_no_other_tool(play: An
 def test_two_calls_of_one_reply_are_both_run(play: Any) -> None:
     outcome = play(calls(("add", {"a": 1, "b": 2}), ("add", {"a": 30, "b": 40})), says("3 and 70."))
 
-    told = [(call.result, call.model_call, call.runs) for call in outcome.transcript.tool_calls]
+    told = [(call.result, call.model_call, call.executions) for call in outcome.transcript.tool_calls]
     assert told == [("3", 1, 1), ("70", 1, 1)]
     results = [message.text for message in outcome.requests[1].messages if message.role == "tool"]
     assert in_order(results, ["3", "70"])

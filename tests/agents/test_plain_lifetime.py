@@ -14,7 +14,8 @@ from typing import Any
 import attrs
 import pytest
 
-from keval import Context, Endpoint, Model, PreflightError, Sample
+from keval import Sample
+from keval.plugin import Context, Endpoint, Model, PreflightError
 
 SAMPLE = Sample("s1", "How are you?")
 
@@ -65,7 +66,8 @@ def plain(request: pytest.FixtureRequest) -> Plain:
 def test_neither_choosing_the_agent_nor_a_trial_without_servers_imports_what_it_does_not_need(plain: Plain) -> None:
     script = f"""
 import asyncio, sys
-from keval import Context, Endpoint, Model, ModelError, Sample
+from keval import Sample
+from keval.plugin import Context, Endpoint, Model, ModelError
 from {plain.module} import {plain.name}
 
 def loaded():

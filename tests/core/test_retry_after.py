@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keval import retry_after_seconds
+from keval.plugin import retry_after_seconds
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 import yaml
 
-from keval.config.dataset import read_dataset
 from keval.config.evaluation import DatasetFile
+from keval.dataset.read import read_dataset
 from tests.conftest import Project
 
 ROOT = Path(__file__).parents[2]

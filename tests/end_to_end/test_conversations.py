@@ -13,8 +13,8 @@ import attrs
 import pytest
 
 from keval import Message, Sample, Transcript, Trial
-from keval.config.dataset import read_dataset
 from keval.config.evaluation import DatasetFile
+from keval.dataset.read import read_dataset
 from keval_gateway import ChatReply, ChatRequest
 from keval_simulator.model import SimulatedModel
 from tests.conftest import Project

@@ -140,7 +140,7 @@ def ran(calls: Iterable[Mapping[str, Any]]) -> Counter[str]:
     """Count the runs that a transcript tells of, by tool and arguments."""
     counted = Counter[str]()
     for call in calls:
-        counted[key(call["name"], call["arguments"])] += call["runs"]
+        counted[key(call["name"], call["arguments"])] += call["executions"]
     return +counted
 
 
@@ -161,7 +161,7 @@ def test_behind_the_tap_the_runs_of_a_trial_are_what_the_server_saw(well: Run, a
         calls, seen = trial["transcript"]["tool_calls"], well.seen(trial)
 
         assert executed(seen) == ran(calls)
-        assert len(seen) == sum(call["runs"] for call in calls) == len(sent(arm, calls))
+        assert len(seen) == sum(call["executions"] for call in calls) == len(sent(arm, calls))
 
 
 @direct
@@ -171,8 +171,8 @@ def test_without_the_tap_the_calls_listed_are_what_the_server_saw(well: Run, arm
         calls, seen = trial["transcript"]["tool_calls"], well.seen(trial)
 
         assert executed(seen) == Counter(key(call["name"], call["arguments"]) for call in sent(arm, calls))
-        assert {None} == {call["runs"] for call in sent(arm, calls)}
-        assert {0} >= {call["runs"] for call in calls} - {None}
+        assert {None} == {call["executions"] for call in sent(arm, calls)}
+        assert {0} >= {call["executions"] for call in calls} - {None}
 
 
 @pytest.mark.parametrize("arm", ["gadk/stdio", "gadk/http-direct", "ms/http", "ms/stdio-direct"])
@@ -180,7 +180,7 @@ def test_a_call_of_a_tool_that_does_not_exist_never_ran(well: Run, arm: str) -> 
     for trial in well.of(arm, "kinds"):
         (unknown,) = [call for call in trial["transcript"]["tool_calls"] if call["name"] == UNKNOWN.name]
 
-        assert (0, None) == (unknown["runs"], unknown["result"])
+        assert (0, None) == (unknown["executions"], unknown["result"])
         assert UNKNOWN.name in unknown["error"]
 
 
@@ -265,7 +265,7 @@ def test_the_attempt_that_lost_its_session_tells_what_ran_before_it_was_made_ane
     watched = None if condition.endswith("direct") else 1
     for calls, entries in zip(told, by_attempt, strict=True):
         assert executed(entries) == Counter(key(call["name"], call["arguments"]) for call in calls)
-        assert [watched] * 3 == [call["runs"] for call in calls]
+        assert [watched] * 3 == [call["executions"] for call in calls]
     (vanished,) = [call for call in told[0] if call["name"] == VANISH.name]
     assert vanished["error"] is not None
     assert [None] * 3 == [call["error"] for call in told[1]]

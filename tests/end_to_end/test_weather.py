@@ -41,7 +41,7 @@ def test_the_example_says_what_the_context_does_for_both_frameworks(project: Pro
     assert 14 == len({arm["metric"] for arm in summary["arms"]})
     served = [call for made in calls(project).values() for call in made]
     assert served
-    assert {1} == {call["runs"] for call in served}
+    assert {1} == {call["executions"] for call in served}
 
 
 def test_another_framework_is_one_word_of_the_config(weather: Make) -> None:
@@ -87,7 +87,10 @@ def test_the_server_is_reached_in_every_way(weather: Make) -> None:
     assert {f"{agent}/{way}/lodz-now/1" for agent in ("gadk", "ms") for way in ways} == made.keys()
     for name, found in made.items():
         watched = None if "direct" in name else 1
-        assert (name, [("get_current_weather", watched)]) == (name, [(call["name"], call["runs"]) for call in found])
+        assert (name, [("get_current_weather", watched)]) == (
+            name,
+            [(call["name"], call["executions"]) for call in found],
+        )
         assert '"temperature":-5.3' in found[0]["result"].replace(" ", "")
 
 

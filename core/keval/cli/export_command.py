@@ -2,39 +2,77 @@
 
 from __future__ import annotations
 
-import math
+import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import attrs
 import click
 
+from keval import registry
 from keval.cli.options import json_option, results_option
-from keval.errors import RunError
-from keval.nearest import suggestion
-from keval.report.export import FORMATS
-from keval.report.terminal import message_console, print_json, safe
-from keval.run.store import RunDirectory
+from keval.config.source import Interpolated
+from keval.config.structure import resolve_fields, structure
+from keval.errors import ConfigError, PluginError, Problem, RunError
+from keval.report.console import message_console, print_json, safe
+from keval.store.export import Exporter
+from keval.store.run import find_run
 
 __all__ = ["command"]
 
-
-def _known(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
-    if value not in FORMATS:
-        hint = suggestion(value, FORMATS) or f"; formats: {', '.join(FORMATS)}"
-        raise click.BadParameter(f"no format {value!r}{hint}", ctx, parameter)
-    return value
+_GROUP = "keval.exporters"
+_FLAG = "--format"
+_TARGET = "keval.exporter"
 
 
-def _finite(ctx: click.Context, parameter: click.Parameter, value: float) -> float:
-    if math.isnan(value):  # which no range excludes
-        raise click.BadParameter("nan is no share; give a number from 0 to 1", ctx, parameter)
-    return value
+class _ExportCommand(click.Command):
+    """A command whose further options are the fields of the exporter that `--format` names."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        name = _format_in(args)
+        if name is not None:
+            ctx.meta[_TARGET] = registry.load(registry.find(_GROUP, name))
+        return super().parse_args(ctx, args)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        return [*super().get_params(ctx), *_options_of(ctx.meta.get(_TARGET))]
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        names = ", ".join(component.name for component in registry.components(_GROUP))
+        formatter.write_paragraph()
+        formatter.write_text(f"Formats: {names or 'none is installed'}. `--format NAME --help` shows its own options.")
 
 
-@click.command("export")
+def _format_in(args: Sequence[str]) -> str | None:
+    for index, argument in enumerate(args):
+        if argument == _FLAG and index + 1 < len(args):
+            return args[index + 1]
+        if argument.startswith(f"{_FLAG}="):
+            return argument.partition("=")[2]
+    return os.environ.get("KEVAL_EXPORT_FORMAT")
+
+
+def _options_of(exporter: Any) -> list[click.Option]:
+    if exporter is None or not attrs.has(exporter):
+        return []
+    resolve_fields(exporter)
+    return [_option(field) for field in attrs.fields(exporter) if field.init]
+
+
+def _option(field: attrs.Attribute[Any]) -> click.Option:
+    flag = field.name.replace("_", "-")
+    described = field.metadata.get("help", "")
+    if isinstance(field.default, str | int | float):
+        described = f"{described}  [default: {field.default}]".strip()
+    if field.type is bool:
+        return click.Option([f"--{flag}/--no-{flag}", field.name], default=None, help=described)
+    return click.Option([f"--{flag}", field.name], metavar="VALUE", help=described)
+
+
+@click.command("export", cls=_ExportCommand)
 @click.argument("run")
-@click.option(
-    "--format", "format_name", required=True, metavar="NAME", callback=_known, help=f"The format: {', '.join(FORMATS)}."
-)
+@click.option("--format", "format_name", required=True, metavar="NAME", help="The format: the name of an exporter.")
 @click.option(
     "-d",
     "--to",
@@ -42,29 +80,21 @@ def _finite(ctx: click.Context, parameter: click.Parameter, value: float) -> flo
     type=click.Path(path_type=Path, file_okay=False),
     help="The folder to write to.  [default: export/FORMAT in the run's own]",
 )
-@click.option(
-    "--threshold",
-    type=click.FloatRange(0, 1),
-    callback=_finite,
-    default=0.5,
-    show_default=True,
-    metavar="SHARE",
-    help="The share of its scale from which on a score passes, where a format wants to know that.",
-)
 @results_option
 @json_option
 def command(
-    *, run: str, format_name: str, folder: Path | None, threshold: float, output_dir: Path, as_json: bool
+    *, run: str, format_name: str, folder: Path | None, output_dir: Path, as_json: bool, **options: Any
 ) -> None:
     """Export RUN: a path, an id or its start, or `latest`. Nobody is called.
 
     The files that were written are listed on stdout. Exporting again replaces them.
     """
-    directory = RunDirectory.find(run, output_dir)
-    if directory.is_locked:
-        raise RunError(f"another process is writing to {directory.path}; export it when that has ended")
-    folder = folder or directory.path / "export" / format_name
-    exported = FORMATS[format_name](directory, folder, threshold)
+    exporter = _constructed(format_name, options)
+    found = find_run(run, output_dir)
+    if found.is_locked:
+        raise RunError(f"another process is writing to {found.path}; export it when that has ended")
+    folder = folder or found.path / "export" / format_name
+    exported = exporter.export(found, folder)
     for reason in exported.left_out:
         message_console().print(safe(f"note: {reason}", "yellow"), soft_wrap=True)
     if as_json:
@@ -73,3 +103,20 @@ def command(
     else:
         for path in exported.files:
             click.echo(path)
+
+
+def _constructed(name: str, options: dict[str, Any]) -> Exporter:
+    """Construct the exporter with its options. Raises ConfigError that names each flag, and PluginError."""
+    component = registry.find(_GROUP, name)
+    target = registry.load(component)
+    given = {key: Interpolated(value) if isinstance(value, str) else value for key, value in options.items()}
+    given = {key: value for key, value in given.items() if value is not None}
+    if attrs.has(target):
+        exporter, errors = structure(target, given, (), Path.cwd(), variables=False)
+        if errors:
+            raise ConfigError([Problem(f"--{'.'.join(map(str, e.path)).replace('_', '-')}", e.message) for e in errors])
+    else:
+        exporter = target()
+    if not isinstance(exporter, Exporter):
+        raise PluginError(f"{component.target} of {component.distribution} is no exporter: it has no method export()")
+    return exporter

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 
 from keval.cli.options import json_option, results_option
 from keval.errors import RunError
+from keval.manifest import Manifest
+from keval.report.console import data_console, print_json
 from keval.report.runs import describe_runs, print_runs
-from keval.report.terminal import data_console, print_json
-from keval.run.store import RunDirectory
+from keval.store.run import list_runs
+from keval.summary import Summary
 
 __all__ = ["command"]
 
 
-def _readable(root: Path) -> Iterator[tuple[Path, dict[str, Any], dict[str, Any] | None]]:
-    for run in RunDirectory.all(root):
+def _readable(root: Path) -> Iterator[tuple[str, Manifest, Summary | None]]:
+    for run in list_runs(root):
         try:
-            yield run.path, run.manifest(), run.summary()
+            yield str(run.path), run.manifest, run.written_summary()
         except RunError as error:
             click.echo(f"left out: {error}", err=True)
 

@@ -51,6 +51,7 @@ def selection_options(function: F) -> F:
         repetitions: int | None,
         judge_repetitions: int | None,
         max_concurrent: int | None,
+        executor: str | None,
         **rest: Any,
     ) -> Any:
         selection = Selection(
@@ -65,6 +66,7 @@ def selection_options(function: F) -> F:
             repetitions=repetitions,
             judge_repetitions=judge_repetitions,
             max_concurrent=max_concurrent,
+            executor=executor,
         )
         return function(selection=selection, **rest)
 
@@ -79,10 +81,13 @@ _SELECTION = [
     click.option("--metric", multiple=True, metavar="NAME", help="Only this metric: a name, or any installed one."),
     click.option("--judge", multiple=True, metavar="NAME", help="Only this judge: a label, or any installed one."),
     click.option("-p", "plugin", multiple=True, metavar="NAME", help="Load a hook plugin; no:NAME leaves it out."),
-    click.option("--model", multiple=True, metavar="LABEL=PROVIDER/NAME", help="Ask an agent or judge another model."),
+    click.option(
+        "-m", "--model", multiple=True, metavar="LABEL=PROVIDER/NAME", help="Ask an agent or judge another model."
+    ),
     click.option("--sample-id", multiple=True, metavar="ID", help="Only this sample."),
     click.option("--limit", type=_POSITIVE, metavar="N", help="Only the first N samples."),
     click.option("--repetitions", type=_POSITIVE, metavar="N", help="Ask every question N times."),
     judge_repetitions_option,
     click.option("-j", "--max-concurrent", type=_POSITIVE, metavar="N", help="At most N trials at once."),
+    click.option("--executor", metavar="NAME", help="Run the trials by this executor.  [default: local]"),
 ]

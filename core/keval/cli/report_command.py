@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from keval.cli.options import json_option, results_option
-from keval.cli.outcome import finish
-from keval.run.store import RunDirectory
+from keval.cli.session import finish
+from keval.store.run import find_run
 
 __all__ = ["command"]
 
@@ -22,9 +22,6 @@ def command(run: str, output_dir: Path, as_json: bool) -> None:
 
     It is made anew from the run's trials and scores. Exits as the run did.
     """
-    from keval.stats.summary import summarise
-
-    directory = RunDirectory.find(run, output_dir)
-    under_way = directory.is_locked
-    summary = summarise(directory.manifest(), directory.trials(), directory.scores())
-    finish(directory, summary, as_json=as_json, under_way=under_way)
+    found = find_run(run, output_dir)
+    under_way = found.is_locked
+    finish(found, found.summary(), as_json=as_json, under_way=under_way)

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import gc
-import os
 from pathlib import Path
-from typing import Any
 
 import click
 
-from keval.cli.loopback import spare_loopback_the_proxy
 from keval.cli.options import json_option, quiet_option, results_option, selection_options
-from keval.cli.outcome import finish
-from keval.cli.signals import end_on_sigterm
+from keval.cli.session import finish, run_to_end
 from keval.config.load import load
 from keval.config.select import Selection, select
-from keval.report.notices import print_notices
-from keval.report.terminal import data_console, message_console, print_json
+from keval.report.console import data_console, message_console, print_json
+from keval.report.plan import describe, print_notices, print_plan
 
 __all__ = ["command"]
 
@@ -35,31 +29,25 @@ def command(*, config: Path, selection: Selection, dry_run: bool, output_dir: Pa
     Trials and scores are kept in a new directory under the results directory, which `keval report`, `show` and
     `score` read.
     """
-    from keval.run.build import make_plan
+    from keval.plan.build import make_plan
 
     plan = make_plan(select(load(config), selection))
     messages = message_console(quiet=quiet)
     print_notices(plan, messages)
     if dry_run:
-        from keval.report.dry_run import describe, print_plan
-
         if as_json:
             print_json(describe(plan))
         else:
             print_plan(plan, data_console())
         return
 
+    from keval.pipeline import run_plan
     from keval.report.progress import Progress
-    from keval.run.evaluate import run_plan
 
-    spare_loopback_the_proxy(os.environ)
-    end_on_sigterm()
     progress = Progress(messages, plan.trial_count)
-    watchers: list[tuple[str, Any]] = [("keval/progress", progress)]
-    gc.freeze()  # what is loaded by now stays, and need not be gone through at every collection
     try:
         with progress:
-            run, summary = asyncio.run(run_plan(plan, output_dir, watchers))
+            run, summary = run_to_end(run_plan(plan, output_dir, [("keval/progress", progress)]))
     except KeyboardInterrupt:
         where = f"; what was finished is in {progress.directory}" if progress.directory else ""
         where += f"; `keval score {progress.directory}` goes on" if progress.scoring else ""

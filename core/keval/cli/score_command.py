@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import gc
-import os
 from pathlib import Path
 
 import attrs
 import click
 
-from keval.cli.loopback import spare_loopback_the_proxy
 from keval.cli.options import json_option, judge_repetitions_option, quiet_option, results_option
-from keval.cli.outcome import finish
-from keval.cli.signals import end_on_sigterm
-from keval.config.load import read
+from keval.cli.session import finish, run_to_end
+from keval.config.load import rebuild_scoring
 from keval.config.select import Selection, select
-from keval.config.source import Source
+from keval.report.console import message_console
 from keval.report.progress import Progress
-from keval.report.terminal import message_console
-from keval.run.store import RunDirectory
+from keval.store.run import find_run
 
 __all__ = ["command"]
 
@@ -28,7 +22,7 @@ __all__ = ["command"]
 @click.argument("run")
 @click.option("--metric", multiple=True, metavar="NAME", help="Only this metric, or any installed one. Repeatable.")
 @click.option("--judge", multiple=True, metavar="NAME", help="Only this judge. Repeatable.")
-@click.option("--model", multiple=True, metavar="LABEL=PROVIDER/NAME", help="Ask a judge another model.")
+@click.option("-m", "--model", multiple=True, metavar="LABEL=PROVIDER/NAME", help="Ask a judge another model.")
 @judge_repetitions_option
 @click.option("--missing", is_flag=True, help="Only the scores that there are none of, or that failed.")
 @results_option
@@ -51,31 +45,13 @@ def command(
     Without --metric and --judge, everything scores that scored before. New scores replace earlier ones of the same
     scorer and leave the others. Scoring that was interrupted goes on where it stopped when it is asked for again.
     """
-    from keval.run.build import make_scorers
-    from keval.run.evaluate import rescore
+    from keval.pipeline import rescore
+    from keval.plan.build import make_scoring_plan
 
-    directory = RunDirectory.find(run, output_dir)
-    manifest = directory.manifest()
-    # Earlier passes may have added scorers, or asked judges otherwise.
-    judges = {label: {"type": judge["type"], **judge["options"]} for label, judge in manifest["judges"].items()}
-    metrics = list(manifest["config"].get("metrics", ()))
-    named = [name for entry in metrics for name in ([entry] if isinstance(entry, str) else entry)]
-    scored = [entry["metric"] for entry in manifest["scorers"] if entry["judge"] is None]
-    metrics += [name for name in scored if name not in named and name.partition("/")[0] not in named]
-    # Neither prompts nor questions are read again, so what they need from the environment need not be there.
-    config = {
-        **manifest["config"],
-        **({"judges": judges} if judges else {}),
-        **({"metrics": metrics} if metrics else {}),
-        "conditions": dict.fromkeys(manifest["conditions"]),
-        "dataset": {"path": manifest["dataset"]["path"]},
-    }
-    source = Source(str(directory.path / "manifest.json"), Path(manifest["config_folder"]), config)
-    selection = Selection(metrics=metric, judges=judge, models=model)
-    written = read(source)
-    implied = [attrs.evolve(use, implied=manifest["judges"][use.label]["implied"]) for use in written.judges]
+    found = find_run(run, output_dir)
     # No agent is called, so none is chosen or given another model.
-    evaluation = select(attrs.evolve(written, agents=(), judges=tuple(implied)), selection)
+    selection = Selection(metrics=metric, judges=judge, models=model)
+    evaluation = select(rebuild_scoring(found.manifest, str(found.path / "manifest.json")), selection)
     if metric or judge:
         evaluation = attrs.evolve(
             evaluation,
@@ -84,26 +60,20 @@ def command(
             # A rubric's file need not be there when no judge reads it.
             rubrics=evaluation.rubrics if judge else (),
         )
-    scorers, plugins = make_scorers(evaluation)
-    spare_loopback_the_proxy(os.environ)
-    end_on_sigterm()
+    plan = make_scoring_plan(evaluation)
     progress = Progress(message_console(quiet=quiet), 0)
-    watchers = [("keval/progress", progress)]
-    gc.freeze()  # as in `keval run`
+    work = rescore(
+        found,
+        evaluation,
+        plan,
+        [("keval/progress", progress)],
+        missing=missing,
+        judge_repetitions=judge_repetitions,
+    )
     try:
         with progress:
-            summary = asyncio.run(
-                rescore(
-                    directory,
-                    evaluation,
-                    scorers,
-                    plugins,
-                    watchers,
-                    missing=missing,
-                    judge_repetitions=judge_repetitions,
-                )
-            )
+            summary = run_to_end(work)
     except KeyboardInterrupt:
-        click.echo(f"interrupted; the same command goes on where scoring {directory.path} stopped", err=True)
+        click.echo(f"interrupted; the same command goes on where scoring {found.path} stopped", err=True)
         raise SystemExit(130) from None
-    finish(directory, summary, as_json=as_json, quiet=quiet)
+    finish(found, summary, as_json=as_json, quiet=quiet)

@@ -9,8 +9,8 @@ import click
 from keval.cli.options import selection_options
 from keval.config.load import load
 from keval.config.select import Selection, select
-from keval.report.notices import print_notices
-from keval.report.terminal import message_console
+from keval.report.console import message_console
+from keval.report.plan import print_notices
 
 __all__ = ["command"]
 
@@ -23,7 +23,7 @@ def command(config: Path, selection: Selection) -> None:
 
     Keys of model providers and MCP servers are checked by `keval run`, before its first trial.
     """
-    from keval.run.build import make_plan
+    from keval.plan.build import make_plan
 
     plan = make_plan(select(load(config), selection))
     print_notices(plan, message_console())

@@ -13,7 +13,7 @@ from attrs.validators import ge, gt
 from keval.config.source import KeyPath, Source
 from keval.errors import Problem
 
-__all__ = ["Condition", "DatasetFile", "Evaluation", "Execution", "PluginUse", "Retry"]
+__all__ = ["Condition", "DatasetFile", "Evaluation", "Execution", "Header", "PluginSpec", "Retry"]
 
 
 def _optional_name(instance: object, attribute: attrs.Attribute[Any], value: str | None) -> None:
@@ -23,20 +23,30 @@ def _optional_name(instance: object, attribute: attrs.Attribute[Any], value: str
 
 @attrs.frozen
 class DatasetFile:
-    """Where the samples are: a JSONL, YAML or CSV file."""
+    """Where the samples are. `type` names the reader of the file's format; by default the file's suffix does.
+
+    `options` are the reader's own keys.
+    """
 
     path: Path
     question_key: str = "question"
     answer_key: str = "answer"
+    type: str | None = None
+    options: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, metadata={"unknown_keys": True})
+
+    @property
+    def format(self) -> str:
+        """The name of the dataset reader."""
+        return self.type or self.path.suffix.lower().removeprefix(".")
 
 
 @attrs.frozen
 class Condition:
     """A named arm: a system prompt, which is a template over the sample, and contexts by label.
 
-    `require_mcp_tool_use` asks for a tool call in every trial, `require_mcp_tool_success` for one that succeeds where
-    there are calls. `on_missing_tool_use` says what becomes of an answer without: it is discarded and the trial asked
-    again (`retry`), kept and scored (`keep`), or the trial fails (`fail`).
+    `require_mcp_tool_use` requires a tool call in every trial, and `require_mcp_tool_success` one that succeeds where
+    there are calls. `on_missing_tool_use` says what happens to an answer without: the trial is asked again (`retry`),
+    the answer is scored (`keep`), or the trial fails (`fail`).
     """
 
     system_prompt: str = ""
@@ -45,10 +55,18 @@ class Condition:
     require_mcp_tool_success: bool = False
     on_missing_tool_use: Literal["retry", "keep", "fail"] = "retry"
 
+    @property
+    def requires_tool_use(self) -> bool:
+        """Whether the condition requires any use of tools."""
+        return self.require_mcp_tool_use or self.require_mcp_tool_success
+
 
 @attrs.frozen
 class Retry:
-    """How often a trial is attempted, and how long is waited in between (full jitter below the growing bound)."""
+    """How often a trial or judgement is attempted, and how long keval waits between attempts, in seconds.
+
+    The wait is random between 0 and a bound that grows with each attempt (full jitter).
+    """
 
     max_attempts: int = attrs.field(default=3, validator=ge(1))
     initial_backoff_seconds: float = attrs.field(default=1.0, validator=ge(0))
@@ -60,8 +78,8 @@ class Retry:
 class Execution:
     """How trials are run. `timeout_seconds` bounds one attempt at a trial, or at a judgement.
 
-    `num_repetitions` is how often a question is asked, and `judge_repetitions` how often each judge is asked about an
-    answer.
+    `num_repetitions` is how often a question is asked, and `judge_repetitions` how often each judge grades an answer.
+    `executor` names what runs the trials, or maps `type` and its options.
     """
 
     num_repetitions: int = attrs.field(default=1, validator=ge(1))
@@ -70,6 +88,7 @@ class Execution:
     timeout_seconds: float = attrs.field(default=300.0, validator=gt(0))
     retry: Retry = Retry()
     seed: int = 0
+    executor: str | Mapping[str, Any] = "local"
 
 
 @attrs.frozen
@@ -84,10 +103,11 @@ class Header:
 
 
 @attrs.frozen
-class PluginUse:
-    """A plugin as a config uses it: under a label, by type, with options as written and the path they stand at.
+class PluginSpec:
+    """A plugin as a config names it: its label, its type, its options as written, and the path where it stands.
 
-    `implied` says that the config names a model and no type, which is the one that speaks to that model.
+    `implied` says that the config names a model and no judge, and the model's provider chose the judge.
+    `characteristics` is what the config says about an agent: a mapping, or the name of an agent plugin that ships one.
     """
 
     label: str
@@ -95,30 +115,34 @@ class PluginUse:
     options: Mapping[str, Any] = attrs.field(factory=dict)
     path: KeyPath = ()
     implied: bool = False
+    characteristics: Mapping[str, Any] | str | None = None
 
 
 @attrs.frozen
 class Evaluation:
-    """A whole configuration. Plugins are named here and constructed by the plan.
+    """A whole configuration. It names plugins; the plan constructs them.
 
-    `problems` are what was found wrong so far. What they spoil is left out, and reading goes on, so that a user is told
-    of everything at once; no plan is made of an evaluation with problems.
+    `problems` are what was found wrong so far, and `notices` what a user should know. What a problem spoils is left
+    out and reading goes on, so that a user is told of everything at once; no plan is made of an evaluation with
+    problems.
     """
 
     source: Source
     header: Header = Header()
     dataset: DatasetFile | None = None
-    agents: tuple[PluginUse, ...] = ()
-    contexts: tuple[PluginUse, ...] = ()
+    agents: tuple[PluginSpec, ...] = ()
+    contexts: tuple[PluginSpec, ...] = ()
     conditions: Mapping[str, Condition] = attrs.field(factory=dict)
-    metrics: tuple[PluginUse, ...] = ()
-    judges: tuple[PluginUse, ...] = ()
-    rubrics: tuple[PluginUse, ...] = ()
-    plugins: tuple[PluginUse, ...] = ()
+    metrics: tuple[PluginSpec, ...] = ()
+    judges: tuple[PluginSpec, ...] = ()
+    rubrics: tuple[PluginSpec, ...] = ()
+    middleware: tuple[PluginSpec, ...] = ()
+    plugins: tuple[PluginSpec, ...] = ()
     execution: Execution = Execution()
     limit: int | None = None
     sample_ids: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
+    notices: tuple[Problem, ...] = ()
 
     @property
     def name(self) -> str:
@@ -134,3 +158,13 @@ class Evaluation:
     def baseline(self) -> str:
         """The condition that the others are compared with."""
         return self.header.baseline or next(iter(self.conditions))
+
+    @property
+    def executor(self) -> PluginSpec:
+        """The executor, as `execution.executor` names it."""
+        given, path = self.execution.executor, ("execution", "executor")
+        if isinstance(given, str):
+            return PluginSpec(given, given, path=path)
+        options = {key: value for key, value in given.items() if key != "type"}
+        kind = str(given.get("type", ""))
+        return PluginSpec(kind, kind, options, path)

@@ -23,7 +23,12 @@ def read_rubric(path: Path) -> Rubric:
     if not isinstance(source.data, dict):
         raise ConfigError([Problem(source.place(()), "a rubric is a mapping with instructions: and levels:")])
     data = {"name": path.stem, **source.data}
-    rubric, misfits = structure(Rubric, data, (), source.base, variables=False)
+    rubric, field_errors = structure(Rubric, data, (), source.base, variables=False)
     if rubric is None:
-        raise ConfigError([Problem(source.place(misfit.path, key=misfit.at_key), misfit.message) for misfit in misfits])
+        raise ConfigError(
+            [
+                Problem(source.place(field_error.path, key=field_error.at_key), field_error.message)
+                for field_error in field_errors
+            ]
+        )
     return rubric

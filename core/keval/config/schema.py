@@ -10,18 +10,22 @@ from typing import Any, Literal, Union, get_args, get_origin
 import attrs
 
 from keval import registry
+from keval.config import k_eval
 from keval.config.evaluation import Condition, DatasetFile, Execution, Header
-from keval.config.load import AGENT_ALIASES, SECTIONS, SHORT_FORMS
+from keval.config.sections import SECTIONS
 from keval.config.structure import resolve_fields
 from keval.errors import PluginError
 from keval.models import Model
-from keval.records import Characteristics
 from keval.scores import Rubric
 
 __all__ = ["evaluation_schema", "options_schema"]
 
 _LABELLED = {"agents": "keval.agents", "contexts": "keval.contexts", "judges": "keval.judges"}
-_LISTED = {"metrics": "keval.metrics", "plugins": "keval"}
+_LISTED = {"metrics": "keval.metrics", "middleware": "keval.middleware", "plugins": "keval"}
+_CHARACTERISTICS = {
+    "description": "what metrics may want to know of the agent, or the name of an agent plugin that ships it",
+    "type": ["string", "object"],
+}
 _VARIABLE = {"type": "string", "pattern": r"\$\{"}
 
 
@@ -29,11 +33,9 @@ def evaluation_schema() -> dict[str, Any]:
     """Describe a whole config; a plugin that does not import takes any options."""
     definitions: dict[str, Any] = {}
     properties = dict(options_schema(Header)["properties"])
-    properties["dataset"] = options_schema(DatasetFile)
+    properties["dataset"] = _dataset()
     properties["execution"] = options_schema(Execution)
-    condition = options_schema(Condition)
-    condition["properties"]["mcp_servers"] = condition["properties"]["contexts"]
-    properties["conditions"] = _mapping_of(_or_nothing(condition), at_least=1)
+    properties["conditions"] = _mapping_of(_or_nothing(options_schema(Condition)), at_least=1)
     for section, group in _LABELLED.items():
         properties[section] = _labelled(section, group, definitions)
     for section, group in _LISTED.items():
@@ -50,9 +52,7 @@ def evaluation_schema() -> dict[str, Any]:
     properties["rubrics"] = _names_or_options([], _mapping_of(rubric))
     for section, meaning in SECTIONS.items():
         properties[section] = {**properties[section], "description": meaning}
-    for short, section in SHORT_FORMS.items():
-        whole = properties[section]
-        properties[short] = whole if short == "mcp_servers" else whole["additionalProperties"]
+    k_eval.extend_schema(properties)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "keval evaluation",
@@ -113,10 +113,19 @@ def _type(wanted: Any) -> dict[str, Any]:
         return {"type": "object", "additionalProperties": _type(args[1])} if args else {"type": "object"}
     if isinstance(wanted, type) and attrs.has(wanted):
         # Single keys override the plugin's own default, so none is required.
-        keys = {**options_schema(wanted), "required": []}
-        named = {"type": "string", "description": "an agent plugin whose table to take"}
-        return {"anyOf": [named, keys]} if wanted is Characteristics else keys
+        return {**options_schema(wanted), "required": []}
     return {}
+
+
+def _dataset() -> dict[str, Any]:
+    """Describe the section `dataset:` with the options of every installed reader."""
+    schema = options_schema(DatasetFile)
+    schema["properties"].pop("options")
+    for component in registry.components("keval.datasets"):
+        for name, option in _plugin_options(component).get("properties", {}).items():
+            schema["properties"].setdefault(name, option)
+    schema["properties"]["type"] = {"enum": [component.name for component in registry.components("keval.datasets")]}
+    return schema
 
 
 def _labelled(section: str, group: str, definitions: dict[str, Any]) -> dict[str, Any]:
@@ -124,14 +133,16 @@ def _labelled(section: str, group: str, definitions: dict[str, Any]) -> dict[str
     names = [component.name for component in registry.components(group)]
     for component in registry.components(group):
         options = _plugin_options(component)
-        typed = {"type": {"enum": _spellings(section, component.name)}, **options.get("properties", {})}
+        typed = {"type": {"enum": k_eval.spellings(section, component.name)}, **options.get("properties", {})}
+        if section == "agents":
+            typed["characteristics"] = _CHARACTERISTICS
         definitions[f"{section}:{component.name}"] = _or_nothing({**options, "properties": typed})
     definitions[f"{section}:by-type"] = {
         "type": ["object", "null"],
-        "properties": {"type": {"enum": [each for name in names for each in _spellings(section, name)]}},
+        "properties": {"type": {"enum": [each for name in names for each in k_eval.spellings(section, name)]}},
         "allOf": [
             {
-                "if": {"properties": {"type": {"enum": _spellings(section, name)}}, "required": ["type"]},
+                "if": {"properties": {"type": {"enum": k_eval.spellings(section, name)}}, "required": ["type"]},
                 "then": _ref(f"{section}:{name}"),
             }
             for name in names
@@ -141,11 +152,6 @@ def _labelled(section: str, group: str, definitions: dict[str, Any]) -> dict[str
     untyped = {"not": {"required": ["type"]}}
     named = {name: {"if": untyped, "then": _ref(f"{section}:{name}"), "else": by_type} for name in names}
     return {"type": "object", "properties": named, "additionalProperties": by_type}
-
-
-def _spellings(section: str, name: str) -> list[str]:
-    """A plugin's name, and what else a config may call it."""
-    return [name, *(alias for alias, named in AGENT_ALIASES.items() if section == "agents" and named == name)]
 
 
 def _listed(section: str, group: str, definitions: dict[str, Any]) -> dict[str, Any]:

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Sequence
 import attrs
 
 from keval import registry
-from keval.config.evaluation import Evaluation, PluginUse
-from keval.config.judge_type import implied_judge
-from keval.config.load import AGENT_ALIASES
-from keval.errors import PluginError, Problem
+from keval.config import k_eval
+from keval.config.evaluation import Evaluation, PluginSpec
+from keval.config.implied_judge import implied_judge
+from keval.errors import PluginError, Problem, suggestion
 from keval.models import Model
-from keval.nearest import suggestion
 
 __all__ = ["Selection", "select"]
 
@@ -32,12 +31,13 @@ class Selection:
     repetitions: int | None = None
     judge_repetitions: int | None = None
     max_concurrent: int | None = None
+    executor: str | None = None
 
 
 def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
     """Return the evaluation that the selection leaves, with the problems of both."""
     problems: list[Problem] = []
-    wanted = [AGENT_ALIASES.get(name, name) for name in selection.agents]
+    wanted = [k_eval.agent_type(name) for name in selection.agents]
     agents = _chosen("--agent", "keval.agents", evaluation.agents, wanted, problems)
     metrics = _chosen("--metric", "keval.metrics", evaluation.metrics, selection.metrics, problems)
     judges = _chosen("--judge", "keval.judges", evaluation.judges, selection.judges, problems)
@@ -52,13 +52,14 @@ def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
         if not selection.conditions or label in selection.conditions
     }
     used = {label for condition in conditions.values() for label in condition.contexts}
-    contexts = tuple(use for use in evaluation.contexts if not selection.conditions or use.label in used)
+    contexts = tuple(spec for spec in evaluation.contexts if not selection.conditions or spec.label in used)
     agents, judges = _with_models(agents, judges, selection.models, problems)
     execution = attrs.evolve(
         evaluation.execution,
         num_repetitions=selection.repetitions or evaluation.execution.num_repetitions,
         judge_repetitions=selection.judge_repetitions or evaluation.execution.judge_repetitions,
         max_concurrent=selection.max_concurrent or evaluation.execution.max_concurrent,
+        executor=selection.executor or evaluation.execution.executor,
     )
     header = evaluation.header
     if header.baseline not in conditions:
@@ -80,39 +81,39 @@ def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
 
 
 def _chosen(
-    flag: str, group: str, uses: Sequence[PluginUse], names: Iterable[str], problems: list[Problem]
-) -> tuple[PluginUse, ...]:
-    """Pick uses by label, else by plugin name, else add an installed plugin that the config does not use."""
-    chosen: dict[str, PluginUse] = {}
+    flag: str, group: str, specs: Sequence[PluginSpec], names: Iterable[str], problems: list[Problem]
+) -> tuple[PluginSpec, ...]:
+    """Pick specs by label, else by type, else add an installed plugin that the config does not name."""
+    chosen: dict[str, PluginSpec] = {}
     for name in names:
-        matching = [use for use in uses if use.label == name] or [use for use in uses if use.type == name]
+        matching = [spec for spec in specs if spec.label == name] or [spec for spec in specs if spec.type == name]
         if not matching:
             try:
                 components = registry.select(group, name)
-                matching = [PluginUse(registry.label(group, name), name, _shared_model(components[0], uses))]
+                matching = [PluginSpec(registry.label(group, name), name, _shared_model(components[0], specs))]
             except PluginError as error:
-                hint = "" if "did you mean" in str(error) else suggestion(name, [use.label for use in uses])
+                hint = "" if "did you mean" in str(error) else suggestion(name, [spec.label for spec in specs])
                 problems.append(Problem(f"{flag} {name}", f"{error}{hint}"))
-        chosen.update((use.label, use) for use in matching)
-    return tuple(chosen.values()) if names else tuple(uses)
+        chosen.update((spec.label, spec) for spec in matching)
+    return tuple(chosen.values()) if names else tuple(specs)
 
 
-def _shared_model(component: registry.Component, uses: Sequence[PluginUse]) -> dict[str, str]:
+def _shared_model(component: registry.Component, specs: Sequence[PluginSpec]) -> dict[str, str]:
     """An agent that a flag adds is asked with the model of the config's first, so that only the agent differs."""
-    models = [use.options["model"] for use in uses if "model" in use.options]
+    models = [spec.options["model"] for spec in specs if "model" in spec.options]
     if component.group != "keval.agents" or not models:
         return {}
     plugin = registry.load(component)
     return {"model": models[0]} if attrs.has(plugin) and "model" in attrs.fields_dict(plugin) else {}
 
 
-def _plugins(uses: Sequence[PluginUse], flags: Iterable[str], problems: list[Problem]) -> tuple[PluginUse, ...]:
-    chosen = {use.label: use for named in uses for use in _each_of_vendor(named)}
+def _plugins(specs: Sequence[PluginSpec], flags: Iterable[str], problems: list[Problem]) -> tuple[PluginSpec, ...]:
+    chosen = {spec.label: spec for named in specs for spec in _each_of_vendor(named)}
     for flag in flags:
         blocked = flag.removeprefix("no:")
         if blocked == flag:
-            for use in _each_of_vendor(PluginUse(flag, flag)):
-                chosen.setdefault(use.label, use)
+            for spec in _each_of_vendor(PluginSpec(flag, flag)):
+                chosen.setdefault(spec.label, spec)
             continue
         out = [label for label in chosen if label == blocked or label.startswith(f"{blocked}/")]
         if not out:
@@ -122,31 +123,35 @@ def _plugins(uses: Sequence[PluginUse], flags: Iterable[str], problems: list[Pro
     return tuple(chosen.values())
 
 
-def _each_of_vendor(use: PluginUse) -> list[PluginUse]:
+def _each_of_vendor(spec: PluginSpec) -> list[PluginSpec]:
     """Unfold a vendor's name into its plugins; a name that is unknown stays, and the plan tells of it."""
     try:
-        components = registry.select("keval", use.type)
+        components = registry.select("keval", spec.type)
     except PluginError:
-        return [use]
-    return [use] if len(components) == 1 else [attrs.evolve(use, label=c.name, type=c.name) for c in components]
+        return [spec]
+    return [spec] if len(components) == 1 else [attrs.evolve(spec, label=c.name, type=c.name) for c in components]
 
 
 def _with_models(
-    agents: tuple[PluginUse, ...], judges: tuple[PluginUse, ...], flags: Iterable[str], problems: list[Problem]
-) -> tuple[tuple[PluginUse, ...], tuple[PluginUse, ...]]:
+    agents: tuple[PluginSpec, ...], judges: tuple[PluginSpec, ...], flags: Iterable[str], problems: list[Problem]
+) -> tuple[tuple[PluginSpec, ...], tuple[PluginSpec, ...]]:
     models: dict[str, str] = {}
-    labelled = [f"agents.{use.label}" for use in agents] + [f"judges.{use.label}" for use in judges]
+    labelled = [f"agents.{spec.label}" for spec in agents] + [f"judges.{spec.label}" for spec in judges]
     labels = [full.partition(".")[2] for full in labelled]
     for flag in flags:
-        label, equals, model = flag.partition("=")
+        label, equals, named = flag.partition("=")
+        model = k_eval.model_name(named)
         try:
             if not equals:
-                raise ValueError(f"expected LABEL=provider/name, such as --model {(labels or ['gadk'])[0]}=…")
+                raise ValueError(f"expected LABEL=provider/name, such as --model {(labels or ['agent'])[0]}=…")
             Model.parse(model)
         except ValueError as error:
             problems.append(Problem(f"--model {flag}", str(error)))
             continue
         meant = [full for full in labelled if label in (full, full.partition(".")[2])]
+        if not meant:  # a judge that only its model names goes by its plugin's name too
+            implied = (spec for spec in judges if spec.implied and label in (spec.type, f"judges.{spec.type}"))
+            meant = [f"judges.{spec.label}" for spec in implied]
         if not meant:
             hint = suggestion(label, labels) or f"; labels: {', '.join(labels)}"
             problems.append(Problem(f"--model {flag}", f"no agent or judge is labelled {label!r}{hint}"))
@@ -155,12 +160,12 @@ def _with_models(
             problems.append(Problem(f"--model {flag}", problem))
         models.update(dict.fromkeys(meant, model))
 
-    def with_model(section: str, use: PluginUse) -> PluginUse:
-        model = models.get(f"{section}.{use.label}")
+    def with_model(section: str, spec: PluginSpec) -> PluginSpec:
+        model = models.get(f"{section}.{spec.label}")
         if model is None:
-            return use
-        options = {**use.options, "model": model}
+            return spec
+        options = {**spec.options, "model": model}
         # A judge that was not named but meant by its model is the one that the new model means.
-        return attrs.evolve(use, options=options, type=implied_judge(options) if use.implied else use.type)
+        return attrs.evolve(spec, options=options, type=implied_judge(options) if spec.implied else spec.type)
 
-    return tuple(with_model("agents", use) for use in agents), tuple(with_model("judges", use) for use in judges)
+    return tuple(with_model("agents", spec) for spec in agents), tuple(with_model("judges", spec) for spec in judges)

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import attrs
 import yaml
@@ -20,6 +20,8 @@ from keval.errors import ConfigError, Problem
 __all__ = ["Interpolated", "KeyPath", "Source", "interpolate"]
 
 KeyPath: TypeAlias = tuple[str | int, ...]
+
+T = TypeVar("T")
 
 _NODE_LIMIT = 200_000
 _VARIABLE = re.compile(r"(?P<literal>\$\$\{)|\$\{(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\})?")
@@ -81,6 +83,22 @@ class Source:
             raise ConfigError(reader.problems)
         return cls(name, base, data, reader.values, reader.keys, reader.written)
 
+    def moved(self, data: Any, moves: Mapping[KeyPath, KeyPath]) -> Source:
+        """Return a source with other data, whose parts at the keys of `moves` stand at its values now.
+
+        Places stay those of the file: an error at a moved part is shown where the user wrote it.
+        """
+        if not moves:
+            return attrs.evolve(self, data=data)
+        return Source(
+            self.name,
+            self.base,
+            data,
+            _moved(self._values, moves),
+            _moved(self._keys, moves),
+            _moved(self._written, moves),
+        )
+
     def written(self, path: KeyPath) -> str | None:
         """A number or switch as it is written: `yes` and not True, 3.50 and not 3.5."""
         return self._written.get(path)
@@ -102,6 +120,17 @@ class Source:
         if path:
             return self.place(path[:-1], key=len(path) > 1)
         return self.name
+
+
+def _moved(table: Mapping[KeyPath, T], moves: Mapping[KeyPath, KeyPath]) -> dict[KeyPath, T]:
+    moved: dict[KeyPath, T] = {}
+    for path, value in table.items():
+        old = next((path[:length] for length in range(len(path), 0, -1) if path[:length] in moves), ())
+        new = (*moves[old], *path[len(old) :]) if old else path
+        moved[new] = value
+        if path == old:  # a section that stands in the file under another name only
+            moved.setdefault(new[:-1], value)
+    return moved
 
 
 class _Reader:

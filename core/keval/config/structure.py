@@ -1,11 +1,12 @@
 """Structuring plain data into attrs classes, strictly, with every problem at its path.
 
-A whole number is no text and a text is no number: `max_concurrent: "3"` is an error, because a config that is read
-leniently is a config nobody can rely on. Only what came out of `${VAR}` is read as the type that is wanted.
+A number is never read as a text, nor a text as a number: `max_concurrent: "3"` is an error, because nobody can rely on
+a config that is read leniently. Only a value that came out of `${VAR}` is read as the type that is wanted.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -21,13 +22,12 @@ from cattrs.errors import (
 )
 from cattrs.gen import make_dict_structure_fn
 
-from keval.config.characteristics import shipped_characteristics
-from keval.config.misfit import MAPPINGS, SEQUENCES, UNIONS, Misfit, misfits, shown, type_name
+from keval.config.field_errors import MAPPINGS, SEQUENCES, UNIONS, field_errors, shown, type_name
+from keval.config.model_names import provider_of
 from keval.config.source import Interpolated, KeyPath, interpolate
-from keval.errors import PluginError
-from keval.models import Model, vendor_of
-from keval.nearest import suggestion
-from keval.records import Characteristics
+from keval.errors import FieldError, PluginError, suggestion
+from keval.models import Model
+from keval.scores import Scale
 
 __all__ = ["resolve_fields", "structure"]
 
@@ -38,31 +38,35 @@ _SWITCHES = {"true": True, "yes": True, "on": True, "false": False, "no": False,
 
 def structure(
     cls: type[T], data: Any, path: KeyPath, base: Path, *, variables: bool = True
-) -> tuple[T | None, list[Misfit]]:
+) -> tuple[T | None, list[FieldError]]:
     """Structure `data`, which stands at `path`, into the attrs class `cls`.
 
-    Relative paths are relative to `base`, and `variables` of the environment are filled in. Returns the instance, or
-    `None` with everything that does not fit.
+    Relative paths are relative to `base`, and `variables` of the environment are filled in. A field with the metadata
+    `unknown_keys` receives the keys that its class has no field for; without one, they are errors. Returns the
+    instance, or `None` with everything that does not fit.
 
-    Raises PluginError: the class has fields whose types cannot be had.
+    Raises PluginError: the types of the class's fields cannot be resolved.
     """
     resolve_fields(cls)
     if data is None:
         data = {}
     if not isinstance(data, dict):
-        return None, [Misfit(path, f"expected a mapping, got {shown(data)}")]
+        return None, [FieldError(path, f"expected a mapping, got {shown(data)}")]
     filled, unset = interpolate(data, path) if variables else (data, [])
-    missing = [Misfit(at, message) for at, message in unset]
+    missing = [FieldError(at, message) for at, message in unset]
     try:
         record = _converter(base).structure(_over_defaults(cls, filled), cls)
         return None if missing else record, missing
     except ClassValidationError as error:
         known = {at for at, _ in unset}
-        return None, [*missing, *(misfit for misfit in misfits(error, path, cls) if misfit.path not in known)]
+        return None, [
+            *missing,
+            *(field_error for field_error in field_errors(error, path, cls) if field_error.path not in known),
+        ]
 
 
 def resolve_fields(cls: type) -> None:
-    """Turn annotations that are texts into types; those of private fields may stay unknown. Raises PluginError."""
+    """Resolve annotations that are texts; those of private fields may stay unresolved. Raises PluginError."""
     unknown: dict[str, Any] = {}
     options = [str(field.type) for field in attrs.fields(cls) if field.init]
     while True:
@@ -81,14 +85,14 @@ def resolve_fields(cls: type) -> None:
 
 
 def _over_defaults(cls: type, data: dict[str, Any]) -> dict[str, Any]:
-    """Let what is given complete the plugin's own default: single keys of a nested record, a model's name alone."""
+    """Complete what is given by the class's defaults: single keys of a nested record, the provider of a model."""
     merged = dict(data)
     for field in attrs.fields(cls):
         given = data.get(field.name)
         if isinstance(given, dict) and attrs.has(type(field.default)):
             merged[field.name] = {**attrs.asdict(field.default), **given}
         elif isinstance(given, str) and given and "/" not in given and "provider" in field.metadata:
-            merged[field.name] = f"{vendor_of(given) or field.metadata['provider']}/{given}"
+            merged[field.name] = f"{provider_of(given) or field.metadata['provider']}/{given}"
     return merged
 
 
@@ -120,16 +124,26 @@ def _is_record(wanted: Any) -> bool:
 
 
 def _record(converter: cattrs.Converter, wanted: Any) -> Hook:
+    resolve_fields(wanted)
     fill = make_dict_structure_fn(wanted, converter, _cattrs_forbid_extra_keys=True, _cattrs_detailed_validation=True)
+    known = {field.name for field in attrs.fields(wanted) if field.init}
+    rest = next((field.name for field in attrs.fields(wanted) if field.metadata.get("unknown_keys")), None)
 
     def hook(value: Any, _: Any) -> Any:
-        if wanted is Characteristics and isinstance(value, str):
-            return shipped_characteristics(value)
         if not isinstance(value, dict | None):
             raise TypeError(f"expected a mapping, got {shown(value)}")
-        return fill(value or {}, wanted)
+        given = value or {}
+        if wanted is Scale and given.get("high", math.inf) is None:  # JSON has no infinity
+            given = {**given, "high": math.inf}
+        if rest is not None:
+            given = {rest: {k: v for k, v in given.items() if k not in known}, **_only(given, known - {rest})}
+        return fill(given, wanted)
 
     return hook
+
+
+def _only(data: dict[str, Any], keys: set[str]) -> dict[str, Any]:
+    return {key: value for key, value in data.items() if key in keys}
 
 
 def _is_any(wanted: Any) -> bool:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Display
 
 from keval.hookspecs import hookimpl
+from keval.manifest import Manifest
 from keval.records import Trial
 from keval.scores import ScoreLine
 
@@ -52,7 +52,7 @@ class Progress:
         self._display.stop()
 
     @hookimpl
-    def keval_run_started(self, directory: Path, manifest: Mapping[str, Any]) -> None:
+    def keval_run_started(self, directory: Path, manifest: Manifest) -> None:
         self.directory = directory
         if self._answering is not None:
             self._display.reset(self._answering, description="trials", failed=0, rate="")

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from keval.report.terminal import safe
+from keval.manifest import Manifest
+from keval.report.console import safe
+from keval.store.converter import to_plain
+from keval.summary import Effect, Summary
 
 __all__ = ["describe_runs", "print_runs"]
 
 
-def describe_runs(
-    runs: Iterable[tuple[Path, Mapping[str, Any], Mapping[str, Any] | None]],
-) -> list[dict[str, Any]]:
-    """Describe runs, given as path, manifest and summary, as plain data."""
+def describe_runs(runs: Iterable[tuple[str, Manifest, Summary | None]]) -> list[dict[str, Any]]:
+    """Describe runs, given as path, manifest and summary, as plain data. An unfinished run has no summary."""
     return [
         {
-            "run": manifest["run"],
-            "evaluation": manifest["evaluation"],
-            "started": manifest["started"],
-            "path": str(path),
-            "simulated": manifest["simulated"],
-            "agents": list(manifest["agents"]),
-            "conditions": list(manifest["conditions"]),
-            "trials": sum(arm["trials"] for arm in summary["trials"]) if summary else None,
-            "failed": sum(arm["failed"] for arm in summary["trials"]) if summary else None,
-            "largest_effect": _largest(summary) if summary else None,
+            "run": manifest.run,
+            "evaluation": manifest.evaluation,
+            "started": manifest.started,
+            "path": path,
+            "simulated": list(manifest.simulated),
+            "agents": list(manifest.agents),
+            "conditions": list(manifest.conditions),
+            "trials": sum(arm.trials for arm in summary.trials) if summary else None,
+            "failed": sum(arm.failed for arm in summary.trials) if summary else None,
+            "largest_effect": to_plain(_largest(summary)) if summary else None,
         }
         for path, manifest, summary in runs
     ]
@@ -57,13 +58,13 @@ def _in_words(effect: Mapping[str, Any]) -> str:
     return f"{effect['agent']} {effect['condition']} {effect['metric']} {effect['difference']:+.2f}"
 
 
-def _largest(summary: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The effect that is largest for its scale; on one without an end, effects cannot be compared with others."""
-    ends = {metric: (scale["low"], scale["high"]) for metric, scale in summary["scales"].items()}
-    known = [e for e in summary["effects"] if e["difference"] is not None and ends[e["metric"]][1] is not None]
+def _largest(summary: Summary) -> Effect | None:
+    """Return the effect that is largest for its scale; scales without an end cannot be compared with others."""
+    scales = {entry.scorer: entry.scale for entry in summary.scorers}
 
-    def share(effect: Mapping[str, Any]) -> float:
-        low, high = ends[effect["metric"]]
-        return float(abs(effect["difference"]) / (high - low))
+    def share(effect: Effect) -> float:
+        scale = scales[effect.scorer]
+        return abs(effect.difference or 0.0) / (scale.high - scale.low)
 
+    known = [e for e in summary.effects if e.difference is not None and not math.isinf(scales[e.scorer].high)]
     return max(known, key=share, default=None)

@@ -1,4 +1,4 @@
-"""Tallies: what happened to an arm's trials, and what judging them took."""
+"""Tallies: what happened to an arm's trials, and what judging them took, counted as they are read."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections import Counter
 
 import attrs
 
-from keval.records import Trial, Usage
+from keval.manifest import ConditionEntry
+from keval.records import Trial
 from keval.scores import Judgement
-from keval.stats.estimate import Means
+from keval.stats.estimates import Means, estimate
+from keval.summary import ArmTrials, Compliance, GivenUp, JudgingTotal, UsageTotal
 
-__all__ = ["ComplianceTally", "JudgingTally", "Tally"]
+__all__ = ["JudgingTally", "Tally"]
 
 _SHORTFALLS = ("no_tool_use", "no_tool_success")
-"""The kinds of failure by which an answer is discarded that did not make the use of tools that was required."""
+"""The kinds of failure of an answer that was discarded because it did not use tools as required."""
 
 
 @attrs.define
-class ComplianceTally:
-    """How an arm's trials made the use of tools that its condition requires."""
-
+class _ComplianceTally:
     answered: int = 0
     complied_first: int = 0
     complied: int = 0
@@ -37,7 +37,7 @@ class ComplianceTally:
 
 @attrs.define
 class JudgingTally:
-    """What one judge's judgements of one arm took; of those that `told` of unverified claims, `flagged` had some."""
+    """Counts what one judge's judgements of one arm took."""
 
     judgements: int = 0
     told: int = 0
@@ -45,10 +45,11 @@ class JudgingTally:
     rejected: int = 0
     retried: int = 0
     model_calls: int | None = None
-    usage: Usage = attrs.field(factory=Usage)
+    usage: UsageTotal = UsageTotal()
 
     def add(self, judgement: Judgement) -> None:
-        if judgement.model_calls == 0:  # nobody was asked
+        """Count a judgement; one for which nobody was asked counts for nothing."""
+        if judgement.model_calls == 0:
             return
         self.judgements += 1
         self.told += judgement.unverified_claims is not None
@@ -57,24 +58,38 @@ class JudgingTally:
         self.retried += bool(judgement.attempts)
         if judgement.model_calls is not None:
             self.model_calls = (self.model_calls or 0) + judgement.model_calls
-        self.usage = self.usage + judgement.usage
+        self.usage = self.usage.plus(judgement.usage)
+
+    def total(self, agent: str, condition: str, judge: str) -> JudgingTotal:
+        """Return what was counted."""
+        return JudgingTotal(
+            agent=agent,
+            condition=condition,
+            judge=judge,
+            judgements=self.judgements,
+            told=self.told,
+            flagged=self.flagged,
+            rejected=self.rejected,
+            retried=self.retried,
+            model_calls=self.model_calls,
+            usage=self.usage,
+        )
 
 
 @attrs.define
 class Tally:
-    """What happened to one arm's trials; attempts that were given up have totals of their own."""
+    """Counts what happened to one arm's trials; failed attempts that were repeated have totals of their own."""
 
     trials: int = 0
     failed: int = 0
     retried: int = 0
     tool_calls: int | None = None
     model_calls: int | None = None
-    usage: Usage = attrs.field(factory=Usage)
-    model_calls_given_up: int = 0
-    usage_given_up: Usage = attrs.field(factory=Usage)
+    usage: UsageTotal = UsageTotal()
+    given_up: GivenUp = GivenUp()
     durations: Means = attrs.field(factory=Means)
     failures: Counter[str] = attrs.field(factory=Counter)
-    compliance: ComplianceTally = attrs.field(factory=ComplianceTally)
+    _compliance: _ComplianceTally = attrs.field(factory=_ComplianceTally)
 
     @property
     def answered(self) -> int:
@@ -82,22 +97,45 @@ class Tally:
         return self.trials - self.failed
 
     def add(self, trial: Trial, sample: int) -> None:
+        """Count a trial; `sample` is the number of its sample."""
         self.trials += 1
         self.retried += bool(trial.attempts)
-        self.compliance.add(trial)
+        self._compliance.add(trial)
         if trial.failure:
             self.failed += 1
             self.failures[f"{trial.failure.stage}: {trial.failure.kind}"] += 1
         for attempt in trial.attempts:
             if attempt.transcript:
-                self.model_calls_given_up += attempt.transcript.model_calls or 0
-                self.usage_given_up = self.usage_given_up + attempt.transcript.usage
+                calls = self.given_up.model_calls + (attempt.transcript.model_calls or 0)
+                self.given_up = GivenUp(calls, self.given_up.usage.plus(attempt.transcript.usage))
         if trial.transcript:
             listed, unlisted = len(trial.transcript.tool_calls), trial.transcript.unlisted_calls
             if listed or unlisted is not None:
                 self.tool_calls = (self.tool_calls or 0) + listed + (unlisted or 0)
             if trial.transcript.model_calls is not None:
                 self.model_calls = (self.model_calls or 0) + trial.transcript.model_calls
-            self.usage = self.usage + trial.transcript.usage
+            self.usage = self.usage.plus(trial.transcript.usage)
             if trial.transcript.duration is not None and not trial.failure:
                 self.durations.add(sample, trial.transcript.duration)
+
+    def total(self, agent: str, condition: str, entry: ConditionEntry) -> ArmTrials:
+        """Return what was counted."""
+        found = self._compliance
+        return ArmTrials(
+            agent=agent,
+            condition=condition,
+            trials=self.trials,
+            failed=self.failed,
+            retried=self.retried,
+            failures=dict(self.failures),
+            tool_calls=self.tool_calls,
+            model_calls=self.model_calls,
+            usage=self.usage,
+            given_up=self.given_up,
+            duration=estimate(self.durations.by_sample().values()).mean,
+            compliance=Compliance(
+                found.answered, found.complied_first, found.complied, found.discarded, entry.on_missing_tool_use
+            )
+            if entry.requires_tool_use
+            else None,
+        )

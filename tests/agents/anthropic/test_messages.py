@@ -9,7 +9,8 @@ import attrs
 import pytest
 from starlette.responses import Response
 
-from keval import Context, Message, Sample, Usage
+from keval import Message, Sample, Usage
+from keval.plugin import Context
 from keval_anthropic import Anthropic
 from keval_anthropic.messages import MessagesChat
 from keval_clients.anthropic import build
@@ -105,7 +106,7 @@ def test_tools_are_offered_under_their_aliases_and_results_told_in_order(
     async def scenario() -> tuple[list[Any], list[Any]]:
         async with scripted(asked, message("Done.")) as endpoint:
             client = build(endpoint.base, endpoint.model.endpoint)
-            chat = MessagesChat.start(client, Sample("s1", "?"), Context(), [add, now], {"model": "m"})
+            chat = MessagesChat.start(client, Context(), [add, now], {"model": "m"})
             chat.say("Add up.")
             reply = await chat.ask()
             chat.tell(results)
@@ -184,7 +185,7 @@ def test_a_call_that_was_cut_off_is_not_made(play: Any, message: Any, use: Any, 
 
     played = play(Anthropic, cut, message("Sorry."))
 
-    assert [(call.name, call.error, call.runs) for call in played.transcript.tool_calls] == [
+    assert [(call.name, call.error, call.executions) for call in played.transcript.tool_calls] == [
         ("swim", "there is no tool named 'swim'", 0),
         ("fly", f"the call was cut off by {by}", 0),
     ]

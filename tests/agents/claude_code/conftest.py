@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import attrs
 import pytest
 
-from keval import Context, Endpoint, McpServer, Model, Sample, Transcript
+from keval import Sample, Transcript
+from keval.plugin import Context, Endpoint, McpServer, Model
 from keval_gateway import ChatReply, ChatRequest, Respond, wire_urls
 from keval_gateway.app import build_app
 from keval_gateway.serving import serve

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from keval import Context, Message, Sample, TrialError, Usage
+from keval import Message, Sample, Usage
+from keval.plugin import Context, TrialError
 from keval_gateway import ChatCall, ChatReply, ChatRequest
 
 pytest.importorskip("claude_agent_sdk", reason="keval-claude-code is not installed")

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from keval import Context, Limited, McpServer, Model, Sample
+from keval import Sample
+from keval.plugin import ConcurrencyLimited, Context, McpServer, Model
 from keval_gateway import ChatCall, ChatReply, ChatRequest
 
 pytest.importorskip("claude_agent_sdk", reason="keval-claude-code is not installed")
@@ -157,14 +158,14 @@ def test_the_core_is_told_how_many_processes_may_run_at_once() -> None:
 
     agent = ClaudeCode(model=Model("anthropic", "claude-sonnet-5-5"), max_processes=3)
 
-    assert isinstance(agent, Limited)
-    assert 3 == agent.at_once()
+    assert isinstance(agent, ConcurrencyLimited)
+    assert 3 == agent.max_concurrency()
 
 
 def test_checking_a_config_does_not_import_the_sdk() -> None:
     script = (
-        "import sys, keval, keval_claude_code\n"
-        "keval_claude_code.ClaudeCode(model=keval.Model.parse('anthropic/claude-sonnet-5-5'))\n"
+        "import sys, keval.plugin, keval_claude_code\n"
+        "keval_claude_code.ClaudeCode(model=keval.plugin.Model.parse('anthropic/claude-sonnet-5-5'))\n"
         "print([name for name in sys.modules if name.split('.')[0] in ('claude_agent_sdk', 'mcp', 'anyio')])"
     )
 

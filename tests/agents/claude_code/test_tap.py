@@ -10,10 +10,12 @@ from typing import Any
 import attrs
 import pytest
 
-from keval import Context, Sample, ServerLostError, Transcript
-from keval.run.reconcile import check, merge
+from keval import Sample, Transcript
+from keval.execute.reconcile import check, merge
+from keval.plugin import Context, ServerLostError
 from keval_gateway import ChatCall, ChatReply
 from keval_mcp import Stdio
+from tests.contexts import started
 
 pytest.importorskip("claude_agent_sdk", reason="keval-claude-code is not installed")
 
@@ -27,7 +29,7 @@ def tapped(runner: Any, staged: Any, journal: Path) -> Any:
 
     async def scenario(script: Sequence[ChatReply]) -> tuple[Context, Transcript | Exception]:
         server = Stdio(command=sys.executable, args=(str(TOOLBOX), "stdio", "--journal", str(journal)))
-        async with staged(script) as scene, server.start("toolbox") as source, source.open(SAMPLE, "t1") as part:
+        async with staged(script) as scene, started(server, "toolbox") as source, source.open(SAMPLE, "t1") as part:
             context = attrs.evolve(part, trial="t1")
             try:
                 return context, await scene.agent.run(SAMPLE, context)
@@ -49,11 +51,11 @@ def test_the_tap_and_claude_code_agree_on_the_calls(tapped: Any) -> None:
 
     (server,) = context.servers
     seen = sorted((call.name, dict(call.arguments), call.error is None) for call in server.log.calls)
-    ran = [call for call in transcript.tool_calls if call.runs != 0]
+    ran = [call for call in transcript.tool_calls if call.executions != 0]
     assert seen == sorted((call.name, dict(call.arguments), call.error is None) for call in ran)
     merged = merge(transcript, context)
     check(merged, context)
-    assert [1, 1, 1, 0] == [call.runs for call in merged.tool_calls]
+    assert [1, 1, 1, 0] == [call.executions for call in merged.tool_calls]
 
 
 def test_a_server_that_dies_behind_the_tap_fails_the_trial(tapped: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import pytest
 
-from keval import McpServer, ServerLostError, ToolsMissingError, TrialError
+from keval.plugin import McpServer, ServerLostError, ToolsMissingError, TrialError
 from keval_gateway import ChatCall, ChatReply, ChatRequest
 
 pytest.importorskip("claude_agent_sdk", reason="keval-claude-code is not installed")
@@ -53,7 +53,7 @@ def test_errors_of_tools_are_seen_by_the_model_and_in_the_transcript(play: Any, 
     assert [(call.error, True) for call in transcript.tool_calls] == [(message.text, message.error) for message in told]
     parts = ["no luck", "not so", "validation errors", "No such tool", "No such tool"]
     assert all(part in (call.error or "") for part, call in zip(parts, transcript.tool_calls, strict=True))
-    assert [None, None, None, 0, 0] == [call.runs for call in transcript.tool_calls]
+    assert [None, None, None, 0, 0] == [call.executions for call in transcript.tool_calls]
 
 
 def test_a_picture_is_reported_as_the_text_the_model_is_told(play: Any, toolbox: Any) -> None:
@@ -123,7 +123,7 @@ def test_a_call_that_claude_code_denies_fails_the_trial(play: Any, toolbox: Any,
     assert isinstance(outcome.error, TrialError)
     assert ("tool_denied", False) == (outcome.error.kind, outcome.error.retryable)
     assert "mcp__toolbox__add" in str(outcome.error)
-    assert [("add", None, 0)] == [(call.name, call.result, call.runs) for call in outcome.transcript.tool_calls]
+    assert [("add", None, 0)] == [(call.name, call.result, call.executions) for call in outcome.transcript.tool_calls]
 
 
 def test_a_server_that_claude_code_does_not_load_fails_the_trial(play: Any, toolbox: Any, manage: Any) -> None:

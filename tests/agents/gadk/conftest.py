@@ -15,8 +15,9 @@ from typing import Any, Literal
 import attrs
 import pytest
 
-from keval import Context, Endpoint, McpServer, Model, Sample, Transcript
+from keval import Sample, Transcript
 from keval.models import Wire
+from keval.plugin import Context, Endpoint, McpServer, Model
 from keval_gadk import Gadk
 from keval_gateway import ChatReply, ChatRequest, wire_urls
 from keval_gateway.app import build_app

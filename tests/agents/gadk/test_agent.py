@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import pytest
 
-from keval import Agent, Characteristics, Closable, Context, Endpoint, Model, PreflightError, Sample
+from keval import Sample
 from keval.models import Wire
+from keval.plugin import Agent, Closable, Context, Endpoint, Model, PreflightError
 from keval_gadk import Api, Gadk
 from keval_gateway import ChatReply
 
@@ -30,7 +31,7 @@ def test_it_is_an_agent_that_can_be_closed() -> None:
 
 def test_constructing_it_imports_no_sdk() -> None:
     code = (
-        "import sys; from keval import Model; from keval_gadk import Api, Gadk; Gadk(Model('openai', 'm'));"
+        "import sys; from keval.plugin import Model; from keval_gadk import Api, Gadk; Gadk(Model('openai', 'm'));"
         "print(*{'google', 'mcp', 'openai', 'anthropic', 'httpx', 'httpx2'} & set(sys.modules))"
     )
 
@@ -48,30 +49,20 @@ def test_its_options_have_types_that_a_config_can_be_structured_into() -> None:
         "temperature": float | None,
         "max_turns": int,
         "max_tokens": int | None,
-        "characteristics": Characteristics,
     }
 
 
 def test_it_ships_the_characteristics_of_adk() -> None:
-    characteristics = Gadk(MODEL).characteristics
-
-    assert characteristics == Characteristics(
-        files=5,
-        setup="medium",
-        code="medium",
-        learning=None,
-        tool_files=2,
-        memory="built-in",
-        errors="framework",
-        logging="framework",
-        documentation="comprehensive",
-    )
-
-
-def test_single_characteristics_can_be_replaced() -> None:
-    agent = Gadk(MODEL, characteristics=attrs.evolve(Gadk(MODEL).characteristics, files=3))
-
-    assert (agent.characteristics.files, agent.characteristics.setup) == (3, "medium")
+    assert Gadk.characteristics == {
+        "files": 5,
+        "setup": "medium",
+        "code": "medium",
+        "tool_files": 2,
+        "memory": "built-in",
+        "errors": "framework",
+        "logging": "framework",
+        "documentation": "comprehensive",
+    }
 
 
 @pytest.mark.parametrize("options", [{"max_turns": 0}, {"max_tokens": 0}])

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import attrs
 import pytest
 
-from keval import CallLog, Context, McpServer, Recorder, Sample, ServerLostError, ToolsMissingError
+from keval import Sample
+from keval.plugin import CallLog, Context, McpServer, Recorder, ServerLostError, ToolsMissingError
 from keval_gateway import ChatCall, ChatReply, ChatRequest
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from keval import Context, McpServer, Recorder, Sample, Transcript
+from keval import Sample, Transcript
+from keval.plugin import Context, McpServer, Recorder
 from keval_gadk import Api
 from keval_gateway import ChatCall, ChatReply, ChatRequest
 

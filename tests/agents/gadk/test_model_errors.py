@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from keval import Context, Endpoint, McpServer, Model, ModelError, Recorder, Sample, TrialError, Usage
+from keval import Sample, Usage
+from keval.plugin import Context, Endpoint, McpServer, Model, ModelError, Recorder, TrialError
 from keval_gadk import Api, Gadk
 from keval_gateway import ChatCall, ChatReply, ChatRequest, ModelFault, wire_urls
 

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from keval import Context, McpServer, Sample, ServerLostError, Transcript
+from keval import Sample, Transcript
+from keval.plugin import Context, McpServer, ServerLostError
 from keval_gateway import ChatCall, ChatReply, ChatRequest
 from keval_mcp import Stdio
+from tests.contexts import started
 
 if TYPE_CHECKING:
     from tests.agents.gadk.conftest import Driver, Respond
@@ -21,7 +23,7 @@ FAIL = ChatCall("fail", {"reason": "no wind"})
 
 async def _tapped(driver: Driver, server: McpServer, respond: Respond, opened: list[Context]) -> Transcript:
     upstream = Stdio(command=server.command or "", args=server.args)
-    async with upstream.start("weather") as source, source.open(Sample("s1", "Weather?"), "t1") as context:
+    async with started(upstream, "weather") as source, source.open(Sample("s1", "Weather?"), "t1") as context:
         opened.append(context)
         return await driver.run_async(respond, context)
 

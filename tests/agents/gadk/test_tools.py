@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import attrs
 import pytest
 
-from keval import Context, McpServer, Sample
+from keval import Sample
+from keval.plugin import Context, McpServer
 from keval_gadk import Api
 from keval_gateway import ChatCall, ChatReply, ChatRequest
 

@@ -11,7 +11,7 @@ import google.auth
 import pytest
 from google.adk.tools.mcp_tool import SseConnectionParams, StdioConnectionParams, StreamableHTTPConnectionParams
 
-from keval import McpServer
+from keval.plugin import McpServer
 from keval_gadk.toolset import TrialToolset, open_toolsets
 
 STDIO = McpServer("w", "stdio", command="weather", args=("--all",), env={"KEY": "1"}, cwd="/tmp", timeout=33.0)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from keval import Context, McpServer, Message, Sample, Usage
+from keval import Message, Sample, Usage
+from keval.plugin import Context, McpServer
 from keval_gadk import Api
 from keval_gateway import ChatCall, ChatReply, ChatRequest
 

@@ -7,7 +7,8 @@ from typing import Any
 import attrs
 import pytest
 
-from keval import Context, Message, Sample, ToolCall, TrialError, Usage
+from keval import Message, Sample, ToolCall, Usage
+from keval.plugin import Context, TrialError
 from keval_gateway import ChatCall, ChatReply, ChatRequest
 
 pytestmark = pytest.mark.parametrize("api", ["chat", "responses"])
@@ -124,7 +125,9 @@ def test_an_undeclared_argument_is_reported_as_the_framework_treats_it(play: Any
     outcome = play(script, toolbox.server(), api=api)
 
     dropped = ToolCall("echo", {"text": "hm"}, result='{"result": "hm"}')
-    refused = ToolCall("echo", {"text": "hm", "loud": True}, runs=0, error="Unexpected argument(s) for 'echo': loud")
+    refused = ToolCall(
+        "echo", {"text": "hm", "loud": True}, executions=0, error="Unexpected argument(s) for 'echo': loud"
+    )
     assert untimed(*outcome.transcript.tool_calls) == [dropped if api == "chat" else refused]
 
 

@@ -11,7 +11,8 @@ import pytest
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp
 
-from keval import Context, Endpoint, Model, ModelError, PreflightError, Sample, TrialError
+from keval import Sample
+from keval.plugin import Context, Endpoint, Model, ModelError, PreflightError, TrialError
 from keval_gateway import ChatCall, ChatReply, ChatRequest, ModelFault
 from keval_gateway.serving import serve
 from keval_ms import Ms

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from keval import CallLog, McpServer, Sample, ServerLostError, ToolsMissingError
+from keval import Sample
+from keval.plugin import CallLog, McpServer, ServerLostError, ToolsMissingError
 from keval_gateway import ChatCall, ChatReply, ChatRequest
 
 

@@ -12,11 +12,13 @@ import pytest
 from anyio import ClosedResourceError
 from mcp import Client
 
-from keval import Context, Sample, ServerLostError, Transcript
-from keval.run.reconcile import check, merge
+from keval import Sample, Transcript
+from keval.execute.reconcile import check, merge
+from keval.plugin import Context, ServerLostError
 from keval_gateway import ChatCall, ChatReply
 from keval_mcp import Stdio
 from keval_ms.tools import Connection
+from tests.contexts import started
 
 TOOLBOX = Path(__file__).parent / "servers" / "toolbox.py"
 SAMPLE = Sample("s1", "How are you?")
@@ -30,7 +32,7 @@ def tapped(runner: Any, staged: Any, journal: Path) -> Any:
         server = Stdio(command=sys.executable, args=(str(TOOLBOX), "stdio", "--journal", str(journal)))
         async with (
             staged(script, api=api) as scene,
-            server.start("toolbox") as source,
+            started(server, "toolbox") as source,
             source.open(SAMPLE, "t1") as part,
         ):
             context = attrs.evolve(part, trial="t1")
@@ -57,7 +59,7 @@ def test_the_tap_and_the_framework_agree_on_the_calls(tapped: Any, api: str) -> 
     seen = sorted((call.name, dict(call.arguments), call.error is None) for call in server.log.calls)
     reported = sorted((call.name, dict(call.arguments), call.error is None) for call in transcript.tool_calls)
     assert reported == seen
-    assert [call.runs for call in server.log.calls] == [1, 1, 1, 1]
+    assert [call.executions for call in server.log.calls] == [1, 1, 1, 1]
     assert set(transcript.tools) == set(server.tools)
 
 
@@ -94,5 +96,5 @@ def test_a_call_that_the_framework_sends_again_is_one_call_that_ran_twice(
 
     merged = merge(transcript, context)
     check(merged, context)
-    assert [("echo", None, 2)] == [(call.name, call.error, call.runs) for call in merged.tool_calls]
+    assert [("echo", None, 2)] == [(call.name, call.error, call.executions) for call in merged.tool_calls]
     assert 2 == journal.read_text("utf-8").count("echo hm")

@@ -9,7 +9,8 @@ import attrs
 import pytest
 from starlette.responses import Response
 
-from keval import Context, Message, Sample, Usage
+from keval import Message, Sample, Usage
+from keval.plugin import Context
 from keval_clients.openai import build
 from keval_mcp.loop import Result
 from keval_mcp.sessions import Tool
@@ -76,7 +77,7 @@ def test_tools_are_offered_under_their_aliases_and_results_told_in_order(
     async def scenario() -> tuple[list[Any], list[Any]]:
         async with scripted(asked, completion("Done.")) as endpoint:
             client = build(endpoint.base, endpoint.model.endpoint)
-            chat = CompletionsChat.start(client, Sample("s1", "?"), Context(), [add, now], {"model": "m"})
+            chat = CompletionsChat.start(client, Context(), [add, now], {"model": "m"})
             chat.say("Add up.")
             reply = await chat.ask()
             chat.tell([Result("c1", "1", False), Result("c2", "no clock", True)])
@@ -150,7 +151,7 @@ def test_arguments_that_are_no_object_are_told_to_the_model(play: Any, completio
     quoted = written if len(written) <= 1000 else f"{written[:1000]}…"
     problem = f"the arguments are not a JSON object: {quoted}"
     (call,) = played.transcript.tool_calls
-    assert (call.name, call.arguments, call.error, call.runs) == ("fly", {}, problem, 0)
+    assert (call.name, call.arguments, call.error, call.executions) == ("fly", {}, problem, 0)
     assert played.bodies[1]["messages"][-1]["content"] == f"Error: {problem}"
     assert played.transcript.output == "Sorry."
 
@@ -171,7 +172,7 @@ def test_a_call_that_was_cut_off_is_not_made(play: Any, completion: Any, argumen
 
     played = play(OpenAI, cut, completion("Sorry."))
 
-    assert [(call.name, call.error, call.runs) for call in played.transcript.tool_calls] == [
+    assert [(call.name, call.error, call.executions) for call in played.transcript.tool_calls] == [
         ("swim", "there is no tool named 'swim'", 0),
         ("fly", "the call was cut off by the limit of output tokens", 0),
     ]

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from starlette.responses import JSONResponse, PlainTextResponse
 
-from keval import ModelError, TrialError, Usage
+from keval import Usage
+from keval.plugin import ModelError, TrialError
 from keval_openai import OpenAI
 
 NOTHING = "ended the reply before it said anything"

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from starlette.responses import JSONResponse
 
-from keval import Context, Message, ModelError, Sample, TrialError, Usage
+from keval import Message, Sample, Usage
+from keval.plugin import Context, ModelError, TrialError
 from keval_clients.openai import build
 from keval_mcp.loop import Result
 from keval_mcp.sessions import Tool
@@ -105,8 +106,8 @@ def test_tools_are_offered_loosely_and_results_told_in_order(
     async def scenario() -> tuple[list[Any], list[Any]]:
         async with scripted(calls, response("Done.")) as endpoint:
             client = build(endpoint.base, endpoint.model.endpoint)
-            sample, options = Sample("s1", "?"), {"model": "m"}
-            chat = ResponsesChat.start(client, sample, Context(), [add], options, reasoning=Reasoning())
+            options = {"model": "m"}
+            chat = ResponsesChat.start(client, Context(), [add], options, reasoning=Reasoning())
             chat.say("Add up.")
             reply = await chat.ask()
             chat.tell([Result("c1", "1", False), Result("c2", "what?", True)])
@@ -155,7 +156,7 @@ def test_a_call_that_was_cut_off_is_not_made(play: Any, response: Any, called: A
 
     played = play(OpenAI, cut, response("Sorry."), api="responses")
 
-    assert [(call.name, call.error, call.runs) for call in played.transcript.tool_calls] == [
+    assert [(call.name, call.error, call.executions) for call in played.transcript.tool_calls] == [
         ("swim", "there is no tool named 'swim'", 0),
         ("fly", "the call was cut off by the limit of output tokens", 0),
     ]

@@ -12,8 +12,8 @@ import attrs
 import pytest
 
 from keval.config.load import load
-from keval.run.build import make_plan
-from keval.run.evaluate import run_plan
+from keval.pipeline import run_plan
+from keval.plan.build import make_plan
 from tests.conftest import Project
 
 CONFIG = """
@@ -79,7 +79,7 @@ def test_answers_are_scored_without_calling_anything(project: Project) -> None:
         call["arguments"],
         call["result"],
         call["error"],
-        call["runs"],
+        call["executions"],
     )
     usage = transcript["usage"]
     assert (100, 20, 3.5, [3.5]) == (
@@ -326,11 +326,11 @@ def test_a_table_of_characteristics_goes_by_its_agents_name(project: Project) ->
             "gdk",
             (
                 "no agent named 'gdk' is installed; did you mean 'gadk'? (install the adapter that ships the table, or"
-                " give the characteristics key by key) (agent 'gadk' of type 'recorded')"
+                " give the characteristics key by key)"
             ),
         ),
         ("recorded", "the agent 'recorded' says nothing of its framework's characteristics; give them key by key"),
-        ("{setup: hard}", "expected low or medium or high, got 'hard' (agent 'gadk' of type 'recorded')"),
+        ("{setup: hard}", "expected low or medium or high, got 'hard' (the weather metrics)"),
     ],
 )
 def test_characteristics_that_are_none_are_told_at_their_place(project: Project, given: str, problem: str) -> None:
@@ -436,5 +436,5 @@ def test_a_file_that_changes_under_way_fails_its_trials(project: Project) -> Non
 
     _, summary = asyncio.run(run_plan(plan, project.root / "results"))
 
-    failures = [arm["failures"] for arm in summary["trials"] if arm["agent"] == "gadk"]
+    failures = [dict(arm.failures) for arm in summary.trials if arm.agent == "gadk"]
     assert [{"agent: changed": 1}] == failures

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -14,8 +15,10 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
+from keval import Manifest, Scale, Summary
+from keval.plugin import DatasetEntry, Effect, ScorerScale
 from keval.report.runs import describe_runs
-from tests.conftest import INSTALLED, Project
+from tests.conftest import INSTALLED, Project, scale_of
 
 CONFIG = """
 name: notes
@@ -69,7 +72,7 @@ def test_a_scale_without_an_end_is_shown_by_its_unit(notes: Project) -> None:
     shown = notes.keval("report", "latest").stdout
     listed = notes.keval("list", "--json").data
 
-    scale = outcome.data["scales"]["double/characters"]
+    scale = scale_of(outcome, "double/characters")
     assert (0.0, None, "lower", "characters") == tuple(scale[key] for key in ("low", "high", "better", "unit"))
     headings = [line.split() for line in shown.splitlines()[:3]]
     assert [["characters"], ["characters"], ["double/", "less", "is", "better", "length"]] == headings
@@ -78,16 +81,20 @@ def test_a_scale_without_an_end_is_shown_by_its_unit(notes: Project) -> None:
 
 
 def test_the_largest_effect_is_the_largest_for_its_scale() -> None:
-    scales = {"share": {"low": 0, "high": 1}, "stars": {"low": 1, "high": 11}, "seconds": {"low": 0, "high": None}}
+    scales = {"share": Scale(0, 1), "stars": Scale(1, 11), "seconds": Scale(0, math.inf)}
     differences = {"share": 0.3, "stars": 1.0, "seconds": 50.0}
-    summary = {
-        "scales": scales,
-        "trials": [],
-        "effects": [{"metric": metric, "difference": value} for metric, value in differences.items()],
-    }
-    manifest = {"run": "r", "evaluation": "e", "started": "", "simulated": [], "agents": [], "conditions": []}
+    summary = Summary(
+        run="r",
+        evaluation="e",
+        baseline="b",
+        neutral="omit",
+        planned=0,
+        scorers=tuple(ScorerScale(metric, None, scale) for metric, scale in scales.items()),
+        effects=tuple(Effect(metric, None, "a", "c", {}, 1, value, None) for metric, value in differences.items()),
+    )
+    manifest = Manifest("r", "e", {}, "", DatasetEntry("q.jsonl"), {}, {}, 0, "b")
 
-    (described,) = describe_runs([(Path("r"), manifest, summary)])
+    (described,) = describe_runs([("r", manifest, summary)])
 
     assert "share" == described["largest_effect"]["metric"]
 
@@ -369,7 +376,7 @@ def test_a_report_needs_to_write_nothing(notes: Project) -> None:
 
 
 def test_a_defect_is_told_from_a_failed_gate(notes: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keval.run.build.make_plan", lambda evaluation: 1 / 0)
+    monkeypatch.setattr("keval.plan.build.make_plan", lambda evaluation: 1 / 0)
 
     outcome = notes.keval("run", "eval.yaml")
 
@@ -434,7 +441,9 @@ def test_plugins_lists_what_is_installed_by_kind(project: Project) -> None:
 
     listed = {(row["kind"], row["name"]): row["distribution"] for row in rows}
     assert "keval-doubles" == listed["agent", "scripted"]
-    assert "keval" == listed["model provider", "openai"]
+    assert "keval-providers" == listed["model provider", "openai"]
+    assert "keval" == listed["executor", "local"]
+    assert "keval-doubles" == listed["responder", "double/scripted"]
     assert "  double/length" in project.keval("plugins").stdout
 
 

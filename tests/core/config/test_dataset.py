@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import gc
 import json
+import sys
 import weakref
 from pathlib import Path
 
 import pytest
 
-from keval import ConfigError, Message, Sample
-from keval.config.dataset import read_dataset
+from keval import Message, Sample
 from keval.config.evaluation import DatasetFile
+from keval.dataset.read import read_dataset
+from keval.plugin import ConfigError
+from tests.conftest import Project
 
 RECORD = {
     "id": "oslo",
@@ -102,7 +105,7 @@ def test_every_broken_row_of_a_csv_is_told(tmp_path: Path) -> None:
 
 
 def test_an_unknown_format_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"a dataset is a \.jsonl, \.yaml or \.csv file"):
+    with pytest.raises(ConfigError, match=r"a dataset is a file of one of the formats \.csv, "):
         read(tmp_path / "q.txt", "How?")
 
 
@@ -153,3 +156,60 @@ def test_a_dataset_is_not_held_in_memory(tmp_path: Path) -> None:
     gc.collect()
 
     assert sum(sample() is not None for sample in read_once) < 500
+
+
+def test_a_parquet_file_means_the_same(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    nested = [RECORD, {"id": "rome", "q": "Is it warm?", "golden": None}]
+    flat = [{**RECORD, **{key: json.dumps(RECORD[key]) for key in ("history", "turns", "facts", "metadata")}}]
+    for name, rows in (("nested", nested), ("flat", flat)):
+        parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / f"{name}.parquet")
+
+    found = [read_dataset(DatasetFile(tmp_path / f"{name}.parquet", "q", "golden")) for name in ("nested", "flat")]
+
+    assert [SAMPLE, Sample("rome", "Is it warm?")] == list(found[0].samples)
+    assert [SAMPLE] == list(found[1].samples)
+    assert f"{tmp_path / 'nested.parquet'}:2" == found[0].place(1)
+
+
+def test_a_broken_parquet_file_and_a_missing_library_are_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "q.parquet"
+    path.write_bytes(b"PAR1 no more")
+    pytest.importorskip("pyarrow")
+
+    with pytest.raises(ConfigError, match="not valid Parquet"):
+        read_dataset(DatasetFile(path))
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ConfigError, match=r"needs pyarrow: `pip install keval\[parquet\]`"):
+        read_dataset(DatasetFile(path))
+
+
+def test_a_format_has_options_and_a_type_stands_for_the_suffix(project: Project) -> None:
+    project.write(
+        eval_yaml="""
+        dataset: {path: questions.txt, type: csv, delimiter: ";"}
+        agents: {scripted: {}}
+        metrics: [double/length]
+        """,
+        questions_txt="id;question\na;Why?\nb;How, then?\n",
+    )
+
+    outcome = project.keval("run", "eval.yaml", "--json")
+    wrong = project.keval("validate", "eval.yaml")
+    project.write(
+        eval_yaml="""
+        dataset: {path: questions.txt, type: csv, delimiter: ";;", delimter: x}
+        agents: {scripted: {}}
+        metrics: [double/length]
+        """
+    )
+    told = project.keval("validate", "eval.yaml").stderr
+
+    assert (0, 0) == (outcome.code, wrong.code), outcome.stderr
+    assert {"a", "b"} == {trial["sample"] for trial in project.lines("trials.jsonl")}
+    assert "eval.yaml:1:60: unknown key 'delimter'; did you mean 'delimiter'?" in told
+    assert "eval.yaml:1:54: 'delimiter' must be one character: ';;'" in told
+    assert 2 == told.count("error: ")

@@ -43,7 +43,7 @@ CASES = {
     ),
     "missing section": (
         changed("agents:\n  scripted: {}\n", ""),
-        "eval.yaml:1:1: the key 'agents' is missing; add `agents: {gadk: {model: simulated/weather}}`",
+        "eval.yaml:1:1: the key 'agents' is missing; add `agents: {label: {type: …, model: provider/name}}`",
     ),
     "wrong type": (
         CONFIG + "execution:\n  max_concurrent: lots\n",
@@ -80,9 +80,9 @@ CASES = {
         changed("- double/length", "- double/length: {limit: many}"),
         "eval.yaml:12:28: expected a whole number, got 'many' (metric 'double/length')",
     ),
-    "option outside the known levels": (
-        changed("scripted: {}", "scripted:\n    characteristics: {setup: easy}"),
-        "eval.yaml:5:30: expected low or medium or high, got 'easy' (agent 'scripted')",
+    "characteristics that are no mapping": (
+        changed("scripted: {}", "scripted:\n    characteristics: 7"),
+        "eval.yaml:5:22: expected a mapping, or the name of an agent that ships one",
     ),
     "undefined context": (
         changed("[notes]", "[note]"),
@@ -115,9 +115,17 @@ CASES = {
         changed("conditions:\n  baseline: {}\n  with_notes:\n    contexts: [notes]\n", "conditions: [base, with]\n"),
         "eval.yaml:7:13: expected a mapping of labels to conditions, such as `baseline: {}`",
     ),
-    "no files": (
-        changed("scripted: {}", "scripted: {characteristics: {files: -1}}"),
-        "eval.yaml:4:39: 'files' must be >= 1: -1 (agent 'scripted')",
+    "characteristics that a metric checks": (
+        changed("scripted: {}", "scripted: {characteristics: {files: -1}}").replace(
+            "- double/length", "- weather/implementation_effort"
+        ),
+        "eval.yaml:4:39: expected a whole number from 1 on, got -1 (the weather metrics)",
+    ),
+    "a characteristic that a metric does not know": (
+        changed("scripted: {}", "scripted: {characteristics: {fils: 3}}").replace(
+            "- double/length", "- weather/implementation_effort"
+        ),
+        "eval.yaml:4:32: unknown key 'fils'; did you mean 'files'? (the weather metrics)",
     ),
     "a label with a slash": (
         changed("scripted: {}", "a/b: {type: scripted}"),

@@ -149,7 +149,7 @@ def test_attempts_end_at_max_attempts(project: Project) -> None:
     assert (3, "rate_limit", 2) == (outcome.code, trial["failure"]["kind"], len(trial["attempts"]))
 
 
-def test_a_trial_that_hangs_fails_at_its_timeout_once(project: Project) -> None:
+def test_a_trial_that_hangs_fails_at_its_timeout_and_is_attempted_again(project: Project) -> None:
     project.write(
         eval_yaml=CONFIG.replace("timeout_seconds: 5", "timeout_seconds: 0.05"),
         questions_jsonl=lines({"id": "hangs", "hang": True}, {"id": "runs"}),
@@ -158,7 +158,8 @@ def test_a_trial_that_hangs_fails_at_its_timeout_once(project: Project) -> None:
     outcome = project.keval("run", "eval.yaml")
 
     trials = {trial["sample"]: trial for trial in project.lines("trials.jsonl")}
-    assert (3, "timeout", []) == (outcome.code, trials["hangs"]["failure"]["kind"], trials["hangs"]["attempts"])
+    attempts = [attempt["failure"]["kind"] for attempt in trials["hangs"]["attempts"]]
+    assert (3, "timeout", ["timeout"] * 2) == (outcome.code, trials["hangs"]["failure"]["kind"], attempts)
     assert "no answer within 0.05 s" == trials["hangs"]["failure"]["message"]
     assert trials["runs"]["failure"] is None
 

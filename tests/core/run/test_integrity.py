@@ -33,19 +33,25 @@ def test_a_call_takes_result_duration_and_server_from_where_it_ran(project: Proj
     code, trial = trial_of(project, calls=[{**LOOK, "result": "told"}], seen=[seen])
 
     (call,) = trial["transcript"]["tool_calls"]
-    assert (0, "a cat", 0.25, "notes", 1) == (code, call["result"], call["duration"], call["server"], call["runs"])
+    assert (0, "a cat", 0.25, "notes", 1) == (
+        code,
+        call["result"],
+        call["duration"],
+        call["server"],
+        call["executions"],
+    )
 
 
 def test_a_replayed_call_is_told_apart_from_one_made_twice(project: Project) -> None:
     code, trial = trial_of(project, calls=[{**LOOK, "result": "x"}], seen=[{**LOOK, "result": "x"}] * 2)
 
-    assert (0, [2]) == (code, [call["runs"] for call in trial["transcript"]["tool_calls"]])
+    assert (0, [2]) == (code, [call["executions"] for call in trial["transcript"]["tool_calls"]])
 
 
 def test_a_call_made_twice_ran_once_each(project: Project) -> None:
     code, trial = trial_of(project, calls=[{**LOOK, "result": "x"}] * 2, seen=[{**LOOK, "result": "x"}] * 2)
 
-    assert (0, [1, 1]) == (code, [call["runs"] for call in trial["transcript"]["tool_calls"]])
+    assert (0, [1, 1]) == (code, [call["executions"] for call in trial["transcript"]["tool_calls"]])
 
 
 def test_a_call_that_failed_keeps_its_outcome_beside_its_repetition_that_did_not(project: Project) -> None:
@@ -53,7 +59,7 @@ def test_a_call_that_failed_keeps_its_outcome_beside_its_repetition_that_did_not
 
     code, trial = trial_of(project, calls=made, seen=made)
 
-    told = [(call["result"], call["error"], call["runs"]) for call in trial["transcript"]["tool_calls"]]
+    told = [(call["result"], call["error"], call["executions"]) for call in trial["transcript"]["tool_calls"]]
     assert (0, [(None, "busy", 1), ("a cat", None, 1)]) == (code, told)
 
 
@@ -71,15 +77,15 @@ def test_a_replayed_call_has_the_outcome_that_the_framework_had(project: Project
     code, trial = trial_of(project, calls=[{**LOOK, "result": "a cat"}], seen=seen)
 
     (call,) = trial["transcript"]["tool_calls"]
-    assert (0, "a cat", None, 2) == (code, call["result"], call["error"], call["runs"])
+    assert (0, "a cat", None, 2) == (code, call["result"], call["error"], call["executions"])
 
 
 def test_a_call_that_the_tap_could_not_pass_on_never_ran(project: Project) -> None:
     made = {**LOOK, "error": "the server does not come up"}
 
-    code, trial = trial_of(project, calls=[made], seen=[{**made, "runs": 0}])
+    code, trial = trial_of(project, calls=[made], seen=[{**made, "executions": 0}])
 
-    assert (0, [0]) == (code, [call["runs"] for call in trial["transcript"]["tool_calls"]])
+    assert (0, [0]) == (code, [call["executions"] for call in trial["transcript"]["tool_calls"]])
 
 
 def test_a_call_that_the_framework_answered_itself_claims_no_run(project: Project) -> None:
@@ -88,14 +94,14 @@ def test_a_call_that_the_framework_answered_itself_claims_no_run(project: Projec
 
     code, trial = trial_of(project, calls=made, seen=seen)
 
-    told = [(call["result"], call["error"], call["runs"]) for call in trial["transcript"]["tool_calls"]]
+    told = [(call["result"], call["error"], call["executions"]) for call in trial["transcript"]["tool_calls"]]
     assert (0, [("a cat", None, 2), (None, "not run", 0)]) == (code, told)
 
 
 def test_a_call_that_the_framework_refused_never_ran(project: Project) -> None:
     code, trial = trial_of(project, calls=[{"name": "lok", "error": "no such tool"}])
 
-    assert (0, [0]) == (code, [call["runs"] for call in trial["transcript"]["tool_calls"]])
+    assert (0, [0]) == (code, [call["executions"] for call in trial["transcript"]["tool_calls"]])
 
 
 STORIES: dict[str, tuple[dict[str, Any], tuple[str, str]]] = {

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from keval.errors import RunError
-from keval.run import journal
-from keval.run.journal import Journal
+from keval.store import journal
+from keval.store.journal import Journal
 from tests.conftest import Project
 
 

@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
-from keval import JudgementRecorder, Recorder
-from tests.conftest import Project
+from keval.plugin import JudgementRecorder, Recorder
+from tests.conftest import Project, scale_of
 
 CONFIG = """
 dataset: {path: questions.jsonl}
@@ -55,7 +55,7 @@ rubrics:
     outcome = project.keval("run", "eval.yaml", "--json")
 
     assert {"completeness": 5.0, "tone": 5.0, "swift": 5.0} == {a["metric"]: a["mean"] for a in outcome.data["arms"]}
-    assert (0, 5) == tuple(outcome.data["scales"]["tone"][end] for end in ("low", "high"))
+    assert (0, 5) == tuple(scale_of(outcome, "tone")[end] for end in ("low", "high"))
 
 
 def test_a_rubric_in_a_file_says_the_same_in_every_environment(project: Project) -> None:
@@ -364,14 +364,32 @@ def test_a_key_of_execution_at_the_top_is_told_where_it_belongs(project: Project
 
 
 def test_answers_that_rubrics_need_and_do_not_find_are_told_of_before_the_run(project: Project) -> None:
-    config = CONFIG.replace("questions.jsonl}", "questions.jsonl, answer_key: antwort}")
-    project.write(eval_yaml=config, questions_jsonl=ABC)
+    project.write(eval_yaml=CONFIG, questions_jsonl='{"id": "a", "question": "a", "level": 4}\n')
 
     outcome = project.keval("validate", "eval.yaml")
 
     said = " ".join(outcome.stderr.split())
     assert 0 == outcome.code
-    assert "no sample has a golden answer under 'antwort'; factual_adherence and completeness will" in said
+    assert "no sample has a golden answer under 'answer'; factual_adherence and completeness will" in said
+
+
+@pytest.mark.parametrize(
+    ("lacking", "place"), [({"a": "x"}, "questions.jsonl:2:"), ({}, "eval.yaml:1:46:")], ids=["one", "all"]
+)
+def test_a_record_without_the_golden_answer_that_the_config_names_is_an_error(
+    project: Project, lacking: dict[str, str], place: str
+) -> None:
+    config = CONFIG.replace("questions.jsonl}", "questions.jsonl, answer_key: antwort}")
+    records = [
+        {"id": name, "question": name, "level": 4, **({"antwort": lacking[name]} if name in lacking else {})}
+        for name in ("a", "b")
+    ]
+    project.write(eval_yaml=config, questions_jsonl=dataset(*records))
+
+    outcome = project.keval("validate", "eval.yaml")
+
+    assert (2, True) == (outcome.code, f"error: {place}" in outcome.stderr.replace(str(project.root) + "/", ""))
+    assert "golden answer under 'antwort', and factual_adherence and completeness need" in outcome.stderr
 
 
 def test_an_empty_golden_answer_is_none(project: Project) -> None:

@@ -14,10 +14,11 @@ import attrs
 import pytest
 from filelock import FileLock
 
-from keval import Endpoint, Judging, Model, Rubric, Score, Trial, TrialError
+from keval import Rubric, Score, Trial
+from keval.plan.plan import ResolvedPlugin, Scorers
+from keval.plugin import Endpoint, JudgeContext, Model, TrialError
 from keval.registry import Component
-from keval.run.digest import scorer_digests
-from keval.run.plan import Planned, Scorers
+from keval.score.digest import scorer_digests
 from tests.conftest import Project
 
 CONFIG = """
@@ -300,9 +301,9 @@ def test_where_a_judge_is_asked_is_part_of_what_it_is_and_a_simulated_ones_port_
     def digest(url: str, *, simulated: bool) -> str:
         model = Model("openai", "m", Endpoint("m", {"openai-chat": url}, "k", simulated=simulated))
         judge = AskedJudge(model)
-        planned = Planned("one", Component("keval.judges", "one", "x:One", "x", "1"), judge)
+        planned = ResolvedPlugin("one", Component("keval.judges", "one", "x:One", "x", "1"), judge)
         rubric = Rubric("tone", "Is it polite?", {1: "No.", 2: "Yes."})
-        (found,) = scorer_digests(Scorers(judges=(planned,), rubrics=(rubric,)), {"one": judge}, 0).values()
+        (found,) = scorer_digests(Scorers(judges=(planned,), rubrics=(rubric,)), {}, 0).values()
         return found
 
     real = {digest(f"http://{host}/v1", simulated=False) for host in ("one", "two")}
@@ -318,7 +319,7 @@ class AskedJudge:
     model: Model
 
     async def grade(
-        self, trial: Trial, rubrics: Sequence[Rubric], judging: Judging
+        self, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext
     ) -> Mapping[str, Score | TrialError]:
         return {}
 
@@ -451,7 +452,7 @@ def test_a_run_of_another_version_is_told_apart_from_a_damaged_one(judged: Proje
     outcome = judged.keval("report", "latest")
 
     assert 2 == outcome.code
-    assert "manifest.json is of another version of keval" in outcome.stderr
+    assert "manifest.json has format None, and this version of keval reads format 3 only" in outcome.stderr
 
 
 def test_a_secret_that_is_written_out_is_refused(judged: Project) -> None:

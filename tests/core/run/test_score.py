@@ -9,7 +9,7 @@ import pytest
 
 from keval import Scale
 from keval.scores import named_band
-from tests.conftest import Project
+from tests.conftest import Project, scale_of
 
 CONFIG = """
 dataset: {path: questions.jsonl}
@@ -85,7 +85,7 @@ def test_a_judge_grades_by_rubric_in_the_rubrics_scale(project: Project) -> None
     assert 3 == outcome.code
     assert (3.0, 0) == (graded["strict"]["mean"], graded["strict"]["unscored"])
     assert (None, 2) == (graded["lenient"]["mean"], graded["lenient"]["failed"])
-    scale = outcome.data["scales"]["double/brevity"]
+    scale = scale_of(outcome, "double/brevity")
     assert (1.0, 3.0) == (scale["low"], scale["high"])
 
 
@@ -119,7 +119,8 @@ def test_a_hook_plugin_that_fails_stops_the_run_before_its_first_trial(project: 
     (project.root / "kept").mkdir()
     kept = project.keval("run", "eval.yaml", "-p", "double/broken-facts", "-o", "kept")
 
-    message = "error: the facts about the samples cannot be had: ConnectionError: no route\n"
+    hook = "the hook plugin 'double/broken-facts' of keval-doubles 1.0"
+    message = f"error: {hook} has no facts about sample 'a': ConnectionError: no route\n"
     assert (2, []) == (kept.code, [*(project.root / "kept").iterdir()])
     assert (2, message) == (outcome.code, outcome.stderr)
     assert not (project.root / "results").exists()
@@ -147,7 +148,7 @@ def test_a_hook_that_is_none_is_told_before_anything_runs(project: Project) -> N
     outcome = project.keval("run", "eval.yaml", "-p", "double/unknown-hook")
 
     assert 2 == outcome.code
-    assert outcome.stderr.startswith("error: a hook plugin does not fit this version of keval: unknown hook")
+    assert "a hook plugin does not fit this version of keval: unknown hook 'keval_sample_fact'" in outcome.stderr
     assert not (project.root / "results").exists()
 
 
@@ -219,7 +220,7 @@ def test_a_rubric_is_graded_once_and_by_its_own_levels(project: Project) -> None
     outcome = project.keval("run", "eval.yaml", "--json")
 
     assert 0 == outcome.code
-    scale = outcome.data["scales"]["double/brevity"]
+    scale = scale_of(outcome, "double/brevity")
     assert (1.0, 9.0) == (scale["low"], scale["high"])
     assert 2 == len([line for line in project.lines("scores.jsonl") if line["judge"]])
 
@@ -246,7 +247,9 @@ def test_hook_plugins_are_told_what_happens(project: Project) -> None:
 def test_a_hook_that_fails_costs_the_run_nothing(project: Project) -> None:
     project.write(eval_yaml=CONFIG, questions_jsonl=QUESTIONS)
 
-    with pytest.warns(RuntimeWarning, match="a hook plugin failed: ConnectionError: nobody listens"):
+    with pytest.warns(
+        RuntimeWarning, match="keval-doubles 1.0 failed in keval_trial_finished: ConnectionError: nobody listens"
+    ):
         outcome = project.keval("run", "eval.yaml", "-p", "double/clumsy")
 
     assert (0, 2) == (outcome.code, len(project.lines("scores.jsonl")))

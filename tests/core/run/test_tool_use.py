@@ -8,7 +8,7 @@ import pytest
 
 from keval import Transcript
 from keval.config.evaluation import Condition
-from keval.run.compliance import ToolUseError, check_tool_use
+from keval.execute.compliance import ToolUseError, check_tool_use
 from tests.conftest import Project
 
 CONFIG = """
@@ -81,7 +81,7 @@ def test_what_discarded_answers_cost_is_told_apart(project: Project) -> None:
     outcome = project.keval("run", "eval.yaml", "--json")
 
     arm = {arm["condition"]: arm for arm in outcome.data["trials"]}["with_notes"]
-    assert (2, 100) == (arm["model_calls"], arm["usage"]["input_tokens"])
+    assert (2, 200, 0) == (arm["model_calls"], arm["usage"]["input_tokens"], arm["usage"]["unknown"])
     assert (2, 200, 14) == (
         arm["given_up"]["model_calls"],
         arm["given_up"]["usage"]["input_tokens"],
@@ -171,10 +171,24 @@ def test_an_attempt_that_the_model_refused_says_nothing_of_compliance(project: P
 
 
 def test_a_condition_without_a_context_cannot_require_tool_use(project: Project) -> None:
-    config = CONFIG.replace("{mcp_servers: []}", "{require_mcp_tool_use: true}")
+    config = (
+        CONFIG.replace("{mcp_servers: []}", "{require_mcp_tool_use: true}")
+        .replace("mcp_servers", "contexts")
+        .replace("agent: {type: scripted}", "agents: {scripted: {}}")
+    )
     project.write(eval_yaml=config, questions_jsonl=dataset(*QUESTIONS))
 
     outcome = project.keval("validate", "eval.yaml")
 
     problem = "eval.yaml:6:14: 'baseline' has no context, so no tool can be used; give it one, or leave this out"
     assert (2, f"error: {problem}\n") == (outcome.code, outcome.stderr)
+
+
+def test_a_condition_of_k_eval_without_a_server_is_not_held_to_tool_use(project: Project) -> None:
+    config = CONFIG.replace("{mcp_servers: []}", "{mcp_servers: [], require_mcp_tool_use: true}")
+    project.write(eval_yaml=config, questions_jsonl=dataset(QUESTIONS[0]))
+
+    outcome = project.keval("run", "eval.yaml", "--condition", "baseline")
+
+    note = "eval.yaml:6:31: 'baseline' has no server, so require_mcp_tool_use is not enforced there, as in k-eval"
+    assert (0, True) == (outcome.code, f"note: {note}" in outcome.stderr)

@@ -8,8 +8,7 @@ import statistics
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keval.stats.effects import paired_effect
-from keval.stats.estimate import Estimate, Means, estimate
+from keval.stats.estimates import Estimate, Means, estimate, paired_effect
 
 scores = st.floats(0, 1, allow_nan=False)
 

@@ -1,22 +1,25 @@
 """Agents that do as the sample's metadata says."""
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 
-from keval import Characteristics, Context, Model, ModelError, PreflightError, Sample, Transcript, TrialError, Usage
+from keval import Sample, Transcript, Usage
+from keval.plugin import Context, Model, ModelError, PreflightError, TrialError
 
 
 @attrs.define
 class Scripted:
     """Answers `metadata.says`, or the question itself; fails, hangs or calls tools as `metadata` asks."""
 
+    characteristics: ClassVar[Mapping[str, Any]] = {"files": 5, "setup": "medium"}
+
     suffix: str = ""
     delay: float = 0.0
-    characteristics: Characteristics = Characteristics(files=5, setup="medium")
     _tries: dict[str, int] = attrs.field(factory=dict, init=False, repr=False)
 
     async def run(self, sample: Sample, context: Context) -> Transcript:
@@ -28,12 +31,13 @@ class Scripted:
                 if self.delay:
                     await asyncio.sleep(self.delay)
                 calls = script.get("calls", ()) if context.attempt >= script.get("calls_from", 1) else ()
+                usage = Usage(**script["usage"]) if "usage" in script else None
                 if calls:
-                    recorder.model_called()
+                    recorder.model_called(None if script.get("usage_is_partial") else usage)
                 for call in calls:
                     recorder.called(call["name"], call.get("arguments", {}))
                     recorder.returned(call.get("result"), error=call.get("error"), sent=call.get("sent", True))
-                recorder.model_called(Usage(**script["usage"]) if "usage" in script else None)
+                recorder.model_called(usage)
                 self._fail(script, self._tries[context.trial])
                 if script.get("deaf"):
                     with suppress(asyncio.CancelledError):
@@ -84,7 +88,7 @@ class Narrow:
 
     _running: int = attrs.field(default=0, init=False)
 
-    def at_once(self) -> int:
+    def max_concurrency(self) -> int:
         return 1
 
     async def run(self, sample: Sample, context: Context) -> Transcript:

@@ -5,7 +5,8 @@ from contextlib import asynccontextmanager
 
 import attrs
 
-from keval import CallLog, Context, McpServer, PreflightError, Sample, ServerLostError, ToolCall, ToolOffer
+from keval import ToolCall
+from keval.plugin import CallLog, McpServer, PreflightError, Provision, ServerLostError, TrialInfo
 
 
 @attrs.frozen
@@ -34,17 +35,23 @@ class _Source:
     notes: Notes
 
     @property
-    def offers(self) -> Sequence[ToolOffer]:
-        return [ToolOffer(self.label, self.notes.tools, "0" * 64)]
+    def servers(self) -> Sequence[McpServer]:
+        return [self._server(None)] if self.notes.tools else []
 
     @asynccontextmanager
-    async def open(self, sample: Sample, trial: str) -> AsyncIterator[Context]:
+    async def open(self, trial: TrialInfo) -> AsyncIterator[Provision]:
+        sample = trial.sample
+        if sample.metadata.get("context_yields"):
+            yield sample.metadata["context_yields"]
+            return
         if sample.metadata.get("context_down"):
             raise ServerLostError("the server went away")
         seen = [
-            ToolCall(**{"arguments": {}, "duration": 0.25, "server": self.label, "runs": 1, **call})
+            ToolCall(**{"arguments": {}, "duration": 0.25, "server": self.label, "executions": 1, **call})
             for call in sample.metadata.get("seen", ())
         ]
         log = None if self.notes.direct else CallLog(seen, sample.metadata.get("lost"))
-        server = McpServer(self.label, "http", "http://127.0.0.1:1/mcp", tools=self.notes.tools, log=log)
-        yield Context(instructions=self.notes.text, servers=(server,) if self.notes.tools else ())
+        yield Provision(self.notes.text, (self._server(log),) if self.notes.tools else ())
+
+    def _server(self, log: CallLog | None) -> McpServer:
+        return McpServer(self.label, "http", "http://127.0.0.1:1/mcp", tools=self.notes.tools, log=log)

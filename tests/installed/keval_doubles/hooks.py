@@ -1,12 +1,13 @@
 """Hook plugins that add facts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from keval import Sample, ScoreLine, Trial, hookimpl
+from keval import Manifest, Sample, ScoreLine, Summary, Trial
+from keval.plugin import hookimpl
 
 
 @attrs.frozen
@@ -30,8 +31,8 @@ class Diary:
     """Writes down what it is told, in the working directory."""
 
     @hookimpl
-    def keval_run_started(self, directory: Path, manifest: Mapping[str, Any]) -> None:
-        self._write(f"started {manifest['evaluation']}")
+    def keval_run_started(self, directory: Path, manifest: Manifest) -> None:
+        self._write(f"started {manifest.evaluation}")
 
     @hookimpl
     def keval_trial_finished(self, trial: Trial) -> None:
@@ -42,8 +43,8 @@ class Diary:
         self._write(f"scored {trial.id} {[(line.metric, line.judge, line.score.value) for line in scores]}")
 
     @hookimpl
-    def keval_run_finished(self, directory: Path, summary: Mapping[str, Any]) -> None:
-        self._write(f"ended {len(summary['arms'])}")
+    def keval_run_finished(self, directory: Path, summary: Summary) -> None:
+        self._write(f"ended {len(summary.arms)}")
 
     def _write(self, line: str) -> None:
         with Path("diary.txt").open("a", encoding="utf-8") as file:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import attrs
 
-from keval import Judging, ModelError, PreflightError, Rubric, Score, Trial, TrialError, Usage
+from keval import Rubric, Score, Trial, Usage
+from keval.plugin import JudgeContext, ModelError, PreflightError, TrialError
 
 BREVITY = Rubric("double/brevity", "Is it short?", {1: "long", 2: "fair", 3: "short"})
 
@@ -28,7 +29,7 @@ class Strict:
         if self.refuses:
             raise PreflightError(self.refuses)
 
-    async def grade(self, trial: Trial, rubrics: Sequence[Rubric], judging: Judging) -> Mapping[str, Score]:
+    async def grade(self, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext) -> Mapping[str, Score]:
         if self.down:
             raise TrialError("the judge cannot be reached", kind="down")
         self._asked.append(trial.id)
@@ -54,7 +55,7 @@ class Reader:
     _asked: list[str] = attrs.field(factory=list, init=False)
 
     async def grade(
-        self, trial: Trial, rubrics: Sequence[Rubric], judging: Judging
+        self, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext
     ) -> Mapping[str, Score | TrialError]:
         assert ("", "", "", None) == (trial.id, trial.agent, trial.condition, trial.model)
         if len(self._asked) >= int(os.environ.get("READER_DIES_AFTER", "1000000")):
@@ -62,15 +63,15 @@ class Reader:
         self._asked.append(trial.sample.id)
         if self.journal:
             asked = ",".join(rubric.name for rubric in rubrics)
-            self._note(f"{trial.sample.id} {judging.repetition} {judging.attempt} {judging.seed} {asked}\n")
+            self._note(f"{trial.sample.id} {context.repetition} {context.attempt} {context.seed} {asked}\n")
         if self.hangs:
             await asyncio.Event().wait()
-        told, recorder = trial.sample.metadata, judging.recorder
+        told, recorder = trial.sample.metadata, context.recorder
         recorder.model_called(Usage(10, 2))
         if trial.sample.id in os.environ.get("READER_BREAKS_ON", ""):
             raise TrialError("the judge fell over", kind="fell")
         levels = told[self.key]
-        level = levels[(judging.repetition - 1) % len(levels)] if isinstance(levels, list) else levels
+        level = levels[(context.repetition - 1) % len(levels)] if isinstance(levels, list) else levels
         recorder.unverified(told.get("claims", ()))
         if level is None:
             recorder.rejected("five out of five!")

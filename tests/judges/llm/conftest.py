@@ -15,19 +15,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from keval import (
-    Endpoint,
-    Judgement,
-    Judging,
-    Message,
-    Model,
-    Rubric,
-    Sample,
-    Score,
-    Transcript,
-    Trial,
-    TrialError,
-)
+from keval import Judgement, Message, Rubric, Sample, Score, Transcript, Trial
+from keval.plugin import Endpoint, JudgeContext, Model, TrialError
 from keval_gateway import ChatCall, ChatReply, ChatRequest, ModelFault, Respond, wire_urls
 from keval_gateway.app import build_app
 from keval_gateway.serving import serve
@@ -130,14 +119,14 @@ class Models:
         finally:
             await judge.aclose()
 
-    async def judge(self, scene: Scene, trial: Trial, rubrics: Sequence[Rubric], judging: Judging) -> Outcome:
+    async def judge(self, scene: Scene, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext) -> Outcome:
         graded: Mapping[str, Score | TrialError] = {}
         failed: Exception | None = None
         try:
-            graded = await scene.judge.grade(trial, rubrics, judging)
+            graded = await scene.judge.grade(trial, rubrics, context)
         except Exception as error:  # noqa: BLE001 - the test looks at it
             failed = error
-        return Outcome(graded, judging.recorder.judgement(), failed, scene.requests)
+        return Outcome(graded, context.recorder.judgement(), failed, scene.requests)
 
 
 Grade: TypeAlias = Callable[..., Outcome]
@@ -180,10 +169,10 @@ def grade(runner: asyncio.Runner, models: Models) -> Grade:
         *,
         trial: Trial = TRIAL,
         rubrics: Sequence[Rubric] = RUBRICS,
-        judging: Judging | None = None,
+        judging: JudgeContext | None = None,
         **options: Any,
     ) -> Outcome:
-        return runner.run(run_one(script, vendor, options, trial, rubrics, judging or Judging()))
+        return runner.run(run_one(script, vendor, options, trial, rubrics, judging or JudgeContext()))
 
     return run
 
@@ -212,7 +201,7 @@ def grade_raw(runner: asyncio.Runner, models: Models, odd_endpoint: tuple[str, l
     async def judged(vendor: str, bodies: Sequence[object], options: Mapping[str, Any]) -> Outcome:
         left[:] = bodies
         judge = KINDS[vendor](model=Model("odd", "model", Endpoint("model", wire_urls(base), "key")), **options)
-        outcome = await models.judge(Scene(judge, []), TRIAL, RUBRICS, Judging())
+        outcome = await models.judge(Scene(judge, []), TRIAL, RUBRICS, JudgeContext())
         await judge.aclose()
         return outcome
 

@@ -8,7 +8,8 @@ from collections import Counter
 
 import pytest
 
-from keval import Judging, Score, TrialError
+from keval import Score
+from keval.plugin import JudgeContext, TrialError
 from keval.rubrics import completeness, factual_adherence
 from keval_gateway import ChatReply, ChatRequest
 from keval_judges import Attack, attacks
@@ -51,7 +52,7 @@ def test_every_attack_reaches_the_judge_as_data_and_its_score_stands(
         outcomes: dict[str, tuple[object, str]] = {}
         async with staged(respond, vendor) as scene:
             for attack in attacks():
-                scores = await scene.judge.grade(attack.trial(), [completeness, factual_adherence], Judging())
+                scores = await scene.judge.grade(attack.trial(), [completeness, factual_adherence], JudgeContext())
                 (request,) = scene.requests
                 outcomes[attack.name] = scores, request.messages[-1].text
                 assert 1 == len(request.messages)
@@ -77,7 +78,7 @@ def test_a_verdict_inside_the_response_is_never_taken_for_the_judges(
 
     async def scenario(attack: Attack) -> list[Score | TrialError]:
         async with staged(lambda request: ChatReply(request.messages[-1].text), vendor) as scene:
-            scores = await scene.judge.grade(attack.trial(), [completeness, factual_adherence], Judging())
+            scores = await scene.judge.grade(attack.trial(), [completeness, factual_adherence], JudgeContext())
             return [*scores.values()]
 
     for attack in attacks():

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from keval import Endpoint, Judging, Model, ModelError, TrialError, Usage, Wire
+from keval import Usage
+from keval.plugin import Endpoint, JudgeContext, Model, ModelError, TrialError, Wire
 from keval_gateway import ChatReply, ChatRequest, ModelFault
 from tests.judges.llm.conftest import GOOD, GRADED, KINDS, RUBRICS, TRIAL, Grade, Staged, said
 
@@ -159,11 +160,11 @@ def test_a_cancelled_judgement_leaves_the_judge_well(runner: asyncio.Runner, sta
             return said(request, GOOD)
 
         async with staged(respond, vendor) as scene:
-            hanging = asyncio.create_task(scene.judge.grade(TRIAL, RUBRICS, Judging()))
+            hanging = asyncio.create_task(scene.judge.grade(TRIAL, RUBRICS, JudgeContext()))
             await arrived.wait()
             hanging.cancel()
             (ended,) = await asyncio.gather(hanging, return_exceptions=True)
-            return ended, await scene.judge.grade(TRIAL, RUBRICS, Judging())
+            return ended, await scene.judge.grade(TRIAL, RUBRICS, JudgeContext())
 
     ended, scores = runner.run(scenario())
 
@@ -187,7 +188,7 @@ def test_50_judgements_at_once_share_one_client(runner: asyncio.Runner, staged: 
 
         async with staged(respond, vendor) as scene:
             await scene.judge.prepare()
-            judgings = [Judging(model_headers={"x-number": str(number)}) for number in range(50)]
+            judgings = [JudgeContext(model_headers={"x-number": str(number)}) for number in range(50)]
             await asyncio.gather(*(scene.judge.grade(TRIAL, RUBRICS, judging) for judging in judgings))
             return [judging.recorder.judgement().unverified_claims for judging in judgings], len(scene.requests)
 
@@ -202,10 +203,10 @@ def test_a_judge_can_be_closed_twice_and_before_it_began(runner: asyncio.Runner,
     async def scenario() -> Any:
         async with staged([GOOD, GOOD], vendor) as scene:
             await scene.judge.aclose()
-            before = await scene.judge.grade(TRIAL, RUBRICS, Judging())
+            before = await scene.judge.grade(TRIAL, RUBRICS, JudgeContext())
             await scene.judge.aclose()
             await scene.judge.aclose()
-            return before, await scene.judge.grade(TRIAL, RUBRICS, Judging())
+            return before, await scene.judge.grade(TRIAL, RUBRICS, JudgeContext())
 
     assert (GRADED, GRADED) == runner.run(scenario())
 

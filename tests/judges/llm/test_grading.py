@@ -7,7 +7,8 @@ from typing import Any
 import attrs
 import pytest
 
-from keval import Judging, Rubric, Usage
+from keval import Rubric, Usage
+from keval.plugin import JudgeContext
 from keval_gateway import ChatReply, ModelFault
 from tests.judges.llm.conftest import GOOD, GRADED, RUBRICS, TRIAL, Grade, said
 
@@ -177,6 +178,6 @@ def test_rubrics_of_one_name_that_say_different_things_are_kept_apart(grade: Gra
 
 
 def test_the_headers_for_the_gateway_go_along(grade: Grade, vendor: str) -> None:
-    outcome = grade([GOOD], vendor, judging=Judging(model_headers={"x-keval-repetition": "3"}))
+    outcome = grade([GOOD], vendor, judging=JudgeContext(model_headers={"x-keval-repetition": "3"}))
 
     assert 3 == outcome.requests[0].repetition

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from keval import Endpoint, Judging, Model, Score, TrialError
+from keval import Score
+from keval.plugin import Endpoint, JudgeContext, Model, TrialError
 from keval_gateway import ChatRequest, wire_urls
 from keval_gateway.app import build_app
 from keval_gateway.serving import serve
@@ -86,7 +87,7 @@ def test_what_is_wrong_is_said_at_its_place(
 
 def test_checking_a_config_imports_no_sdk() -> None:
     code = (
-        "import sys\nfrom keval import Model\nfrom keval_judges import Anthropic, OpenAI, attacks\n"
+        "import sys\nfrom keval.plugin import Model\nfrom keval_judges import Anthropic, OpenAI, attacks\n"
         "OpenAI(model=Model('a', 'b')), Anthropic(model=Model('a', 'b')), attacks()\n"
         "print([name for name in ('openai', 'anthropic', 'aiohttp', 'httpx2') if name in sys.modules])"
     )
@@ -117,7 +118,7 @@ def test_a_base_url_stands_in_for_the_providers_endpoint_and_its_key(
             endpoint = Endpoint("m", wire_urls(theirs), "provider-key", simulated=True, wants_trial=True)
             own = wire_urls(mine)["openai-chat"]
             judge = OpenAI(model=Model("openai", "m", endpoint), base_url=own, **options)
-            scores = await judge.grade(TRIAL, RUBRICS, Judging())
+            scores = await judge.grade(TRIAL, RUBRICS, JudgeContext())
             await judge.aclose()
             return scores
 

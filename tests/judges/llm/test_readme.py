@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from keval import Model
+from keval.plugin import Model
 from keval_gateway import ChatReply, ChatRequest, wire_urls
 from keval_gateway.app import build_app
 from keval_gateway.serving import serve

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from starlette.responses import JSONResponse
 
-from keval import Judging, ModelError, Score
+from keval import Score
+from keval.plugin import JudgeContext, ModelError
 from keval_gateway import ChatReply, ChatRequest, ModelFault, Respond
 from tests.judges.llm.conftest import GOOD, GRADED, RUBRICS, TRIAL, Grade, Staged, said
 
@@ -37,7 +38,7 @@ def judged_twice(runner: asyncio.Runner, staged: Staged, script: Respond, vendor
 
     async def scenario() -> tuple[list[Any], int]:
         async with staged(script, vendor) as scene:
-            scores = [await scene.judge.grade(TRIAL, RUBRICS, Judging()) for _ in range(2)]
+            scores = [await scene.judge.grade(TRIAL, RUBRICS, JudgeContext()) for _ in range(2)]
             return scores, len(scene.requests)
 
     return runner.run(scenario())
@@ -121,7 +122,7 @@ def test_requests_that_are_refused_at_once_are_each_sent_again(runner: asyncio.R
 
     async def scenario() -> list[Any]:
         async with staged(respond) as scene:
-            return await asyncio.gather(*(scene.judge.grade(TRIAL, RUBRICS, Judging()) for _ in range(5)))
+            return await asyncio.gather(*(scene.judge.grade(TRIAL, RUBRICS, JudgeContext()) for _ in range(5)))
 
     assert [without("temperature")] * 5 == runner.run(scenario())
 
@@ -166,7 +167,7 @@ def test_an_option_that_an_error_names_by_chance_is_sent_again(
         fault = ModelFault(400, "the answer 'The temperature is 3 °C.' is not allowed")
         async with staged([fault, fault, GOOD], vendor) as scene:
             with pytest.raises(ModelError, match="is not allowed"):
-                await scene.judge.grade(TRIAL, RUBRICS, Judging())
-            return await scene.judge.grade(TRIAL, RUBRICS, Judging())
+                await scene.judge.grade(TRIAL, RUBRICS, JudgeContext())
+            return await scene.judge.grade(TRIAL, RUBRICS, JudgeContext())
 
     assert GRADED == runner.run(scenario())

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from keval import Judging, Message, Sample, ToolCall, Transcript, Trial
+from keval import Message, Sample, ToolCall, Transcript, Trial
+from keval.plugin import JudgeContext
 from keval_judges.sheet import Sheet
 from tests.judges.llm.conftest import GOOD, RUBRICS, Grade
 
@@ -58,7 +59,7 @@ def test_nothing_in_a_request_depends_on_who_answered(grade: Grade, vendor: str)
 
 
 def test_openai_is_sent_temperature_seed_and_schema(grade: Grade) -> None:
-    (request,) = grade([GOOD], judging=Judging(seed=4711)).requests
+    (request,) = grade([GOOD], judging=JudgeContext(seed=4711)).requests
 
     sheet = Sheet.of(RUBRICS, answered=True)
     assert {"model", "messages", "seed", "temperature", "response_format"} == request.raw.keys()
@@ -69,7 +70,7 @@ def test_openai_is_sent_temperature_seed_and_schema(grade: Grade) -> None:
 
 
 def test_anthropic_is_sent_temperature_and_schema(grade: Grade) -> None:
-    (request,) = grade([GOOD], "anthropic", judging=Judging(seed=4711)).requests
+    (request,) = grade([GOOD], "anthropic", judging=JudgeContext(seed=4711)).requests
 
     sheet = Sheet.of(RUBRICS, answered=True)
     assert {"model", "system", "messages", "max_tokens", "temperature", "output_config"} == request.raw.keys()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keval import Characteristics, Message, Sample, ToolCall, Transcript, Trial
+from keval import Message, Sample, ToolCall, Transcript, Trial
 
 WEATHER: Mapping[str, Any] = {
     "city": "Helsinki",
@@ -36,7 +36,7 @@ def make_trial(
     unlisted: int | None = 0,
     tools: tuple[str, ...] | None = None,
     duration: float | None = None,
-    characteristics: Characteristics | None = None,
+    characteristics: Mapping[str, Any] | None = None,
 ) -> Trial:
     """Return a trial of one turn; `history` holds (user, assistant) pairs."""
     spoken: list[Message] = []
@@ -52,7 +52,7 @@ def make_trial(
         unlisted_calls=unlisted,
     )
     sample = Sample("s1", question, history=tuple(spoken), facts=facts)
-    return Trial("t1", sample, "agent", "condition", 1, transcript, characteristics=characteristics)
+    return Trial("t1", sample, "agent", "condition", 1, transcript, characteristics=characteristics or {})
 
 
 @pytest.fixture

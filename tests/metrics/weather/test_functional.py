@@ -275,9 +275,9 @@ def test_what_is_learned_in_the_first_turn_is_judged_in_the_last() -> None:
 
 def test_what_is_learned_counts_with_what_was_known() -> None:
     calls = (
-        ToolCall(LEARN, {"dislikes_cold": True}, runs=1),
-        ToolCall(LEARN, {"dislikes_rain": True}, turn=1, runs=2),  # replayed by the framework, but learned once
-        ToolCall(LEARN, {"dislikes_wind": True}, runs=0),
+        ToolCall(LEARN, {"dislikes_cold": True}, executions=1),
+        ToolCall(LEARN, {"dislikes_rain": True}, turn=1, executions=2),  # replayed by the framework, but learned once
+        ToolCall(LEARN, {"dislikes_wind": True}, executions=0),
         ToolCall(LEARN, {"dislikes_heat": True}, error="no such user"),
         ToolCall(LEARN, {"user_id": "u"}),
         ToolCall("get_user_preferences", {"user_id": "u"}, turn=2),
@@ -360,7 +360,11 @@ def test_tool_call_count(count: int, expected: float, trial: MakeTrial) -> None:
 
 
 def test_tool_call_count_counts_what_servers_ran(trial: MakeTrial) -> None:
-    calls = [ToolCall("a", runs=2), ToolCall("b", runs=0, error="unknown tool"), ToolCall("c", runs=None)]
+    calls = [
+        ToolCall("a", executions=2),
+        ToolCall("b", executions=0, error="unknown tool"),
+        ToolCall("c", executions=None),
+    ]
 
     score = ToolCallCount().score(trial("15°C", calls=calls))
 
@@ -375,7 +379,7 @@ def test_tool_call_count_counts_what_servers_ran(trial: MakeTrial) -> None:
 
 
 def test_tool_call_count_tells_calls_that_reached_no_server_from_none(trial: MakeTrial) -> None:
-    score = ToolCallCount().score(trial("15°C", calls=[ToolCall("a", runs=0, error="unknown tool")]))
+    score = ToolCallCount().score(trial("15°C", calls=[ToolCall("a", executions=0, error="unknown tool")]))
 
     assert (True, "no tool call reached a server", 1) == (score.neutral, score.reason, score.details["asked_for"])
 

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import keval_metrics_weather
-from keval import Characteristics, Message, Sample, Score, ToolCall, Transcript, Trial
+from keval import Message, Sample, Score, ToolCall, Transcript, Trial
 
 METRICS = [getattr(keval_metrics_weather, name)() for name in keval_metrics_weather.__all__]
 MakeTrial = Callable[..., Trial]
@@ -101,7 +101,7 @@ def test_missing_texts_and_facts_get_a_score(metric: Any) -> None:
         "c",
         1,
         Transcript(messages=(Message("assistant", nothing),)),
-        characteristics=Characteristics(),
+        characteristics={},
     )
 
     for trial in (bare, empty, holes):

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import attrs
 import pytest
 
-from keval import Endpoint
+from keval.plugin import Endpoint
 from keval_clients.client import Client
 
 Answer: TypeAlias = bytes | Callable[[], Awaitable[bytes]]

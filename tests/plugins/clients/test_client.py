@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from keval import PreflightError
+from keval.plugin import PreflightError
 from tests.plugins.clients.conftest import FINE, Vendor, http, serve
 
 

@@ -9,7 +9,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from keval import ModelError, TrialError
+from keval.plugin import ModelError, TrialError
 from tests.plugins.clients.conftest import FINE, Answer, Vendor, http, serve
 
 

@@ -35,12 +35,12 @@ def test_responses_report_the_parts_within_the_whole() -> None:
 @pytest.mark.parametrize(
     ("cache", "expected"),
     [
-        ({}, Usage(10, 5)),
+        ({}, Usage(10, 5, 0)),
         ({"cache_read_input_tokens": 3}, Usage(13, 5, 3)),
         ({"cache_creation_input_tokens": 2, "cache_read_input_tokens": 0}, Usage(12, 5, 0)),
-        ({"cache_creation_input_tokens": 2, "cache_read_input_tokens": None}, Usage(12, 5)),
+        ({"cache_creation_input_tokens": 2, "cache_read_input_tokens": None}, Usage(12, 5, 0)),
         ({"cache_read_input_tokens": 3, "cache_creation_input_tokens": 2}, Usage(15, 5, 3)),
-        ({"output_tokens_details": {"thinking_tokens": 1}}, Usage(10, 5, None, 1)),
+        ({"output_tokens_details": {"thinking_tokens": 1}}, Usage(10, 5, 0, 1)),
     ],
 )
 def test_messages_count_what_a_cache_took_apart(cache: dict[str, Any], expected: Usage) -> None:

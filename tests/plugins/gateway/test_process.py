@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from keval import PreflightError
+from keval.plugin import PreflightError
 from keval_gateway.process import RunningGateway, run_gateway
 
 BODY = {"model": "any", "messages": [{"role": "user", "content": "{script: [{text: 'Seed {seed}.'}]}"}]}

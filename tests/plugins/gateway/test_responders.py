@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from keval import PluginError, Wire
+from keval.plugin import PluginError, Wire
 from keval_doubles.responders import Scripted
 from keval_gateway import ChatMessage, ChatReply, ChatRequest, ModelFault, find_responder, make_responder, wire_urls
 from keval_gateway.app import build_app

@@ -18,8 +18,10 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, TextContent
 
-from keval import CallLog, ContextSource, Sample
+from keval import Sample
+from keval.plugin import CallLog
 from keval_mcp import Http, Sse, Stdio
+from tests.contexts import Started, started
 
 SERVERS = Path(__file__).parent / "servers"
 
@@ -155,7 +157,7 @@ def attempt(sample: Sample) -> Callable[..., AbstractAsyncContextManager[Tapped]
     """Open an attempt at a trial and connect a client to it."""
 
     @asynccontextmanager
-    async def connect(source: ContextSource, trial: str = "t", mode: str = "auto") -> AsyncIterator[Tapped]:
+    async def connect(source: Started, trial: str = "t", mode: str = "auto") -> AsyncIterator[Tapped]:
         async with source.open(sample, trial) as context:
             (server,) = context.servers
             assert server.url is not None
@@ -212,7 +214,7 @@ def outcomes(
         provider: Any, trials: Sequence[Sequence[tuple[str, dict[str, Any]]]]
     ) -> list[tuple[list[str], CallLog]]:
         found = []
-        async with provider.start("every") as source:
+        async with started(provider, "every") as source:
             for number, calls in enumerate(trials):
                 async with attempt(source, f"t{number}") as tapped:
                     found.append(([await tapped.call(name, **arguments) for name, arguments in calls], tapped.log))

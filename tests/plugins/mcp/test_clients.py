@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
-from keval import CallLog, Sample
+from keval import Sample
+from keval.plugin import CallLog
 from keval_mcp import Http
+from tests.contexts import started
 
 
 def _through_the_tap(provider: Http, sample: Sample, use: Callable[[str], Any]) -> tuple[Any, CallLog | None]:
     async def run() -> tuple[Any, CallLog | None]:
-        async with provider.start("every") as source, source.open(sample, "t") as context:
+        async with started(provider, "every") as source, source.open(sample, "t") as context:
             return await use(context.servers[0].url or ""), context.servers[0].log
 
     return asyncio.run(run())
@@ -41,7 +43,7 @@ def test_google_adk(lasting: Callable[..., Http], sample: Sample, monkeypatch: p
     assert ["add", "arguments"] == names[:2]
     assert {"total": 5, "missing": None} == answer["structuredContent"]
     assert log is not None
-    assert [("add", {"a": 2, "b": 3}, 1)] == [(call.name, call.arguments, call.runs) for call in log.calls]
+    assert [("add", {"a": 2, "b": 3}, 1)] == [(call.name, call.arguments, call.executions) for call in log.calls]
 
 
 def test_microsoft_agent_framework(lasting: Callable[..., Http], sample: Sample) -> None:
@@ -57,4 +59,6 @@ def test_microsoft_agent_framework(lasting: Callable[..., Http], sample: Sample)
     assert ["echo", "add"] == names[:2]
     assert "hihi" in str(answer if isinstance(answer, str) else answer[0].text)
     assert log is not None
-    assert [("echo", {"text": "hi", "times": 2}, 1)] == [(call.name, call.arguments, call.runs) for call in log.calls]
+    assert [("echo", {"text": "hi", "times": 2}, 1)] == [
+        (call.name, call.arguments, call.executions) for call in log.calls
+    ]

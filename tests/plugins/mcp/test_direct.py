@@ -15,8 +15,10 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult
 
-from keval import McpServer, Sample
+from keval import Sample
+from keval.plugin import McpServer
 from keval_mcp import Http, Sse, Stdio
+from tests.contexts import started
 
 Told = tuple[McpServer, dict[str, Any]]
 
@@ -28,7 +30,7 @@ def test_stdio_server_is_described_to_the_agent(
 
     async def run() -> Told:
         async with (
-            provider.start("every", facts=lambda sample: sample.facts) as source,
+            started(provider, "every", facts=lambda sample: sample.facts) as source,
             source.open(sample, "t1") as context,
         ):
             (server,) = context.servers
@@ -61,7 +63,7 @@ def test_network_server_is_described_to_the_agent(
 
     async def run() -> Told:
         async with (
-            provider.start("every", facts=lambda sample: sample.facts) as source,
+            started(provider, "every", facts=lambda sample: sample.facts) as source,
             source.open(sample, "t 1☂") as context,
             httpx2.AsyncClient(headers=context.servers[0].headers) as http,
         ):
@@ -84,7 +86,7 @@ def test_network_server_is_described_to_the_agent(
 
 def test_offer_is_the_same_with_and_without_the_tap(lasting: Callable[..., Http]) -> None:
     async def offers(provider: Http) -> Any:
-        async with provider.start("every") as source:
+        async with started(provider, "every") as source:
             return source.offers
 
     tapped, direct = asyncio.run(offers(lasting())), asyncio.run(offers(lasting(tap=False)))

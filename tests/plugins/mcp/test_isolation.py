@@ -13,6 +13,7 @@ import pytest
 from keval import Sample
 from keval_mcp import Http, Stdio
 from keval_mcp.upstream import Upstream
+from tests.contexts import started
 
 
 def _runs(pid: str) -> bool:
@@ -25,7 +26,7 @@ def _runs(pid: str) -> bool:
 
 def test_trials_have_processes_of_their_own(bare: Callable[..., Stdio], attempt: Callable[..., Any]) -> None:
     async def run() -> tuple[str, str, list[bool]]:
-        async with bare(isolation="trial").start("every") as source:
+        async with started(bare(isolation="trial"), "every") as source:
             async with attempt(source, "a") as a:
                 async with attempt(source, "b") as b:
                     first, second = await a.call("pid"), await b.call("pid")
@@ -45,7 +46,7 @@ def test_process_of_a_trial_is_told_of_it_when_it_starts(
 ) -> None:
     async def run() -> Any:
         async with (
-            bare(isolation="trial").start("every", facts=lambda sample: {"mood": "dry"}) as source,
+            started(bare(isolation="trial"), "every", facts=lambda sample: {"mood": "dry"}) as source,
             attempt(source, "a") as tapped,
         ):
             return json.loads(await tapped.call("told"))
@@ -59,7 +60,7 @@ def test_process_of_a_trial_is_told_of_it_when_it_starts(
 
 def test_session_of_a_trial_is_told_of_it_in_headers(lasting: Callable[..., Http], attempt: Callable[..., Any]) -> None:
     async def run() -> Any:
-        async with lasting(isolation="trial").start("every") as source, attempt(source, "a") as tapped:
+        async with started(lasting(isolation="trial"), "every") as source, attempt(source, "a") as tapped:
             return json.loads(await tapped.call("told"))
 
     told = asyncio.run(run())
@@ -72,7 +73,7 @@ def test_server_lost_by_one_trial_is_no_matter_to_another(
 ) -> None:
     async def run() -> tuple[str | None, str | None]:
         async with (
-            bare(isolation="trial").start("every") as source,
+            started(bare(isolation="trial"), "every") as source,
             attempt(source, "a") as a,
             attempt(source, "b") as b,
         ):
@@ -109,7 +110,7 @@ def test_no_more_servers_start_at_a_time_than_there_are_cores(
             pass
 
     async def run() -> None:
-        async with lasting(isolation="trial").start("every") as source:
+        async with started(lasting(isolation="trial"), "every") as source:
             monkeypatch.setattr(Upstream, "connect", counted)
             await asyncio.gather(*(trial(source, str(number)) for number in range(5)))
 

@@ -17,6 +17,7 @@ from mcp import Client
 
 from keval import Sample
 from keval_mcp import Stdio
+from tests.contexts import started
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +51,7 @@ def test_after_a_run_that_was_quiet_too(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def run() -> tuple[bool, bool, bool]:
-        async with bare().start("every") as source, source.open(sample, "t") as context:
+        async with started(bare(), "every") as source, source.open(sample, "t") as context:
             url = context.servers[0].url or ""
             async with Client(url) as client:
                 result = await client.call_tool("pid", {})
@@ -66,7 +67,7 @@ def test_after_an_error_in_a_trial(bare: Callable[..., Stdio], attempt: Callable
 
     async def run() -> None:
         nonlocal pid
-        async with bare().start("every") as source, source.open(sample, "t"):
+        async with started(bare(), "every") as source, source.open(sample, "t"):
             async with attempt(source) as tapped:
                 pid = await tapped.call("pid")
             raise LookupError("of the agent")
@@ -79,7 +80,7 @@ def test_after_an_error_in_a_trial(bare: Callable[..., Stdio], attempt: Callable
 
 def test_after_cancelling_the_start(server: Callable[..., Stdio], doorbell: Callable[[], Any]) -> None:
     async def start(port: int) -> None:
-        async with server("mute", str(port)).start("mute"):
+        async with started(server("mute", str(port)), "mute"):
             pass
 
     async def run() -> tuple[bool, bool]:
@@ -101,7 +102,7 @@ def test_after_cancelling_in_the_middle_of_a_call(
 
     async def use(port: int) -> None:
         nonlocal pid
-        async with bare(isolation=isolation).start("every") as source, attempt(source) as tapped:
+        async with started(bare(isolation=isolation), "every") as source, attempt(source) as tapped:
             pid = await tapped.call("pid")
             await tapped.call("hang", port=port)
 
@@ -132,7 +133,7 @@ def test_after_cancelling_while_it_is_being_closed(
 
     async def use() -> None:
         nonlocal pid
-        async with bare().start("every") as source, attempt(source) as tapped:
+        async with started(bare(), "every") as source, attempt(source) as tapped:
             pid = await tapped.call("pid")
 
     async def run() -> tuple[bool, bool]:

@@ -9,9 +9,11 @@ from typing import Any
 import attrs
 import pytest
 
-from keval import Context, Sample, ServerLostError, ToolCall, Transcript, TrialError, Usage
-from keval_mcp.loop import Call, Reply, Result, converse
+from keval import Sample, ToolCall, Transcript, Usage
+from keval.plugin import Context, ServerLostError, TrialError
+from keval_mcp.loop import Call, Reply, Result, open_conversation
 from keval_mcp.sessions import Tool
+from tests.contexts import started
 
 QUESTION = Sample("s1", "How are you?")
 ECHO = Call("c1", "echo", {"text": "hm"})
@@ -58,7 +60,9 @@ def hold(sample: Sample) -> Callable[..., Held]:
     async def scenario(chat: ScriptedChat, asked: Sample, context: Context, max_turns: int) -> Held:
         error = None
         try:
-            await converse(asked, context, chat.start, max_turns=max_turns)
+            async with open_conversation(context, chat.start, max_turns=max_turns) as conversation:
+                for text in asked.asked:
+                    await conversation.ask(text)
         except TrialError as raised:
             error = raised
         return Held(context.recorder.transcript(), chat, error)
@@ -66,7 +70,7 @@ def hold(sample: Sample) -> Callable[..., Held]:
     async def served(provider: Any, chat: ScriptedChat, asked: Sample, max_turns: int) -> Held:
         if provider is None:
             return await scenario(chat, asked, Context(), max_turns)
-        async with provider.start("tools") as source, source.open(sample, "t") as context:
+        async with started(provider, "tools") as source, source.open(sample, "t") as context:
             return await scenario(chat, asked, context, max_turns)
 
     def run(*replies: Reply | TrialError, provider: Any = None, sample: Sample = QUESTION, max_turns: int = 20) -> Held:
@@ -101,7 +105,7 @@ def test_tools_are_run_and_their_results_told_until_there_is_an_answer(hold: Any
     assert held.chat.told == ["How are you?", *told]
     calls = [(call.name, call.result, call.id, call.model_call) for call in held.transcript.tool_calls]
     assert calls == [("echo", "hm", "c1", 1), ("echo", "hm", "c2", 2)]
-    assert (held.transcript.model_calls, held.transcript.usage, held.transcript.output) == (3, Usage(20, 10), "Hm!")
+    assert (held.transcript.model_calls, held.transcript.usage, held.transcript.output) == (3, Usage(), "Hm!")
     assert set(held.transcript.tools) == set(held.chat.offered)
 
 
@@ -132,7 +136,7 @@ def test_a_call_that_cannot_be_made_reaches_no_server(hold: Any, lasting: Any) -
 
     unknown = "there is no tool named 'fly'"
     assert held.chat.told[1] == [Result("c1", unknown, True), Result("c2", "no JSON", True)]
-    assert [(call.name, call.error, call.runs) for call in held.transcript.tool_calls] == [
+    assert [(call.name, call.error, call.executions) for call in held.transcript.tool_calls] == [
         ("fly", unknown, 0),
         ("echo", "no JSON", 0),
     ]
@@ -186,6 +190,6 @@ def test_a_model_that_fails_ends_the_trial_which_keeps_what_it_had(hold: Any) ->
     held = hold(Reply("Let me see.", (Call("c1", "fly", {}),)), failure)
 
     assert held.error is failure
-    call = ToolCall("fly", error="there is no tool named 'fly'", id="c1", runs=0, model_call=1)
+    call = ToolCall("fly", error="there is no tool named 'fly'", id="c1", executions=0, model_call=1)
     (found,) = held.transcript.tool_calls
     assert attrs.evolve(found, duration=None) == call

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from keval import CallLog, ServerLostError
+from keval.plugin import CallLog, ServerLostError
 from keval_mcp import Http, Sse, Stdio
+from tests.contexts import started
 
 
 def test_server_that_dies_in_a_call_is_lost_and_started_again(
@@ -22,7 +23,7 @@ def test_server_that_dies_in_a_call_is_lost_and_started_again(
     assert "server 'every' was lost during 'die': it closed the connection" == problem
     assert f"{problem}\nits standard error ends:\ndying now" == log.lost
     expected = [("pid", None, 1), ("die", problem, 1), ("pid", None, 1)]
-    assert expected == [(call.name, call.error, call.runs) for call in log.calls]
+    assert expected == [(call.name, call.error, call.executions) for call in log.calls]
     assert before != after
     assert ([after, "x"], None) == (second[0], second[1].lost)
 
@@ -31,7 +32,7 @@ def test_server_that_ends_between_trials_costs_none_of_them(
     bare: Callable[..., Stdio], attempt: Callable[..., Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     async def run() -> tuple[Any, ...]:
-        async with bare().start("every") as source:
+        async with started(bare(), "every") as source:
             async with attempt(source) as first:
                 before = await first.call("quit")
             owners = [task for task in asyncio.all_tasks() if task.get_name() == "mcp server every"]
@@ -54,7 +55,7 @@ def test_trials_that_share_a_dying_server_are_lost_with_it(
     async def run() -> list[CallLog]:
         async with (
             doorbell() as bell,
-            bare().start("every") as source,
+            started(bare(), "every") as source,
             attempt(source, "waits") as waits,
             attempt(source, "dies") as dies,
             attempt(source, "rests") as rests,
@@ -88,7 +89,7 @@ def test_network_server_that_dies_in_a_call_is_lost(
     assert problem.startswith("server 'every' was lost during 'die': ")
     assert problem == log.lost
     assert again.startswith(f"server 'every' at {url} did not come up: ")
-    assert [("die", 1), ("pid", 0)] == [(call.name, call.runs) for call in log.calls]
+    assert [("die", 1), ("pid", 0)] == [(call.name, call.executions) for call in log.calls]
 
 
 def test_network_server_that_forgot_the_session_is_lost_and_connected_to_again(
@@ -97,7 +98,7 @@ def test_network_server_that_forgot_the_session_is_lost_and_connected_to_again(
     one = listening("sessions")
 
     async def run() -> tuple[Any, ...]:
-        async with Http(url=one.url).start("every") as source:
+        async with started(Http(url=one.url), "every") as source:
             async with attempt(source) as first:
                 one.stop()
                 listening("sessions", one.port)
@@ -125,7 +126,7 @@ def test_call_that_takes_too_long_is_lost_and_its_neighbours_are_not(
 ) -> None:
     async def run() -> tuple[Any, ...]:
         async with (
-            bare(timeout=0.5).start("every") as source,
+            started(bare(timeout=0.5), "every") as source,
             attempt(source, "slow") as slow,
             attempt(source, "well") as well,
         ):
@@ -162,7 +163,7 @@ def test_server_that_comes_back_with_other_tools_is_refused(
     )
 
     async def run() -> tuple[str, CallLog]:
-        async with server("bare", str(tmp_path / "starts")).start("bare") as source:
+        async with started(server("bare", str(tmp_path / "starts")), "bare") as source:
             async with attempt(source) as tapped:
                 await tapped.call("die")
                 again = await tapped.call("die")
@@ -174,4 +175,4 @@ def test_server_that_comes_back_with_other_tools_is_refused(
     again, log = asyncio.run(run())
 
     assert changed == again
-    assert [1, 0] == [call.runs for call in log.calls]
+    assert [1, 0] == [call.executions for call in log.calls]

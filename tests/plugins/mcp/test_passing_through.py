@@ -10,6 +10,7 @@ import pytest
 from mcp import Client, MCPError
 
 from keval_mcp import Http, Sse, Stdio
+from tests.contexts import started
 
 CALLS: list[tuple[str, dict[str, Any]]] = [
     ("echo", {"text": "Żółć ☂", "times": 2}),
@@ -32,7 +33,7 @@ async def _everything_said(client: Client) -> dict[str, Any]:
 
 
 async def _said_through_the_tap(provider: Any, attempt: Callable[..., Any], mode: str = "auto") -> dict[str, Any]:
-    async with provider.start("every") as source, attempt(source, mode=mode) as tapped:
+    async with started(provider, "every") as source, attempt(source, mode=mode) as tapped:
         return await _everything_said(tapped.client)
 
 
@@ -69,7 +70,7 @@ def test_all_pages_of_tools_are_listed_and_data_and_refusals_pass(
     server: Callable[..., Stdio], attempt: Callable[..., Any]
 ) -> None:
     async def run() -> tuple[Any, ...]:
-        async with server("plain").start("plain") as source, attempt(source) as tapped:
+        async with started(server("plain"), "plain") as source, attempt(source) as tapped:
             names = [tool.name for tool in (await tapped.client.list_tools()).tools]
             data = await tapped.client.call_tool("data", {})
             with pytest.raises(MCPError) as raised:
@@ -92,7 +93,7 @@ def test_answer_that_is_no_tool_result_is_an_error_to_the_agent(
     problem = "server 'plain' answered 'nonsense' with something that is no tool result"
 
     async def run() -> Any:
-        async with server("plain").start("plain") as source, attempt(source) as tapped:
+        async with started(server("plain"), "plain") as source, attempt(source) as tapped:
             with pytest.raises(MCPError, match=problem):
                 await tapped.client.call_tool("nonsense", {})
             return tapped.log
@@ -105,7 +106,7 @@ def test_answer_that_is_no_tool_result_is_an_error_to_the_agent(
 
 def test_ping_is_answered(lasting: Callable[..., Http], attempt: Callable[..., Any]) -> None:
     async def ping() -> dict[str, Any]:
-        async with lasting().start("every") as source, attempt(source, mode="legacy") as tapped:
+        async with started(lasting(), "every") as source, attempt(source, mode="legacy") as tapped:
             answer: dict[str, Any] = (await tapped.client.session.send_ping()).model_dump(exclude_none=True)
             return answer
 

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from keval import PreflightError
+from keval.plugin import PreflightError
 from keval_mcp import Http, Sse, Stdio
+from tests.contexts import started
 
 
 def _problem(provider: Any) -> str:
     async def start() -> None:
-        async with provider.start("weather"):
+        async with started(provider, "weather"):
             pass
 
     with pytest.raises(PreflightError) as raised:
@@ -68,7 +69,7 @@ def test_server_that_says_nothing_is_given_up(server: Callable[..., Stdio], door
     async def start() -> str:
         async with doorbell() as bell:  # which waits for the process to end
             with pytest.raises(PreflightError) as raised:
-                async with server("mute", str(bell.port), startup_timeout=2).start("weather"):
+                async with started(server("mute", str(bell.port), startup_timeout=2), "weather"):
                     pass
             return str(raised.value)
 

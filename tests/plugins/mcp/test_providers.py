@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from keval import ContextProvider
+from keval.plugin import ContextProvider
 from keval_mcp import Http, Sse, Stdio
 
 

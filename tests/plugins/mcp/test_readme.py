@@ -12,8 +12,10 @@ import attrs
 import pytest
 import yaml
 
-from keval import ContextProvider, PreflightError, Sample
+from keval import Sample
+from keval.plugin import ContextProvider, PreflightError
 from keval_mcp import Http, Sse, Stdio
+from tests.contexts import started
 
 README = (Path(__file__).parents[3] / "plugins" / "mcp" / "README.md").read_text(encoding="utf-8")
 
@@ -48,7 +50,7 @@ def test_bundle_is_a_context_provider_that_tells_its_server_the_facts(sample: Sa
     bundle = names["Tickets"]()
 
     async def start() -> None:
-        async with bundle.start("tickets"):
+        async with started(bundle, "tickets"):
             pass
 
     assert isinstance(bundle, ContextProvider)

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from keval import CallLog
+from keval.plugin import CallLog
 from keval_mcp import Http, Stdio
+from tests.contexts import started
 
 
 def test_calls_are_recorded_with_arguments_result_and_error(
@@ -24,7 +25,7 @@ def test_calls_are_recorded_with_arguments_result_and_error(
         ("no_such_tool", {"x": None}, None, "Unknown tool: no_such_tool"),
     ]
     assert expected == [(call.name, call.arguments, call.result, call.error) for call in log.calls]
-    assert [("every", 1)] * 4 == [(call.server, call.runs) for call in log.calls]
+    assert [("every", 1)] * 4 == [(call.server, call.executions) for call in log.calls]
     assert all(0 < call.duration < 30 for call in log.calls)
     assert log.lost is None
 
@@ -40,7 +41,7 @@ def test_hundred_trials_at_once_keep_their_calls_apart(bare: Callable[..., Stdio
         recorded[name] = sorted((call.arguments["text"], call.result) for call in tapped.log.calls)
 
     async def run() -> None:
-        async with bare().start("every") as source, asyncio.TaskGroup() as trials:
+        async with started(bare(), "every") as source, asyncio.TaskGroup() as trials:
             for number in range(100):
                 trials.create_task(trial(source, f"t{number}"))
 
@@ -52,7 +53,7 @@ def test_hundred_trials_at_once_keep_their_calls_apart(bare: Callable[..., Stdio
 
 def test_two_hundred_calls_at_once_share_one_session(bare: Callable[..., Stdio], attempt: Callable[..., Any]) -> None:
     async def run() -> tuple[list[str], int]:
-        async with bare().start("every") as source, attempt(source) as tapped:
+        async with started(bare(), "every") as source, attempt(source) as tapped:
             answers = await asyncio.gather(*(tapped.call("echo", text=str(number)) for number in range(200)))
             return answers, len(tapped.log.calls)
 
@@ -63,7 +64,7 @@ def test_call_under_way_when_the_trial_ends_is_recorded_as_abandoned(
     bare: Callable[..., Stdio], attempt: Callable[..., Any], doorbell: Callable[[], Any]
 ) -> None:
     async def run() -> tuple[CallLog, str]:
-        async with bare().start("every") as source, doorbell() as bell:
+        async with started(bare(), "every") as source, doorbell() as bell:
             async with attempt(source) as tapped:
                 call = asyncio.create_task(tapped.call("hang", port=bell.port))
                 await bell.rung.wait()
@@ -75,6 +76,6 @@ def test_call_under_way_when_the_trial_ends_is_recorded_as_abandoned(
     log, later = asyncio.run(run())
 
     expected = [("hang", "the trial ended before the server answered", 1)]
-    assert expected == [(call.name, call.error, call.runs) for call in log.calls]
+    assert expected == [(call.name, call.error, call.executions) for call in log.calls]
     assert log.lost is None
     assert "still here" == later

@@ -20,9 +20,11 @@ from mcp.types import (
     TextResourceContents,
 )
 
-from keval import McpServer, Sample, ServerLostError, ToolsMissingError
+from keval import Sample
+from keval.plugin import McpServer, ServerLostError, ToolsMissingError
 from keval_mcp.results import result_text
 from keval_mcp.sessions import Sessions, open_sessions
+from tests.contexts import started
 
 
 @pytest.fixture
@@ -33,7 +35,7 @@ def use(sample: Sample) -> Callable[..., Any]:
         async with AsyncExitStack() as stack:
             servers: list[McpServer] = []
             for number, provider in enumerate(providers):
-                source = await stack.enter_async_context(provider.start(f"server{number}"))
+                source = await stack.enter_async_context(started(provider, f"server{number}"))
                 context = await stack.enter_async_context(source.open(sample, "t"))
                 servers += [attrs.evolve(server, **fields) for server in context.servers]
             async with open_sessions(servers) as sessions:
@@ -165,7 +167,7 @@ def test_a_trial_cancelled_during_a_call_leaves_no_process_and_no_task(
 
     async def scenario() -> Any:
         pids: list[str] = []
-        async with doorbell() as bell, bare(tap=False).start("bare") as source, source.open(sample, "t") as context:
+        async with doorbell() as bell, started(bare(tap=False), "bare") as source, source.open(sample, "t") as context:
             before = asyncio.all_tasks()
             running = asyncio.create_task(trial(context.servers[0], bell.port, pids))
             await bell.hung_up.wait()

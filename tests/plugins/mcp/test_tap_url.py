@@ -9,8 +9,10 @@ from typing import Any
 
 import httpx2
 
-from keval import McpServer, Sample
+from keval import Sample
+from keval.plugin import McpServer
 from keval_mcp import Http
+from tests.contexts import started
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 JSON = {"accept": "application/json, text/event-stream"}
@@ -18,7 +20,7 @@ JSON = {"accept": "application/json, text/event-stream"}
 
 def test_url_serves_its_trial_alone_and_no_longer_than_that(lasting: Callable[..., Http], sample: Sample) -> None:
     async def statuses() -> list[int]:
-        async with lasting().start("every") as source, httpx2.AsyncClient(headers=JSON) as http:
+        async with started(lasting(), "every") as source, httpx2.AsyncClient(headers=JSON) as http:
             async with source.open(sample, "t") as context:
                 url = context.servers[0].url or ""
                 urls = [url, url.replace("/mcp", "x/mcp"), url.removesuffix("/mcp"), url[: url.index("/", 8)] + "/mcp"]
@@ -32,7 +34,7 @@ def test_url_serves_its_trial_alone_and_no_longer_than_that(lasting: Callable[..
 def test_only_posts_to_loopback_are_served(lasting: Callable[..., Http], sample: Sample) -> None:
     async def statuses() -> list[int]:
         async with (
-            lasting().start("every") as source,
+            started(lasting(), "every") as source,
             source.open(sample, "t") as context,
             httpx2.AsyncClient(headers=JSON) as http,
         ):
@@ -51,7 +53,7 @@ def test_only_posts_to_loopback_are_served(lasting: Callable[..., Http], sample:
 def test_attempts_at_one_trial_have_urls_and_logs_of_their_own(lasting: Callable[..., Http], sample: Sample) -> None:
     async def run() -> list[McpServer]:
         async with (
-            lasting(timeout=5).start("every") as source,
+            started(lasting(timeout=5), "every") as source,
             source.open(sample, "t") as first,
             source.open(sample, "t") as second,
         ):
@@ -67,7 +69,7 @@ def test_attempts_at_one_trial_have_urls_and_logs_of_their_own(lasting: Callable
 
 def test_context_has_the_instructions_of_the_options(lasting: Callable[..., Http], sample: Sample) -> None:
     async def run() -> tuple[str, str]:
-        async with lasting(instructions="Be brief.").start("every") as source, source.open(sample, "t") as context:
+        async with started(lasting(instructions="Be brief."), "every") as source, source.open(sample, "t") as context:
             return context.trial, context.instructions
 
     assert ("t", "Be brief.") == asyncio.run(run())
@@ -76,7 +78,7 @@ def test_context_has_the_instructions_of_the_options(lasting: Callable[..., Http
 def test_trial_and_facts_travel_with_every_call(lasting: Callable[..., Http], attempt: Callable[..., Any]) -> None:
     async def run() -> str:
         async with (
-            lasting().start("every", facts=lambda sample: sample.facts) as source,
+            started(lasting(), "every", facts=lambda sample: sample.facts) as source,
             attempt(source, "gadk/with ☂/1") as tapped,
         ):
             result = await tapped.client.call_tool("told", {}, meta={"acme/colour": "red", "keval/trial": "forged"})

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from keval import Endpoint, ModelProvider, PreflightError
+from keval.plugin import Endpoint, ModelProvider, PreflightError
 from keval_simulator import SimulatedProvider
 
 QUESTION = "What's the weather in Rome?"

@@ -15,8 +15,10 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
-from keval import ContextProvider, ContextSource, McpServer, PreflightError, Sample
+from keval import Sample
+from keval.plugin import ContextProvider, McpServer, PreflightError
 from keval_weather import Weather
+from tests.contexts import Started, started
 
 if TYPE_CHECKING:
     from tests.plugins.weather.conftest import FakeOpenWeather
@@ -61,7 +63,7 @@ async def _preferences(client: Client, **learned: bool) -> Any:
     return result.structured_content["preferences"]
 
 
-async def _trial(source: ContextSource, sample: Sample, trial: str, **learned: bool) -> Any:
+async def _trial(source: Started, sample: Sample, trial: str, **learned: bool) -> Any:
     async with source.open(sample, trial) as context, _connected(context.servers[0]) as client:
         if learned:
             await _preferences(client, **learned)
@@ -81,7 +83,7 @@ def test_each_trial_begins_with_its_samples_preferences_and_keeps_its_own(
     transport: Literal["stdio", "http"], tap: bool
 ) -> None:
     async def check() -> None:
-        async with Weather(transport=transport, tap=tap).start("weather") as source:
+        async with started(Weather(transport=transport, tap=tap), "weather") as source:
             assert source.offers[0].tools == TOOLS
 
             assert await _trial(source, COLD, "one", dislikes_rain=True) == {
@@ -98,7 +100,7 @@ def test_each_trial_begins_with_its_samples_preferences_and_keeps_its_own(
 
 def test_trials_at_once_behind_the_tap_keep_apart() -> None:
     async def check() -> list[Any]:
-        async with Weather(transport="http").start("weather") as source:
+        async with started(Weather(transport="http"), "weather") as source:
             trials = [
                 _trial(source, COLD, "a", dislikes_rain=True),
                 _trial(source, COLD, "b", dislikes_heat=True),
@@ -117,7 +119,7 @@ def test_trials_at_once_behind_the_tap_keep_apart() -> None:
 
 def test_a_server_per_trial_is_possible() -> None:
     async def check() -> Any:
-        async with Weather(isolation="trial").start("weather") as source:
+        async with started(Weather(isolation="trial"), "weather") as source:
             return await _trial(source, COLD, "one", dislikes_rain=True)
 
     assert asyncio.run(check()) == {"dislikes_cold": True, "dislikes_rain": True}
@@ -126,7 +128,7 @@ def test_a_server_per_trial_is_possible() -> None:
 def test_its_instructions_reach_the_agent() -> None:
     async def instructions() -> str:
         weather = Weather(transport="http", instructions="Be brief.")
-        async with weather.start("weather") as source, source.open(PLAIN, "t") as context:
+        async with started(weather, "weather") as source, source.open(PLAIN, "t") as context:
             return context.instructions
 
     assert asyncio.run(instructions()) == "Be brief."
@@ -142,7 +144,7 @@ def test_the_server_is_given_the_key_and_nothing_else_of_value(
 
     async def check() -> tuple[Any, list[str]]:
         async with (
-            Weather(transport=transport).start("weather") as source,
+            started(Weather(transport=transport), "weather") as source,
             source.open(PLAIN, "t") as context,
             _connected(context.servers[0]) as client,
         ):
@@ -160,7 +162,7 @@ def test_the_server_is_given_the_key_and_nothing_else_of_value(
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 def test_no_server_outlives_its_context(transport: Literal["stdio", "http"]) -> None:
     async def check() -> int:
-        async with Weather(transport=transport).start("weather"):
+        async with started(Weather(transport=transport), "weather"):
             return len(_servers())
 
     assert asyncio.run(check()) == 1
@@ -171,7 +173,7 @@ def test_a_server_that_does_not_start_is_quoted(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("keval_weather.context._MODULE", ("-c", "raise SystemExit('no luck today')"))
 
     async def start() -> None:
-        async with Weather(transport="http").start("sky"):
+        async with started(Weather(transport="http"), "sky"):
             pytest.fail("it cannot have started")
 
     with pytest.raises(PreflightError, match=r"server 'sky' ended at its start; it said:\nno luck today"):
@@ -182,7 +184,7 @@ def test_a_server_that_starts_too_slowly_is_given_up(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("keval_weather.context._MODULE", ("-c", "import sys; sys.stdin.read()"))
 
     async def start() -> None:
-        async with Weather(transport="http", startup_timeout=0.1).start("sky"):
+        async with started(Weather(transport="http", startup_timeout=0.1), "sky"):
             pytest.fail("it cannot have started")
 
     with pytest.raises(PreflightError, match=r"server 'sky' did not start within 0\.1 s; it said:\nnothing"):

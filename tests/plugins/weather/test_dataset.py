@@ -11,8 +11,8 @@ import attrs
 import pytest
 
 from keval import Sample
-from keval.config.dataset import read_dataset
 from keval.config.evaluation import DatasetFile
+from keval.dataset.read import read_dataset
 from keval_weather.cities import CityFinder
 from keval_weather.ground_truth import GroundTruth
 from keval_weather.snapshot import load_snapshot

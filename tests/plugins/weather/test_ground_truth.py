@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 import pytest
 
-from keval import Message, PreflightError, Sample, hookspecs
+from keval import Message, Sample, hookspecs
+from keval.plugin import PreflightError
 from keval_weather.ground_truth import GroundTruth
 
 if TYPE_CHECKING:

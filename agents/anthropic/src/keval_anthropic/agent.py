@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 from attrs.validators import ge
 
-from keval import Context, Model, Sample, Transcript
+from keval import Sample, Transcript
+from keval.plugin import Context, Model, run_conversation
 from keval_anthropic.messages import MessagesChat
-from keval_mcp.loop import Chat, converse
+from keval_mcp.loop import Chat, Conversation, open_conversation
 from keval_mcp.sessions import Tool
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ class Anthropic:
     `max_tokens` bounds one reply, as the API wants it. `max_turns` bounds the model calls per message of the user, and
     a trial that wants more fails. The API has no seed.
     """
+
+    applies_middleware: ClassVar[bool] = True
 
     model: Model = attrs.field(metadata={"provider": "anthropic"})
     temperature: float | None = None
@@ -46,17 +50,20 @@ class Anthropic:
         self._ready()
 
     async def run(self, sample: Sample, context: Context) -> Transcript:
-        """Hold one conversation; see `keval.Agent`."""
+        """Hold one conversation; see `keval.plugin.Agent`."""
+        return await run_conversation(self, sample, context)
+
+    def open(self, context: Context) -> AbstractAsyncContextManager[Conversation]:
+        """Open a conversation; see `keval.plugin.ConversationalAgent`."""
         client = self._ready()
         options: dict[str, Any] = {"model": client.model, "max_tokens": self.max_tokens}
         if self.temperature is not None:
             options["temperature"] = self.temperature
 
         def start(tools: Sequence[Tool]) -> Chat:
-            return MessagesChat.start(client, sample, context, tools, options)
+            return MessagesChat.start(client, context, tools, options)
 
-        await converse(sample, context, start, max_turns=self.max_turns)
-        return context.recorder.transcript()
+        return open_conversation(context, start, max_turns=self.max_turns)
 
     async def aclose(self) -> None:
         """Close the connections kept for the next trial."""

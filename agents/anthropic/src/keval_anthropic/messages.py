@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval import Context, Sample
+from keval.plugin import Context
 from keval_clients import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL, Ending, messages_usage, no_reply, quoted
 from keval_mcp.loop import Call, Reply, Result
 from keval_mcp.sessions import Tool
@@ -37,15 +37,13 @@ class MessagesChat:
     _messages: list[dict[str, Any]]
 
     @classmethod
-    def start(
-        cls, client: Client, sample: Sample, context: Context, tools: Sequence[Tool], options: Mapping[str, Any]
-    ) -> MessagesChat:
+    def start(cls, client: Client, context: Context, tools: Sequence[Tool], options: Mapping[str, Any]) -> MessagesChat:
         fixed = dict(options)
         if context.instructions:
             fixed["system"] = context.instructions
         if tools:
             fixed["tools"] = [_offer(tool) for tool in tools]
-        messages = [{"role": message.role, "content": message.text} for message in sample.history]
+        messages = [{"role": message.role, "content": message.text} for message in context.history]
         return cls(client, context.model_headers, fixed, messages)
 
     def say(self, text: str) -> None:

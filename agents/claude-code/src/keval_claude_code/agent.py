@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import AbstractAsyncContextManager
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 import attrs
 from attrs.validators import ge
 
-from keval import Context, Model, Sample, Transcript
+from keval import Sample, Transcript
+from keval.plugin import Context, Conversation, Model, run_conversation
 
 if TYPE_CHECKING:
     from keval_claude_code.conversation import Setup
@@ -40,8 +42,8 @@ class ClaudeCode:
         if self.model.endpoint is not None:
             self.model.reach("anthropic")
 
-    def at_once(self) -> int:
-        """How many trials may run at once; see `keval.Limited`."""
+    def max_concurrency(self) -> int:
+        """How many trials may run at once; see `keval.ConcurrencyLimited`."""
         return self.max_processes
 
     async def prepare(self) -> None:
@@ -54,12 +56,15 @@ class ClaudeCode:
         self._ready()
 
     async def run(self, sample: Sample, context: Context) -> Transcript:
-        """Hold one conversation; see `keval.Agent`."""
-        setup = self._ready()
-        from keval_claude_code.conversation import converse  # the SDK, as in `_ready`
+        """Hold one conversation; see `keval.plugin.Agent`."""
+        return await run_conversation(self, sample, context)
 
-        await converse(setup, sample, context)
-        return context.recorder.transcript()
+    def open(self, context: Context) -> AbstractAsyncContextManager[Conversation]:
+        """Open a session; see `keval.plugin.ConversationalAgent`."""
+        setup = self._ready()
+        from keval_claude_code.conversation import open_conversation  # the SDK, as in `_ready`
+
+        return open_conversation(setup, context)
 
     def _ready(self) -> Setup:
         # Importing the SDK takes half a second, which checking a config need not pay.

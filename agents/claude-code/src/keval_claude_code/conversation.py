@@ -1,17 +1,17 @@
-"""One trial: a Claude Code of its own, and the conversation the sample asks for."""
+"""One conversation, with a Claude Code of its own."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from typing import cast
 
 import attrs
 from claude_agent_sdk import ClaudeSDKClient, Message, ResultMessage, SystemMessage
 
-from keval import Context, Endpoint, Sample, TrialError
+from keval.plugin import Context, Endpoint, TrialError
 from keval_claude_code.client import connected
 from keval_claude_code.environment import build_environment
 from keval_claude_code.faults import turn_fault
@@ -21,7 +21,7 @@ from keval_claude_code.process import Process
 from keval_claude_code.servers import Servers
 from keval_claude_code.watch import Watch
 
-__all__ = ["Setup", "converse"]
+__all__ = ["Conversation", "Setup", "open_conversation"]
 
 # The SDK would write of a process that ended to the terminal where nobody configured logging; the trial's failure says
 # it all.
@@ -38,16 +38,17 @@ class Setup:
     max_turns: int
 
 
-async def converse(setup: Setup, sample: Sample, context: Context) -> None:
-    """Ask everything in `sample.asked` in one session, reporting to the context's recorder.
+@asynccontextmanager
+async def open_conversation(setup: Setup, context: Context) -> AsyncIterator[Conversation]:
+    """Start a Claude Code and open a session that begins with the context's history.
 
     Raises:
-        TrialError: a server does not come up or is lost, the model fails or never answers, or the process ends.
+        TrialError: the process does not start, or ends too early.
     """
     with open_home() as home:
         servers = Servers(context.servers, home)
         process = Process(
-            command=_command(setup, sample, context, servers),
+            command=_command(setup, context, servers),
             env=build_environment(
                 os.environ,
                 home,
@@ -60,11 +61,26 @@ async def converse(setup: Setup, sample: Sample, context: Context) -> None:
             stderr=home.stderr,
         )
         async with connected(process) as client:
-            watch = Watch(context.recorder, servers)
-            for text in sample.asked:
-                with context.recorder.turn(text):
-                    await client.query(text)
-                    await _follow(client, watch, setup.max_turns)
+            yield Conversation(client, Watch(context.recorder, servers), setup.max_turns)
+
+
+@attrs.frozen
+class Conversation:
+    """A session with one Claude Code."""
+
+    _client: ClaudeSDKClient
+    _watch: Watch
+    _max_turns: int
+
+    async def ask(self, text: str) -> None:
+        """Send one message of the user, reporting to the watch's recorder.
+
+        Raises:
+            TrialError: a server does not come up or is lost, the model fails or never answers, or the process ends.
+        """
+        with self._watch.recorder.turn(text):
+            await self._client.query(text)
+            await _follow(self._client, self._watch, self._max_turns)
 
 
 async def _follow(client: ClaudeSDKClient, watch: Watch, max_turns: int) -> None:
@@ -95,7 +111,7 @@ async def _check(client: ClaudeSDKClient, watch: Watch, tools: list[str], status
     watch.servers.check_offered(tools)
 
 
-def _command(setup: Setup, sample: Sample, context: Context, servers: Servers) -> list[str]:
+def _command(setup: Setup, context: Context, servers: Servers) -> list[str]:
     """Return the command line; what is long or secret stands in files."""
     home = servers.home
     command = [
@@ -117,5 +133,5 @@ def _command(setup: Setup, sample: Sample, context: Context, servers: Servers) -
     ]
     if servers.aliases:
         command.append(f"--allowedTools={','.join(f'mcp__{alias}' for alias in servers.aliases)}")
-    session = write_session(sample.history, home, setup.endpoint.model)
+    session = write_session(context.history, home, setup.endpoint.model)
     return command if session is None else [*command, f"--resume={session}"]

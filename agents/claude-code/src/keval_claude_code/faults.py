@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from claude_agent_sdk import AssistantMessage, ResultMessage, TextBlock
 
-from keval import ModelError, TrialError
+from keval.plugin import ModelError, TrialError
 
 __all__ = ["turn_fault"]
 

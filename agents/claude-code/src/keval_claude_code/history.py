@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 
 from claude_agent_sdk import project_key_for_directory
 
-from keval import Message, TrialError
+from keval import Message
+from keval.plugin import TrialError
 from keval_claude_code.home import Home
 
 __all__ = ["write_session"]

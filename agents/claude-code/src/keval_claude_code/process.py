@@ -21,7 +21,7 @@ import attrs
 import claude_agent_sdk
 from claude_agent_sdk import Transport
 
-from keval import PreflightError, TrialError
+from keval.plugin import PreflightError, TrialError
 
 __all__ = ["Process", "find_program"]
 

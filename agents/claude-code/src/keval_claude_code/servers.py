@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from keval import McpServer, ServerLostError, ToolsMissingError, TrialError
+from keval.plugin import McpServer, ServerLostError, ToolsMissingError, TrialError
 from keval_claude_code.home import Home
 
 __all__ = ["Servers"]

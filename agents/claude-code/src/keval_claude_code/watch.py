@@ -16,13 +16,16 @@ from claude_agent_sdk import (
     UserMessage,
 )
 
-from keval import Recorder, Usage
+from keval import Usage
+from keval.plugin import Recorder
 from keval_claude_code.servers import Servers
 
 __all__ = ["Watch"]
 
 _REFUSED = "<tool_use_error>"
 """How the result of a call begins that Claude Code answered itself, other than for want of a permission."""
+
+_NOTHING = Usage(0, 0, 0, 0)
 
 _STAND_IN = "<synthetic>"
 """The model that a message names when Claude Code wrote it in the model's place."""
@@ -42,7 +45,7 @@ class Watch:
     _texts: list[str] = attrs.field(factory=list, init=False)
     _usage: Mapping[str, Any] = attrs.field(factory=dict, init=False)
     _counted: Usage | None = attrs.field(default=None, init=False)
-    _owed: Usage = attrs.field(factory=Usage, init=False)
+    _owed: Usage = attrs.field(default=_NOTHING, init=False)
     _open: dict[str, str] = attrs.field(factory=dict, init=False)
 
     def see(self, message: object) -> None:
@@ -74,7 +77,9 @@ class Watch:
             case TextBlock(text=text):
                 self._texts.append(text)
             case ToolUseBlock(id=id, name=name, input=arguments):
-                self._count(Usage(_input_tokens(self._usage), cached_tokens=self._usage.get("cache_read_input_tokens")))
+                self._count(
+                    _usage({**self._usage, "output_tokens": 0, "output_tokens_details": {"thinking_tokens": 0}})
+                )
                 self._tell_texts()
                 self.recorder.called(self.servers.own_name(name), arguments, id)
                 self._open[id] = name
@@ -97,13 +102,13 @@ class Watch:
         if self._counted is None:
             self._count(total)
         else:
-            self._owed = Usage(output_tokens=total.output_tokens, reasoning_tokens=total.reasoning_tokens)
+            self._owed = Usage(0, total.output_tokens, 0, total.reasoning_tokens)
         self._tell_texts()
 
     def _count(self, usage: Usage) -> None:
         """Count the model call, once, and with it the tokens that the one before turned out to have taken."""
         if self._counted is None:
-            self._counted, owed, self._owed = usage, self._owed, Usage()
+            self._counted, owed, self._owed = usage, self._owed, _NOTHING
             self.recorder.model_called(usage + owed)
 
     def _tell_texts(self) -> None:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from importlib import import_module
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import attrs
 
-from keval import Characteristics, Context, Model, PreflightError, Sample, Transcript, Wire
+from keval import Sample, Transcript
+from keval.plugin import Context, Model, PreflightError, Wire, run_conversation
 from keval_gadk.client import ModelClient, connect
+
+if TYPE_CHECKING:
+    from keval_gadk.conversation import Conversation
 
 __all__ = ["CHARACTERISTICS", "Api", "Gadk"]
 
@@ -24,16 +30,16 @@ _WIRES: dict[Api, tuple[Wire, ...]] = {
     "anthropic": ("anthropic",),
 }
 
-CHARACTERISTICS = Characteristics(
-    files=5,
-    setup="medium",
-    code="medium",
-    tool_files=2,
-    memory="built-in",
-    errors="framework",
-    logging="framework",
-    documentation="comprehensive",
-)
+CHARACTERISTICS: Mapping[str, Any] = {
+    "files": 5,
+    "setup": "medium",
+    "code": "medium",
+    "tool_files": 2,
+    "memory": "built-in",
+    "errors": "framework",
+    "logging": "framework",
+    "documentation": "comprehensive",
+}
 """What ADK asks of its developer (metrics-assessment.md, sections 10 to 12)."""
 
 
@@ -45,12 +51,13 @@ class Gadk:
     bounds hold (4096 for `chat`, 8192 for `anthropic`, none for the others).
     """
 
+    characteristics: ClassVar[Mapping[str, Any]] = CHARACTERISTICS
+
     model: Model
     api: Api = "auto"
     temperature: float | None = None
     max_turns: int = attrs.field(default=20, validator=attrs.validators.ge(1))
     max_tokens: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
-    characteristics: Characteristics = CHARACTERISTICS
     _client: ModelClient | None = attrs.field(default=None, init=False, repr=False, eq=False)
 
     async def prepare(self) -> None:
@@ -64,9 +71,14 @@ class Gadk:
         await asyncio.to_thread(self._connect)
 
     async def run(self, sample: Sample, context: Context) -> Transcript:
-        """Ask everything in `sample.asked` in one session.
+        """Ask everything in `sample.asked` in one session. Raises what the session raises, see `open`."""
+        return await run_conversation(self, sample, context)
 
-        Raises:
+    @asynccontextmanager
+    async def open(self, context: Context) -> AsyncIterator[Conversation]:
+        """Open a session; see `keval.plugin.ConversationalAgent`.
+
+        Raises, also while the agent is asked:
             ModelError: the model's endpoint refused, failed or could not be reached.
             ServerLostError: an MCP server could not be reached, died or stopped answering.
             ToolsMissingError: the model would have been asked with other tools than the condition's.
@@ -83,18 +95,13 @@ class Gadk:
             conversation = await Conversation.start(
                 context,
                 Observer(context, toolsets, client.output_includes_thoughts),
-                client.llm(context.model_headers, context.seed),
+                client,
                 temperature=self.temperature,
                 max_tokens=self.max_tokens,
                 max_turns=self.max_turns,
             )
-            await conversation.remember(sample.history)
-            try:
-                for text in sample.asked:
-                    await conversation.ask(text)
-            except client.errors as error:
-                raise client.failure(error) from error
-        return context.recorder.transcript()
+            await conversation.remember(context.history)
+            yield conversation
 
     async def aclose(self) -> None:
         """Close the HTTP client that all trials share."""

@@ -8,7 +8,7 @@ from anthropic import APIConnectionError, APIStatusError, AsyncAnthropic, Defaul
 from google.adk.models import BaseLlm
 from google.adk.models.anthropic_llm import AnthropicLlm
 
-from keval import Endpoint, ModelError
+from keval.plugin import Endpoint, ModelError
 from keval_gadk.failure import refused, unreachable
 
 __all__ = ["AnthropicClient"]

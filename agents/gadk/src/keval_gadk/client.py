@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from keval import Endpoint, ModelError, Wire
+from keval.plugin import Endpoint, ModelError, Wire
 
 if TYPE_CHECKING:
     from google.adk.models import BaseLlm

@@ -10,12 +10,13 @@ import attrs
 from google.adk.agents import LlmAgent, RunConfig
 from google.adk.agents.invocation_context import LlmCallsLimitExceededError
 from google.adk.events import Event
-from google.adk.models import BaseLlm
 from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService, Session
 from google.genai.types import Content, GenerateContentConfig, HttpOptions, Part
 
-from keval import Context, Message, TrialError
+from keval import Message
+from keval.plugin import Context, TrialError
+from keval_gadk.client import ModelClient
 from keval_gadk.observer import Observer
 
 __all__ = ["Conversation"]
@@ -40,13 +41,14 @@ class Conversation:
     _sessions: InMemorySessionService
     _session: Session
     _max_turns: int
+    _client: ModelClient
 
     @classmethod
     async def start(
         cls,
         context: Context,
         observer: Observer,
-        llm: BaseLlm,
+        client: ModelClient,
         *,
         temperature: float | None,
         max_tokens: int | None,
@@ -55,7 +57,7 @@ class Conversation:
         """Build the agent with the context's instructions and the observer's toolsets, and open its session."""
         agent = LlmAgent(
             name=_NAME,
-            model=llm,
+            model=client.llm(context.model_headers, context.seed),
             # A function, because ADK fills `{placeholders}` of a plain text from the session.
             instruction=lambda _: context.instructions,
             tools=[*observer.toolsets],
@@ -72,7 +74,7 @@ class Conversation:
         sessions = InMemorySessionService()
         runner = Runner(app_name="keval", agent=agent, session_service=sessions)
         session = await sessions.create_session(app_name="keval", user_id=_USER)
-        return cls(context, observer, runner, sessions, session, max_turns)
+        return cls(context, observer, runner, sessions, session, max_turns, client)
 
     async def remember(self, history: Iterable[Message]) -> None:
         """Put what user and assistant said earlier into the session."""
@@ -83,7 +85,13 @@ class Conversation:
             await self._sessions.append_event(self._session, event)
 
     async def ask(self, text: str) -> None:
-        """Send one message of the user and see the agent through to its answer."""
+        """Send one message of the user and wait for the agent's answer. Raises TrialError."""
+        try:
+            await self._ask(text)
+        except self._client.errors as error:
+            raise self._client.failure(error) from error
+
+    async def _ask(self, text: str) -> None:
         with self._context.recorder.turn(text):
             events = self._runner.run_async(
                 user_id=_USER,

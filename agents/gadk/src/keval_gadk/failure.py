@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from keval import ModelError, retry_after_seconds
+from keval.plugin import ModelError, retry_after_seconds
 
 __all__ = ["refused", "unreachable"]
 

@@ -10,7 +10,7 @@ from google.genai import Client
 from google.genai.errors import APIError
 from google.genai.types import HttpOptions
 
-from keval import Endpoint, ModelError
+from keval.plugin import Endpoint, ModelError
 from keval_gadk.failure import refused, unreachable
 
 __all__ = ["GeminiClient"]

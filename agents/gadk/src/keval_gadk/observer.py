@@ -16,7 +16,8 @@ from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.tool_context import ToolContext
 from google.genai.types import Tool
 
-from keval import Context, Recorder, ServerLostError, ToolsMissingError, TrialError, Usage
+from keval import Usage
+from keval.plugin import Context, Recorder, ServerLostError, ToolsMissingError, TrialError
 from keval_gadk.toolset import TrialToolset
 
 __all__ = ["Observer"]

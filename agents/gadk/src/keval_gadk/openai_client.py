@@ -9,7 +9,7 @@ from google.adk.integrations.openai import OpenAILlm, OpenAIResponsesLlm
 from google.adk.models import BaseLlm
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAsyncHttpxClient
 
-from keval import Endpoint, ModelError, Wire
+from keval.plugin import Endpoint, ModelError, Wire
 from keval_gadk.failure import refused, unreachable
 
 if TYPE_CHECKING:

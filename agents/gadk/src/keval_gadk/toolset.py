@@ -31,7 +31,7 @@ from google.adk.tools.mcp_tool.mcp_session_manager import MCPSessionManager
 from mcp import MCPError, StdioServerParameters
 from mcp.types import CONNECTION_CLOSED, INVALID_REQUEST, REQUEST_TIMEOUT
 
-from keval import McpServer, ServerLostError, ToolsMissingError
+from keval.plugin import McpServer, ServerLostError, ToolsMissingError
 
 __all__ = ["TrialToolset", "open_toolsets"]
 

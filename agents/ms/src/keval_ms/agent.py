@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import attrs
 
-from keval import Characteristics, Context, Model, Sample, Transcript, Wire
+from keval import Sample, Transcript
+from keval.plugin import Context, Conversation, Model, Wire, run_conversation
 
 if TYPE_CHECKING:
     from agent_framework import ChatOptions
@@ -17,17 +20,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Ms"]
 
-_CHARACTERISTICS = Characteristics(
-    files=4,
-    setup="low",
-    code="low",
-    tool_files=1,
-    memory="manual",
-    errors="manual",
-    logging="basic",
-    documentation="moderate",
-)
-"""What metrics-assessment.md, sections 10 to 12, says of the framework; it does not grade the learning curve."""
+CHARACTERISTICS: Mapping[str, Any] = {
+    "files": 4,
+    "setup": "low",
+    "code": "low",
+    "tool_files": 1,
+    "memory": "manual",
+    "errors": "manual",
+    "logging": "basic",
+    "documentation": "moderate",
+}
+"""What the framework asks of its developer (metrics-assessment.md, sections 10 to 12, which do not grade learning)."""
 
 
 @attrs.define
@@ -39,12 +42,13 @@ class Ms:
     none.
     """
 
+    characteristics: ClassVar[Mapping[str, Any]] = CHARACTERISTICS
+
     model: Model
     api: Literal["chat", "responses"] = "chat"
     temperature: float | None = None
     max_tokens: int | None = None
     max_turns: int = attrs.field(default=20, validator=attrs.validators.ge(1))
-    characteristics: Characteristics = _CHARACTERISTICS
     _clients: Clients | None = attrs.field(default=None, init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
@@ -63,12 +67,15 @@ class Ms:
         self._ready()
 
     async def run(self, sample: Sample, context: Context) -> Transcript:
-        """Hold one conversation; see `keval.Agent`."""
-        from keval_ms.conversation import converse  # the framework, as in `_ready`
+        """Hold one conversation; see `keval.plugin.Agent`."""
+        return await run_conversation(self, sample, context)
+
+    def open(self, context: Context) -> AbstractAsyncContextManager[Conversation]:
+        """Open a session; see `keval.plugin.ConversationalAgent`."""
+        from keval_ms.conversation import open_conversation  # the framework, as in `_ready`
 
         options = self._options(context.seed)
-        await converse(self._ready(), sample, context, options=options, max_turns=self.max_turns)
-        return context.recorder.transcript()
+        return open_conversation(self._ready(), context, options=options, max_turns=self.max_turns)
 
     def _options(self, seed: int) -> ChatOptions[None]:
         options: ChatOptions[None] = {}

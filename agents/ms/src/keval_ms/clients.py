@@ -13,7 +13,7 @@ from httpx2 import AsyncClient, Limits, Timeout
 from mcp import MCPDeprecationWarning
 from openai import AsyncOpenAI
 
-from keval import Endpoint, Wire
+from keval.plugin import Endpoint, Wire
 
 __all__ = ["ChatClient", "Clients"]
 

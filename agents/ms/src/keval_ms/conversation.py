@@ -1,29 +1,32 @@
-"""One trial: the framework's agent, its MCP sessions and the conversation the sample asks for."""
+"""One conversation: the framework's agent, its MCP sessions and its memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
 
-from agent_framework import Agent, ChatOptions, Message, MiddlewareFailure
+import attrs
+from agent_framework import Agent, AgentSession, ChatOptions, Message, MiddlewareFailure
 from agent_framework.exceptions import ToolException
 
-from keval import Context, Sample, TrialError
+from keval.plugin import Context, TrialError
 from keval_ms.clients import Clients
 from keval_ms.faults import causes
 from keval_ms.sessions import open_sessions
 from keval_ms.watch import Watch
 
-__all__ = ["converse"]
+__all__ = ["Conversation", "open_conversation"]
 
 
-async def converse(
-    clients: Clients, sample: Sample, context: Context, *, options: ChatOptions[None], max_turns: int
-) -> None:
-    """Ask everything in `sample.asked` in one session, reporting to the context's recorder.
+@asynccontextmanager
+async def open_conversation(
+    clients: Clients, context: Context, *, options: ChatOptions[None], max_turns: int
+) -> AsyncIterator[Conversation]:
+    """Connect to the servers and open a session that begins with the context's history.
 
     Raises:
-        TrialError: the servers do not come up or are lost, the model fails, or it never answers.
+        TrialError: the servers do not come up, or offer other tools than the condition's.
     """
     async with open_sessions(context.servers, clients.mcp) as sessions:
         watch = Watch(context, max_turns, sessions)
@@ -36,17 +39,34 @@ async def converse(
             middleware=[watch.model_call, watch.tool_call],
             default_options=options,
         )
-        memory = agent.create_session()
-        earlier = [Message(message.role, [message.text]) for message in sample.history]
-        for text in sample.asked:
-            with context.recorder.turn(text), _unwrapped():
-                response = await agent.run(
-                    [*earlier, Message("user", [text])],
-                    session=memory,
-                    client_kwargs={"extra_headers": dict(context.model_headers)},
-                )
-                watch.end_turn(response)
-            earlier = []
+        earlier = [Message(message.role, [message.text]) for message in context.history]
+        yield Conversation(context, watch, agent, agent.create_session(), earlier)
+
+
+@attrs.define
+class Conversation:
+    """A session with the framework's agent; `earlier` goes with the first message."""
+
+    _context: Context
+    _watch: Watch
+    _agent: Agent[Any]
+    _memory: AgentSession
+    _earlier: Sequence[Message]
+
+    async def ask(self, text: str) -> None:
+        """Send one message of the user, reporting to the context's recorder.
+
+        Raises:
+            TrialError: a server is lost, the model fails, or it never answers.
+        """
+        with self._context.recorder.turn(text), _unwrapped():
+            response = await self._agent.run(
+                [*self._earlier, Message("user", [text])],
+                session=self._memory,
+                client_kwargs={"extra_headers": dict(self._context.model_headers)},
+            )
+            self._watch.end_turn(response)
+        self._earlier = []
 
 
 @contextmanager

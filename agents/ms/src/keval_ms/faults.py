@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from openai import APIConnectionError, APIStatusError
 
-from keval import ModelError, TrialError, retry_after_seconds
+from keval.plugin import ModelError, TrialError, retry_after_seconds
 
 __all__ = ["causes", "described", "model_fault", "reply_fault"]
 

@@ -14,7 +14,7 @@ from httpx2 import AsyncClient, TransportError
 from mcp import MCPError
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, REQUEST_TIMEOUT
 
-from keval import McpServer, ServerLostError, ToolsMissingError
+from keval.plugin import McpServer, ServerLostError, ToolsMissingError
 from keval_ms.faults import causes, described
 from keval_ms.tools import HttpTool, McpTool, SseTool, StdioTool
 

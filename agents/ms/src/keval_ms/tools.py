@@ -17,7 +17,7 @@ from mcp import StdioServerParameters
 from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
 
-from keval import McpServer, ServerLostError
+from keval.plugin import McpServer, ServerLostError
 
 __all__ = ["HttpTool", "McpTool", "SseTool", "StdioTool"]
 

@@ -17,7 +17,8 @@ from agent_framework import (
     MiddlewareFailure,
 )
 
-from keval import Context, ServerLostError, ToolsMissingError, TrialError, Usage
+from keval import Usage
+from keval.plugin import Context, ServerLostError, ToolsMissingError, TrialError
 from keval_ms.arguments import passed_on
 from keval_ms.faults import described, model_fault, reply_fault
 from keval_ms.sessions import Session

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import attrs
 from attrs.validators import ge, optional
 
-from keval import Context, Model, Sample, Transcript, Wire
-from keval_mcp.loop import Chat, converse
+from keval import Sample, Transcript
+from keval.plugin import Context, Model, Wire, run_conversation
+from keval_mcp.loop import Chat, Conversation, open_conversation
 from keval_mcp.sessions import Tool
 from keval_openai.completions import CompletionsChat
 from keval_openai.responses import Reasoning, ResponsesChat
@@ -30,6 +33,8 @@ class OpenAI:
     fails. A trial's seed reaches the model with `api: chat` only, as the Responses API has none; with `seed` off it is
     not sent, for endpoints that refuse it.
     """
+
+    applies_middleware: ClassVar[bool] = True
 
     model: Model = attrs.field(metadata={"provider": "openai"})
     api: Literal["chat", "responses"] = "chat"
@@ -56,13 +61,12 @@ class OpenAI:
         self._ready()
 
     async def run(self, sample: Sample, context: Context) -> Transcript:
-        """Hold one conversation; see `keval.Agent`."""
+        """Hold one conversation; see `keval.plugin.Agent`."""
+        return await run_conversation(self, sample, context)
 
-        def start(tools: Sequence[Tool]) -> Chat:
-            return self._chat(sample, context, tools)
-
-        await converse(sample, context, start, max_turns=self.max_turns)
-        return context.recorder.transcript()
+    def open(self, context: Context) -> AbstractAsyncContextManager[Conversation]:
+        """Open a conversation; see `keval.plugin.ConversationalAgent`."""
+        return open_conversation(context, partial(self._chat, context), max_turns=self.max_turns)
 
     async def aclose(self) -> None:
         """Close the connections kept for the next trial."""
@@ -70,12 +74,12 @@ class OpenAI:
         if client is not None:
             await client.aclose()
 
-    def _chat(self, sample: Sample, context: Context, tools: Sequence[Tool]) -> Chat:
+    def _chat(self, context: Context, tools: Sequence[Tool]) -> Chat:
         client = self._ready()
         if self.api == "chat":
             fixed = {"seed": context.seed} if self.seed else {}
-            return CompletionsChat.start(client, sample, context, tools, self._options(**fixed))
-        return ResponsesChat.start(client, sample, context, tools, self._options(), reasoning=self._reasoning)
+            return CompletionsChat.start(client, context, tools, self._options(**fixed))
+        return ResponsesChat.start(client, context, tools, self._options(), reasoning=self._reasoning)
 
     def _options(self, **fixed: Any) -> dict[str, Any]:
         options = {"model": self._ready().model, **fixed}

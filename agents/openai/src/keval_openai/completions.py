@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval import Context, ModelError, Sample
+from keval.plugin import Context, ModelError
 from keval_clients import MAX_OUTPUT_TOKENS, REFUSAL, Ending, completions_usage, no_reply
 from keval_mcp.loop import Call, Reply, Result
 from keval_mcp.sessions import Tool
@@ -35,10 +35,10 @@ class CompletionsChat:
 
     @classmethod
     def start(
-        cls, client: Client, sample: Sample, context: Context, tools: Sequence[Tool], options: Mapping[str, Any]
+        cls, client: Client, context: Context, tools: Sequence[Tool], options: Mapping[str, Any]
     ) -> CompletionsChat:
         messages = [{"role": "system", "content": context.instructions}] if context.instructions else []
-        messages += [{"role": message.role, "content": message.text} for message in sample.history]
+        messages += [{"role": message.role, "content": message.text} for message in context.history]
         offered = {"tools": [_offer(tool) for tool in tools]} if tools else {}
         return cls(client, context.model_headers, {**options, **offered}, messages)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from keval import ModelError, TrialError
+from keval.plugin import ModelError, TrialError
 
 __all__ = ["read_failure"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval import Context, ModelError, Sample
+from keval.plugin import Context, ModelError
 from keval_clients import MAX_OUTPUT_TOKENS, REFUSAL, Ending, no_reply, responses_usage
 from keval_mcp.loop import Reply, Result
 from keval_mcp.sessions import Tool
@@ -49,7 +49,6 @@ class ResponsesChat:
     def start(
         cls,
         client: Client,
-        sample: Sample,
         context: Context,
         tools: Sequence[Tool],
         options: Mapping[str, Any],
@@ -61,7 +60,7 @@ class ResponsesChat:
             fixed["instructions"] = context.instructions
         if tools:
             fixed["tools"] = [_offer(tool) for tool in tools]
-        items = [{"role": message.role, "content": message.text} for message in sample.history]
+        items = [{"role": message.role, "content": message.text} for message in context.history]
         return cls(client, reasoning, context.model_headers, fixed, items)
 
     def say(self, text: str) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import attrs
 
-from keval import Characteristics, Context, Problem, Sample, Transcript, TrialError
+from keval import Sample, Transcript
+from keval.plugin import Context, Problem, TrialError
 from keval_recorded.answer_file import AnswerFile
 
 __all__ = ["Recorded"]
@@ -18,11 +19,10 @@ class Recorded:
     """Answers recorded in a JSONL file, one object a line: `id`, `response`, and what else is known of each.
 
     Several lines for one `id` are repetitions. `condition` in a line ties it to one condition; a line without it
-    counts for every one. `characteristics` may be the name of an agent that ships a table, such as `gadk`.
+    counts for every one.
     """
 
     path: Path
-    characteristics: Characteristics | None = None
     _file: AnswerFile = attrs.field(init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
@@ -34,7 +34,7 @@ class Recorded:
         return self._file.digest
 
     def check_answers(self, samples: Collection[str], conditions: Collection[str]) -> Iterable[Problem]:
-        """Read the file through; see `keval.Recording`."""
+        """Read the file through; see `keval.plugin.PrerecordedAgent`."""
         return self._file.check(samples, conditions)
 
     def count_answers(self, sample: str, condition: str) -> int:

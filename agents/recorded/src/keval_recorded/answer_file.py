@@ -12,7 +12,7 @@ from zlib import crc32
 
 import orjson
 
-from keval import Problem, TrialError
+from keval.plugin import Problem, TrialError
 from keval_recorded.answer import Answer, read_answer
 
 __all__ = ["AnswerFile"]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import attrs
 from attrs.validators import ge
 
-from keval import Judging, Model, Rubric, Score, Trial, TrialError
+from keval import Rubric, Score, Trial
+from keval.plugin import JudgeContext, Model, TrialError
 from keval_judges.grader import Grader
 from keval_judges.messages import Messages
 
@@ -23,6 +24,9 @@ class Anthropic:
 
     `structured` is how the verdict's form is asked for; a model that refuses `json_schema` is made to call a tool.
     """
+
+    providers: ClassVar[tuple[str, ...]] = ("anthropic",)
+    applies_middleware: ClassVar[bool] = True
 
     model: Model = attrs.field(metadata={"provider": "anthropic"})
     temperature: float | None = 0.0
@@ -41,10 +45,10 @@ class Anthropic:
         self._ready()
 
     async def grade(
-        self, trial: Trial, rubrics: Sequence[Rubric], judging: Judging
+        self, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext
     ) -> Mapping[str, Score | TrialError]:
-        """Grade by all rubrics in one request; see `keval.Judge`."""
-        return await self._ready().grade(trial, rubrics, judging)
+        """Grade by all rubrics in one request; see `keval.plugin.Judge`."""
+        return await self._ready().grade(trial, rubrics, context)
 
     def _ready(self) -> Grader:
         if self._grader is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval import Judging
+from keval.plugin import JudgeContext
 from keval_clients import completions_usage, no_reply
 from keval_judges.grader import Reply
 from keval_judges.refusals import Refusals
@@ -35,11 +35,11 @@ class Completions:
     seeded: bool
     _refusals: Refusals = attrs.field(factory=Refusals, init=False)
 
-    async def ask(self, sheet: Sheet, message: str, judging: Judging) -> Reply:
+    async def ask(self, sheet: Sheet, message: str, context: JudgeContext) -> Reply:
         body = {
             "model": self.client.model,
             "messages": [{"role": "system", "content": sheet.instructions}, {"role": "user", "content": message}],
-            **({"seed": judging.seed} if self.seeded else {}),
+            **({"seed": context.seed} if self.seeded else {}),
             **self.settings,
             **self._form(sheet),
         }
@@ -48,7 +48,7 @@ class Completions:
             "/chat/completions",
             body,
             instead={"temperature": {}, "seed": {}},
-            headers=judging.model_headers,
+            headers=context.model_headers,
         )
         return attrs.evolve(_reply(data), refused=refused)
 

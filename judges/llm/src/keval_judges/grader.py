@@ -7,7 +7,8 @@ from typing import Protocol
 
 import attrs
 
-from keval import Judging, Rubric, Score, Trial, TrialError, Usage
+from keval import Rubric, Score, Trial, Usage
+from keval.plugin import JudgeContext, TrialError
 from keval_judges.prompt import prompt
 from keval_judges.sheet import Sheet
 from keval_judges.verdict import Verdict, encodable, read_verdict
@@ -40,7 +41,7 @@ class Reply:
 class Api(Protocol):
     """A vendor's API."""
 
-    async def ask(self, sheet: Sheet, message: str, judging: Judging) -> Reply:
+    async def ask(self, sheet: Sheet, message: str, context: JudgeContext) -> Reply:
         """Send the sheet's instructions and a user message; raises TrialError when no reply comes."""
         ...
 
@@ -56,7 +57,9 @@ class Grader:
     api: Api
     _sheets: dict[Hashable, Sheet] = attrs.field(factory=dict, init=False, repr=False)
 
-    async def grade(self, trial: Trial, rubrics: Sequence[Rubric], judging: Judging) -> dict[str, Score | TrialError]:
+    async def grade(
+        self, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext
+    ) -> dict[str, Score | TrialError]:
         """Return a score per rubric: the first that a reply has for it, or an error after two replies without.
 
         The second request says what was wrong with the first reply, as the same request would get the same reply. When
@@ -73,23 +76,23 @@ class Grader:
         failed: TrialError | None = None
         for _ in range(_ASKINGS):
             try:
-                reply = await self.api.ask(sheet, message, judging)
+                reply = await self.api.ask(sheet, message, context)
             except TrialError as error:
                 if not scores:
                     raise
                 failed = error
                 break
-            judging.recorder.model_called(reply.usage)
+            context.recorder.model_called(reply.usage)
             verdict = Verdict.unusable(reply.fault, sheet) if reply.fault else read_verdict(reply.text, sheet)
             # The first score stands: one must not be rolled again because another could not be read.
             scores = {**_with_refused(verdict.scores, reply.refused), **scores}
             if claims is None and verdict.claims is not None:
                 claims = verdict.claims
-                judging.recorder.unverified(claims)
+                context.recorder.unverified(claims)
             faults = verdict.faults
             if not faults:
                 break
-            judging.recorder.rejected(encodable(reply.text))
+            context.recorder.rejected(encodable(reply.text))
             message = asked + _AGAIN.format(faults="\n".join(f"- {key}: {fault}" for key, fault in faults.items()))
         return {rubric.name: scores.get(key) or _unscored(faults[key], failed) for key, rubric in sheet.rubrics.items()}
 

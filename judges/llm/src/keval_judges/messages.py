@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
-from keval import Judging
+from keval.plugin import JudgeContext
 from keval_clients import messages_usage, no_reply
 from keval_judges.grader import Reply
 from keval_judges.refusals import Refusals
@@ -35,7 +35,7 @@ class Messages:
     settings: Mapping[str, Any]
     _refusals: Refusals = attrs.field(factory=Refusals, init=False)
 
-    async def ask(self, sheet: Sheet, message: str, judging: Judging) -> Reply:
+    async def ask(self, sheet: Sheet, message: str, context: JudgeContext) -> Reply:
         body = {
             "model": self.client.model,
             "system": sheet.instructions,
@@ -52,7 +52,7 @@ class Messages:
             "/v1/messages",
             {**body, **(form if self.structured == "json_schema" else tool)},
             instead={"temperature": {}, "output_config": tool},
-            headers=judging.model_headers,
+            headers=context.model_headers,
         )
         return attrs.evolve(_reply(data), refused=refused)
 

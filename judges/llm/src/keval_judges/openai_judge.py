@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 from attrs.validators import ge, optional
 
-from keval import Endpoint, Judging, Model, Rubric, Score, Trial, TrialError
+from keval import Rubric, Score, Trial
+from keval.plugin import Endpoint, JudgeContext, Model, TrialError, Wire
 from keval_judges.completions import Completions
 from keval_judges.grader import Grader
 from keval_judges.sheet import Structured
@@ -39,6 +40,9 @@ class OpenAI:
     is asked there instead, and its provider's key is not sent: `api_key` is, if there is one.
     """
 
+    providers: ClassVar[tuple[str, ...]] = ("*",)
+    applies_middleware: ClassVar[bool] = True
+
     model: Model = attrs.field(metadata={"provider": "openai"})
     temperature: float | None = 0.0
     max_tokens: int | None = attrs.field(default=None, validator=optional(ge(1)))
@@ -54,7 +58,9 @@ class OpenAI:
         if self.structured == "prompt" and self.model.provider == "simulated":
             raise ValueError("a simulated model gives no verdict when asked in words alone; leave structured out")
         if self.base_url is not None:
-            own = Endpoint(self.model.name, {"openai-chat": self.base_url}, self.api_key or _NO_KEY)
+            exchange = self.model.endpoint.exchange if self.model.endpoint else None
+            urls: Mapping[Wire, str] = {"openai-chat": self.base_url}
+            own = Endpoint(self.model.name, urls, self.api_key or _NO_KEY, exchange=exchange)
             self.model = attrs.evolve(self.model, endpoint=own)
         elif self.model.endpoint is not None:
             # The core adds the endpoint before the first trial: the moment to find that it speaks another protocol.
@@ -66,10 +72,10 @@ class OpenAI:
         self._ready()
 
     async def grade(
-        self, trial: Trial, rubrics: Sequence[Rubric], judging: Judging
+        self, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext
     ) -> Mapping[str, Score | TrialError]:
-        """Grade by all rubrics in one request; see `keval.Judge`."""
-        return await self._ready().grade(trial, rubrics, judging)
+        """Grade by all rubrics in one request; see `keval.plugin.Judge`."""
+        return await self._ready().grade(trial, rubrics, context)
 
     def _ready(self) -> Grader:
         if self._grader is None:

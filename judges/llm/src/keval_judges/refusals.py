@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval import ModelError
+from keval.plugin import ModelError
 
 if TYPE_CHECKING:
     from keval_clients.client import Client

@@ -96,7 +96,7 @@ class ToolCallCount:
     def score(self, trial: Trial) -> Score:
         """Count the tool calls of the trial's last turn."""
         calls = last_calls(trial)
-        listed = sum(1 if call.runs is None else max(call.runs, 0) for call in calls.listed)
+        listed = sum(1 if call.executions is None else max(call.executions, 0) for call in calls.listed)
         count = listed + (calls.only_counted or 0)
         evidence = {
             "count": count,

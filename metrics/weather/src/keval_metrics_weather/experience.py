@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import ClassVar
 
 import attrs
 
-from keval import Characteristics, Scale, Score, Trial
+from keval import Scale, Score, Trial
+from keval.plugin import FieldError
+from keval_metrics_weather.characteristics import Characteristics, check_characteristics, read_characteristics
 from keval_metrics_weather.options import not_negative, share
 from keval_metrics_weather.phrases import affirmed
 from keval_metrics_weather.scale import SCALE
@@ -16,8 +19,6 @@ from keval_metrics_weather.wording import ERRORS
 from keval_metrics_weather.words import read
 
 __all__ = ["Debuggability", "ImplementationEffort", "IntegrationSimplicity"]
-
-_UNKNOWN = Characteristics()
 
 
 @attrs.frozen
@@ -36,9 +37,13 @@ class ImplementationEffort:
     setup_points: float = not_negative(0.15)
     code_points: float = not_negative(0.15)
 
+    def check_characteristics(self, characteristics: Mapping[str, object]) -> Iterable[FieldError]:
+        """Return what is wrong with the characteristics of an agent; see `keval.plugin.AgentChecker`."""
+        return check_characteristics(characteristics)
+
     def score(self, trial: Trial) -> Score:
         """Score the agent's characteristics."""
-        return _effort(self, trial.characteristics or _UNKNOWN)
+        return _effort(self, read_characteristics(trial.characteristics))
 
 
 @lru_cache(maxsize=64)
@@ -75,9 +80,13 @@ class IntegrationSimplicity:
     built_in_memory_points: float = not_negative(0.2)
     manual_memory_penalty: float = not_negative(0.1)
 
+    def check_characteristics(self, characteristics: Mapping[str, object]) -> Iterable[FieldError]:
+        """Return what is wrong with the characteristics of an agent; see `keval.plugin.AgentChecker`."""
+        return check_characteristics(characteristics)
+
     def score(self, trial: Trial) -> Score:
         """Score the agent's characteristics."""
-        return _simplicity(self, trial.characteristics or _UNKNOWN)
+        return _simplicity(self, read_characteristics(trial.characteristics))
 
 
 @lru_cache(maxsize=64)
@@ -119,9 +128,13 @@ class Debuggability:
     descriptive: int = not_negative(40)
     error_words: tuple[str, ...] = ERRORS
 
+    def check_characteristics(self, characteristics: Mapping[str, object]) -> Iterable[FieldError]:
+        """Return what is wrong with the characteristics of an agent; see `keval.plugin.AgentChecker`."""
+        return check_characteristics(characteristics)
+
     def score(self, trial: Trial) -> Score:
         """Score the agent's characteristics, and the clarity of an error message if the answer is one."""
-        known = trial.characteristics or _UNKNOWN
+        known = read_characteristics(trial.characteristics)
         if known.errors is None and known.logging is None and known.documentation is None:
             return neutral("the framework's characteristics are not known")
         answer = read(trial.output)

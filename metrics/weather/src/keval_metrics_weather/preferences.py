@@ -91,7 +91,7 @@ def preferences_of(facts: Any, calls: Iterable[ToolCall] = ()) -> Preferences:
 
 def _learned_by(call: ToolCall) -> dict[str, Any]:
     """Return what a call taught the preference store; nothing if it is no such call, failed or never ran."""
-    if not call.name.endswith(_LEARNING_TOOL) or call.error is not None or call.runs == 0:
+    if not call.name.endswith(_LEARNING_TOOL) or call.error is not None or call.executions == 0:
         return {}
     return {key: call.arguments[key] for key in _TAUGHT if call.arguments.get(key) is not None}
 

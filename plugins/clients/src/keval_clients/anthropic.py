@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from anthropic import APIConnectionError, APIStatusError, AsyncAnthropic
 
-from keval import Endpoint
+from keval.plugin import Endpoint
 from keval_clients.client import Client
 from keval_clients.transport import http_client
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import attrs
 import httpx2
 
-from keval import ModelError, retry_after_seconds
+from keval.plugin import ModelError, retry_after_seconds
 from keval_clients.reply import no_reply, quoted
 from keval_clients.strict import read_json
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from keval import TrialError
+from keval.plugin import TrialError
 
 __all__ = ["CONTEXT_WINDOW", "MAX_OUTPUT_TOKENS", "REFUSAL", "Ending"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI
 
-from keval import Endpoint
+from keval.plugin import Endpoint
 from keval_clients.client import Client
 from keval_clients.transport import http_client
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keval import TrialError
+from keval.plugin import TrialError
 
 __all__ = ["no_reply", "quoted"]
 

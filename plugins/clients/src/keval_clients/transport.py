@@ -16,7 +16,7 @@ import attrs
 import httpx2
 from aiohttp import ClientError, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 
-from keval import PreflightError
+from keval.plugin import PreflightError
 
 __all__ = ["http_client"]
 

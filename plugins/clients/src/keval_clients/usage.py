@@ -34,7 +34,8 @@ def messages_usage(usage: object) -> Usage:
     return Usage(
         None if plain is None else plain + (cached or 0) + (written or 0),
         _count(usage, "output_tokens"),
-        cached,
+        # Where the API counts input tokens and says nothing of its cache, nothing was read from it.
+        0 if cached is None and plain is not None else cached,
         _count(usage, "output_tokens_details", "thinking_tokens"),
     )
 

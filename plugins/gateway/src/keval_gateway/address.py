@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from keval import Wire
+from keval.plugin import Wire
 
 __all__ = ["KEY_VARIABLE", "wire_urls"]
 

@@ -12,7 +12,8 @@ from typing import Any, Literal, TypeAlias
 import attrs
 import orjson
 
-from keval import Usage, Wire
+from keval import Usage
+from keval.plugin import Wire
 
 __all__ = [
     "ChatCall",

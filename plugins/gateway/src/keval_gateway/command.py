@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import click
 
-from keval import PluginError
+from keval.plugin import PluginError
 from keval_gateway.address import KEY_VARIABLE, wire_urls
 from keval_gateway.chat import Respond
 from keval_gateway.responders import RespondersByName, installed_responders, make_responder

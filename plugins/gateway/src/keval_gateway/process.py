@@ -15,7 +15,7 @@ from typing import IO, cast
 import attrs
 import orjson
 
-from keval import PreflightError, Wire
+from keval.plugin import PreflightError, Wire
 from keval_gateway.address import KEY_VARIABLE, wire_urls
 
 __all__ = ["RunningGateway", "run_gateway"]

@@ -13,7 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 import attrs
 
-from keval import PluginError
+from keval.plugin import PluginError
 from keval_gateway.chat import ChatReply, ChatRequest, ModelFault, Respond
 
 __all__ = [

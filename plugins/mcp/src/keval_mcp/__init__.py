@@ -1,10 +1,18 @@
-"""MCP servers as keval contexts: stdio, streamable HTTP and SSE, behind a tap that records every call.
+"""MCP servers for keval: contexts over stdio, streamable HTTP and SSE, and the tap that records every call.
 
 A bundle (a package that ships a server of its own) builds on the same classes: it constructs one and delegates to
 its `start(label, facts=…)`. Importing this package imports no MCP SDK.
 """
 
+from keval.plugin import ServerProxy
 from keval_mcp.facts import Facts
 from keval_mcp.providers import Http, Sse, Stdio
 
-__all__ = ["Facts", "Http", "Sse", "Stdio"]
+__all__ = ["Facts", "Http", "Sse", "Stdio", "server_proxy"]
+
+
+def server_proxy() -> ServerProxy:
+    """Return what connects to MCP servers and stands between them and the agents."""
+    from keval_mcp.proxy import McpProxy  # the MCP SDK takes 0.4 s to import
+
+    return McpProxy()

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from keval import PreflightError
+from keval.plugin import PreflightError
 
 __all__ = ["find_command"]
 

@@ -15,7 +15,8 @@ from urllib.parse import quote
 
 import attrs
 
-from keval import McpServer, Sample
+from keval import Sample
+from keval.plugin import ServerSpec, TrialInfo
 
 __all__ = ["Facts", "about", "as_meta", "no_facts", "tell"]
 
@@ -28,12 +29,12 @@ def no_facts(sample: Sample) -> Mapping[str, Any]:
     return {}
 
 
-def about(sample: Sample, trial: str, facts: Facts) -> dict[str, Any]:
+def about(trial: TrialInfo, facts: Facts) -> dict[str, Any]:
     """Return what a server is told about one attempt at a trial.
 
     Each attempt has an id of its own, so that a retry need not find what a failed attempt left behind.
     """
-    return {"trial": trial, "attempt": secrets.token_hex(8), **facts(sample)}
+    return {"trial": trial.id, "attempt": secrets.token_hex(8), **facts(trial.sample)}
 
 
 def as_meta(told: Mapping[str, Any]) -> dict[str, Any]:
@@ -41,7 +42,7 @@ def as_meta(told: Mapping[str, Any]) -> dict[str, Any]:
     return {f"keval/{name}": value for name, value in told.items()}
 
 
-def tell(server: McpServer, told: Mapping[str, Any]) -> McpServer:
+def tell(server: ServerSpec, told: Mapping[str, Any]) -> ServerSpec:
     """Return `server` as one trial connects to it: a text goes as it is, any other value as JSON.
 
     Headers hold no more than ASCII, so there the text is percent-encoded.

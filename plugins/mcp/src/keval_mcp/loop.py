@@ -6,15 +6,17 @@ It knows no model API. An adapter brings a `Chat`, which does.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Protocol, TypeAlias
 
 import attrs
 
-from keval import Context, Sample, ServerLostError, TrialError, Usage
+from keval import Usage
+from keval.plugin import Context, ServerLostError, TrialError
 from keval_mcp.sessions import Sessions, Tool, open_sessions
 
-__all__ = ["Call", "Chat", "Reply", "Result", "StartChat", "converse"]
+__all__ = ["Call", "Chat", "Conversation", "Reply", "Result", "StartChat", "open_conversation"]
 
 
 @attrs.frozen
@@ -74,43 +76,51 @@ class Chat(Protocol):
 
 
 StartChat: TypeAlias = Callable[[Sequence[Tool]], Chat]
-"""Begins a trial's conversation, with the instructions, what was said earlier and these tools."""
+"""Begins a conversation, with the instructions, what was said earlier and these tools."""
 
 
-async def converse(sample: Sample, context: Context, start: StartChat, *, max_turns: int) -> None:
-    """Ask everything in `sample.asked` in one conversation, reporting to the context's recorder.
+@asynccontextmanager
+async def open_conversation(context: Context, start: StartChat, *, max_turns: int) -> AsyncIterator[Conversation]:
+    """Open sessions with the servers and begin a conversation; it reports to the context's recorder.
 
     Raises:
-        ServerLostError: an MCP server did not come up or was lost.
+        ServerLostError: an MCP server did not come up.
         ToolsMissingError: the servers do not offer exactly the condition's tools.
-        TrialError: what the chat raises, or says is the fault of a reply; kind `max_turns` when as many model calls
-            brought no answer to one message.
     """
     async with open_sessions(context.servers) as sessions:
-        turns = _Turns(context, sessions, start(sessions.tools))
-        for text in sample.asked:
-            with context.recorder.turn(text):
-                await turns.answer(text, max_turns)
+        yield Conversation(context, sessions, start(sessions.tools), max_turns)
 
 
 @attrs.frozen
-class _Turns:
-    """The turns of one trial."""
+class Conversation:
+    """A conversation with a model that runs the tools it asks for; `max_turns` bounds the model calls per message."""
 
     context: Context
     sessions: Sessions
     chat: Chat
+    max_turns: int
 
-    async def answer(self, text: str, max_turns: int) -> None:
+    async def ask(self, text: str) -> None:
+        """Send one message of the user and wait for the answer.
+
+        Raises:
+            ServerLostError: an MCP server was lost.
+            TrialError: what the chat raises, or says is the fault of a reply; kind `max_turns` when as many model
+                calls brought no answer.
+        """
+        with self.context.recorder.turn(text):
+            await self._answer(text)
+
+    async def _answer(self, text: str) -> None:
         self.chat.say(text)
-        for _ in range(max_turns):
+        for _ in range(self.max_turns):
             reply = await self._ask()
             if reply.calls:
                 self.chat.tell(await self._run_all(reply.calls))
             elif not reply.paused:
                 return
         raise TrialError(
-            f"{max_turns} model calls brought no answer; raise max_turns if that is too few", kind="max_turns"
+            f"{self.max_turns} model calls brought no answer; raise max_turns if that is too few", kind="max_turns"
         )
 
     async def _ask(self) -> Reply:

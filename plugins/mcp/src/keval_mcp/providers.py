@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import attrs
 from attrs.validators import gt
 
-from keval import ContextSource, McpServer
+from keval.plugin import ContextSource, Isolation, ServerSpec, Transport
 from keval_mcp.command import find_command
 from keval_mcp.facts import Facts, no_facts
-from keval_mcp.terms import Isolation, Terms
+from keval_mcp.source import ServerSource
 
 __all__ = ["Http", "Sse", "Stdio"]
 
@@ -46,12 +46,8 @@ class Stdio:
 
     @asynccontextmanager
     async def start(self, label: str, facts: Facts = no_facts) -> AsyncIterator[ContextSource]:
-        """Start the server and offer it to trials.
-
-        Raises:
-            PreflightError: the command is not found, or the server does not come up and list its tools.
-        """
-        server = McpServer(
+        """Offer the server to trials; keval starts it. Raises PreflightError when its command is not found."""
+        server = ServerSpec(
             name=label,
             transport="stdio",
             command=find_command(label, self.command, self.env, self.cwd),
@@ -59,9 +55,11 @@ class Stdio:
             env=self.env,
             cwd=None if self.cwd is None else str(self.cwd),
             timeout=self.timeout,
+            startup_timeout=self.startup_timeout,
+            tap=self.tap,
+            isolation=self.isolation,
         )
-        async with _served(self, server, facts) as source:
-            yield source
+        yield ServerSource(server, self.instructions, facts)
 
 
 @attrs.frozen(kw_only=True)
@@ -78,14 +76,8 @@ class Http:
 
     @asynccontextmanager
     async def start(self, label: str, facts: Facts = no_facts) -> AsyncIterator[ContextSource]:
-        """Connect to the server and offer it to trials.
-
-        Raises:
-            PreflightError: the server cannot be reached, or does not list its tools.
-        """
-        server = McpServer(name=label, transport="http", url=self.url, headers=self.headers, timeout=self.timeout)
-        async with _served(self, server, facts) as source:
-            yield source
+        """Offer the server to trials; keval connects to it."""
+        yield ServerSource(_remote(label, "http", self), self.instructions, facts)
 
 
 @attrs.frozen(kw_only=True)
@@ -102,20 +94,18 @@ class Sse:
 
     @asynccontextmanager
     async def start(self, label: str, facts: Facts = no_facts) -> AsyncIterator[ContextSource]:
-        """Connect to the server and offer it to trials.
-
-        Raises:
-            PreflightError: the server cannot be reached, or does not list its tools.
-        """
-        server = McpServer(name=label, transport="sse", url=self.url, headers=self.headers, timeout=self.timeout)
-        async with _served(self, server, facts) as source:
-            yield source
+        """Offer the server to trials; keval connects to it."""
+        yield ServerSource(_remote(label, "sse", self), self.instructions, facts)
 
 
-def _served(
-    provider: Stdio | Http | Sse, server: McpServer, facts: Facts
-) -> AbstractAsyncContextManager[ContextSource]:
-    from keval_mcp.source import serve  # the MCP SDK takes 0.4 s to import
-
-    terms = Terms(provider.tap, provider.isolation, provider.startup_timeout, provider.timeout, provider.instructions)
-    return serve(server, terms, facts)
+def _remote(label: str, transport: Transport, given: Http | Sse) -> ServerSpec:
+    return ServerSpec(
+        name=label,
+        transport=transport,
+        url=given.url,
+        headers=given.headers,
+        timeout=given.timeout,
+        startup_timeout=given.startup_timeout,
+        tap=given.tap,
+        isolation=given.isolation,
+    )

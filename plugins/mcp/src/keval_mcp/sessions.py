@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval import McpServer, ServerLostError, ToolsMissingError
+from keval.plugin import CallLog, McpServer, ServerLostError, ToolsMissingError
 
 if TYPE_CHECKING:
     from keval_mcp.upstream import Upstream
@@ -55,6 +55,7 @@ class Sessions:
 
     tools: tuple[Tool, ...] = ()
     _upstreams: Mapping[str, Upstream] = attrs.field(factory=dict)
+    _logs: Mapping[str, CallLog | None] = attrs.field(factory=dict)
 
     async def call(self, tool: Tool, arguments: Mapping[str, Any]) -> Outcome:
         """Call a tool, once; any number of calls may be under way.
@@ -75,7 +76,7 @@ class Sessions:
             outcome = Outcome(f"what came is not the result of a tool call: {invalid}", is_error=True)
         else:
             outcome = Outcome(result_text(result), result.is_error)
-        log = upstream.server.log
+        log = self._logs[tool.server]
         if log is not None and log.lost is not None:  # the tap answers with a tool error then
             raise ServerLostError(log.lost)
         return outcome
@@ -103,7 +104,7 @@ async def open_sessions(servers: Sequence[McpServer]) -> AsyncIterator[Sessions]
             found, expected = set(upstream.listing.names), set(server.tools)
             if found != expected:
                 raise ToolsMissingError(expected - found, found - expected)
-        yield Sessions(tuple(_tools(upstreams)), upstreams)
+        yield Sessions(tuple(_tools(upstreams)), upstreams, {server.name: server.log for server in servers})
 
 
 def _tools(upstreams: Mapping[str, Upstream]) -> Iterable[Tool]:

@@ -18,45 +18,45 @@ from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, Pa
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from keval_mcp.line import Line
+from keval_mcp.call_proxy import CallProxy
 from keval_mcp.listing import Listing
 from keval_mcp.settle import settle
 
 __all__ = ["Tap", "tap"]
 
-_LINE = "keval.line"
+_CALLS = "keval.calls"
 _DAY = 24 * 60 * 60
 
 
 @attrs.define(eq=False)
 class Tap:
-    """An ASGI application that finds the line a URL stands for and leaves the protocol to the SDK."""
+    """An ASGI application that finds the call proxy that a URL stands for and leaves the protocol to the SDK."""
 
     port: int
     _sessions: StreamableHTTPSessionManager
-    _lines: dict[str, Line] = attrs.field(factory=dict, init=False)
+    _routes: dict[str, CallProxy] = attrs.field(factory=dict, init=False)
 
     @asynccontextmanager
-    async def open(self, line: Line) -> AsyncIterator[str]:
-        """Yield the URL that leads to `line`; afterwards the URL is unknown and no call is under way."""
+    async def open(self, calls: CallProxy) -> AsyncIterator[str]:
+        """Yield the URL that leads to `calls`; afterwards the URL is unknown and no call is under way."""
         path = f"/{secrets.token_urlsafe(16)}/mcp"
-        self._lines[path] = line
+        self._routes[path] = calls
         try:
             yield f"http://127.0.0.1:{self.port}{path}"
         finally:
-            del self._lines[path]
-            await line.close()
+            del self._routes[path]
+            await calls.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        line = self._lines.get(scope["path"])
-        if line is None:
+        calls = self._routes.get(scope["path"])
+        if calls is None:
             refusal = PlainTextResponse("no attempt at a trial has this URL now", status_code=404)
             await refusal(scope, receive, send)
         elif scope["method"] != "POST":
             # There is no session to end and nothing that the server would say unasked.
             await PlainTextResponse("", status_code=405, headers={"allow": "POST"})(scope, receive, send)
         else:
-            await self._sessions.handle_request({**scope, _LINE: line}, receive, send)
+            await self._sessions.handle_request({**scope, _CALLS: calls}, receive, send)
 
 
 @asynccontextmanager
@@ -117,8 +117,8 @@ def _server(label: str, listing: Listing) -> Server[Any]:
         return ListToolsResult(tools=list(listing.tools))
 
     async def call_tool(context: Any, params: CallToolRequestParams) -> CallToolResult:
-        line: Line = context.request.scope[_LINE]
-        return await line.forward(params)
+        calls: CallProxy = context.request.scope[_CALLS]
+        return await calls.forward(params)
 
     schemas = {tool.name: tool.input_schema for tool in listing.tools}
     info = listing.info

@@ -16,7 +16,7 @@ from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from keval import McpServer
+from keval.plugin import McpServer, ServerSpec
 from keval_mcp.stderr import Stderr
 from keval_mcp.streams import WatchedStream
 
@@ -75,7 +75,9 @@ def _http_client(
 
 
 @asynccontextmanager
-async def connect(server: McpServer, stderr: Stderr, ended: asyncio.Event) -> AsyncIterator[TransportStreams]:
+async def connect(
+    server: McpServer | ServerSpec, stderr: Stderr, ended: asyncio.Event
+) -> AsyncIterator[TransportStreams]:
     """Open the streams of a session with `server`.
 
     A process started for it writes to `stderr`; `ended` is set when the server closes its side.
@@ -85,7 +87,7 @@ async def connect(server: McpServer, stderr: Stderr, ended: asyncio.Event) -> As
         yield WatchedStream(incoming, ended), outgoing
 
 
-async def _transport(server: McpServer, stderr: Stderr, stack: AsyncExitStack) -> Transport:
+async def _transport(server: McpServer | ServerSpec, stderr: Stderr, stack: AsyncExitStack) -> Transport:
     if server.transport == "stdio":
         file = stack.enter_context(stderr.file())
         parameters = StdioServerParameters(

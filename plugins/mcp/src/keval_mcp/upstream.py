@@ -16,7 +16,7 @@ import attrs
 from mcp import Client, ClientSession, MCPError
 from mcp.types import CONNECTION_CLOSED, CallToolRequest, CallToolRequestParams, CallToolResult, RequestParamsMeta
 
-from keval import McpServer, ServerLostError
+from keval.plugin import McpServer, ServerLostError, ServerSpec
 from keval_mcp.explain import explain
 from keval_mcp.listing import Listing
 from keval_mcp.settle import settle
@@ -35,7 +35,7 @@ _CLOSE_SECONDS = 3.0
 class Upstream:
     """A session with `server`, made by `Upstream.connect` and ended by `close`; `reason` says why it has ended."""
 
-    server: McpServer
+    server: McpServer | ServerSpec
     listing: Listing = attrs.field(init=False)
     reason: str = attrs.field(default="it closed the connection", init=False)
     _session: ClientSession = attrs.field(init=False)
@@ -47,7 +47,7 @@ class Upstream:
     _stderr: Stderr = attrs.field(factory=Stderr, init=False)
 
     @classmethod
-    async def connect(cls, server: McpServer, within: float) -> Upstream:
+    async def connect(cls, server: McpServer | ServerSpec, within: float) -> Upstream:
         """Open a session and list the tools. Raises ServerLostError when that fails or takes longer than `within`."""
         upstream = cls(server)
         upstream._owner = asyncio.create_task(upstream._own(), name=f"mcp server {server.name}")
@@ -155,7 +155,7 @@ class Upstream:
         return ServerLostError(f"server '{self.server.name}' {problem}{ending}")
 
 
-def _place(server: McpServer) -> str:
+def _place(server: McpServer | ServerSpec) -> str:
     """Return where a server is reached, without what may be secret in its URL."""
     if server.url is None:
         return ""

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import attrs
 
-from keval import Endpoint, PluginError, PreflightError
+from keval.plugin import Endpoint, PluginError, PreflightError
 from keval_gateway import find_responder
 
 __all__ = ["SimulatedProvider"]

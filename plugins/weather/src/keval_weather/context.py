@@ -14,7 +14,8 @@ from typing import IO, Any, Literal
 import attrs
 from attrs.validators import gt
 
-from keval import ContextSource, PreflightError, Sample
+from keval import Sample
+from keval.plugin import ContextSource, PreflightError
 from keval_mcp import Http, Stdio
 
 __all__ = ["Weather"]

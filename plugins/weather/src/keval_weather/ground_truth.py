@@ -10,7 +10,8 @@ from typing import Any
 
 import attrs
 
-from keval import PreflightError, Sample, hookimpl
+from keval import Sample
+from keval.plugin import PreflightError, hookimpl
 from keval_weather.choice import open_source
 from keval_weather.cities import CityFinder
 from keval_weather.names import fold

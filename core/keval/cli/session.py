@@ -1,0 +1,97 @@
+"""What commands share that run or score: their surroundings, their warnings, and how they end."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import warnings
+from collections.abc import Coroutine, Iterator, MutableMapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from keval.errors import PluginWarning
+from keval.report.console import data_console, message_console, print_json, safe
+from keval.report.tables import print_summary
+from keval.store.converter import to_plain
+from keval.store.run import Run
+from keval.summary import Summary
+
+__all__ = ["exit_code", "finish", "run_to_end"]
+
+T = TypeVar("T")
+
+_LOOPBACK = ("127.0.0.1", "localhost")
+
+
+def run_to_end(work: Coroutine[Any, Any, T]) -> T:
+    """Run the asynchronous part of a command. Raises KeyboardInterrupt for Ctrl-C and for SIGTERM."""
+    _bypass_proxy_on_loopback(os.environ)
+    _end_on_sigterm()
+    gc.freeze()  # what is loaded by now stays, and need not be gone through at every collection
+    with _plain_warnings():
+        return asyncio.run(work)
+
+
+def finish(run: Run, summary: Summary, *, as_json: bool, quiet: bool = False, under_way: bool = False) -> None:
+    """Print a run's summary and exit with its code; `under_way` says that a process is still writing to the run."""
+    if as_json:
+        print_json(to_plain(summary))
+    elif not quiet:
+        print_summary(summary, data_console(), run.path, under_way=under_way)
+    code = exit_code(summary)
+    messages = message_console(quiet=quiet and not code)
+    if quiet and code:
+        failed = sum(arm.failed for arm in summary.trials)
+        scores = sum(arm.failed + arm.missing for arm in summary.arms)
+        unrun = summary.planned - sum(arm.trials for arm in summary.trials)
+        left = f", {unrun} were never run" if unrun else ""
+        messages.print(f"{failed} of {summary.planned} trials failed{left}, {scores} scores failed or are missing")
+    messages.print(str(run.path), markup=False, soft_wrap=True)
+    raise SystemExit(code)
+
+
+def exit_code(summary: Summary) -> int:
+    """Return 0 when every trial was answered and scored, and no scorer failed; else 3."""
+    failed = any(arm.failed for arm in summary.trials) or any(arm.failed for arm in summary.arms)
+    unfinished = sum(arm.trials for arm in summary.trials) < summary.planned
+    unscored = any(arm.missing for arm in summary.arms)
+    return 3 if failed or unfinished or unscored else 0
+
+
+def _bypass_proxy_on_loopback(environ: MutableMapping[str, str]) -> None:
+    """Add loopback to the hosts that are reached without the proxy that the environment names.
+
+    The gateway and the tap listen on loopback, and every SDK reads the proxy from the environment.
+    """
+    for name in ("NO_PROXY", "no_proxy"):
+        hosts = [host for host in environ.get(name, "").split(",") if host]
+        if "*" not in hosts:
+            environ[name] = ",".join([*hosts, *(host for host in _LOOPBACK if host not in hosts)])
+
+
+def _end_on_sigterm() -> None:
+    """Treat SIGTERM, by which CI and containers end a process, as Ctrl-C: servers and agents are closed."""
+    # A shell script starts what it puts in the background with SIGINT ignored, and raising it would do nothing.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Show the warnings about plugins without the line of keval's own code that gave them."""
+    usual = warnings.formatwarning
+
+    def plain(
+        message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+    ) -> str:
+        if issubclass(category, PluginWarning):
+            return f"warning: {safe(str(message)).plain}\n"
+        return usual(message, category, filename, lineno, line)
+
+    warnings.formatwarning = plain
+    try:
+        yield
+    finally:
+        warnings.formatwarning = usual

@@ -1,0 +1,250 @@
+"""Reading the sections of a config: options, references and labels; every problem at its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import attrs
+
+from keval import registry
+from keval.config.evaluation import Condition, DatasetFile, Evaluation, Execution, Header, PluginSpec
+from keval.config.implied_judge import implied_judge, implies_judge
+from keval.config.source import KeyPath, Source, interpolate
+from keval.config.structure import resolve_fields, structure
+from keval.errors import FieldError, PluginError, Problem, suggestion
+
+__all__ = ["NOUNS", "SECRET_OPTION", "SECTIONS", "SectionReader"]
+
+T = TypeVar("T")
+
+SECTIONS = {
+    "dataset": "where the questions are",
+    "agents": "the systems under test, by label",
+    "contexts": "what agents may be given: MCP servers and bundles, by label",
+    "conditions": "the arms to compare, by label; the first is the baseline; without any there is one, `baseline`",
+    "metrics": "scorers that need no model: names, or name: {options}",
+    "judges": "models that grade, by label",
+    "rubrics": "what judges grade by: names, or name: {options}",
+    "middleware": "what stands between agents or judges and their models: names, or name: {options}",
+    "plugins": "hook plugins to load: names, or name: {options}",
+    "execution": "how often, how parallel, how patient",
+}
+NOUNS = {"agents": "agent", "contexts": "context", "judges": "judge"}
+"""The sections that map labels to plugins, and what one of each is called."""
+SECRET_OPTION = re.compile(r"(?:.*_)?(?:api_key|password|secret|token)")
+"""Names of options that hold a secret: a run keeps its config, and only the variable's name may stand there."""
+
+_ONLY = "baseline"
+"""The label of the one condition of an evaluation that names none."""
+_LABEL = re.compile(r"\w[\w.+-]*(?: [\w.+-]+)*")
+_ONLY_VARIABLE = re.compile(r"\$\{\w+(?::-)?\}|")
+
+
+class SectionReader:
+    """Collects problems while the sections are read."""
+
+    def __init__(self, source: Source, problems: list[Problem]) -> None:
+        self.source = source
+        self.problems = problems
+
+    def evaluation(self) -> Evaluation:
+        data = self.source.data
+        self._check_keys(data)
+        headers = {key: data[key] for key in attrs.fields_dict(Header) if key in data}
+        header = self._record(Header, headers, ())
+        if "dataset" not in data:
+            self._problem((), "the key 'dataset' is missing; add `dataset: {path: questions.jsonl}`")
+        dataset = self._dataset(data["dataset"]) if "dataset" in data else None
+        execution = self._record(Execution, data.get("execution"), ("execution",))
+        spoiled = bool(self.problems)
+        agents, contexts = self._named("agents"), self._named("contexts")
+        conditions = self._conditions()
+        judges = self._named("judges")
+        metrics, rubrics = self._listed("metrics"), self._listed("rubrics")
+        middleware, plugins = self._listed("middleware"), self._listed("plugins")
+        if not agents and "agents" not in data and not spoiled:
+            self._problem((), "the key 'agents' is missing; add `agents: {label: {type: …, model: provider/name}}`")
+        header = header or Header()
+        self._check_reference(("baseline",), "condition", header.baseline, [*self._labels("conditions"), *conditions])
+        return Evaluation(
+            self.source,
+            header,
+            dataset,
+            agents,
+            contexts,
+            conditions,
+            metrics,
+            judges,
+            rubrics,
+            middleware,
+            plugins,
+            execution or Execution(),
+        )
+
+    def _dataset(self, data: Any) -> DatasetFile | None:
+        """Read the section; keys that are not keval's own belong to the reader of the file's format."""
+        file = self._record(DatasetFile, data, ("dataset",))
+        known = [field.name for field in attrs.fields(DatasetFile) if field.name != "options"]
+        extra = [key for key in data if key not in known] if isinstance(data, dict) else []
+        reader = _reader(file) if extra and file else None
+        own = [field.name for field in attrs.fields(reader) if field.init] if reader else []
+        for key in extra:
+            if key not in own:
+                hint = suggestion(key, [*known, *own]) or f"; known keys: {', '.join([*known, *own])}"
+                self._problem(("dataset", key), f"unknown key {key!r}{hint}", at_key=True)
+        options = {key: data[key] for key in extra if key in own}
+        if reader and self._record(reader, options, ("dataset",)) is None:
+            return None  # what is read otherwise would not be what is meant
+        return attrs.evolve(file, options=options) if file else None
+
+    def _check_keys(self, data: Mapping[Any, Any]) -> None:
+        known = [*attrs.fields_dict(Header), *SECTIONS]
+        for key in data:
+            if key not in known:
+                hint = suggestion(key, known) or f"; known keys: {', '.join(known)}"
+                if key in attrs.fields_dict(Execution):
+                    hint = "; it belongs under `execution:`"
+                self._problem((key,), f"unknown key {key!r}{hint}", at_key=True)
+
+    def _record(self, cls: type[T], data: Any, path: KeyPath) -> T | None:
+        record, errors = structure(cls, data, path, self.source.base)
+        self._field_errors(errors)
+        return record
+
+    def _named(self, section: str) -> tuple[PluginSpec, ...]:
+        """Read a section that maps labels to options."""
+        entries = self.source.data.get(section)
+        if entries is None and section not in self.source.data:
+            return ()
+        noun = NOUNS[section]
+        if not isinstance(entries, dict) or (not entries and section == "agents"):
+            self._problem((section,), f"expected a mapping of labels to options, such as `{noun}_label: {{type: …}}`")
+            return ()
+        specs = []
+        for label, options in entries.items():
+            path = (section, label)
+            if not _LABEL.fullmatch(label):
+                self._problem(
+                    path, f"a label is letters, digits, single spaces and _.+- only, got {label!r}", at_key=True
+                )
+            elif options is not None and not isinstance(options, dict):
+                self._problem(path, f"expected a mapping of options, got {options!r}")
+            elif not isinstance(name := (options or {}).get("type", label), str):
+                self._problem((*path, "type"), "expected the name of a plugin")
+            else:
+                kind = self._filled(name, (*path, "type"))
+                implied = section == "judges" and "type" not in (options or {}) and implies_judge(label, options or {})
+                if implied:
+                    kind = implied_judge(options or {})
+                specs.append(self._spec(section, label, kind, options or {}, implied=implied))
+        return tuple(specs)
+
+    def _listed(self, section: str) -> tuple[PluginSpec, ...]:
+        """Read a section that lists names, or name: {options}."""
+        entries = self.source.data.get(section)
+        if entries is None:
+            return ()
+        if not isinstance(entries, list):
+            self._problem((section,), "expected a list of names, or of `name: {options}`")
+            return ()
+        specs: dict[str, PluginSpec] = {}
+        for index, entry in enumerate(entries):
+            path: KeyPath = (section, index)
+            name, options = next(iter(entry.items())) if isinstance(entry, dict) and len(entry) == 1 else (entry, None)
+            name = self._filled(name, path) if isinstance(name, str) else name
+            if not isinstance(name, str) or not isinstance(options, dict | None):
+                self._problem(path, "expected a name, or one `name: {options}`")
+            elif name in specs:
+                self._problem(path, f"{name!r} is listed twice; keep one")
+            else:
+                specs[name] = PluginSpec(name, name, options or {}, (*path, name) if options is not None else path)
+        return tuple(specs.values())
+
+    def _conditions(self) -> dict[str, Condition]:
+        contexts = self._labels("contexts")
+        if "conditions" not in self.source.data and not contexts:
+            return {_ONLY: Condition()}
+        data = self.source.data.get("conditions")
+        if not isinstance(data, dict) or not data:
+            path: KeyPath = ("conditions",) if "conditions" in self.source.data else ()
+            if data:
+                self._problem(path, "expected a mapping of labels to conditions, such as `baseline: {}`")
+                return {}
+            use = "".join(f", with_{name}: {{contexts: [{name}]}}" for name in contexts[:1])
+            self._problem(path, f"no conditions; add at least one, such as `conditions: {{{_ONLY}: {{}}{use}}}`")
+            return {}
+        conditions: dict[str, Condition] = {}
+        for label, entry in data.items():
+            path = ("conditions", label)
+            if not _LABEL.fullmatch(label):
+                self._problem(
+                    path, f"a label is letters, digits, single spaces and _.+- only, got {label!r}", at_key=True
+                )
+                continue
+            condition = self._record(Condition, entry, path)
+            if condition is None:
+                continue
+            conditions[label] = condition
+            for required in ("require_mcp_tool_use", "require_mcp_tool_success"):
+                if getattr(condition, required) and not condition.contexts:
+                    problem = f"{label!r} has no context, so no tool can be used; give it one, or leave this out"
+                    self._problem((*path, required), problem, at_key=True)
+            for index, name in enumerate(condition.contexts):
+                self._check_reference((*path, "contexts", index), "context", name, contexts)
+                if name in condition.contexts[:index]:
+                    self._problem((*path, "contexts", index), f"{name!r} is listed twice; keep one")
+        return conditions
+
+    def _labels(self, section: str) -> list[str]:
+        """The labels of a section, those of broken entries too: what refers to them is not wrong."""
+        entries = self.source.data.get(section)
+        return list(entries) if isinstance(entries, dict) else []
+
+    def _check_reference(self, path: KeyPath, noun: str, name: str | None, labels: Sequence[str]) -> None:
+        if name is not None and name not in labels:
+            hint = suggestion(name, labels) or f"; {noun}s: {', '.join(labels) or 'none'}"
+            self._problem(path, f"no {noun} named {name!r}{hint}")
+
+    def _spec(
+        self, section: str, label: str, kind: str, options: Mapping[str, Any], *, implied: bool = False
+    ) -> PluginSpec:
+        path: KeyPath = (section, label)
+        given = {key: value for key, value in options.items() if key != "type"}
+        about = given.pop("characteristics", None) if section == "agents" else None
+        if not isinstance(about, dict | str | None):
+            self._problem((*path, "characteristics"), "expected a mapping, or the name of an agent that ships one")
+            about = None
+        for key, value in given.items():
+            if SECRET_OPTION.fullmatch(key) and isinstance(value, str) and not _ONLY_VARIABLE.fullmatch(value):
+                problem = (
+                    f"write {key}: ${{{key.upper()}}} and export that; what stands here is in every copy of this file"
+                )
+                self._problem((*path, key), problem)
+        return PluginSpec(label, kind, given, path, implied, about)
+
+    def _filled(self, text: str, path: KeyPath) -> str:
+        """Fill in the variables of a plugin's name."""
+        filled, unset = interpolate(text, path)
+        self._field_errors(FieldError(at, message) for at, message in unset)
+        return str(filled)
+
+    def _field_errors(self, errors: Iterable[FieldError]) -> None:
+        for error in errors:
+            self._problem(error.path, error.message, at_key=error.at_key)
+
+    def _problem(self, path: KeyPath, message: str, *, at_key: bool = False) -> None:
+        self.problems.append(Problem(self.source.place(path, key=at_key), message))
+
+
+def _reader(file: DatasetFile) -> type | None:
+    """Return the class of the reader of a file's format, if there is one and it has options."""
+    try:
+        reader = registry.load(registry.find("keval.datasets", file.format))
+    except PluginError:
+        return None
+    if not isinstance(reader, type) or not attrs.has(reader):
+        return None
+    resolve_fields(reader)
+    return reader

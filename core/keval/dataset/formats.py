@@ -1,0 +1,160 @@
+"""The dataset formats that ship with keval: JSON lines, YAML, CSV and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from array import array
+from codecs import BOM_UTF8
+from collections.abc import Iterator
+from typing import Any
+from zlib import crc32
+
+import attrs
+import orjson
+
+from keval.config.source import Source
+from keval.dataset.line_file import LineFile
+from keval.errors import ConfigError, Problem
+from keval.infrastructure import DatasetRequest, RawRecord
+
+__all__ = ["Csv", "JsonLines", "Parquet", "Yaml"]
+
+
+def _one_character(reader: object, attribute: attrs.Attribute[str], value: str) -> None:
+    if len(value) != 1:
+        raise ValueError(f"'{attribute.name}' must be one character: {value!r}")
+
+
+@attrs.define
+class JsonLines:
+    """One JSON object a line. Lines are read again when their sample is asked for."""
+
+    _lines: LineFile | None = attrs.field(default=None, init=False, repr=False, eq=False)
+
+    def read(self, request: DatasetRequest) -> Iterator[RawRecord | Problem]:
+        """Yield the record of each line that is not blank."""
+        starts, checks = array("Q"), array("L")
+        self._lines = LineFile(request.path, starts, checks)
+        end = 0
+        with request.path.open("rb") as content:
+            for number, line in enumerate(content, start=1):
+                start, end = end, end + len(line)
+                text = line.rstrip(b"\r\n").removeprefix(BOM_UTF8)
+                if not text.strip():
+                    continue
+                try:
+                    data = orjson.loads(text)
+                except orjson.JSONDecodeError as error:
+                    text.decode()  # bytes that are no text are an error of the whole file
+                    place = f"{request.path}:{number}:{error.colno}"
+                    yield Problem(place, f"not valid JSON: {error.msg}; one object a line")
+                    continue
+                starts.append(start)
+                checks.append(crc32(line))
+                yield RawRecord(data, number, len(starts) - 1)
+
+    def read_again(self, request: DatasetRequest, position: int) -> Any:
+        """Return the record of a line. Raises ConfigError when the line has changed."""
+        if self._lines is None:
+            raise RuntimeError("the dataset was not read before")
+        return orjson.loads(self._lines[position].removeprefix(BOM_UTF8))
+
+
+class Yaml:
+    """A list of records."""
+
+    def read(self, request: DatasetRequest) -> Iterator[RawRecord | Problem]:
+        """Yield the items of the list."""
+        text = request.path.read_text(encoding="utf-8-sig")
+        if not text.strip():
+            return
+        source = Source.parse(text, str(request.path), request.path.parent)
+        if not isinstance(source.data, list):
+            raise ConfigError([Problem(source.place(()), "expected a list of records, each with a question")])
+        for index, item in enumerate(source.data):
+            data = item
+            if isinstance(item, dict):
+                # A text stays as it is written: `yes` is an answer, and 012 an id.
+                written = {key: source.written((index, key)) for key in request.text_keys}
+                data = {**item, **{key: text for key, text in written.items() if text}}
+            yield RawRecord(data, source.line((index,)))
+
+
+@attrs.frozen
+class Csv:
+    """A table with a header. Cells of `turns`, `history`, `facts` and `metadata` hold JSON; an empty cell is none."""
+
+    delimiter: str = attrs.field(default=",", validator=_one_character)
+
+    def read(self, request: DatasetRequest) -> Iterator[RawRecord | Problem]:
+        """Yield the rows below the header."""
+        path = request.path
+        csv.field_size_limit(2**31 - 1)  # the default of 128 KiB refuses a long history
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            text = file.read()  # whole, so that bytes that are no text are an error of the file and not of a row
+        rows = csv.DictReader(io.StringIO(text, newline=""), strict=True, delimiter=self.delimiter)
+        try:
+            columns = rows.fieldnames or ()
+            if repeated := [name for index, name in enumerate(columns) if name in columns[:index]]:
+                yield Problem(f"{path}:1", f"the column {repeated[0]!r} stands there twice; keep one")
+                return
+            for row in rows:
+                record: dict[str, Any] = {}
+                for key, value in row.items():
+                    if key is None or value is None:
+                        yield Problem(f"{path}:{rows.line_num}", "the row has not as many cells as the header")
+                        break
+                    if value == "":
+                        continue
+                    record[key] = value
+                    if key in request.json_keys:
+                        try:
+                            record[key] = json.loads(value)
+                        except (ValueError, RecursionError) as error:
+                            yield Problem(f"{path}:{rows.line_num}", f"the column {key!r} holds JSON: {error}")
+                            del record[key]
+                else:
+                    yield RawRecord(record, rows.line_num)
+        except csv.Error as error:
+            yield Problem(f"{path}:{rows.line_num}", f"not valid CSV: {error}")
+
+
+class Parquet:
+    """A Parquet file, one record a row; nested columns are lists and structs, or JSON in a text."""
+
+    def read(self, request: DatasetRequest) -> Iterator[RawRecord | Problem]:
+        """Yield the rows. Raises ConfigError: pyarrow is not installed, or the file is not Parquet."""
+        try:
+            import pyarrow
+            from pyarrow import parquet  # takes a third of a second to import
+        except ImportError as error:
+            problem = "reading Parquet needs pyarrow: `pip install keval[parquet]`"
+            raise ConfigError([Problem(str(request.path), problem)]) from error
+        try:
+            with parquet.ParquetFile(request.path) as table:
+                number = 0
+                for batch in table.iter_batches():
+                    for row in batch.to_pylist():
+                        number += 1
+                        yield self._record(request, row, number)
+        except pyarrow.ArrowException as error:
+            raise ConfigError([Problem(str(request.path), f"not valid Parquet: {error}")]) from error
+
+    def _record(self, request: DatasetRequest, row: dict[str, Any], number: int) -> RawRecord | Problem:
+        record = _without_nulls(row)
+        for key in request.json_keys:
+            if isinstance(record.get(key), str):
+                try:
+                    record[key] = json.loads(record[key])
+                except (ValueError, RecursionError) as error:
+                    return Problem(f"{request.path}:{number}", f"the column {key!r} holds JSON: {error}")
+        return RawRecord(record, number)
+
+
+def _without_nulls(value: Any) -> Any:
+    """Leave out what is null: the structs of one column have all the keys of any row."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,155 @@
+"""Attempts: one unit of work within its time, repeated where that can help, with every failure kept as data.
+
+Agents, judges and metrics all run foreign code that may raise, hang, be cancelled or cancel itself. This module is the
+one place that tells these apart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import random
+import traceback
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+import attrs
+
+from keval.config.evaluation import Retry
+from keval.errors import Stage, TrialError
+from keval.records import Failure
+
+__all__ = ["Attempted", "Patience", "Sleep", "attempt", "being_cancelled", "failure_of"]
+
+T = TypeVar("T")
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+@attrs.frozen
+class Attempted(Generic[T]):
+    """What became of one attempt: a value, or the failure and the error behind it."""
+
+    value: T | None = None
+    failure: Failure | None = None
+    error: BaseException | None = None
+
+    @property
+    def retryable(self) -> bool:
+        """Whether another attempt may succeed."""
+        return isinstance(self.error, TrialError) and self.error.retryable
+
+    @classmethod
+    def failed(cls, error: BaseException, stage: Stage | None = None) -> Attempted[T]:
+        """Return the outcome of an attempt that raised `error`."""
+        return cls(None, failure_of(error, stage), error)
+
+
+@attrs.frozen
+class Patience:
+    """How often something is attempted and how long keval waits in between; `sleep` and `rng` are parameters."""
+
+    retry: Retry
+    sleep: Sleep
+    rng: random.Random
+
+    def exhausted(self, attempts: int) -> bool:
+        """Return whether no further attempt is allowed after this many."""
+        return attempts >= self.retry.max_attempts
+
+    async def wait(self, attempts: int, error: BaseException | None) -> None:
+        """Wait after the `attempts`-th failed attempt, for as long as `error` asks or the backoff says."""
+        asked = error.retry_after if isinstance(error, TrialError) else None
+        await self.sleep(self.backoff(attempts, asked))
+
+    def backoff(self, attempts: int, retry_after: float | None = None) -> float:
+        """Return the seconds to wait after the `attempts`-th failed attempt (from 1).
+
+        Uniform between 0 and a bound, which grows by `backoff_multiplier` and stops at `max_backoff_seconds`. A wait
+        that the other side asked for (`Retry-After`) is honoured up to the same maximum.
+        """
+        retry = self.retry
+        growing = retry.initial_backoff_seconds * retry.backoff_multiplier ** (attempts - 1)
+        bound = min(retry.max_backoff_seconds, growing)
+        asked = min(retry_after or 0.0, retry.max_backoff_seconds)
+        return max(asked, self.rng.uniform(0.0, bound))
+
+
+async def attempt(work: Callable[[], Awaitable[T]], *, seconds: float | None, late: TrialError) -> Attempted[T]:
+    """Run `work` once, within `seconds`; whatever it raises is returned and not raised.
+
+    `late` is the error where the time is up. Foreign work may swallow a cancellation, cancel itself, or leave its task
+    marked as cancelled; none of that reaches the caller.
+
+    Raises:
+        CancelledError: the caller's own task is being ended.
+    """
+    limit = asyncio.timeout(seconds)
+
+    async def limited() -> T:
+        async with limit:
+            return await work()
+
+    try:
+        value = await _in_own_task(limited())
+        # Work that swallowed the time limit's cancellation is late all the same.
+        return Attempted.failed(late) if limit.expired() else Attempted(value)
+    except (Exception, SystemExit, asyncio.CancelledError) as error:
+        if being_cancelled():
+            raise asyncio.CancelledError from error
+        if limit.expired():
+            return Attempted.failed(late)
+        if isinstance(error, asyncio.CancelledError):
+            return Attempted.failed(TrialError("it was cancelled from inside", kind="cancelled", retryable=True))
+        return Attempted.failed(_explained(error))
+
+
+def failure_of(error: BaseException, stage: Stage | None = None) -> Failure:
+    """Return an error as data; one that is not explained keeps its traceback. `stage` overrides the error's own."""
+    if isinstance(error, TrialError):
+        return Failure(stage or error.stage, error.kind, str(error) or error.kind)
+    kind = type(error).__name__
+    return Failure(stage or "agent", kind, str(error) or kind, "".join(traceback.format_exception(error)))
+
+
+def being_cancelled() -> bool:
+    """Return whether the running task is being ended, as by Ctrl-C, even if what it awaited ignored that."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _explained(error: BaseException) -> BaseException:
+    """Find the explained error inside a group: task groups wrap what their tasks raise."""
+    if isinstance(error, BaseExceptionGroup):
+        found = [_explained(inner) for inner in error.exceptions]
+        return next((inner for inner in found if isinstance(inner, TrialError)), error)
+    return error
+
+
+async def _in_own_task(work: Awaitable[T]) -> T:
+    """Await foreign work in a task of its own, which it may leave marked as cancelled.
+
+    asyncio's TaskGroup does so when a child fails (until Python 3.12). Raises CancelledError when the caller's task is
+    being ended, and otherwise what the work raises.
+    """
+
+    async def held() -> tuple[T | None, SystemExit | None]:
+        try:
+            return await work, None
+        except SystemExit as error:  # raised out of a task, it would end the event loop
+            return None, error
+
+    try:
+        result, exit_ = await asyncio.create_task(held())
+    except BaseException as error:
+        if being_cancelled():
+            raise asyncio.CancelledError from error
+        raise
+    finally:
+        if inspect.iscoroutine(work):
+            work.close()  # work that was ended before it began would warn that it was never awaited
+    if being_cancelled():
+        raise asyncio.CancelledError
+    if exit_ is not None:
+        raise exit_
+    return result  # type: ignore[return-value]  # it is there when there is no exit

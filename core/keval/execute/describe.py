@@ -1,0 +1,201 @@
+"""Describing a run in its manifest, when it begins and when other scorers are added to it."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+import attrs
+
+from keval import registry
+from keval.config.evaluation import Evaluation
+from keval.config.load import effective
+from keval.execute.preflight import Ready
+from keval.manifest import (
+    AgentEntry,
+    ConditionEntry,
+    DatasetEntry,
+    JudgeEntry,
+    Manifest,
+    ScorerEntry,
+    SelectionEntry,
+    ServerEntry,
+)
+from keval.models import Endpoint
+from keval.plan.plan import Arm, Plan, ResolvedPlugin, Scorers
+from keval.registry import Component
+from keval.scores import Rubric
+from keval.store.redact import Redactor
+from keval.store.scores_file import ScoringSpec
+
+__all__ = ["describe_run", "describe_scoring"]
+
+
+def describe_run(
+    plan: Plan,
+    ready: Ready,
+    spec: ScoringSpec,
+    run_id: str,
+    started: datetime,
+    *,
+    rubrics: Mapping[str, Rubric],
+    redact: Redactor,
+) -> Manifest:
+    """Describe a run that begins. Variables stand as `${VAR}`, so that the manifest holds no secret.
+
+    `rubrics` are what judges grade by, by digest.
+    """
+    evaluation = plan.evaluation
+    components = plan.components()
+    manifest = Manifest(
+        run=run_id,
+        evaluation=evaluation.name,
+        started=started.isoformat(timespec="seconds"),
+        seed=evaluation.execution.seed,
+        baseline=evaluation.baseline,
+        neutral=evaluation.header.neutral,
+        config=effective(evaluation),
+        config_file=evaluation.source.name,
+        config_folder=str(evaluation.source.base),
+        selection=SelectionEntry(evaluation.limit, evaluation.sample_ids),
+        dataset=DatasetEntry(str(plan.dataset.path), plan.dataset.digest, len(plan.samples)),
+        trials=plan.trial_count,
+        agents={item.label: _agent(item, ready.endpoints) for item in plan.agents},
+        conditions={arm.label: _condition(arm, ready) for arm in plan.arms},
+        judges=_judges(evaluation, plan.scorers, ready.endpoints),
+        rubrics={digest: _redacted(rubric, redact) for digest, rubric in rubrics.items()},
+        scorers=_scorers(plan.scorers, spec, rubrics),
+        plugins=_plugins(components),
+        versions={"python": platform.python_version(), **_versions(["keval"], components)},
+    )
+    return _with_simulated(manifest)
+
+
+def describe_scoring(
+    manifest: Manifest,
+    evaluation: Evaluation,
+    scorers: Scorers,
+    endpoints: Mapping[str, Endpoint],
+    spec: ScoringSpec,
+    *,
+    rubrics: Mapping[str, Rubric],
+    redact: Redactor,
+) -> Manifest:
+    """Return the manifest with these scorers, and the versions that score now, added."""
+    # By scorer, so that one that scores again keeps its place.
+    entries = {entry.scorer: entry for entry in (*manifest.scorers, *_scorers(scorers, spec, rubrics))}
+    components = scorers.components()
+    return _with_simulated(
+        attrs.evolve(
+            manifest,
+            config=_config_with(manifest.config, effective(evaluation)),
+            judges={**manifest.judges, **_judges(evaluation, scorers, endpoints)},
+            rubrics={**manifest.rubrics, **{digest: _redacted(rubric, redact) for digest, rubric in rubrics.items()}},
+            scorers=tuple(entries.values()),
+            plugins={**manifest.plugins, **_plugins(components)},
+            versions={**manifest.versions, **_versions([], components)},
+        )
+    )
+
+
+def _config_with(config: Mapping[str, Any], scoring: Mapping[str, Any]) -> dict[str, Any]:
+    """Add what scored a run again to its config, so that the same scorers are found next time."""
+    kept = dict(config)
+    if judges := {**config.get("judges", {}), **scoring.get("judges", {})}:
+        kept["judges"] = judges
+    for section in ("metrics", "rubrics"):
+        listed = {_name(entry): entry for entry in (*config.get(section, ()), *scoring.get(section, ()))}
+        vendors = {name for name in listed if "/" not in name}
+        entries = [
+            entry
+            for name, entry in listed.items()
+            # One of a vendor that is listed whole needs no entry of its own, unless it has options.
+            if isinstance(entry, dict) or name in vendors or name.partition("/")[0] not in vendors
+        ]
+        if entries:
+            kept[section] = entries
+    return kept
+
+
+def _name(entry: Any) -> str:
+    return next(iter(entry)) if isinstance(entry, dict) else str(entry)
+
+
+def _agent(item: ResolvedPlugin, endpoints: Mapping[str, Endpoint]) -> AgentEntry:
+    return AgentEntry(
+        type=item.component.name,
+        model=str(item.model) if item.model else None,
+        simulated=_is_simulated(item, endpoints),
+        characteristics=item.characteristics,
+        recording=item.prerecorded.digest if item.prerecorded else None,
+    )
+
+
+def _condition(arm: Arm, ready: Ready) -> ConditionEntry:
+    return ConditionEntry(
+        contexts=arm.contexts,
+        servers={offer.server: ServerEntry(offer.tools, offer.digest) for offer in ready.offers(arm.label)},
+        require_mcp_tool_use=arm.condition.require_mcp_tool_use,
+        require_mcp_tool_success=arm.condition.require_mcp_tool_success,
+        on_missing_tool_use=arm.condition.on_missing_tool_use,
+    )
+
+
+def _judges(evaluation: Evaluation, scorers: Scorers, endpoints: Mapping[str, Endpoint]) -> dict[str, JudgeEntry]:
+    """Describe judges by their options as written, so that no variable's value is among them."""
+    specs = {spec.label: spec for spec in evaluation.judges}
+    return {
+        item.label: JudgeEntry(
+            type=item.component.name,
+            implied=item.label in specs and specs[item.label].implied,
+            model=str(item.model) if item.model else None,
+            simulated=_is_simulated(item, endpoints),
+            options=dict(specs[item.label].options) if item.label in specs else {},
+        )
+        for item in scorers.judges
+    }
+
+
+def _scorers(scorers: Scorers, spec: ScoringSpec, rubrics: Mapping[str, Rubric]) -> tuple[ScorerEntry, ...]:
+    digests = {rubric.name: digest for digest, rubric in rubrics.items()}
+    return tuple(
+        ScorerEntry(
+            metric=metric,
+            judge=judge,
+            scale=scale,
+            repetitions=spec.repetitions[metric, judge],
+            rubric=digests[metric] if judge else None,
+            digest=spec.digests[metric, judge],
+        )
+        for (metric, judge), scale in scorers.scales().items()
+    )
+
+
+def _redacted(rubric: Rubric, redact: Redactor) -> Rubric:
+    return attrs.evolve(
+        rubric,
+        name=redact.data(rubric.name),
+        instructions=redact.data(rubric.instructions),
+        levels={level: redact.data(text) for level, text in rubric.levels.items()},
+    )
+
+
+def _is_simulated(item: ResolvedPlugin, endpoints: Mapping[str, Endpoint]) -> bool:
+    return any((model.endpoint or endpoints[str(model)]).simulated for model in item.models.values())
+
+
+def _with_simulated(manifest: Manifest) -> Manifest:
+    """Add which models of agents and judges are simulated."""
+    agents = {agent.model for agent in manifest.agents.values() if agent.simulated}
+    judges = {judge.model for judge in manifest.judges.values() if judge.simulated}
+    return attrs.evolve(manifest, simulated=tuple(sorted(model for model in agents | judges if model)))
+
+
+def _plugins(components: Iterable[Component]) -> dict[str, str]:
+    return {f"{each.group}:{each.name}": f"{each.distribution} {each.version}" for each in components}
+
+
+def _versions(names: list[str], components: Iterable[Component]) -> dict[str, str]:
+    return registry.versions([*names, *(component.distribution for component in components)])

@@ -1,0 +1,58 @@
+"""The outbox of a run: what executors hand over is written to the run, and announced."""
+
+from __future__ import annotations
+
+import asyncio
+
+import attrs
+
+from keval.plan.hooks import Hooks
+from keval.recorder import Blob, LiveEvent
+from keval.records import Failure, Trial
+from keval.store.journal import Journal
+from keval.store.jsonl import trial_line
+from keval.store.redact import Redactor
+from keval.store.writer import RunWriter
+
+__all__ = ["RunOutbox"]
+
+
+@attrs.define(eq=False)
+class RunOutbox:
+    """Writes trials and blobs to a run, and tells hook plugins of trials and live events."""
+
+    _writer: RunWriter
+    _journal: Journal
+    _redact: Redactor
+    _hooks: Hooks
+    _blobs: dict[str, Blob] = attrs.field(factory=dict, init=False)
+    wants_events: bool = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.wants_events = self._hooks.implemented("keval_live_event")
+
+    async def trial(self, trial: Trial) -> None:
+        """Write a trial and return when it is on disk, with the content that it refers to. Raises RunError."""
+        if self._blobs:
+            blobs, self._blobs = self._blobs, {}
+            await asyncio.to_thread(self._writer.write_blobs, blobs.values())
+        await self._journal.append(self._redact(_line(trial)))
+        self._hooks.announce("keval_trial_finished", trial=trial)
+
+    def event(self, event: LiveEvent) -> None:
+        """Tell hook plugins of a live event."""
+        if self.wants_events:
+            self._hooks.announce("keval_live_event", event=event)
+
+    def blob(self, blob: Blob) -> None:
+        """Keep content until the next trial is written."""
+        self._blobs[blob.sha256] = blob
+
+
+def _line(trial: Trial) -> bytes:
+    """Return a trial as a line; a trial that no line can hold becomes a failure."""
+    try:
+        return trial_line(trial)
+    except (TypeError, ValueError, RecursionError) as error:
+        failure = Failure("agent", "unwritable", f"the transcript cannot be written: {error}")
+        return trial_line(attrs.evolve(trial, transcript=None, attempts=(), failure=failure))

@@ -1,0 +1,229 @@
+"""Preflight: models reachable, servers up and listing their tools, before the first trial and before money is spent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import attrs
+
+from keval import registry
+from keval.contexts import McpServer, ToolOffer
+from keval.errors import PluginError, PreflightError
+from keval.execute.exchange import ModelExchange, applies_middleware
+from keval.execute.resources import ResourceScope
+from keval.infrastructure import ConnectedServer, ProxyRoute
+from keval.interfaces import Agent, ContextSource, Judge, Preparable
+from keval.models import Asker, Endpoint, Model
+from keval.plan.plan import Plan, ResolvedPlugin
+
+__all__ = ["OpenedContext", "Ready", "begin_judges", "preflight"]
+
+
+@attrs.frozen
+class OpenedContext:
+    """A context that is up for the trials of one condition, with the servers that keval connected to, by name."""
+
+    source: ContextSource
+    servers: Mapping[str, ConnectedServer]
+    offers: Sequence[ToolOffer]
+
+
+@attrs.frozen
+class Ready:
+    """What a run needs, up and running. `contexts` are by condition, all else by label."""
+
+    agents: Mapping[str, Agent]
+    judges: Mapping[str, Judge]
+    contexts: Mapping[str, tuple[OpenedContext, ...]]
+    endpoints: Mapping[str, Endpoint]
+    exchange: ModelExchange
+
+    def offers(self, condition: str) -> list[ToolOffer]:
+        """Return what a condition's servers offer."""
+        return [offer for context in self.contexts[condition] for offer in context.offers]
+
+
+async def preflight(plan: Plan, scope: ResourceScope) -> Ready:
+    """Bring everything up at once, held by `scope`. Raises PreflightError with every problem."""
+    asked = any(agent.prerecorded is None for agent in plan.agents)
+    wanted = [(arm.label, label) for arm in plan.arms for label in arm.contexts if asked]
+    askers = (*plan.agents, *plan.scorers.judges)
+    opening = [_opened(plan.contexts[label], scope) for _, label in wanted]
+    exchange, endpoints, *opened = await _all(
+        [
+            _begin_middleware(plan.middleware, scope),
+            _resolve_models(askers, plan.evaluation.execution.seed, scope),
+            *opening,
+        ]
+    )
+    contexts = {
+        arm.label: tuple(each for (condition, _), each in zip(wanted, opened, strict=True) if condition == arm.label)
+        for arm in plan.arms
+    }
+    problems = [problem for label, found in contexts.items() for problem in _clashes(label, found)]
+    if problems:
+        raise PreflightError(problems)
+    agents = await _begin("agent", plan.agents, endpoints, exchange, scope)
+    judges = await _begin("judge", plan.scorers.judges, endpoints, exchange, scope)
+    return Ready(agents, judges, contexts, endpoints, exchange)
+
+
+async def begin_judges(
+    judges: Sequence[ResolvedPlugin], middleware: Sequence[ResolvedPlugin], seed: int, scope: ResourceScope
+) -> tuple[dict[str, Judge], dict[str, Endpoint], ModelExchange]:
+    """Bring up what grading needs, and nothing else. Raises PreflightError with every problem."""
+    exchange, endpoints = await _all([_begin_middleware(middleware, scope), _resolve_models(judges, seed, scope)])
+    return await _begin("judge", judges, endpoints, exchange, scope), endpoints, exchange
+
+
+async def _begin_middleware(middleware: Sequence[ResolvedPlugin], scope: ResourceScope) -> ModelExchange:
+    for item in middleware:
+        scope.close_later(item.plugin)
+        await _prepared(item, item.plugin)
+    return ModelExchange([item.plugin for item in middleware])
+
+
+async def _begin(
+    role: str,
+    resolved: Iterable[ResolvedPlugin],
+    endpoints: Mapping[str, Endpoint],
+    exchange: ModelExchange,
+    scope: ResourceScope,
+) -> dict[str, Any]:
+    """Give agents or judges their endpoints and let those begin that want to; `scope` closes them at the end."""
+    items = list(resolved)
+    served = await _all([_served(role, item, endpoints, exchange, scope) for item in items])
+    plugins = dict(zip((item.label for item in items), served, strict=True))
+    for plugin in plugins.values():
+        scope.close_later(plugin)
+    await _all([_prepared(item, plugins[item.label]) for item in items])
+    return plugins
+
+
+async def _prepared(resolved: ResolvedPlugin, plugin: object) -> None:
+    if isinstance(plugin, Preparable):
+        with _placed(resolved):
+            await plugin.prepare()
+
+
+async def _opened(context: ResolvedPlugin, scope: ResourceScope) -> OpenedContext:
+    """Start a context, connect to its servers and list their tools."""
+    with _placed(context):
+        source: ContextSource = await scope.enter(context.plugin.start(context.label))
+        if not isinstance(source, ContextSource):
+            raise TypeError(f"start() yields {source!r:.100}, which is no ContextSource (servers and open())")
+        connected: dict[str, ConnectedServer] = {}
+        offers: list[ToolOffer] = []
+        for server in source.servers:
+            if isinstance(server, McpServer):  # its context stands for it
+                offers.append(ToolOffer(server.name, server.tools))
+                continue
+            connected[server.name] = await scope.enter(_server_proxy().connect(server))
+            offers.append(connected[server.name].offer)
+        return OpenedContext(source, connected, offers)
+
+
+def _server_proxy() -> Any:
+    """Construct what connects to MCP servers. Raises PluginError when it is not installed."""
+    return registry.load(registry.find("keval.proxies", "servers"))()
+
+
+@contextmanager
+def _placed(resolved: ResolvedPlugin) -> Iterator[None]:
+    """Say where a plugin stands in the config, and report its defects like any other reason not to begin."""
+    place = f"{resolved.place}: " if resolved.place else ""
+    try:
+        yield
+    except PreflightError as error:
+        raise PreflightError([f"{place}{problem}" for problem in error.problems]) from error
+    except PluginError as error:
+        raise PreflightError(f"{place}{error}") from error
+    except Exception as error:
+        component = resolved.component
+        owner = f"the {component.kind} {resolved.label!r} of {component.distribution} {component.version}"
+        raise PreflightError(f"{place}{owner} does not start: {type(error).__name__}: {error}") from error
+
+
+async def _resolve_models(resolved: Iterable[ResolvedPlugin], seed: int, scope: ResourceScope) -> dict[str, Endpoint]:
+    """Find the endpoints of the models that these plugins name. Raises PreflightError with every problem."""
+    names: dict[str, list[str]] = {}
+    for item in resolved:
+        for model in item.unserved.values():
+            if model.name not in names.setdefault(model.provider, []):
+                names[model.provider].append(model.name)
+    providers = {name: registry.load(registry.find("keval.models", name))() for name in names}
+    found = await _all([scope.enter(providers[name].open(models, seed)) for name, models in names.items()])
+    return {
+        f"{provider}/{name}": endpoint
+        for provider, endpoints in zip(names, found, strict=True)
+        for name, endpoint in endpoints.items()
+    }
+
+
+async def _served(
+    role: Any,
+    resolved: ResolvedPlugin,
+    endpoints: Mapping[str, Endpoint],
+    exchange: ModelExchange,
+    scope: ResourceScope,
+) -> Any:
+    """Return the plugin with an endpoint in each of its models; it may refuse one that does not speak its protocol."""
+    with _placed(resolved):
+        changes = {
+            field: attrs.evolve(model, endpoint=model.endpoint or endpoints[str(model)])
+            for field, model in resolved.models.items()
+            if exchange or model.endpoint is None
+        }
+        if exchange:
+            # A model that is not asked over the plugin's own wire is refused by its name, not as the proxy's.
+            changes = await _through(exchange, Asker(role, resolved.label), resolved.plugin, changes, scope)
+        return attrs.evolve(resolved.plugin, **changes) if changes else resolved.plugin
+
+
+async def _through(
+    exchange: ModelExchange, asker: Asker, plugin: object, models: Mapping[str, Model], scope: ResourceScope
+) -> dict[str, Model]:
+    """Lead the models of a plugin through the middleware: in process if it can, otherwise by a proxy."""
+    routes: dict[str, ProxyRoute] = {
+        field: exchange.route(asker, model.endpoint) for field, model in models.items() if model.endpoint
+    }
+    if applies_middleware(plugin):
+        found: Sequence[Endpoint] = [attrs.evolve(r.endpoint, exchange=r.exchange) for r in routes.values()]
+    else:
+        proxy = registry.load(registry.find("keval.proxies", "models"))()
+        found = await scope.enter(proxy.open(list(routes.values())))
+    return {
+        field: attrs.evolve(models[field], endpoint=endpoint) for field, endpoint in zip(routes, found, strict=True)
+    }
+
+
+async def _all(coroutines: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
+    """Await all; raises PreflightError with the problems of every one that failed so."""
+    outcomes = await asyncio.gather(*coroutines, return_exceptions=True)
+    problems: dict[str, None] = {}
+    for outcome in outcomes:
+        if isinstance(outcome, PreflightError):
+            problems.update(dict.fromkeys(outcome.problems))
+        elif isinstance(outcome, BaseException):
+            raise outcome
+    if problems:
+        raise PreflightError(problems)
+    return list(outcomes)
+
+
+def _clashes(condition: str, contexts: Iterable[OpenedContext]) -> list[str]:
+    """Find servers of a condition that offer a tool of one name: the agent could not tell these tools apart."""
+    owner: dict[str, str] = {}
+    problems = []
+    for offer in (offer for context in contexts for offer in context.offers):
+        for tool in offer.tools:
+            if tool in owner:
+                problems.append(
+                    f"condition {condition!r}: the servers {owner[tool]!r} and {offer.server!r} both offer a tool"
+                    f" named {tool!r}; put them into separate conditions"
+                )
+            owner.setdefault(tool, offer.server)
+    return problems

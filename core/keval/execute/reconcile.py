@@ -1,0 +1,112 @@
+"""Reconciling the calls that a framework reports with the calls that the tap saw.
+
+Both must agree, or the transcript is not evidence. This finds frameworks that send a call twice, drop their tools, or
+answer after their server died.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from keval.contexts import Context
+from keval.errors import ServerLostError, ToolsMissingError, TrialError
+from keval.records import ToolCall, Transcript
+
+__all__ = ["check", "merge"]
+
+
+def check(transcript: Transcript, context: Context) -> None:
+    """Raise when a completed trial says nothing about its condition.
+
+    Raises:
+        ServerLostError: a server was lost while the trial ran.
+        ToolsMissingError: the model was not offered exactly the condition's tools.
+        TrialError: kind `calls_disagree`; the framework and the tap report different calls.
+    """
+    for server in context.servers:
+        if server.log is not None and server.log.lost is not None:
+            raise ServerLostError(server.log.lost)
+    if transcript.tools is not None and set(transcript.tools) != set(context.tools):
+        raise ToolsMissingError(set(context.tools) - set(transcript.tools), set(transcript.tools) - set(context.tools))
+    tapped = {tool for server in context.servers if server.log is not None for tool in server.tools}
+    unseen = [
+        call for call in transcript.tool_calls if call.name in tapped and call.error is None and not call.executions
+    ]
+    unreported = _unreported(transcript.tool_calls, _observed(context))
+    if unseen or unreported:
+        parts = [f"the framework reports {_names(unseen)}, which no server ran"] if unseen else []
+        parts += [f"the servers ran {_names(unreported)}, which the framework does not report"] if unreported else []
+        raise TrialError("; ".join(parts), stage="mcp", kind="calls_disagree")
+
+
+def merge(transcript: Transcript, context: Context) -> Transcript:
+    """Return the transcript with result, error, duration and number of runs of each call as the tap saw them."""
+    if not context.servers:
+        return transcript
+    calls, observed = transcript.tool_calls, _observed(context)
+    claims: dict[int, ToolCall] = {}
+    # Of several alike, each first claims the run that ended as it did: the one that succeeded is not the one that
+    # failed before. One that the framework answered itself claims none.
+    for claimed in (_same_outcome, _same_success, _same):
+        for index, call in enumerate(calls):
+            if index in claims or call.executions == 0:
+                continue
+            run = next((seen for seen in observed if claimed(call, seen)), None)
+            if run is not None:
+                claims[index] = run
+                observed = [seen for seen in observed if seen is not run]
+    # Only where a tap stands in every way that the call could have gone is it known that it went none.
+    direct = {tool for server in context.servers if server.log is None for tool in server.tools}
+    merged: list[ToolCall] = []
+    for index, call in enumerate(calls):
+        if index in claims:
+            run = claims[index]
+            # What is left over was run for the first call alike: a framework sent it again.
+            again = [seen for seen in observed if _same(call, seen)]
+            observed = [seen for seen in observed if not _same(call, seen)]
+            executions = sum(1 if seen.executions is None else seen.executions for seen in (run, *again))
+            merged.append(
+                attrs.evolve(
+                    call,
+                    result=run.result,
+                    error=run.error,
+                    duration=run.duration,
+                    server=run.server,
+                    executions=executions,
+                )
+            )
+        else:
+            merged.append(attrs.evolve(call, executions=0) if call.name not in direct else call)
+    return attrs.evolve(transcript, tool_calls=tuple(merged))
+
+
+def _observed(context: Context) -> list[ToolCall]:
+    return [call for server in context.servers if server.log is not None for call in server.log.calls]
+
+
+def _unreported(reported: Sequence[ToolCall], observed: Iterable[ToolCall]) -> list[ToolCall]:
+    return [seen for seen in observed if not any(_same(call, seen) for call in reported)]
+
+
+def _same(call: ToolCall, seen: ToolCall) -> bool:
+    return call.name == seen.name and _given(call.arguments) == _given(seen.arguments)
+
+
+def _same_success(call: ToolCall, seen: ToolCall) -> bool:
+    return _same(call, seen) and (call.error is None) == (seen.error is None)
+
+
+def _same_outcome(call: ToolCall, seen: ToolCall) -> bool:
+    return _same(call, seen) and (call.result, call.error) == (seen.result, seen.error)
+
+
+def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    # Frameworks differ in whether they send an argument that the model left null.
+    return {name: value for name, value in arguments.items() if value is not None}
+
+
+def _names(calls: Iterable[ToolCall]) -> str:
+    return ", ".join(dict.fromkeys(call.name for call in calls))

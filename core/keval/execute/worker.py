@@ -1,0 +1,275 @@
+"""A worker: a plan that is brought up in this process, and runs its trials one by one."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from functools import partial
+from typing import Any
+from urllib.parse import quote
+
+import attrs
+
+from keval.config.evaluation import Condition
+from keval.config.load import rebuild
+from keval.contexts import Context, McpServer, Provision, TrialInfo
+from keval.errors import PreflightError, TrialError
+from keval.execute.attempts import Attempted, Patience, Sleep, attempt, failure_of
+from keval.execute.compliance import ToolUseError, check_tool_use
+from keval.execute.preflight import OpenedContext, Ready, preflight
+from keval.execute.reconcile import check, merge
+from keval.execute.resources import ResourceScope
+from keval.infrastructure import Outbox
+from keval.interfaces import ConcurrencyLimited
+from keval.manifest import Manifest
+from keval.models import Asker
+from keval.plan.build import make_plan
+from keval.plan.plan import Arm, Plan, ResolvedPlugin, trial_seed
+from keval.recorder import EventKind, LiveEvent, Recorder
+from keval.records import Attempt, Sample, Transcript, Trial, TrialKey
+
+__all__ = ["PlanWorker", "Try", "open_worker"]
+
+
+@asynccontextmanager
+async def open_worker(manifest: Manifest) -> AsyncIterator[PlanWorker]:
+    """Bring up the plan of a manifest in this process, and nothing of the process that wrote the manifest.
+
+    Raises:
+        ConfigError: the plan cannot be made again here, for example because a file or a plugin is missing.
+        PreflightError: it cannot be brought up, or a server offers other tools than the manifest says.
+    """
+    plan = make_plan(rebuild(manifest, f"the manifest of {manifest.run}"))
+    scope = ResourceScope()
+    try:
+        ready = await preflight(plan, scope)
+        _check_offers(manifest, ready)
+        yield PlanWorker(plan, ready)
+    finally:
+        await scope.close()
+
+
+def _check_offers(manifest: Manifest, ready: Ready) -> None:
+    for condition, entry in manifest.conditions.items():
+        for offer in ready.offers(condition):
+            expected = entry.servers.get(offer.server)
+            if expected is not None and expected.sha256 != offer.digest:
+                raise PreflightError(
+                    f"condition {condition!r}: the server {offer.server!r} offers other tools here than the manifest of"
+                    f" {manifest.run} says; run it in the same version"
+                )
+
+
+@attrs.define(eq=False)
+class PlanWorker:
+    """Runs the trials of a plan, any number at once; agents whose answers are recorded get no context."""
+
+    plan: Plan
+    ready: Ready
+    sleep: Sleep = asyncio.sleep
+    rng: random.Random | None = None
+    _places: Mapping[str, asyncio.Semaphore] = attrs.field(init=False)
+    _patience: Patience = attrs.field(init=False)
+    _agents: Mapping[str, ResolvedPlugin] = attrs.field(init=False)
+    _arms: Mapping[str, Arm] = attrs.field(init=False)
+    _models: Mapping[str, str | None] = attrs.field(init=False)
+    _prerecorded: Collection[str] = attrs.field(init=False)
+    _seconds: float = attrs.field(init=False)
+    _late: TrialError = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        execution = self.plan.evaluation.execution
+        self._seconds = execution.timeout_seconds
+        self._late = TrialError(f"no answer within {self._seconds:g} s", kind="timeout", retryable=True)
+        self._places = {
+            label: asyncio.Semaphore(agent.max_concurrency())
+            for label, agent in self.ready.agents.items()
+            if isinstance(agent, ConcurrencyLimited)
+        }
+        self._patience = Patience(execution.retry, self.sleep, self.rng or random.Random(execution.seed))
+        self._agents = {item.label: item for item in self.plan.agents}
+        self._arms = {arm.label: arm for arm in self.plan.arms}
+        self._prerecorded = {item.label for item in self.plan.agents if item.prerecorded}
+        self._models = {item.label: str(item.model) if item.model else None for item in self.plan.agents}
+
+    async def run(self, key: TrialKey, sample: Sample, outbox: Outbox) -> Trial:
+        """Attempt a trial until it is answered, cannot be, or was attempted often enough."""
+        condition = self._arms[key.condition].condition
+        prerecorded = key.agent in self._prerecorded
+        attempts: list[Attempt] = []
+        resamples = 0
+        while True:
+            tries = Try(key, sample, len(attempts) + 1, resamples, outbox)
+            if prerecorded:
+                transcript, outcome = await self._recall(tries)
+            else:
+                async with self._places.get(key.agent) or nullcontext():
+                    transcript, outcome = await self._attempt(tries)
+            complied, outcome = _held_to(condition, transcript, outcome)
+            # A recorded answer would be the same again.
+            resample = _asks_again(outcome, condition.on_missing_tool_use) and not prerecorded
+            done = outcome.failure is None or not (resample or outcome.retryable)
+            if done or self._patience.exhausted(len(attempts) + 1):
+                return Trial(
+                    id=key.id,
+                    sample=sample,
+                    agent=key.agent,
+                    condition=key.condition,
+                    repetition=key.repetition,
+                    transcript=transcript,
+                    failure=outcome.failure,
+                    attempts=tuple(attempts),
+                    complied=complied,
+                    characteristics=self._agents[key.agent].characteristics,
+                    model=self._models[key.agent],
+                )
+            assert outcome.failure is not None  # noqa: S101 - for mypy: it is not done
+            attempts.append(Attempt(outcome.failure, transcript))
+            if resample:
+                resamples += 1
+            else:
+                await self._patience.wait(len(attempts), outcome.error)
+
+    @asynccontextmanager
+    async def context(self, tries: Try, recorder: Recorder) -> AsyncIterator[Context]:
+        """Enter what the condition gives to one attempt, put together for the agent."""
+        async with AsyncExitStack() as stack:
+            yield await self._enter(stack, tries, recorder)
+
+    async def _enter(self, stack: AsyncExitStack, tries: Try, recorder: Recorder) -> Context:
+        key, sample = tries.key, tries.sample
+        prompts = [self._arms[key.condition].prompt.render(sample)]
+        servers: list[McpServer] = []
+        for opened in self.ready.contexts[key.condition]:
+            info = TrialInfo(key.id, sample, key.agent, key.condition, key.repetition, tries.number)
+            provision = await stack.enter_async_context(opened.source.open(info))
+            if not isinstance(provision, Provision):
+                problem = f"a context yielded {provision!r:.100} in place of a Provision"
+                raise TrialError(problem, stage="context", kind="bad_context")
+            prompts.append(provision.instructions)
+            servers += [await _reached(server, opened, stack) for server in provision.servers]
+        headers = self._headers(tries)
+        if self.ready.exchange:
+            asker = Asker("agent", key.agent, key.id, key.repetition, tries.number)
+            headers |= stack.enter_context(self.ready.exchange.asking(asker))
+        return Context(
+            trial=key.id,
+            condition=key.condition,
+            repetition=key.repetition,
+            attempt=tries.number,
+            instructions="\n\n".join(prompt.strip() for prompt in prompts if prompt.strip()),
+            servers=tuple(servers),
+            model_headers=headers,
+            seed=trial_seed(self.plan.evaluation.execution.seed, sample.id, key.repetition, tries.resamples),
+            history=sample.history,
+            recorder=recorder,
+        )
+
+    async def _recall(self, tries: Try) -> tuple[Transcript | None, Attempted[Transcript]]:
+        """Take a recorded answer: nobody is asked, so there is nothing to open, to wait for or to reconcile."""
+        key = tries.key
+        context = Context(trial=key.id, condition=key.condition, repetition=key.repetition)
+        agent = self.ready.agents[key.agent]
+        outcome = await attempt(lambda: agent.run(tries.sample, context), seconds=None, late=self._late)
+        return _transcript_of(outcome)
+
+    async def _attempt(self, tries: Try) -> tuple[Transcript | None, Attempted[Transcript]]:
+        """Attempt a trial once; a failed attempt keeps what its recorder had."""
+        recorder = Recorder(emit=tries.emit, keep=tries.outbox.blob)
+        context = Context(recorder=recorder)
+        tries.tell("trial_started", sample=tries.sample.id, agent=tries.key.agent, condition=tries.key.condition)
+
+        async def asked() -> Transcript:
+            nonlocal context
+            async with AsyncExitStack() as stack:
+                context = await self._enter(stack, tries, recorder)
+                told = await self.ready.agents[tries.key.agent].run(tries.sample, context)
+                # Within the context, as closing it may end what the tap still records.
+                return merge(told, context) if _is_transcript(told) else told
+
+        transcript, outcome = _transcript_of(await attempt(asked, seconds=self._seconds, late=self._late))
+        if outcome.failure is None and transcript is not None:
+            try:
+                check(transcript, context)
+            except TrialError as error:
+                outcome = Attempted.failed(error)
+        transcript = transcript or merge(recorder.transcript(), context)
+        tries.tell("trial_finished", failure=outcome.failure and outcome.failure.kind)
+        return transcript, outcome
+
+    def _headers(self, tries: Try) -> dict[str, str]:
+        endpoint = self.ready.endpoints.get(self._models[tries.key.agent] or "")
+        if endpoint is None or not endpoint.wants_trial:
+            return {}
+        resample = {"x-keval-resample": str(tries.resamples)} if tries.resamples else {}
+        trial = {"x-keval-trial": quote(tries.key.id, safe=""), "x-keval-repetition": str(tries.key.repetition)}
+        return {**trial, **resample}
+
+
+@attrs.frozen
+class Try:
+    """One attempt at a trial: its number (from 1), and how often the trial was asked again for another answer."""
+
+    key: TrialKey
+    sample: Sample
+    number: int
+    resamples: int
+    outbox: Outbox
+
+    @property
+    def emit(self) -> Any:
+        """What the recorder tells of live events, if anybody listens."""
+        return partial(_emit, self) if self.outbox.wants_events else None
+
+    def tell(self, kind: EventKind, **data: Any) -> None:
+        """Hand over a live event, if anybody listens."""
+        if self.outbox.wants_events:
+            _emit(self, kind, data)
+
+
+def _emit(tries: Try, kind: EventKind, data: Mapping[str, Any]) -> None:
+    tries.outbox.event(LiveEvent(kind, tries.key.id, tries.number, time.time(), data))
+
+
+async def _reached(server: Any, opened: OpenedContext, stack: AsyncExitStack) -> McpServer:
+    """Return how the agent reaches a server that a context gives."""
+    if isinstance(server, McpServer):
+        return server
+    connected = opened.servers.get(getattr(server, "name", ""))
+    if connected is None:
+        problem = f"a context gives the trial {server!r:.100}, which is none of the servers that it started with"
+        raise TrialError(problem, stage="context", kind="bad_context")
+    return await stack.enter_async_context(connected.open(server))
+
+
+def _is_transcript(told: object) -> bool:
+    """Return whether an agent kept to its seam: a third party's may return anything."""
+    return isinstance(told, Transcript)
+
+
+def _transcript_of(outcome: Attempted[Transcript]) -> tuple[Transcript | None, Attempted[Transcript]]:
+    """Return the transcript of an attempt; anything else that an agent returned is that attempt's failure."""
+    if outcome.failure is not None or isinstance(outcome.value, Transcript):
+        return outcome.value, outcome
+    problem = f"the agent returned {type(outcome.value).__name__} in place of a Transcript"
+    return None, Attempted.failed(TrialError(problem, kind="bad_transcript"))
+
+
+def _asks_again(outcome: Attempted[Transcript], on_missing: str) -> bool:
+    return isinstance(outcome.error, ToolUseError) and on_missing == "retry"
+
+
+def _held_to(
+    condition: Condition, transcript: Transcript | None, outcome: Attempted[Transcript]
+) -> tuple[bool | None, Attempted[Transcript]]:
+    """Hold an answer to the tool use that its condition requires; says also whether it complied, if it had to."""
+    if transcript is None or outcome.failure is not None or not condition.requires_tool_use:
+        return None, outcome
+    try:
+        return check_tool_use(transcript, condition), outcome
+    except ToolUseError as error:
+        kept = condition.on_missing_tool_use == "keep"
+        return False, outcome if kept else Attempted(outcome.value, failure_of(error), error)

@@ -1,0 +1,244 @@
+"""The seams of what a run is carried by: models and middleware, proxies, datasets, executors.
+
+Exporters, whose seam needs a finished run, are in `keval.store.export`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import attrs
+
+from keval.contexts import McpServer, ServerSpec, ToolOffer
+from keval.errors import Problem
+from keval.manifest import Manifest
+from keval.models import Asker, Endpoint, Exchange, ModelRequest, ModelResponse, Next
+from keval.recorder import Blob, LiveEvent
+from keval.records import Sample, Trial, TrialKey
+
+__all__ = [
+    "AppliesMiddleware",
+    "ConnectedServer",
+    "DatasetReader",
+    "DatasetRequest",
+    "Executor",
+    "Job",
+    "Middleware",
+    "ModelProvider",
+    "ModelProxy",
+    "Outbox",
+    "ProxyRoute",
+    "RawRecord",
+    "RereadableDataset",
+    "ServerProxy",
+    "Worker",
+]
+
+
+@runtime_checkable
+class ModelProvider(Protocol):
+    """Resolves the names of one provider's models. Group `keval.models`; called without arguments.
+
+    An attribute `families` of prefixes, such as `("gpt-",)`, says which names belong to it where a config gives a name
+    without a provider.
+    """
+
+    def open(self, names: Sequence[str], seed: int) -> AbstractAsyncContextManager[Mapping[str, Endpoint]]:
+        """Yield an endpoint per name, for the length of the run.
+
+        Raises:
+            PreflightError: a key is not set, or the models cannot be served.
+        """
+        ...
+
+
+@runtime_checkable
+class Middleware(Protocol):
+    """Stands between agents or judges and their models. Group `keval.middleware`.
+
+    A config lists middleware under `middleware:`; the first one is the outermost. It may also be `Preparable` and
+    `Closable`.
+    """
+
+    async def handle(self, request: ModelRequest, next: Next) -> ModelResponse:
+        """Answer one model request, as a rule with what `next(request)` returns.
+
+        It may change the request or the response, call `next` more than once, or not at all. What it raises fails the
+        request: the agent or judge gets HTTP status 502.
+        """
+        ...
+
+
+@runtime_checkable
+class AppliesMiddleware(Protocol):
+    """An agent or judge that passes its model requests through `Endpoint.exchange` itself, without a proxy.
+
+    Any other one is given the endpoint of a proxy and a placeholder for the key, where a run has middleware.
+    """
+
+    applies_middleware: bool
+
+
+@attrs.frozen
+class ProxyRoute:
+    """One agent's or judge's way through the proxy: who asks, the endpoint behind it, and the middleware."""
+
+    asker: Asker
+    endpoint: Endpoint
+    exchange: Exchange
+
+
+@runtime_checkable
+class ModelProxy(Protocol):
+    """Stands in front of model endpoints on loopback. Group `keval.proxies`, under the name `models`."""
+
+    def open(self, routes: Sequence[ProxyRoute]) -> AbstractAsyncContextManager[Sequence[Endpoint]]:
+        """Yield an endpoint per route that speaks the same wires, with a placeholder for the key.
+
+        Responses are streamed as they arrive.
+        """
+        ...
+
+
+@runtime_checkable
+class ConnectedServer(Protocol):
+    """An MCP server that keval is connected to, or knows how to, for the trials of one condition."""
+
+    @property
+    def offer(self) -> ToolOffer:
+        """What the server listed when it was first connected to."""
+        ...
+
+    def open(self, server: ServerSpec) -> AbstractAsyncContextManager[McpServer]:
+        """Enter one attempt's way to the server; `server` is the same as at first, but for what the trial tells it.
+
+        Raises:
+            ServerLostError: the server does not come up again.
+        """
+        ...
+
+
+@runtime_checkable
+class ServerProxy(Protocol):
+    """Connects to MCP servers and stands between them and the agents. Group `keval.proxies`, under `servers`."""
+
+    def connect(self, server: ServerSpec) -> AbstractAsyncContextManager[ConnectedServer]:
+        """Start or reach a server, list its tools, and hold it for the length of a run.
+
+        Raises:
+            PreflightError: it does not come up, or lists no tools.
+        """
+        ...
+
+
+@attrs.frozen
+class DatasetRequest:
+    """What a dataset reader is asked for.
+
+    `text_keys` are keys of a record whose values stay as they are written, where a format would make numbers or
+    switches of them. `json_keys` are keys whose values are JSON, where a format has only text.
+    """
+
+    path: Path
+    text_keys: Collection[str] = ()
+    json_keys: Collection[str] = ()
+
+
+@attrs.frozen
+class RawRecord:
+    """One record of a dataset, as its file has it.
+
+    `line` is the number of its line or row, from 1. `position` is what `read_again` finds it by, for readers that have
+    that method.
+    """
+
+    data: Any
+    line: int
+    position: int | None = None
+
+
+@runtime_checkable
+class DatasetReader(Protocol):
+    """Reads one file format. Group `keval.datasets`, under the file's suffix without its dot (`csv`).
+
+    Its fields are further keys of the section `dataset:`.
+    """
+
+    def read(self, request: DatasetRequest) -> Iterator[RawRecord | Problem]:
+        """Yield each record, or what is wrong in its place, in the order of the file.
+
+        Raises:
+            ConfigError: the file is not in this format.
+            OSError, UnicodeDecodeError: it cannot be read.
+        """
+        ...
+
+
+@runtime_checkable
+class RereadableDataset(Protocol):
+    """A dataset reader that finds a record again, so that a dataset need not fit into memory."""
+
+    def read_again(self, request: DatasetRequest, position: int) -> Any:
+        """Return the data of the record at a position. Raises ConfigError when the file has changed since."""
+        ...
+
+
+@runtime_checkable
+class Worker(Protocol):
+    """A process that has brought a plan up and runs its trials; `keval.plugin.open_worker` makes one of a manifest."""
+
+    async def run(self, key: TrialKey, sample: Sample, outbox: Outbox) -> Trial:
+        """Run one trial until it is answered or has failed for good. Events and blobs go to `outbox` at once."""
+        ...
+
+
+@runtime_checkable
+class Outbox(Protocol):
+    """Where an executor hands over what its workers produce. Only the driver behind it writes to the run."""
+
+    @property
+    def wants_events(self) -> bool:
+        """Whether anybody listens to live events."""
+        ...
+
+    async def trial(self, trial: Trial) -> None:
+        """Hand over a finished trial; returns when it is on disk. Await it for any number of trials at once."""
+        ...
+
+    def event(self, event: LiveEvent) -> None:
+        """Hand over a live event. It may be dropped."""
+        ...
+
+    def blob(self, blob: Blob) -> None:
+        """Hand over content that a trial refers to, before the trial itself."""
+        ...
+
+
+@attrs.frozen
+class Job:
+    """What an executor is to do.
+
+    `keys` are the trials to run, enumerated lazily, `count` how many there are, and `sample` gets a sample by its id,
+    with the facts that hooks added. `worker` is brought up in this process; a worker elsewhere can be brought up from
+    `manifest` alone. At most `max_concurrent` trials may run at once.
+    """
+
+    manifest: Manifest
+    keys: Iterator[TrialKey]
+    count: int
+    sample: Callable[[str], Sample]
+    worker: Worker
+    outbox: Outbox
+    max_concurrent: int
+
+
+@runtime_checkable
+class Executor(Protocol):
+    """Runs the trials of a job on workers. Group `keval.executors`; chosen by `execution.executor`."""
+
+    async def execute(self, job: Job) -> None:
+        """Run every trial and hand each to `job.outbox`. What the outbox raises ends the run."""
+        ...

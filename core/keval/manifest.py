@@ -1,0 +1,166 @@
+"""The manifest: what a run was made of, so that it can be told from another run and made again.
+
+A field that an older run lacks is `None` or empty. Keys that this version does not know are kept in `extra` and
+written back, so that a run of a newer version survives being scored by an older one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import attrs
+
+from keval.scores import Rubric, Scale, Scorer
+
+__all__ = [
+    "FORMAT",
+    "AgentEntry",
+    "ConditionEntry",
+    "DatasetEntry",
+    "JudgeEntry",
+    "Manifest",
+    "ScorerEntry",
+    "SelectionEntry",
+    "ServerEntry",
+]
+
+FORMAT = 3
+"""The version of the run directory. Runs of another format are not read."""
+
+
+def _extra() -> Any:
+    """Return the field that keeps the keys that this version does not know; see `keval.config.structure`."""
+    return attrs.field(factory=dict, kw_only=True, repr=False, metadata={"unknown_keys": True})
+
+
+@attrs.frozen
+class DatasetEntry:
+    """The dataset file: its path, the SHA-256 of its bytes, and how many samples were selected from it."""
+
+    path: str
+    sha256: str | None = None
+    samples: int | None = None
+    extra: Mapping[str, Any] = _extra()
+
+
+@attrs.frozen
+class SelectionEntry:
+    """What the command line narrowed the dataset to: the first `limit` samples, and these ids (all when empty)."""
+
+    limit: int | None = None
+    sample_ids: tuple[str, ...] = ()
+    extra: Mapping[str, Any] = _extra()
+
+
+@attrs.frozen
+class AgentEntry:
+    """One agent: its plugin, its model (`provider/name`), and what is said about it.
+
+    `recording` is the SHA-256 of recorded answers, for an agent that has its answers already.
+    """
+
+    type: str
+    model: str | None = None
+    simulated: bool = False
+    characteristics: Mapping[str, Any] = attrs.field(factory=dict)
+    recording: str | None = None
+    extra: Mapping[str, Any] = _extra()
+
+
+@attrs.frozen
+class ServerEntry:
+    """What one server offered before the first trial: tool names, and a SHA-256 of the tools' definitions."""
+
+    tools: tuple[str, ...] = ()
+    sha256: str | None = None
+    extra: Mapping[str, Any] = _extra()
+
+
+@attrs.frozen
+class ConditionEntry:
+    """One condition: its contexts, what their servers offered, and what tool use it requires."""
+
+    contexts: tuple[str, ...] = ()
+    servers: Mapping[str, ServerEntry] = attrs.field(factory=dict)
+    require_mcp_tool_use: bool = False
+    require_mcp_tool_success: bool = False
+    on_missing_tool_use: Literal["retry", "keep", "fail"] = "retry"
+    extra: Mapping[str, Any] = _extra()
+
+    @property
+    def requires_tool_use(self) -> bool:
+        """Whether the condition requires any use of tools."""
+        return self.require_mcp_tool_use or self.require_mcp_tool_success
+
+
+@attrs.frozen
+class JudgeEntry:
+    """One judge: its plugin, its model and its options as written. `implied` says that its model chose the plugin."""
+
+    type: str
+    implied: bool = False
+    model: str | None = None
+    simulated: bool = False
+    options: Mapping[str, Any] = attrs.field(factory=dict)
+    extra: Mapping[str, Any] = _extra()
+
+
+@attrs.frozen
+class ScorerEntry:
+    """A metric, or a rubric (named in `metric`) graded by a judge: its scale and its version.
+
+    `repetitions` is how often the judge grades an answer. `rubric` is the digest of the rubric, which the manifest's
+    `rubrics` has. `digest` changes with anything that may change a score; only scores with this digest count.
+    """
+
+    metric: str
+    judge: str | None = None
+    scale: Scale = attrs.field(factory=Scale)
+    repetitions: int = 1
+    rubric: str | None = None
+    digest: str = ""
+    extra: Mapping[str, Any] = _extra()
+
+    @property
+    def scorer(self) -> Scorer:
+        """Who scores: a metric alone, or a rubric with its judge."""
+        return (self.metric, self.judge)
+
+
+@attrs.frozen
+class Manifest:
+    """What a run was made of.
+
+    `run` is the run's id, `started` its ISO time. `config` is the configuration as it ran, with variables as written,
+    and `config_folder` the folder that its relative paths start from. `trials` is how many trials were planned.
+    `rubrics` are by digest. `plugins` maps `group:name` to distribution and version, `versions` distributions to
+    versions. `simulated` names the models that were simulated.
+    """
+
+    run: str
+    evaluation: str
+    config: Mapping[str, Any]
+    config_folder: str
+    dataset: DatasetEntry
+    agents: Mapping[str, AgentEntry]
+    conditions: Mapping[str, ConditionEntry]
+    trials: int
+    baseline: str
+    format: int = FORMAT
+    started: str | None = None
+    config_file: str | None = None
+    seed: int = 0
+    neutral: Literal["omit", "count"] = "omit"
+    selection: SelectionEntry = attrs.field(factory=SelectionEntry)
+    judges: Mapping[str, JudgeEntry] = attrs.field(factory=dict)
+    rubrics: Mapping[str, Rubric] = attrs.field(factory=dict)
+    scorers: tuple[ScorerEntry, ...] = ()
+    plugins: Mapping[str, str] = attrs.field(factory=dict)
+    versions: Mapping[str, str] = attrs.field(factory=dict)
+    simulated: tuple[str, ...] = ()
+    extra: Mapping[str, Any] = _extra()
+
+    def scorer(self, scorer: Scorer) -> ScorerEntry | None:
+        """Return the entry of a scorer, if the run has it."""
+        return next((entry for entry in self.scorers if entry.scorer == scorer), None)

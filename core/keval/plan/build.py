@@ -1,0 +1,218 @@
+"""Building a plan: plugins constructed, samples read, prompts checked; every problem at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from keval.config.evaluation import Evaluation
+from keval.config.prompt import Prompt, compile_prompt
+from keval.dataset.read import Dataset, read_dataset
+from keval.dataset.samples import Samples
+from keval.errors import ConfigError, PluginError, Problem, suggestion
+from keval.interfaces import AgentChecker
+from keval.plan.construct import Constructor
+from keval.plan.hooks import HookPlugin, Hooks
+from keval.plan.notices import idle_keys, missing_answers
+from keval.plan.plan import Arm, Plan, ResolvedPlugin, Scorers, ScoringPlan
+from keval.records import Sample
+
+__all__ = ["hook_plugins", "make_plan", "make_scoring_plan", "make_session_plan"]
+
+T = TypeVar("T")
+
+
+def make_plan(evaluation: Evaluation) -> Plan:
+    """Construct every plugin, read the dataset, check every prompt. Raises ConfigError with every problem."""
+    constructor = Constructor(evaluation, list(evaluation.problems))
+    problems = constructor.problems
+    agents = constructor.plugins("keval.agents", evaluation.agents, "run")
+    contexts = constructor.plugins("keval.contexts", evaluation.contexts, "start")
+    middleware = constructor.plugins("keval.middleware", evaluation.middleware, "handle")
+    executors = constructor.plugins("keval.executors", [evaluation.executor], "execute")
+    hooks = _hooks(constructor)
+    scorers = constructor.scorers()
+    constructor.check_models(agents, evaluation.agents)
+    _check_characteristics(constructor, agents, scorers.metrics)
+    dataset = _dataset(evaluation, problems)
+    samples = _samples(evaluation, dataset, problems)
+    arms = _arms(constructor, samples)
+    unanswered = _check_recordings(evaluation, agents, dataset, samples, problems)
+    lacking, notices = missing_answers(evaluation, dataset, samples, scorers)
+    problems += lacking
+    idle = [] if problems else idle_keys(evaluation)
+    return _finished(
+        problems,
+        lambda: Plan(
+            evaluation=evaluation,
+            dataset=dataset,
+            samples=samples,
+            agents=tuple(agents),
+            arms=arms,
+            contexts={item.label: item for item in contexts},
+            middleware=tuple(middleware),
+            hooks=tuple(hooks),
+            scorers=scorers,
+            executor=executors[0],
+            notices=(*evaluation.notices, *unanswered, *notices, *idle),
+        ),
+    )
+
+
+def make_session_plan(evaluation: Evaluation) -> Plan:
+    """Construct what a conversation outside of a plan needs: agents, contexts, middleware, prompts.
+
+    Raises ConfigError with every problem; a config without dataset or scorers is none.
+    """
+    wanted = ("the key 'dataset' is missing", "nothing scores the answers")
+    constructor = Constructor(evaluation, [p for p in evaluation.problems if not p.message.startswith(wanted)])
+    agents = constructor.plugins("keval.agents", evaluation.agents, "run")
+    constructor.check_models(agents, evaluation.agents)
+    contexts = constructor.plugins("keval.contexts", evaluation.contexts, "start")
+    middleware = constructor.plugins("keval.middleware", evaluation.middleware, "handle")
+    executors = constructor.plugins("keval.executors", [evaluation.executor], "execute")
+    arms = _arms(constructor, Samples.of(()))
+    return _finished(
+        constructor.problems,
+        lambda: Plan(
+            evaluation=evaluation,
+            dataset=Dataset(None, Samples.of(()), ""),
+            samples=Samples.of(()),
+            agents=tuple(agents),
+            arms=arms,
+            contexts={item.label: item for item in contexts},
+            middleware=tuple(middleware),
+            hooks=(),
+            scorers=Scorers(),
+            executor=executors[0],
+        ),
+    )
+
+
+def make_scoring_plan(evaluation: Evaluation) -> ScoringPlan:
+    """Construct what scores, the middleware and the hook plugins. Raises ConfigError with every problem."""
+    constructor = Constructor(evaluation, list(evaluation.problems))
+    scorers = constructor.scorers()
+    middleware = constructor.plugins("keval.middleware", evaluation.middleware, "handle")
+    hooks = _hooks(constructor)
+    return _finished(constructor.problems, lambda: ScoringPlan(scorers, tuple(middleware), tuple(hooks)))
+
+
+def hook_plugins(resolved: Iterable[ResolvedPlugin]) -> list[HookPlugin]:
+    """Return the hook plugins of a plan as their registration takes them."""
+    return [
+        HookPlugin(item.label, item.plugin, f"{item.component.distribution} {item.component.version}")
+        for item in resolved
+    ]
+
+
+def _finished(problems: list[Problem], make: Callable[[], T]) -> T:
+    if problems:
+        raise ConfigError(sorted(problems, key=_position))
+    return make()
+
+
+def _position(problem: Problem) -> tuple[str, tuple[int, ...]]:
+    file, *numbers = re.split(r":(?=\d)", problem.place)
+    return file, tuple(int(number) for number in numbers if number.isdecimal())
+
+
+def _hooks(constructor: Constructor) -> list[ResolvedPlugin]:
+    """Construct the hook plugins, and check that they implement hooks of keval's as these are called."""
+    resolved = constructor.plugins("keval", constructor.evaluation.plugins)
+    by_label = {spec.label: spec for spec in constructor.evaluation.plugins}
+    for item, plugin in zip(resolved, hook_plugins(resolved), strict=True):
+        if item.plugin is not None:
+            try:
+                Hooks.of([plugin])
+            except PluginError as error:
+                path = by_label[item.label].path if item.label in by_label else ("plugins",)
+                constructor.problem(path, str(error))
+    return resolved
+
+
+def _check_characteristics(
+    constructor: Constructor, agents: Iterable[ResolvedPlugin], metrics: Iterable[ResolvedPlugin]
+) -> None:
+    """Let the metrics that read the characteristics of agents check them; each problem is told once."""
+    checkers = [metric.plugin for metric in metrics if isinstance(metric.plugin, AgentChecker)]
+    specs = {spec.label: spec for spec in constructor.evaluation.agents}
+    for agent in agents:
+        found = [error for checker in checkers for error in checker.check_characteristics(agent.characteristics)]
+        path = (*specs[agent.label].path, "characteristics") if agent.label in specs else ("agents",)
+        for error in dict.fromkeys(found):
+            constructor.problem((*path, *error.path), error.message, at_key=error.at_key)
+
+
+def _dataset(evaluation: Evaluation, problems: list[Problem]) -> Dataset:
+    if evaluation.dataset is not None:
+        try:
+            return read_dataset(evaluation.dataset)
+        except ConfigError as error:
+            problems.extend(error.problems)
+    return Dataset(None, Samples.of(()), "")
+
+
+def _samples(evaluation: Evaluation, dataset: Dataset, problems: list[Problem]) -> Samples:
+    """Narrow the dataset to what the selection asks for."""
+    samples = dataset.samples
+    if wanted := evaluation.sample_ids:
+        for name in wanted:
+            if samples and name not in samples.ids:
+                hint = suggestion(name, samples.ids) or f"; the dataset has {len(samples)} others"
+                problems.append(Problem(f"--sample-id {name}", f"no sample has the id {name!r}{hint}"))
+        samples = samples.pick([position for position, name in enumerate(samples.ids) if name in wanted])
+    return samples if evaluation.limit is None else samples[: evaluation.limit]
+
+
+def _arms(constructor: Constructor, samples: Iterable[Sample]) -> tuple[Arm, ...]:
+    """Compile every condition's prompt and try it on every sample."""
+    arms = []
+    for label, condition in constructor.evaluation.conditions.items():
+        try:
+            prompt = compile_prompt(condition.system_prompt)
+        except ValueError as error:
+            constructor.problem(("conditions", label, "system_prompt"), str(error))
+            prompt = Prompt("")
+        arms.append(Arm(label, prompt, condition))
+    templates = [arm for arm in arms if arm.prompt.varies]
+    failures: dict[str, list[str]] = {}
+    for sample in samples if templates else ():
+        for arm in templates:
+            try:
+                arm.prompt.render(sample)
+            except ValueError as error:
+                failures.setdefault(arm.label, []).append(str(error))
+    for label, (first, *others) in failures.items():
+        more = f" (and {len(others)} more samples)" if others else ""
+        told = f"{first}{more}; give it a default, or the samples a value"
+        constructor.problem(("conditions", label, "system_prompt"), told)
+    return tuple(arms)
+
+
+def _check_recordings(
+    evaluation: Evaluation,
+    agents: Iterable[ResolvedPlugin],
+    dataset: Dataset,
+    samples: Samples,
+    problems: list[Problem],
+) -> list[Problem]:
+    """Hold recorded answers against the dataset; returns notices about the samples that have no answer."""
+    conditions = evaluation.conditions
+    written = evaluation.source.data.get("conditions")
+    known = {*conditions, *(written if isinstance(written, dict) else ())}  # a flag may have narrowed them
+    positions = {name: position for position, name in enumerate(dataset.samples.ids)}
+    notices: list[Problem] = []
+    for label, agent in ((agent.label, agent.prerecorded) for agent in agents):
+        if agent is None or not positions or not conditions:
+            continue
+        wrong = list(agent.check_answers(positions.keys(), known))
+        problems += wrong
+        notices += [
+            Problem(dataset.place(positions[name]), f"{label!r} has no answer to {name!r} under {condition!r}")
+            for name in (() if wrong else samples.ids)
+            for condition in conditions
+            if not agent.count_answers(name, condition)
+        ]
+    return notices

@@ -1,0 +1,185 @@
+"""Constructing plugins out of a config: found by name, structured from their options, held to their seam."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from keval import registry
+from keval.config.evaluation import Evaluation, PluginSpec
+from keval.config.rubric import read_rubric
+from keval.config.source import KeyPath, interpolate
+from keval.config.structure import structure
+from keval.errors import ConfigError, PluginError, Problem
+from keval.plan.plan import ResolvedPlugin, Scorers
+from keval.scores import Rubric, Scale
+
+__all__ = ["DEFAULT_RUBRICS", "Constructor"]
+
+DEFAULT_RUBRICS = ("factual_adherence", "completeness", "helpfulness_and_clarity")
+"""What judges grade by when a config names no rubrics."""
+
+
+@attrs.define
+class Constructor:
+    """Constructs the plugins of an evaluation and collects what is wrong with them."""
+
+    evaluation: Evaluation
+    problems: list[Problem]
+
+    def plugins(self, group: str, specs: Iterable[PluginSpec], *methods: str) -> list[ResolvedPlugin]:
+        """Load and construct plugins; each must have one of the `methods`, if any are named."""
+        resolved: dict[str, ResolvedPlugin] = {}
+        for spec in specs:
+            try:
+                chosen = registry.select(group, spec.type)
+                if len(chosen) > 1 and spec.options:
+                    raise PluginError(
+                        f"{spec.type!r} names {len(chosen)} plugins; give options to one by its full name"
+                    )
+                for component in chosen:
+                    label = spec.label if len(chosen) == 1 else registry.label(group, component.name)
+                    plugin = self._constructed(component, spec)
+                    if plugin is not None:
+                        _check_interface(component, plugin, methods)
+                    # A plugin that is named with options wins over the same one in its vendor's group.
+                    if label not in resolved or spec.options:
+                        place = self.evaluation.source.place(spec.path, key=True) if spec.path else ""
+                        about = self._characteristics(plugin, spec) if group == "keval.agents" else {}
+                        resolved[label] = ResolvedPlugin(label, component, plugin, place, about)
+            except PluginError as error:
+                self.problem(spec.path, str(error), at_key=True)
+        return list(resolved.values())
+
+    def scorers(self) -> Scorers:
+        """Construct metrics and judges, and read the rubrics."""
+        metrics = self.plugins("keval.metrics", self.evaluation.metrics, "score")
+        judges = self.plugins("keval.judges", self.evaluation.judges, "grade")
+        rubrics, shipped = self._rubrics() if judges or self.evaluation.rubrics else ([], [])
+        if not self.evaluation.metrics and not self.evaluation.judges and not self.problems:
+            self.problem((), "nothing scores the answers; add `metrics:` or `judges:`")
+        self.check_models(judges, self.evaluation.judges)
+        return Scorers(tuple(metrics), tuple(judges), tuple(rubrics), tuple(shipped))
+
+    def check_models(self, resolved: Iterable[ResolvedPlugin], specs: Iterable[PluginSpec]) -> None:
+        """Check that the providers of all models are installed."""
+        by_label = {spec.label: spec for spec in specs}
+        for item in resolved:
+            # Plugins of a vendor that were named together have no place of their own.
+            path = by_label[item.label].path if item.label in by_label else ()
+            for field, model in item.unserved.items():
+                try:
+                    registry.find("keval.models", model.provider)
+                except PluginError as error:
+                    self.problem((*path, field), f"{model}: {error}")
+
+    def problem(self, path: KeyPath, message: str, *, at_key: bool = False) -> None:
+        """Note what is wrong at a path of the config."""
+        self.problems.append(Problem(self.evaluation.source.place(path, key=at_key), message))
+
+    def _constructed(self, component: registry.Component, spec: PluginSpec) -> Any:
+        target = registry.load(component)
+        if isinstance(target, type) and attrs.has(target):
+            source = self.evaluation.source
+            plugin, errors = structure(target, dict(spec.options), spec.path, source.base)
+            # Where a run is scored again there is no line that would tell two plugins of one type apart.
+            same = spec.label == component.name
+            whose = repr(component.name) if same else f"{spec.label!r} of type {component.name!r}"
+            for error in errors:
+                self.problem(error.path, f"{error.message} ({component.kind} {whose})", at_key=error.at_key)
+            return plugin
+        if spec.options:
+            raise PluginError(f"the {component.kind} {component.name!r} takes no options")
+        try:
+            return target() if isinstance(target, type) else target
+        except Exception as error:  # a constructor of a plugin may raise anything
+            raise PluginError(
+                f"{component.target} of {component.distribution} cannot be constructed: {error}"
+            ) from error
+
+    def _characteristics(self, plugin: Any, spec: PluginSpec) -> Mapping[str, Any]:
+        """Return what is said about an agent: what its plugin ships, and over it what the config says."""
+        path = (*spec.path, "characteristics")
+        shipped = getattr(type(plugin), "characteristics", {}) if plugin is not None else {}
+        given: Mapping[str, Any] = {}
+        if isinstance(spec.characteristics, str):
+            shipped = self._shipped(spec.characteristics, path)
+        elif spec.characteristics is not None:
+            given = spec.characteristics
+        filled, unset = interpolate(dict(given), path)
+        for at, message in unset:
+            self.problem(at, message)
+        return {**(shipped if isinstance(shipped, Mapping) else {}), **filled}
+
+    def _shipped(self, agent: str, path: KeyPath) -> Mapping[str, Any]:
+        try:
+            target = registry.load(registry.find("keval.agents", agent))
+        except PluginError as error:
+            remedy = "install the adapter that ships the table, or give the characteristics key by key"
+            self.problem(path, f"{error} ({remedy})")
+            return {}
+        shipped = getattr(target, "characteristics", None)
+        if isinstance(shipped, Mapping) and shipped:
+            return shipped
+        self.problem(path, f"the agent {agent!r} says nothing of its framework's characteristics; give them key by key")
+        return {}
+
+    def _rubrics(self) -> tuple[list[Rubric], list[registry.Component]]:
+        """Read what judges grade by, and find who ships it."""
+        found: dict[str, Rubric] = {}
+        shipped: dict[str, registry.Component] = {}
+        specs = self.evaluation.rubrics or [PluginSpec(name, name) for name in DEFAULT_RUBRICS]
+        # A rubric that is written out, or in a file of its own, wins over the same one in its vendor's group.
+        for spec in sorted(specs, key=_is_own):
+            if _is_own(spec):
+                for rubric in self._own_rubric(spec):
+                    if rubric.name in found and rubric.name not in shipped:
+                        self.problem(spec.path, f"another rubric is named {rubric.name!r}; keep one")
+                    found[rubric.name] = rubric
+                    shipped.pop(rubric.name, None)
+                continue
+            try:
+                for component in registry.select("keval.rubrics", spec.type):
+                    rubric = registry.load(component)
+                    if not isinstance(rubric, Rubric):
+                        raise PluginError(f"{component.target} of {component.distribution} is no Rubric")
+                    found[component.name] = attrs.evolve(rubric, name=component.name)
+                    shipped[component.name] = component
+            except PluginError as error:
+                self.problem(spec.path, str(error))
+        for name in found.keys() & {spec.label for spec in self.evaluation.metrics}:
+            self.problem(("rubrics",), f"a metric is named {name!r} too; name the rubric otherwise", at_key=True)
+        return [*found.values()], [*shipped.values()]
+
+    def _own_rubric(self, spec: PluginSpec) -> list[Rubric]:
+        """Read a rubric that is written out in the config, or stands in a file beside it."""
+        base: Path = self.evaluation.source.base
+        if not spec.options:
+            try:
+                return [read_rubric(base / spec.type)]
+            except ConfigError as unreadable:
+                self.problems.extend(unreadable.problems)
+                return []
+        rubric, errors = structure(Rubric, {"name": spec.label, **spec.options}, spec.path, base)
+        for error in errors:
+            self.problem(error.path, error.message, at_key=error.at_key)
+        return [rubric] if rubric else []
+
+
+def _check_interface(component: registry.Component, plugin: Any, methods: tuple[str, ...]) -> None:
+    """Raise PluginError unless a plugin has one of the methods of its seam, and a proper scale."""
+    if methods and not any(callable(getattr(plugin, method, None)) for method in methods):
+        lacking = " or ".join(f"{method}()" for method in methods)
+        raise PluginError(
+            f"{component.target} of {component.distribution} is no {component.kind}: it has no"
+            f" method {lacking}; see the interfaces that keval documents"
+        )
+    if not isinstance(getattr(plugin, "scale", Scale()), Scale):
+        raise PluginError(f"the scale of {component.target} of {component.distribution} is no keval.Scale")
+
+
+def _is_own(spec: PluginSpec) -> bool:
+    return bool(spec.options) or spec.type.endswith((".yaml", ".yml"))

@@ -1,0 +1,127 @@
+"""The hook plugins of a run: checked when the plan is made, and each called and guarded by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import warnings
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import attrs
+import pluggy
+from pluggy import HookImpl
+
+from keval import hookspecs
+from keval.errors import KevalError, PluginError, PluginWarning, PreflightError
+from keval.records import Sample
+
+__all__ = ["HookPlugin", "Hooks"]
+
+_BATCH = 1_000
+"""How many samples are in memory while their facts are looked up."""
+_AWAITED = "keval_sample_facts"
+
+
+class HookPlugin(NamedTuple):
+    """A hook plugin: its name in the config, the object, and the distribution and version that it comes from."""
+
+    name: str
+    plugin: object
+    origin: str = "keval"
+
+
+@attrs.frozen
+class Hooks:
+    """The hook plugins of a run, in the order of the config."""
+
+    _calls: Mapping[str, Sequence[HookImpl]]
+    _origins: Mapping[str, str]
+
+    @classmethod
+    def of(cls, plugins: Sequence[HookPlugin]) -> Hooks:
+        """Register plugins. Raises PluginError when one implements no hook of keval's, or not as it is called."""
+        manager = pluggy.PluginManager("keval")
+        manager.add_hookspecs(hookspecs)
+        try:
+            # pluggy calls the plugin that was registered last first; a config's first plugin is to come first.
+            for name, plugin, _ in reversed(plugins):
+                manager.register(plugin, name)
+            manager.check_pending()
+        except pluggy.PluginValidationError as error:
+            raise PluginError(
+                f"a hook plugin does not fit this version of keval: {error}; see docs/plugins.md"
+            ) from error
+        calls = {
+            name: tuple(reversed(getattr(manager.hook, name).get_hookimpls()))
+            for name in vars(hookspecs)
+            if name.startswith("keval_")
+        }
+        for name, implementations in calls.items():
+            for call in implementations:
+                if call.hookwrapper or call.wrapper:
+                    raise PluginError(f"{call.plugin_name}: {name} is a wrapper; write it as a plain function")
+                if name != _AWAITED and inspect.iscoroutinefunction(call.function):
+                    raise PluginError(f"{call.plugin_name}: {name} is not awaited; write it as a plain function")
+        return cls(calls, {plugin.name: plugin.origin for plugin in plugins})
+
+    def implemented(self, hook: str) -> bool:
+        """Return whether any plugin implements a hook."""
+        return bool(self._calls[hook])
+
+    def announce(self, hook: str, **news: Any) -> None:
+        """Tell every plugin. One that raises is named in a warning, and the others are told all the same."""
+        for call in self._calls[hook]:
+            try:
+                call.function(*(news[name] for name in call.argnames))
+            except Exception as error:  # noqa: BLE001 - a seam: what watches a run must not end it
+                told = f"{self._named(call)} failed in {hook}: {type(error).__name__}: {error}"
+                warnings.warn(told, PluginWarning, stacklevel=2)
+
+    async def with_facts(self, samples: Sequence[Sample], max_concurrent: int) -> AsyncIterator[Sample]:
+        """Ask every plugin for facts about every sample and yield the samples with them.
+
+        A sample's own facts win over those of plugins; earlier plugins win over later ones.
+
+        Raises:
+            PreflightError: a plugin fails, or returns something that is no mapping.
+        """
+        if not self.implemented(_AWAITED):
+            for sample in samples:
+                yield sample
+            return
+        limit = asyncio.Semaphore(max_concurrent)
+
+        async def prepared(sample: Sample) -> Sample:
+            async with limit:
+                facts: dict[str, Any] = dict(sample.facts)
+                for call in self._calls[_AWAITED]:
+                    facts = {**await self._facts(call, sample), **facts}
+                added = tuple(name for name in facts if name not in sample.facts)
+                return attrs.evolve(sample, facts=facts, withheld=added) if added else sample
+
+        for start in range(0, len(samples), _BATCH):
+            try:
+                async with asyncio.TaskGroup() as group:
+                    tasks = [group.create_task(prepared(sample)) for sample in samples[start : start + _BATCH]]
+            except ExceptionGroup as error:
+                raise error.exceptions[0] from None
+            for task in tasks:
+                yield task.result()
+
+    async def _facts(self, call: HookImpl, sample: Sample) -> Mapping[str, Any]:
+        """Ask one plugin about one sample. Raises PreflightError."""
+        try:
+            found = call.function(*([sample] if "sample" in call.argnames else []))
+            given = await found if inspect.isawaitable(found) else found
+            if not isinstance(given, Mapping | None):
+                raise TypeError(f"expected a mapping of facts, got {type(given).__name__}")
+        except KevalError:
+            raise
+        except Exception as error:
+            told = f"{self._named(call)} has no facts about sample {sample.id!r}: {type(error).__name__}: {error}"
+            raise PreflightError(told) from error
+        return given or {}
+
+    def _named(self, call: HookImpl) -> str:
+        return f"the hook plugin {call.plugin_name!r} of {self._origins.get(call.plugin_name, 'keval')}"

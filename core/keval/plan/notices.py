@@ -1,0 +1,68 @@
+"""What a user should know of a valid plan: what will have no score, and which keys of the config do nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from keval.config.evaluation import Evaluation
+from keval.config.source import KeyPath
+from keval.dataset.read import Dataset
+from keval.dataset.samples import Samples
+from keval.errors import Problem
+from keval.plan.plan import Scorers
+
+__all__ = ["idle_keys", "missing_answers"]
+
+_PLACES = 20
+"""Records without a golden answer that are named one by one; the rest is counted."""
+
+
+def missing_answers(
+    evaluation: Evaluation, dataset: Dataset, samples: Samples, scorers: Scorers
+) -> tuple[list[Problem], list[Problem]]:
+    """Find the samples that lack the golden answer that rubrics need; returns errors and notices.
+
+    It is an error where the config names the key of the golden answer, and a notice where the key is the default.
+    """
+    needy = [rubric.name for rubric in scorers.rubrics if rubric.needs_answer] if scorers.judges else []
+    if not needy or evaluation.dataset is None:
+        return [], []
+    lacking = [name for name, sample in zip(samples.ids, samples, strict=True) if sample.answer is None]
+    if not lacking:
+        return [], []
+    who = f"{' and '.join(needy)} {'needs' if len(needy) == 1 else 'need'}"
+    key = f"golden answer under {evaluation.dataset.answer_key!r}"
+    section = evaluation.source.data.get("dataset")
+    if isinstance(section, dict) and "answer_key" in section and len(lacking) < len(samples):
+        places = {name: position for position, name in enumerate(dataset.samples.ids)}
+        told = f"no {key}, and {who} it; add it, or choose rubrics that need none"
+        errors = [Problem(dataset.place(places[name]), told) for name in lacking[:_PLACES]]
+        if (more := len(lacking) - _PLACES) > 0:
+            errors.append(Problem(str(dataset.path), f"{more} more records like these"))
+        return errors, []
+    if "answer_key" in (section or {}):
+        told = f"no record has a {key}, and {who} it; correct the key"
+        return [Problem(evaluation.source.place(("dataset", "answer_key")), told)], []
+    found = f"{len(lacking)} samples have no {key}" if len(lacking) < len(samples) else f"no sample has a {key}"
+    told = f"{found}; {' and '.join(needy)} will have no score there (dataset.answer_key names the key)"
+    return [], [Problem(str(dataset.path), told)]
+
+
+def idle_keys(evaluation: Evaluation) -> Iterator[Problem]:
+    """Yield which keys of the config do nothing."""
+    for path, problem in _idle(evaluation):
+        yield Problem(evaluation.source.place(path, key=True), problem)
+
+
+def _idle(evaluation: Evaluation) -> Iterator[tuple[KeyPath, str]]:
+    data = evaluation.source.data
+    if not evaluation.judges:
+        if evaluation.rubrics:
+            yield ("rubrics",), "no judge grades by these rubrics; add `judges:`"
+        if "judge_repetitions" in (data.get("execution") or {}):
+            yield ("execution", "judge_repetitions"), "there is no judge to ask repeatedly; add `judges:`"
+    for label, condition in evaluation.conditions.items():
+        given = (data.get("conditions") or {}).get(label) or {}
+        if "on_missing_tool_use" in given and not condition.requires_tool_use:
+            problem = "the condition requires no tool use; add `require_mcp_tool_use: true`"
+            yield ("conditions", label, "on_missing_tool_use"), problem

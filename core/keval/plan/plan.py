@@ -1,0 +1,191 @@
+"""The plan: plugins constructed, samples loaded, the grid known. Pure: same input, same plan, same trial ids."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from keval import registry
+from keval.config.evaluation import Condition, Evaluation
+from keval.config.prompt import Prompt
+from keval.dataset.read import Dataset
+from keval.dataset.samples import Samples
+from keval.errors import Problem
+from keval.interfaces import PrerecordedAgent
+from keval.models import Model
+from keval.records import TrialKey
+from keval.registry import Component
+from keval.scores import Rubric, Scale, Scorer
+
+__all__ = ["Arm", "Plan", "ResolvedPlugin", "Scorers", "ScoringPlan", "judge_seed", "models_of", "trial_seed"]
+
+
+@attrs.frozen
+class ResolvedPlugin:
+    """A plugin under its label, constructed with its options. `place` is where it stands in the config.
+
+    `characteristics` is what an agent's plugin and the config say about the agent.
+    """
+
+    label: str
+    component: Component
+    plugin: Any
+    place: str = ""
+    characteristics: Mapping[str, Any] = attrs.field(factory=dict)
+
+    @property
+    def models(self) -> Mapping[str, Model]:
+        """The plugin's fields that name a model."""
+        return models_of(self.plugin)
+
+    @property
+    def unserved(self) -> Mapping[str, Model]:
+        """The models whose endpoint their provider has to find; a plugin may know the endpoint of its own."""
+        return {name: model for name, model in self.models.items() if model.endpoint is None}
+
+    @property
+    def model(self) -> Model | None:
+        """The first model that it asks, if it asks one."""
+        return next(iter(self.models.values()), None)
+
+    @property
+    def prerecorded(self) -> PrerecordedAgent | None:
+        """The plugin, if it is an agent whose answers exist already."""
+        return self.plugin if isinstance(self.plugin, PrerecordedAgent) else None
+
+
+@attrs.frozen
+class Arm:
+    """A condition ready to run: its label, its compiled prompt, and what the config says of it."""
+
+    label: str
+    prompt: Prompt
+    condition: Condition
+
+    @property
+    def contexts(self) -> tuple[str, ...]:
+        """The labels of its contexts."""
+        return self.condition.contexts
+
+
+@attrs.frozen
+class Scorers:
+    """Everything that scores, in the order of the config; `shipped` are the rubrics that packages brought."""
+
+    metrics: tuple[ResolvedPlugin, ...] = ()
+    judges: tuple[ResolvedPlugin, ...] = ()
+    rubrics: tuple[Rubric, ...] = ()
+    shipped: tuple[Component, ...] = ()
+
+    def scales(self) -> dict[Scorer, Scale]:
+        """Return the scale of everything that scores: a metric alone, or a rubric with its judge."""
+        scales: dict[Scorer, Scale] = {}
+        scales.update(((item.label, None), getattr(item.plugin, "scale", Scale())) for item in self.metrics)
+        scales.update(((rubric.name, item.label), rubric.scale) for item in self.judges for rubric in self.rubrics)
+        return scales
+
+    def repetitions(self, of_judges: int, earlier: Mapping[Scorer, int] | None = None) -> dict[Scorer, int]:
+        """Return how often each grades an answer: a metric once, a judge as often as `earlier`, if it did."""
+        known = earlier or {}
+        return {scorer: 1 if scorer[1] is None else known.get(scorer, of_judges) for scorer in self.scales()}
+
+    def components(self) -> list[Component]:
+        """Return the plugins that score, and those that brought rubrics."""
+        return [*(item.component for item in (*self.metrics, *self.judges)), *self.shipped]
+
+
+@attrs.frozen
+class ScoringPlan:
+    """What it takes to score a finished run: the scorers, and the middleware and hook plugins that take part."""
+
+    scorers: Scorers
+    middleware: tuple[ResolvedPlugin, ...] = ()
+    hooks: tuple[ResolvedPlugin, ...] = ()
+
+
+@attrs.frozen
+class Plan:
+    """All that a run will do, before it does anything; `notices` are what a user should know of it."""
+
+    evaluation: Evaluation
+    dataset: Dataset
+    samples: Samples
+    agents: tuple[ResolvedPlugin, ...]
+    arms: tuple[Arm, ...]
+    contexts: Mapping[str, ResolvedPlugin]
+    middleware: tuple[ResolvedPlugin, ...]
+    hooks: tuple[ResolvedPlugin, ...]
+    scorers: Scorers
+    executor: ResolvedPlugin
+    notices: tuple[Problem, ...] = ()
+
+    @property
+    def trial_count(self) -> int:
+        """How many trials there are."""
+        prerecorded = [agent.prerecorded for agent in self.agents]
+        cells = ((sample, arm.label) for sample in self.samples.ids for arm in self.arms)
+        return sum(self._repetitions(agent, *cell) for cell in cells for agent in prerecorded)
+
+    def trials(self) -> Iterator[TrialKey]:
+        """Enumerate the grid, all arms of a sample next to each other, so that time affects them alike."""
+        prerecorded = [agent.prerecorded for agent in self.agents]
+        cells: Sequence[int] = range(len(self.samples) * len(self.arms) * len(self.agents))
+        for repetition in itertools.count(1):
+            more = array("Q")
+            for cell in cells:
+                row, column = divmod(cell, len(self.agents))
+                index, place = divmod(row, len(self.arms))
+                sample, agent, arm = self.samples.ids[index], self.agents[column].label, self.arms[place].label
+                yield TrialKey(f"{agent}/{arm}/{sample}/{repetition}", agent, arm, sample, repetition)
+                if repetition < self._repetitions(prerecorded[column], sample, arm):
+                    more.append(cell)
+            if not more:
+                return
+            cells = more
+
+    def _repetitions(self, prerecorded: PrerecordedAgent | None, sample: str, condition: str) -> int:
+        """Return how often a sample is asked under a condition: at least once, also where no answer was recorded."""
+        if prerecorded is None:
+            return self.evaluation.execution.num_repetitions
+        return max(1, prerecorded.count_answers(sample, condition))
+
+    @property
+    def models(self) -> list[Model]:
+        """Every model that agents and judges ask, each once."""
+        askers = (*self.agents, *self.scorers.judges)
+        return list({str(model): model for item in askers for model in item.models.values()}.values())
+
+    def components(self) -> list[Component]:
+        """Return every plugin that the run uses, its model providers included."""
+        parts = (*self.agents, *self.contexts.values(), *self.middleware, *self.hooks, self.executor)
+        askers = (*self.agents, *self.scorers.judges)
+        wanted = dict.fromkeys(model.provider for item in askers for model in item.unserved.values())
+        providers = [registry.find("keval.models", provider) for provider in wanted]
+        return [*(item.component for item in parts), *self.scorers.components(), *providers]
+
+
+def models_of(plugin: Any) -> Mapping[str, Model]:
+    """Return the fields of a plugin that name a model, by name."""
+    fields = attrs.fields(type(plugin)) if attrs.has(type(plugin)) else ()
+    values = ((field.name, getattr(plugin, field.name)) for field in fields)
+    return {name: value for name, value in values if isinstance(value, Model)}
+
+
+def trial_seed(seed: int, sample: str, repetition: int, resample: int = 0) -> int:
+    """Return the seed of a trial: 31 bits, the same for every arm, another for every repetition and resample."""
+    return _seed(seed, sample, repetition, *([resample] if resample else []))
+
+
+def judge_seed(seed: int, sample: str, repetition: int) -> int:
+    """Return the seed of a judgement: the same for every arm, another for every repetition of the judge."""
+    return _seed(seed, sample, "judge", repetition)
+
+
+def _seed(*parts: object) -> int:
+    text = "\0".join(map(str, parts)).encode("utf-8", "replace")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=4).digest(), "big") & 0x7FFF_FFFF

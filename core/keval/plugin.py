@@ -1,0 +1,214 @@
+"""What the authors of plugins import, besides the records in `keval`: the seams, and what passes through them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from keval.contexts import (
+        CallLog,
+        Context,
+        Isolation,
+        JudgeContext,
+        McpServer,
+        Provision,
+        ServerSpec,
+        ToolOffer,
+        Transport,
+        TrialInfo,
+    )
+    from keval.dataset.line_file import LineFile
+    from keval.errors import (
+        ConfigError,
+        FieldError,
+        ModelError,
+        PluginError,
+        PluginWarning,
+        PreflightError,
+        Problem,
+        ServerLostError,
+        ToolsMissingError,
+        TrialError,
+        suggestion,
+    )
+    from keval.execute.worker import open_worker
+    from keval.hookspecs import hookimpl
+    from keval.infrastructure import (
+        AppliesMiddleware,
+        ConnectedServer,
+        DatasetReader,
+        DatasetRequest,
+        Executor,
+        Job,
+        Middleware,
+        ModelProvider,
+        ModelProxy,
+        Outbox,
+        ProxyRoute,
+        RawRecord,
+        RereadableDataset,
+        ServerProxy,
+        Worker,
+    )
+    from keval.interfaces import (
+        Agent,
+        AgentChecker,
+        Closable,
+        ConcurrencyLimited,
+        ContextProvider,
+        ContextSource,
+        Conversation,
+        ConversationalAgent,
+        Judge,
+        Metric,
+        Preparable,
+        PrerecordedAgent,
+        run_conversation,
+    )
+    from keval.manifest import (
+        AgentEntry,
+        ConditionEntry,
+        DatasetEntry,
+        JudgeEntry,
+        ScorerEntry,
+        SelectionEntry,
+        ServerEntry,
+    )
+    from keval.models import Asker, Endpoint, Model, ModelRequest, ModelResponse, Next, Wire, retry_after_seconds
+    from keval.recorder import Blob, JudgementRecorder, LiveEvent, Recorder
+    from keval.records import TrialKey
+    from keval.rubrics import read_rubric
+    from keval.scores import named_band
+    from keval.store.converter import to_plain
+    from keval.store.export import Exported, Exporter
+    from keval.store.files import replacing
+    from keval.store.jsonl import dump
+    from keval.summary import (
+        Agreement,
+        ArmScore,
+        ArmTrials,
+        Compliance,
+        Effect,
+        GivenUp,
+        JudgePair,
+        JudgeSpread,
+        JudgingTotal,
+        ScorerScale,
+        UsageTotal,
+    )
+
+__all__ = [
+    "Agent",
+    "AgentChecker",
+    "AgentEntry",
+    "Agreement",
+    "AppliesMiddleware",
+    "ArmScore",
+    "ArmTrials",
+    "Asker",
+    "Blob",
+    "CallLog",
+    "Closable",
+    "Compliance",
+    "ConcurrencyLimited",
+    "ConditionEntry",
+    "ConfigError",
+    "ConnectedServer",
+    "Context",
+    "ContextProvider",
+    "ContextSource",
+    "Conversation",
+    "ConversationalAgent",
+    "DatasetEntry",
+    "DatasetReader",
+    "DatasetRequest",
+    "Effect",
+    "Endpoint",
+    "Executor",
+    "Exported",
+    "Exporter",
+    "FieldError",
+    "GivenUp",
+    "Isolation",
+    "Job",
+    "Judge",
+    "JudgeContext",
+    "JudgeEntry",
+    "JudgePair",
+    "JudgeSpread",
+    "JudgementRecorder",
+    "JudgingTotal",
+    "LineFile",
+    "LiveEvent",
+    "McpServer",
+    "Metric",
+    "Middleware",
+    "Model",
+    "ModelError",
+    "ModelProvider",
+    "ModelProxy",
+    "ModelRequest",
+    "ModelResponse",
+    "Next",
+    "Outbox",
+    "PluginError",
+    "PluginWarning",
+    "PreflightError",
+    "Preparable",
+    "PrerecordedAgent",
+    "Problem",
+    "Provision",
+    "ProxyRoute",
+    "RawRecord",
+    "Recorder",
+    "RereadableDataset",
+    "ScorerEntry",
+    "ScorerScale",
+    "SelectionEntry",
+    "ServerEntry",
+    "ServerLostError",
+    "ServerProxy",
+    "ServerSpec",
+    "ToolOffer",
+    "ToolsMissingError",
+    "Transport",
+    "TrialError",
+    "TrialInfo",
+    "TrialKey",
+    "UsageTotal",
+    "Wire",
+    "Worker",
+    "dump",
+    "hookimpl",
+    "named_band",
+    "open_worker",
+    "read_rubric",
+    "replacing",
+    "retry_after_seconds",
+    "run_conversation",
+    "suggestion",
+    "to_plain",
+]
+
+_HOMES = (
+    *("errors", "records", "scores", "models", "recorder", "contexts", "dataset.line_file", "hookspecs", "interfaces"),
+    *("manifest", "summary", "infrastructure", "rubrics", "store.jsonl", "store.files", "store.converter"),
+    *("store.export", "execute.worker"),
+)
+"""Where the names are, the modules that are quick to import first."""
+
+
+def __getattr__(name: str) -> Any:
+    # Names are imported when first used: a plugin must not pay for the seams that it does not use.
+    if name in __all__:
+        for home in _HOMES:
+            module = import_module(f"keval.{home}")
+            if name in module.__all__:
+                globals()[name] = getattr(module, name)
+                return globals()[name]
+    raise AttributeError(f"module 'keval.plugin' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,89 @@
+"""A plan in words: what a run would do, about how many calls it would make, and what a user should know of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+
+from keval.plan.plan import Plan
+from keval.report.console import safe
+
+__all__ = ["describe", "print_notices", "print_plan"]
+
+_MOST = 20
+
+
+def describe(plan: Plan) -> dict[str, Any]:
+    """Describe a plan as plain data. Calls are estimates: one per turn, and one more per turn where there are tools."""
+    execution = plan.evaluation.execution
+    asked = sum(agent.prerecorded is None for agent in plan.agents)
+    turns = sum(len(sample.asked) for sample in plan.samples) * execution.num_repetitions * asked if asked else 0
+    model_calls = sum(turns * (2 if arm.contexts else 1) for arm in plan.arms)
+    return {
+        "evaluation": plan.evaluation.name,
+        "trials": plan.trial_count,
+        "samples": len(plan.samples),
+        "repetitions": execution.num_repetitions,
+        "max_concurrent": execution.max_concurrent,
+        "agents": {
+            item.label: {"type": item.component.name, "model": str(item.model) if item.model else None}
+            for item in plan.agents
+        },
+        "conditions": {
+            arm.label: {"contexts": {label: plan.contexts[label].component.name for label in arm.contexts}}
+            for arm in plan.arms
+        },
+        "models": [str(model) for model in plan.models],
+        "servers": sum(len(arm.contexts) for arm in plan.arms) if asked else 0,
+        "metrics": [item.label for item in plan.scorers.metrics],
+        "judges": {
+            item.label: {"type": item.component.name, "model": str(item.model) if item.model else None}
+            for item in plan.scorers.judges
+        },
+        "rubrics": [rubric.name for rubric in plan.scorers.rubrics],
+        "middleware": [item.label for item in plan.middleware],
+        "plugins": [item.label for item in plan.hooks],
+        "executor": plan.executor.component.name,
+        "estimated_model_calls": model_calls,
+        "estimated_judge_calls": plan.trial_count * len(plan.scorers.judges) * execution.judge_repetitions,
+    }
+
+
+def print_plan(plan: Plan, console: Console) -> None:
+    """Print a plan for people."""
+    told = describe(plan)
+    arms = f"{len(told['agents'])} agents × {len(told['conditions'])} conditions × {told['samples']} samples"
+    recorded = sum(agent.prerecorded is not None for agent in plan.agents)
+    often = [f"{told['repetitions']} repetitions"] if recorded < len(plan.agents) else []
+    often += ["as many as were recorded"] if recorded else []
+    grid = f"{arms} × {' or '.join(often)}"
+    at_once = f", {told['max_concurrent']} at once" if recorded < len(plan.agents) else ""
+    console.out(f"{told['evaluation']}: {told['trials']} trials ({grid}){at_once}")
+    for label, agent in told["agents"].items():
+        console.out(f"  agent      {label}: {agent['type']}, model {agent['model'] or 'none'}")
+    for label, condition in told["conditions"].items():
+        given = ", ".join(f"{name} ({kind})" for name, kind in condition["contexts"].items()) or "no context"
+        console.out(f"  condition  {label}: {given}")
+    console.out(f"  models     {', '.join(told['models']) or 'none'}")
+    console.out(f"  servers    {told['servers']} to start")
+    console.out(f"  metrics    {', '.join(told['metrics']) or 'none'}")
+    for label, judge in told["judges"].items():
+        console.out(f"  judge      {label}: {judge['type']}, model {judge['model'] or 'none'}")
+    if told["judges"]:
+        console.out(f"  rubrics    {', '.join(told['rubrics'])}")
+    if told["middleware"]:
+        console.out(f"  middleware {', '.join(told['middleware'])}")
+    console.out(f"  plugins    {', '.join(told['plugins']) or 'none'}")
+    console.out(
+        f"  about {told['estimated_model_calls']} model calls and {told['estimated_judge_calls']} judge calls;"
+        " nothing was run"
+    )
+
+
+def print_notices(plan: Plan, console: Console) -> None:
+    """Print the plan's notices, each with its place: the first 20, and how many more there are."""
+    for notice in plan.notices[:_MOST]:
+        console.print(safe(f"note: {notice}", "yellow"), soft_wrap=True)
+    if (more := len(plan.notices) - _MOST) > 0:
+        console.print(f"note: {more} more like these", soft_wrap=True)

@@ -1,0 +1,200 @@
+"""The table of a run: arms as rows, metrics as columns, and the effect of each condition."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, groupby
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from keval.report.agreement import judging_lines
+from keval.report.console import safe
+from keval.scores import Scale, Scorer
+from keval.summary import ArmScore, ArmTrials, Effect, Summary
+
+__all__ = ["print_summary"]
+
+_CELL = 17
+
+
+def print_summary(summary: Summary, console: Console, run: Path, *, under_way: bool) -> None:
+    """Print what a run found. `summary` is that of `keval.stats.summarise`, and `run` where it is.
+
+    `under_way` says that what is missing is still being made.
+    """
+    if summary.simulated:
+        names = ", ".join(summary.simulated)
+        told = f": {names}. The figures show that keval works, not what a model can do."
+        console.print(Text.assemble(("Simulated model", "bold"), safe(told)))
+    scorers = list(dict.fromkeys(entry.scorer for entry in summary.arms))
+    arms = [(entry.agent, entry.condition) for entry in summary.trials]
+    first = max(len(f"{agent} {condition}") for agent, condition in arms) + 4
+    columns = max(1, (console.width - first - 2) // (_CELL + 1))
+    for _, group in groupby(scorers, key=_whose):
+        shared = list(group)
+        for start in range(0, len(shared), columns):
+            console.print(_table(summary, arms, shared[start : start + columns]))
+            console.print()
+    _print_footer(summary, console, run, under_way=under_way)
+
+
+def _table(summary: Summary, arms: Sequence[tuple[str, str]], scorers: Sequence[Scorer]) -> Table:
+    """Return the table of one judge, or of the metrics of one vendor, who is named once, above the arms."""
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold", pad_edge=False)
+    vendor, judge = _whose(scorers[0])
+    who = f"{vendor}/" if vendor else ""
+    if judge is not None:
+        who = f"{who}\nby {judge}{' (simulated)' if summary.judges[judge].simulated else ''}".strip()
+    table.add_column(Text(who, style="bold"), no_wrap=True, vertical="bottom")
+    scales = {entry.scorer: entry.scale for entry in summary.scorers}
+    for metric, judge in scorers:
+        name = metric.rpartition("/")[2].replace("_", " ")
+        heading = "\n".join([name, *_scale(scales[metric, judge])])
+        table.add_column(Text(heading), justify="right", width=_CELL, vertical="bottom")
+    means = {(e.agent, e.condition, *e.scorer): e for e in summary.arms}
+    effects = {(e.agent, e.condition, *e.scorer): e for e in summary.effects}
+    for agent, group in _by_agent(arms):
+        for condition in group:
+            found = (means.get((agent, condition, *scorer)) for scorer in scorers)
+            # The label stands beside the first line of its cells.
+            table.add_row(f"{agent} [dim]{condition}[/]\n", *map(_mean, found))
+        for condition in group:
+            if condition != summary.baseline:
+                changes = (effects.get((agent, condition, *scorer)) for scorer in scorers)
+                table.add_row(f"[dim]  Δ {condition}[/]", *map(_change, changes), end_section=True)
+    return table
+
+
+def _whose(scorer: Scorer) -> tuple[str, str | None]:
+    """Return the vendor of a metric, and the judge, if it is a rubric."""
+    return scorer[0].rpartition("/")[0], scorer[1]
+
+
+def _by_agent(arms: Iterable[tuple[str, str]]) -> Iterator[tuple[str, list[str]]]:
+    grouped: dict[str, list[str]] = {}
+    for agent, condition in arms:
+        grouped.setdefault(agent, []).append(condition)
+    yield from grouped.items()
+
+
+def _scale(scale: Scale) -> Iterator[str]:
+    """Yield the lines of a heading that tell a scale; the usual one, from 0 to 1 with 1 best, goes without saying."""
+    usual = (scale.low, scale.high) == (0.0, 1.0)
+    span = "" if usual or math.isinf(scale.high) else f"{scale.low:g}-{scale.high:g} "
+    if unit := f"{span}{scale.unit}".strip():
+        yield unit
+    if scale.better == "lower":
+        yield "less is better"
+
+
+def _mean(entry: ArmScore | None) -> Text:
+    """Return a mean with its band, and below it the counts that it is made of."""
+    if entry is None:
+        return Text("–", style="dim")
+    counts = "/".join(map(_count, (entry.scored, entry.neutral, entry.unscored)))
+    if entry.mean is None:
+        return Text(f"{'neutral' if entry.neutral else '–'}\n{counts}", style="dim")
+    band = f" {entry.band}" if entry.band else ""
+    return Text.assemble(f"{_number(entry.mean)}{band}\n", (f"n={_count(entry.n)} {counts}", "dim"))
+
+
+def _number(value: float) -> str:
+    # Zero is added so that what rounds to nothing has no sign.
+    return f"{round(value, 2) + 0.0:.2f}" if abs(value) < 100 else f"{value:,.0f}"
+
+
+def _count(number: int) -> str:
+    return str(number) if number < 10_000 else f"{number / 1000:.0f}k"
+
+
+def _change(entry: Effect | None) -> Text:
+    if entry is None or entry.difference is None:
+        return Text("–", style="dim")
+    difference = _number(entry.difference)
+    sign = "" if difference.startswith("-") else "+"
+    error = f" ±{_number(entry.stderr)}" if entry.stderr is not None else ""
+    return Text.assemble(f"{sign}{difference}{error}", (f" n={_count(entry.n)}", "dim"))
+
+
+def _bands(scales: Iterable[Scale]) -> list[str]:
+    """Return what the bands mean, once for all metrics that share them."""
+    told = ((f"{name} from {begin:g}" for name, begin in scale.bands.items()) for scale in scales)
+    return list(dict.fromkeys(f"Bands: {', '.join(parts)}." for parts in map(list, told) if parts))
+
+
+def _print_footer(summary: Summary, console: Console, run: Path, *, under_way: bool) -> None:
+    console.print(
+        f"[dim]n counts samples; their repetitions are averaged first. 5/2/1: 5 scores, 2 neutral (nothing to"
+        f" judge; {'counted in' if summary.neutral == 'count' else 'left out of'} the means), 1 unscored.[/]"
+    )
+    if summary.effects:
+        console.print(
+            f"[dim]Δ is the mean difference to {summary.baseline} ± its standard error, over the samples that both"
+            " have scores for.[/]"
+        )
+    for named in _bands(entry.scale for entry in summary.scorers):
+        console.print(f"[dim]{named}[/]")
+    if unscored := sum(entry.unscored for entry in summary.arms):
+        failed = sum(entry.failed for entry in summary.arms)
+        console.print(f"{unscored} scores have no value ({failed} because the scorer failed); scores.jsonl says why.")
+        for who, failures in _failures(summary.arms):
+            counts = ", ".join(f"{count} × {kind}" for kind, count in failures.items())
+            console.print(safe(f"  {who}: {counts}", "red"))
+    if missing := sum(entry.missing for entry in summary.arms):
+        interrupted = f"scoring was interrupted; `{_completes(summary, run)}` completes it"
+        why = "they are being made" if under_way else interrupted
+        console.print(safe(f"{missing} scores are missing: {why}."))
+    for told in judging_lines(summary):
+        console.print(safe(told))
+    for said in _compliance(summary.trials):
+        console.print(said)
+    done, failed = sum(entry.trials for entry in summary.trials), sum(entry.failed for entry in summary.trials)
+    retried = sum(entry.retried for entry in summary.trials)
+    console.print(f"{done} of {summary.planned} trials, {failed} failed, {retried} retried.")
+    if done < summary.planned:
+        why = "are still to be run." if under_way else "were never run: the run was interrupted."
+        console.print(f"{summary.planned - done} trials {why}")
+    for entry in summary.trials:
+        for what, count in entry.failures.items():
+            console.print(safe(f"  {entry.agent} {entry.condition}: {count} × {what}", "red"))
+
+
+def _failures(arms: Iterable[ArmScore]) -> Iterator[tuple[str, Mapping[str, int]]]:
+    """Yield how often each metric or judge failed, by kind."""
+    found: dict[str, Counter[str]] = {}
+    for arm in arms:
+        found.setdefault(arm.judge or arm.metric, Counter()).update(arm.failures)
+    yield from ((who, failures) for who, failures in found.items() if failures)
+
+
+def _completes(summary: Summary, run: Path) -> str:
+    """Return the command that makes the scores that are missing."""
+    lacking = [entry.scorer for entry in summary.arms if entry.missing]
+    flags = dict.fromkeys(("--judge", judge) if judge else ("--metric", metric) for metric, judge in lacking)
+    return shlex.join(["keval", "score", str(run), *chain.from_iterable(flags), "--missing"])
+
+
+def _compliance(arms: Iterable[ArmTrials]) -> Iterator[Text]:
+    """Yield how trials used tools where conditions require it; repeating only those that did not is a bias."""
+    for arm in arms:
+        told = arm.compliance
+        if told is None:
+            continue
+        answered, first, lacking = told.answered, told.complied_first, told.answered - told.complied
+        share = f" ({first / answered:.0%})" if answered else ""
+        parts = [f"{arm.agent} {arm.condition}: {first} of {answered} trials{share} used tools as required at first"]
+        if told.discarded:
+            parts.append(f"{told.discarded} answers were discarded and asked for again")
+        if lacking and told.on_missing_tool_use == "keep":
+            parts.append(f"{lacking} that did not are kept and scored")
+        elif lacking:
+            parts.append(f"{lacking} that never did failed, without a score")
+        biased = bool(told.discarded) or (lacking and told.on_missing_tool_use != "keep")
+        line = "; ".join(parts) + (", which favours this condition." if biased else ".")
+        yield safe(line, "yellow" if len(parts) > 1 else "")

@@ -1,0 +1,117 @@
+"""A run and a trial, for reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import TypeAlias
+
+from rich.console import Console
+from rich.text import Text
+
+from keval.manifest import Manifest
+from keval.records import ToolCall, Trial
+from keval.report.console import safe
+from keval.scores import Score, ScoreLine, named_band
+
+__all__ = ["Bands", "print_run", "print_trial"]
+
+Bands: TypeAlias = Mapping[str, Mapping[str, float]]
+"""The bands of each metric's scale, by the metric's name."""
+
+
+def print_run(manifest: Manifest, trials: Iterable[Trial], console: Console) -> None:
+    """Print what a run was made of, and its trials one per line."""
+    console.print(Text.assemble(safe(manifest.evaluation, "bold"), f" {manifest.run}, started {manifest.started}"))
+    for label, agent in manifest.agents.items():
+        console.print(safe(f"  agent      {label}: {agent.type}, model {agent.model or 'none'}"))
+    for label, condition in manifest.conditions.items():
+        servers = (f"{name} ({', '.join(server.tools)})" for name, server in condition.servers.items())
+        console.print(safe(f"  condition  {label}: {'; '.join(servers) or 'no servers'}"))
+    for label, judge in manifest.judges.items():
+        model = f"{judge.model or 'none'}{' (simulated)' if judge.simulated else ''}"
+        console.print(safe(f"  judge      {label}: {judge.type}, model {model}"))
+    if rubrics := dict.fromkeys(rubric.name for rubric in manifest.rubrics.values()):
+        console.print(safe(f"  rubrics    {', '.join(rubrics)}"))
+    dataset = manifest.dataset
+    console.print(f"  dataset    {dataset.samples} samples, sha256 {(dataset.sha256 or 'unknown')[:12]}")
+    console.print(f"  versions   {', '.join(f'{name} {version}' for name, version in manifest.versions.items())}")
+    for trial in trials:
+        outcome = f"failed: {trial.failure.kind}" if trial.failure else " ".join(trial.output.split())
+        line = Text.assemble(safe(" ".join(trial.id.split()), "bold"), "  ", safe(outcome))
+        line.truncate(console.width, overflow="ellipsis")
+        console.print(line)
+
+
+def print_trial(trial: Trial, scores: Sequence[ScoreLine], bands: Bands, console: Console) -> None:
+    """Print one trial: what was said, which tools ran, what it cost and how it scored."""
+    console.print(Text.assemble(safe(trial.id, "bold"), f"  model {trial.model or 'none'}"))
+    for message in trial.sample.history:
+        console.print(Text.assemble((f"{message.role} (earlier): ", "dim"), safe(message.text)))
+    transcript = trial.transcript
+    if transcript:
+        for turn in range(len(trial.sample.asked)):
+            said = [message for message in transcript.messages if message.turn == turn and message.role != "tool"]
+            calls = [call for call in transcript.tool_calls if call.turn == turn]
+            for message in said[:1]:
+                console.print(Text.assemble((f"{message.role}: ", "bold cyan"), safe(message.text)))
+            for mark, call in _marked(calls):
+                console.print(_call(call, mark))
+            for message in said[1:]:
+                console.print(Text.assemble((f"{message.role}: ", "bold cyan"), safe(message.text)))
+        if transcript.unlisted_calls:
+            console.print(f"  {transcript.unlisted_calls} tool calls, of which only the number is known")
+        usage = transcript.usage
+        took = f"{transcript.duration:.2f} s" if transcript.duration is not None else "unknown time"
+        tokens = f"{_known(usage.input_tokens)} tokens in, {_known(usage.output_tokens)} out"
+        console.print(f"[dim]{took}, {_known(transcript.model_calls)} model calls, {tokens}[/]")
+    for attempt in trial.attempts:
+        console.print(Text.assemble(("gave up an attempt: ", "yellow"), safe(attempt.failure.message)))
+    if trial.failure:
+        console.print(
+            Text.assemble(
+                (f"failed ({trial.failure.stage}, {trial.failure.kind}): ", "red"), safe(trial.failure.message)
+            )
+        )
+    for line in scores:
+        name = f"{line.metric} by {line.judge}" if line.judge else line.metric
+        if line.judgement and line.judgement.repetition > 1:
+            name += f", {line.judgement.repetition}"
+        verdict = _verdict(line.score, bands.get(line.metric, {}))
+        console.print(Text.assemble((f"{verdict} ", "bold"), safe(f"{name}: {line.score.reason}")))
+    for judge, judgement in {(line.judge, line.judgement): None for line in scores if line.judgement}:
+        for claim in judgement.unverified_claims or ():
+            console.print(Text.assemble((f"unverified, says {judge}: ", "yellow"), safe(claim)))
+        for reply in judgement.rejected:
+            console.print(Text.assemble((f"no judgement of {judge}: ", "red"), safe(reply)))
+
+
+def _verdict(score: Score, bands: Mapping[str, float]) -> str:
+    if score.value is None:
+        return "unscored"
+    named = "neutral" if score.neutral else named_band(bands, score.value)
+    return f"{score.value:.2f} {named or ''}".strip()
+
+
+def _marked(calls: Iterable[ToolCall]) -> Iterator[tuple[str, ToolCall]]:
+    """Yield calls with what marks them: a bracket around those that one reply of the model asked for."""
+    for number, group in groupby(calls, key=lambda call: call.model_call):
+        together = list(group)
+        for position, call in enumerate(together, start=1):
+            if number is None or len(together) == 1:
+                yield "→", call
+            else:
+                yield "┌" if position == 1 else "└" if position == len(together) else "├", call
+
+
+def _call(call: ToolCall, mark: str) -> Text:
+    arguments = ", ".join(f"{name}={value!r}" for name, value in call.arguments.items())
+    took = f" in {call.duration * 1000:.0f} ms" if call.duration is not None else ""
+    ran = {None: "", 0: ", never ran", 1: ""}.get(call.executions, f", ran {call.executions} times")
+    outcome = ("error: " + call.error) if call.error is not None else (call.result or "")
+    head = Text.assemble((f"  {mark} ", "green"), safe(f"{call.name}({arguments})"), (f"{took}{ran}: ", "dim"))
+    return head.append_text(safe(" ".join(outcome.split())))
+
+
+def _known(count: int | None) -> str:
+    return "unknown" if count is None else str(count)

@@ -1,0 +1,1 @@
+"""Scoring: metrics and judges over finished trials; what fails is unscored, never a low score."""

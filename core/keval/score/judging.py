@@ -1,0 +1,100 @@
+"""Asking a judge about one trial: blind, within its time, and again where that can help."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from keval.config.evaluation import Execution
+from keval.contexts import JudgeContext
+from keval.errors import TrialError
+from keval.execute.attempts import Patience, attempt, failure_of
+from keval.execute.exchange import ModelExchange
+from keval.interfaces import Judge
+from keval.models import Asker
+from keval.plan.plan import judge_seed, models_of
+from keval.recorder import JudgementRecorder
+from keval.records import Failure, Trial
+from keval.score.validate import Verdict, unscored, validate_grade
+from keval.scores import Judgement, Rubric, Score
+
+__all__ = ["JudgeRunner"]
+
+
+@attrs.frozen
+class JudgeRunner:
+    """Asks one judge, about any number of trials at once."""
+
+    label: str
+    judge: Judge
+    execution: Execution
+    patience: Patience
+    exchange: ModelExchange
+
+    async def judge_trial(
+        self, trial: Trial, rubrics: Sequence[Rubric], repetition: int
+    ) -> tuple[list[Verdict], Judgement]:
+        """Ask about a trial, and return a verdict per rubric, in their order, and what that took.
+
+        A rubric that needs a golden answer is not asked for where there is none.
+        """
+        answered = trial.sample.answer is not None
+        asked = [rubric for rubric in rubrics if answered or not rubric.needs_answer]
+        judgement, graded = Judgement(repetition, model_calls=0), dict[str, Verdict]()
+        if asked:
+            judgement, graded = await self._ask(trial, asked, repetition)
+        unanswerable = Verdict(Score(None, "the sample has no golden answer to judge by"))
+        return [graded.get(rubric.name, unanswerable) for rubric in rubrics], judgement
+
+    async def _ask(
+        self, trial: Trial, rubrics: Sequence[Rubric], repetition: int
+    ) -> tuple[Judgement, dict[str, Verdict]]:
+        recorder = JudgementRecorder()
+        failures: list[Failure] = []
+        seconds = self.execution.timeout_seconds
+        late = TrialError(f"no judgement within {seconds:g} s", stage="score", kind="timeout", retryable=True)
+        blinded = _blinded(trial)
+        while True:
+            number = len(failures) + 1
+            with self.exchange.asking(Asker("judge", self.label, trial.id, repetition, number)) as headers:
+                context = JudgeContext(
+                    repetition=repetition,
+                    attempt=number,
+                    seed=judge_seed(self.execution.seed, trial.sample.id, repetition),
+                    model_headers={**self._headers(repetition), **headers},
+                    recorder=recorder,
+                )
+                outcome = await attempt(
+                    lambda context=context: self.judge.grade(blinded, rubrics, context),  # type: ignore[misc]
+                    seconds=seconds,
+                    late=late,
+                )
+            if outcome.error is None:
+                return recorder.judgement(repetition, failures), _graded(outcome.value, rubrics)
+            if not outcome.retryable or self.patience.exhausted(number):
+                verdict = unscored(outcome.error)
+                return recorder.judgement(repetition, failures), {rubric.name: verdict for rubric in rubrics}
+            failures.append(failure_of(outcome.error, "score"))
+            await self.patience.wait(number, outcome.error)
+
+    def _headers(self, repetition: int) -> dict[str, str]:
+        """Return the headers of keval's gateway; none tells whose answer is judged, as a trial's id would."""
+        endpoints = [model.endpoint for model in models_of(self.judge).values()]
+        wanted = any(endpoint is not None and endpoint.wants_trial for endpoint in endpoints)
+        return {"x-keval-repetition": str(repetition)} if wanted else {}
+
+
+def _graded(scores: object, rubrics: Sequence[Rubric]) -> dict[str, Verdict]:
+    if not isinstance(scores, Mapping):
+        told = TypeError(f"the judge returned {type(scores).__name__} in place of a mapping of scores")
+        return {rubric.name: unscored(told) for rubric in rubrics}
+    missing = TrialError("the judge returned no score for this rubric", stage="score", kind="no_score")
+    return {rubric.name: validate_grade(scores.get(rubric.name, missing), rubric) for rubric in rubrics}
+
+
+def _blinded(trial: Trial) -> Trial:
+    """Take out of a trial what would tell a judge whose it is."""
+    return attrs.evolve(
+        trial, id="", agent="", condition="", model=None, characteristics={}, attempts=(), complied=None
+    )

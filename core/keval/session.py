@@ -1,0 +1,124 @@
+"""Sessions: one agent under one condition, asked message by message, outside of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from keval.config.evaluation import Evaluation
+from keval.config.load import load
+from keval.config.select import Selection, select
+from keval.contexts import Context
+from keval.errors import ConfigError, PluginError, TrialError
+from keval.execute.attempts import attempt
+from keval.execute.preflight import preflight
+from keval.execute.reconcile import check, merge
+from keval.execute.resources import ResourceScope
+from keval.execute.worker import PlanWorker, Try
+from keval.interfaces import Conversation, ConversationalAgent
+from keval.plan.build import make_session_plan
+from keval.recorder import Blob, LiveEvent, Recorder
+from keval.records import Message, Sample, Transcript, Trial, TrialKey
+
+__all__ = ["Session"]
+
+
+@attrs.define(eq=False)
+class Session:
+    """An open conversation with one agent of a config, under one of its conditions.
+
+    Make one with `Session.open`. The agent keeps what was said and what its tools returned, as long as it is open.
+    """
+
+    agent: str
+    condition: str
+    _context: Context
+    _conversation: Conversation
+    _seconds: float
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        config: str | Path | Evaluation,
+        *,
+        agent: str | None = None,
+        condition: str | None = None,
+        model: str | None = None,
+        history: tuple[Message, ...] = (),
+        facts: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> AsyncIterator[Session]:
+        """Bring up an agent and the servers of a condition, and open a conversation.
+
+        By default these are the config's first agent and its last condition. `facts` and `metadata` are what prompts
+        and servers may want to know, as a sample's are. `model` is `provider/name`, in place of the config's.
+
+        Raises:
+            ConfigError: the config is wrong, or has no such agent or condition.
+            PluginError: the agent cannot hold a conversation.
+            PreflightError: a model or a server cannot be reached.
+            TrialError: the conversation cannot be opened.
+        """
+        evaluation = config if isinstance(config, Evaluation) else load(Path(config))
+        chosen = agent or next((spec.label for spec in evaluation.agents), "")
+        arm = condition or next(reversed(list(evaluation.conditions)), "")
+        models = (f"agents.{chosen}={model}",) if model else ()
+        narrowed = select(evaluation, Selection(agents=(chosen,), conditions=(arm,), models=models))
+        plan = make_session_plan(narrowed)
+        if len(plan.agents) != 1:
+            raise ConfigError(f"{chosen!r} names {len(plan.agents)} agents; name one of them by its label")
+        label = plan.agents[0].label
+        sample = Sample("session", "", history=history, facts=facts or {}, metadata=metadata or {})
+        scope = ResourceScope()
+        try:
+            ready = await preflight(plan, scope)
+            plugin = ready.agents[label]
+            if not isinstance(plugin, ConversationalAgent):
+                raise PluginError(f"the agent {label!r} cannot hold a conversation: its plugin has no method open()")
+            worker = PlanWorker(plan, ready)
+            outbox = _Discard()
+            tries = Try(TrialKey(f"{label}/{arm}/session/1", label, arm, sample.id, 1), sample, 1, 0, outbox)
+            async with worker.context(tries, Recorder()) as context, plugin.open(context) as conversation:
+                yield cls(label, arm, context, conversation, plan.evaluation.execution.timeout_seconds)
+        finally:
+            await scope.close()
+
+    async def ask(self, text: str) -> str:
+        """Send one message of the user and return the agent's answer.
+
+        Raises:
+            TrialError: there is no answer in time, a server was lost, or the agent was offered other tools than the
+                condition's.
+        """
+        late = TrialError(f"no answer within {self._seconds:g} s", kind="timeout", retryable=True)
+        outcome = await attempt(lambda: self._conversation.ask(text), seconds=self._seconds, late=late)
+        if outcome.error is not None:
+            raise outcome.error
+        transcript = self.transcript
+        check(transcript, self._context)
+        return transcript.output
+
+    @property
+    def transcript(self) -> Transcript:
+        """What has happened so far, with tool calls as the tap saw them."""
+        return merge(self._context.recorder.transcript(), self._context)
+
+
+class _Discard:
+    """An outbox for what nobody keeps."""
+
+    wants_events = False
+
+    async def trial(self, trial: Trial) -> None:
+        """Nothing is written."""
+
+    def event(self, event: LiveEvent) -> None:
+        """Nobody listens."""
+
+    def blob(self, blob: Blob) -> None:
+        """Content stays with the agent."""

@@ -1,0 +1,150 @@
+"""Agreement of judges: with each other, and with themselves when they are asked more than once.
+
+The unit is one answer under one repetition of the judges, and `n` counts answers. Chance-corrected agreement is
+Krippendorff's alpha for ordinal data (Krippendorff, Content Analysis, chapter 12) over the whole panel, and per pair
+Cohen's kappa with quadratic weights (Cohen 1968, Weighted kappa), the squared distances of the levels: 1 is agreement,
+0 what chance would give.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from sys import intern
+from typing import TypeAlias
+
+from keval.manifest import ScorerEntry
+from keval.scores import ScoreLine
+from keval.summary import Agreement, JudgePair, JudgeSpread
+
+__all__ = ["JudgeAgreement"]
+
+_Row: TypeAlias = "array[float]"
+"""A judge's level per unit; not a number where there is none."""
+
+_Found: TypeAlias = tuple[int, float | None, str | None]
+"""A number of answers, a figure, and the reason where there is none."""
+
+_MOST_LEVELS = 1_000
+"""More would be a table of more than a million pairs of levels."""
+
+_NEEDS = "install keval[agreement] to have it computed"
+
+
+class JudgeAgreement:
+    """Collects the levels that the judges among these scorers give, if there is anything to compare."""
+
+    def __init__(self, scorers: Iterable[ScorerEntry]) -> None:
+        self._rows: dict[tuple[str, str], dict[str, _Row]] = {}
+        self._row_of: dict[tuple[str, str], _Row] = {}
+        self._repetitions = 1
+        for scorer in scorers:
+            if scorer.judge is not None:
+                # A rubric of the same name that says something else is another one.
+                rows = self._rows.setdefault((scorer.metric, scorer.rubric or ""), {})
+                self._row_of[scorer.metric, scorer.judge] = rows[scorer.judge] = array("d")
+                self._repetitions = max(self._repetitions, scorer.repetitions)
+        self._compares = self._repetitions > 1 or any(len(rows) > 1 for rows in self._rows.values())
+        self._trials: dict[str, int] = {}
+
+    def add(self, line: ScoreLine) -> None:
+        """Take a judge's score."""
+        if not self._compares or line.judge is None or line.judgement is None or line.score.value is None:
+            return
+        trial = self._trials.setdefault(intern(line.trial), len(self._trials))
+        unit = trial * self._repetitions + line.judgement.repetition - 1
+        row = self._row_of[line.metric, line.judge]
+        if (lacking := unit + 1 - len(row)) > 0:
+            row.extend([math.nan] * lacking)
+        row[unit] = line.score.value
+
+    def summary(self) -> tuple[Agreement, ...]:
+        """Return the agreement on each rubric that can be compared."""
+        if not self._compares:
+            return ()
+        return tuple(self._agreement(metric, rows) for (metric, _), rows in self._rows.items())
+
+    def _agreement(self, metric: str, rows: dict[str, _Row]) -> Agreement:
+        n, alpha, reason = _alpha(list(rows.values()), self._repetitions)
+        return Agreement(
+            metric=metric,
+            judges=tuple(rows),
+            n=n,
+            alpha=alpha,
+            reason=reason,
+            pairs=tuple(
+                JudgePair((first, second), *_kappa(rows[first], rows[second], self._repetitions))
+                for first, second in combinations(rows, 2)
+            ),
+            spread=tuple(JudgeSpread(judge, *self._spread(row)) for judge, row in rows.items())
+            if self._repetitions > 1
+            else (),
+        )
+
+    def _spread(self, row: _Row) -> _Found:
+        """Return the pooled within-answer standard deviation: every answer's own mean is taken out first."""
+        squares, freedom, answers = 0.0, 0, 0
+        for start in range(0, len(row), self._repetitions):
+            given = [level for level in row[start : start + self._repetitions] if not math.isnan(level)]
+            if len(given) > 1:
+                mean = math.fsum(given) / len(given)
+                squares += math.fsum((level - mean) ** 2 for level in given)
+                freedom += len(given) - 1
+                answers += 1
+        if not freedom:
+            return 0, None, "no answer was graded twice"
+        return answers, math.sqrt(squares / freedom), None
+
+
+def _alpha(rows: Sequence[_Row], repetitions: int) -> _Found:
+    """Krippendorff's alpha over the units that at least two judges rated."""
+    if len(rows) < 2:
+        return 0, None, "one judge"
+    units = max(map(len, rows))
+    table = [[*row, *[math.nan] * (units - len(row))] for row in rows]
+    rated = {
+        number: unit
+        for number, unit in enumerate(zip(*table, strict=True))
+        if sum(not math.isnan(level) for level in unit) > 1
+    }
+    n = _answers(rated, repetitions)
+    if not rated:
+        return 0, None, "no answer was graded by two"
+    if len({level for unit in rated.values() for level in unit if not math.isnan(level)}) < 2:
+        return n, None, "one level throughout"
+    try:
+        # NumPy, which not everyone has, takes a tenth of a second to import.
+        import krippendorff
+        import numpy as np
+    except ImportError:
+        return n, None, _NEEDS
+    found = krippendorff.alpha(reliability_data=np.array([*rated.values()]).T, level_of_measurement="ordinal")
+    return n, float(found), None
+
+
+def _kappa(first: _Row, second: _Row, repetitions: int) -> _Found:
+    """Cohen's kappa with quadratic weights over the units that both judges rated."""
+    graded = {n: pair for n, pair in enumerate(zip(first, second, strict=False)) if not math.isnan(sum(pair))}
+    both, n = [*graded.values()], _answers(graded, repetitions)
+    if not both:
+        return 0, None, "no answer was graded by both"
+    if len({level for pair in both for level in pair}) < 2:
+        return n, None, "one level throughout"
+    try:
+        # As above, and a second.
+        from sklearn.metrics import cohen_kappa_score
+    except ImportError:
+        return n, None, _NEEDS
+    ours, theirs = ([int(level) for level in levels] for levels in zip(*both, strict=True))
+    levels = range(min(*ours, *theirs), max(*ours, *theirs) + 1)
+    if len(levels) > _MOST_LEVELS:
+        return n, None, f"the levels span more than {_MOST_LEVELS}"
+    found = cohen_kappa_score(ours, theirs, labels=list(levels), weights="quadratic")
+    return n, float(found), None
+
+
+def _answers(units: Iterable[int], repetitions: int) -> int:
+    """Return how many answers these units are of: repetitions of a judge grade the same answer."""
+    return len({unit // repetitions for unit in units})

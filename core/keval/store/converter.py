@@ -1,0 +1,54 @@
+"""Manifest and summary as JSON, and back: strict about the keys that this version knows, and keeping all others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import attrs
+import orjson
+
+from keval.config.structure import structure
+from keval.errors import RunError
+from keval.store.jsonl import dump
+
+__all__ = ["from_plain", "to_json", "to_plain"]
+
+T = TypeVar("T")
+
+
+def to_plain(value: Any) -> Any:
+    """Return a record and all it holds as plain data; the open end of a scale is `None`."""
+    if attrs.has(type(value)):
+        plain: dict[str, Any] = {}
+        unknown: Mapping[str, Any] = {}
+        for field in attrs.fields(type(value)):
+            if field.metadata.get("unknown_keys"):
+                unknown = getattr(value, field.name)
+            else:
+                plain[field.name] = to_plain(getattr(value, field.name))
+        return {**plain, **unknown}
+    if isinstance(value, Mapping):
+        return {str(key): to_plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [to_plain(item) for item in value]
+    return None if isinstance(value, float) and math.isinf(value) else value
+
+
+def to_json(record: Any) -> bytes:
+    """Return a record as indented JSON that ends in a newline."""
+    # Twice, as orjson alone would neither replace what is no text nor indent what it replaced.
+    return orjson.dumps(orjson.loads(dump(to_plain(record))), option=orjson.OPT_INDENT_2) + b"\n"
+
+
+def from_plain(cls: type[T], data: Any, path: Path) -> T:
+    """Structure plain data into a record. Raises RunError that names the file, and every value that does not fit."""
+    record, errors = structure(cls, data, (), Path(), variables=False)
+    if record is None:
+        first = errors[0]
+        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        where = ".".join(map(str, first.path))
+        raise RunError(f"{path} is damaged: {where + ': ' if where else ''}{first.message}{more}; restore the file")
+    return record

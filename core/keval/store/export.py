@@ -1,0 +1,33 @@
+"""Exporting: the seam of the formats that a run is written in for others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import attrs
+
+from keval.store.run import Run
+
+__all__ = ["Exported", "Exporter"]
+
+
+@attrs.frozen
+class Exported:
+    """What an export wrote, and what it had to leave out, with the reason, in sentences for a user."""
+
+    files: tuple[Path, ...]
+    left_out: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Exporter(Protocol):
+    """Writes a run in the format of others. Group `keval.exporters`; its fields are options of `keval export`."""
+
+    def export(self, run: Run, to: Path) -> Exported:
+        """Write the run to the folder `to`, which is made where it is missing, in place of an earlier export.
+
+        Raises:
+            RunError: the run is damaged or has nothing to export, or the folder cannot be written.
+        """
+        ...

@@ -1,0 +1,223 @@
+"""Records as lines of JSON, and back.
+
+A line may come from a newer or an older version of keval: keys that this version does not know are ignored (the line
+itself is never written again), and keys that are absent take their default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, TypeVar
+
+import attrs
+import orjson
+
+from keval.records import Attempt, Failure, Message, Sample, ToolCall, Transcript, Trial, Usage
+from keval.scores import Judgement, Score, ScoreLine
+
+__all__ = ["dump", "read_sample", "read_score", "read_trial", "sample_line", "score_line", "trial_line"]
+
+T = TypeVar("T")
+
+_DEEPEST = 200
+"""orjson goes 254 levels deep; arguments that a model makes up may go further."""
+
+
+def dump(data: Any) -> bytes:
+    """Write plain data as one line of JSON. A lone surrogate, which UTF-8 cannot encode, becomes `?`."""
+    options = orjson.OPT_NON_STR_KEYS
+    try:
+        return orjson.dumps(data, option=options, default=_plain)
+    except orjson.JSONEncodeError:
+        return orjson.dumps(_encodable(data), option=options, default=_plain)
+
+
+def sample_line(sample: Sample) -> bytes:
+    """Write a sample."""
+    return dump({**_fields(sample), "history": [_fields(message) for message in sample.history]})
+
+
+def read_sample(line: bytes) -> Sample:
+    """Read a line of samples.jsonl. Raises LookupError, TypeError or ValueError."""
+    data = orjson.loads(line)
+    earlier = tuple(_read(Message, message) for message in data.pop("history", ()))
+    turns, withheld = tuple(data.pop("turns", ())), tuple(data.pop("withheld", ()))
+    return _read(Sample, {**data, "history": earlier, "turns": turns, "withheld": withheld})
+
+
+def trial_line(trial: Trial) -> bytes:
+    """Write a trial without what the run keeps elsewhere: its sample's content and its agent's characteristics."""
+    return dump(
+        {
+            "id": trial.id,
+            "sample": trial.sample.id,
+            "agent": trial.agent,
+            "model": trial.model,
+            "condition": trial.condition,
+            "repetition": trial.repetition,
+            "output": trial.output,
+            "transcript": _transcript(trial.transcript),
+            "failure": trial.failure and _fields(trial.failure),
+            "complied": trial.complied,
+            "attempts": [
+                {"failure": _fields(attempt.failure), "transcript": _transcript(attempt.transcript)}
+                for attempt in trial.attempts
+            ],
+        }
+    )
+
+
+def read_trial(
+    line: bytes, sample: Callable[[str], Sample], characteristics: Callable[[str], Mapping[str, Any]]
+) -> Trial:
+    """Read a line of trials.jsonl. Raises LookupError, TypeError or ValueError.
+
+    `sample` returns a sample by its id, and `characteristics` those of an agent by its label.
+    """
+    data = orjson.loads(line)
+    return Trial(
+        id=data["id"],
+        sample=sample(data["sample"]),
+        agent=data["agent"],
+        condition=data["condition"],
+        repetition=data["repetition"],
+        transcript=_read_transcript(data.get("transcript")),
+        failure=_read_failure(data.get("failure")),
+        attempts=tuple(
+            Attempt(_read(Failure, attempt["failure"]), _read_transcript(attempt.get("transcript")))
+            for attempt in data.get("attempts", ())
+        ),
+        complied=data.get("complied"),
+        characteristics=characteristics(data["agent"]),
+        model=data.get("model"),
+    )
+
+
+def score_line(line: ScoreLine) -> bytes:
+    """Write a score."""
+    return dump(
+        {
+            "trial": line.trial,
+            "sample": line.sample,
+            "agent": line.agent,
+            "condition": line.condition,
+            "repetition": line.repetition,
+            "metric": line.metric,
+            "judge": line.judge,
+            "value": line.score.value,
+            "neutral": line.score.neutral,
+            "reason": line.score.reason,
+            "details": line.score.details,
+            "failure": line.failure and _fields(line.failure),
+            "judgement": line.judgement and _judgement(line.judgement),
+            "digest": line.digest,
+        }
+    )
+
+
+def read_score(line: bytes) -> ScoreLine:
+    """Read a line of scores.jsonl. Raises LookupError, TypeError or ValueError."""
+    data = orjson.loads(line)
+    return ScoreLine(
+        trial=data["trial"],
+        sample=data["sample"],
+        agent=data["agent"],
+        condition=data["condition"],
+        repetition=data["repetition"],
+        metric=data["metric"],
+        judge=data.get("judge"),
+        score=Score(data["value"], data.get("reason", ""), data.get("neutral", False), data.get("details", {})),
+        failure=_read_failure(data.get("failure")),
+        judgement=_read_judgement(data.get("judgement")),
+        digest=data.get("digest", ""),
+    )
+
+
+def _judgement(judgement: Judgement) -> dict[str, Any]:
+    attempts = [_fields(failure) for failure in judgement.attempts]
+    return {**_fields(judgement), "usage": _fields(judgement.usage), "attempts": attempts}
+
+
+def _read_judgement(data: dict[str, Any] | None) -> Judgement | None:
+    if data is None:
+        return None
+    claims = data.get("unverified_claims")
+    return Judgement(
+        repetition=data["repetition"],
+        unverified_claims=None if claims is None else tuple(claims),
+        model_calls=data.get("model_calls"),
+        usage=_read(Usage, data.get("usage", {})),
+        rejected=tuple(data.get("rejected", ())),
+        attempts=tuple(_read(Failure, failure) for failure in data.get("attempts", ())),
+    )
+
+
+def _transcript(transcript: Transcript | None) -> dict[str, Any] | None:
+    if transcript is None:
+        return None
+    return {
+        **_fields(transcript),
+        "messages": [_fields(message) for message in transcript.messages],
+        "tool_calls": [_fields(call) for call in transcript.tool_calls],
+        "usage": _fields(transcript.usage),
+    }
+
+
+def _read_transcript(data: dict[str, Any] | None) -> Transcript | None:
+    if data is None:
+        return None
+    tools = data.pop("tools", None)
+    parts = {
+        "messages": tuple(_read(Message, message) for message in data.pop("messages", ())),
+        "tool_calls": tuple(_read(ToolCall, call) for call in data.pop("tool_calls", ())),
+        "usage": _read(Usage, data.pop("usage", {})),
+        "turn_durations": tuple(data.pop("turn_durations", ())),
+        "tools": None if tools is None else tuple(tools),
+    }
+    return _read(Transcript, {**data, **parts})
+
+
+def _read_failure(data: dict[str, Any] | None) -> Failure | None:
+    return None if data is None else _read(Failure, data)
+
+
+def _read(kind: Callable[..., T], data: dict[str, Any]) -> T:
+    try:
+        return kind(**data)
+    except TypeError:  # as a rule there is no unknown key, so looking for one first would cost every record
+        known = {name: value for name, value in data.items() if name in _names(kind)}
+        if len(known) == len(data):
+            raise
+        return kind(**known)
+
+
+def _fields(record: Any) -> dict[str, Any]:
+    """Return the fields of a record by name, with their values as they are."""
+    return {name: getattr(record, name) for name in _names(record.__class__)}
+
+
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in attrs.fields(kind))
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON can hold in place of a value that an adapter or metric put into a record."""
+    if attrs.has(type(value)):
+        return attrs.asdict(value)
+    return list(value) if isinstance(value, tuple | set | frozenset) else str(value)
+
+
+def _encodable(data: Any, depth: int = 0) -> Any:
+    if isinstance(data, str):
+        return data.encode("utf-8", "replace").decode("utf-8")
+    if depth > _DEEPEST:
+        return "[nested too deeply to be kept]"
+    if isinstance(data, Mapping):
+        return {_encodable(key): _encodable(value, depth + 1) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_encodable(item, depth + 1) for item in data]
+    if isinstance(data, int) and not -(2**63) <= data < 2**64:
+        return str(data)
+    return data

@@ -1,0 +1,82 @@
+"""Secrets: what must not reach the disk, and taking it out of what does."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import attrs
+import orjson
+
+from keval.config.evaluation import Evaluation
+from keval.models import Endpoint
+from keval.store.jsonl import dump
+
+__all__ = ["Redactor"]
+
+_SHORTEST = 6
+"""A shorter value is no secret worth the name, and would be found in innocent text."""
+
+_SECRET_NAME = re.compile(r"key|tok|secret|passw|credential|auth|cookie", re.IGNORECASE)
+_VARIABLE = re.compile(r"\$\{(\w+)")
+# What keval itself writes in a line and in the records in it; everything else comes from outside.
+_OWN_KEYS = {"id", "trial", "sample", "agent", "model", "condition", "repetition", "metric", "judge", "role", "stage"}
+_OWN_RECORDS = {"transcript", "messages", "attempts", "failure", "judgement"}
+
+
+@attrs.frozen
+class Redactor:
+    """Takes secrets out of lines of JSON, and leaves alone what keval itself put there."""
+
+    _secrets: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, evaluation: Evaluation, endpoints: Iterable[Endpoint]) -> Redactor:
+        """Know the keys of the models, and each variable of a plugin's options that is one by its name or place.
+
+        That is a variable, or an option it stands in, whose name speaks of a key, token, secret, password or the like,
+        and everything below `headers`.
+        """
+        sections = ("agents", "contexts", "judges", "rubrics", "metrics", "middleware", "plugins")
+        specs = [spec for section in sections for spec in getattr(evaluation, section)]
+        named = (name for spec in specs for name in _variables(spec.options, secret=False))
+        values = {*(endpoint.api_key for endpoint in endpoints), *(os.environ.get(name, "") for name in named)}
+        # Longest first, so that a secret that contains another leaves nothing of itself.
+        return cls(tuple(sorted((value for value in values if len(value) >= _SHORTEST), key=len, reverse=True)))
+
+    def __call__(self, line: bytes) -> bytes:
+        """Return a line with `[secret]` in place of each secret in it."""
+        if not any(dump(secret)[1:-1] in line for secret in self._secrets):
+            return line
+        return dump(self.data(orjson.loads(line), own=True))
+
+    def data(self, value: Any, *, own: bool = False) -> Any:
+        """Return plain data with `[secret]` in place of each secret; `own` says that keval itself wrote its keys."""
+        if isinstance(value, dict):
+            return {
+                key if own else self.data(key): item
+                if own and key in _OWN_KEYS
+                else self.data(item, own=own and key in _OWN_RECORDS)
+                for key, item in value.items()
+            }
+        if isinstance(value, list):
+            return [self.data(item, own=own) for item in value]
+        if isinstance(value, str):
+            for secret in self._secrets:
+                value = value.replace(secret, "[secret]")
+        return value
+
+
+def _variables(data: Any, *, secret: bool) -> Iterator[str]:
+    """The names of the variables that hold secrets, as far as names tell."""
+    if isinstance(data, dict):
+        for key, value in data.items():
+            here = secret or key == "headers" or bool(_SECRET_NAME.search(str(key)))
+            yield from _variables(value, secret=here)
+    elif isinstance(data, list):
+        for item in data:
+            yield from _variables(item, secret=secret)
+    elif isinstance(data, str):
+        yield from (name for name in _VARIABLE.findall(data) if secret or _SECRET_NAME.search(name))

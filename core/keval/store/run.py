@@ -1,0 +1,213 @@
+"""A run, for reading: its manifest, summary, samples, trials and scores, each read when it is asked for."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from sys import intern
+from typing import TYPE_CHECKING, Any, Literal
+
+import attrs
+import orjson
+
+from keval.dataset.line_file import LineFile
+from keval.dataset.samples import Samples
+from keval.errors import RunError, suggestion
+from keval.manifest import FORMAT, Manifest
+from keval.records import Sample, Trial
+from keval.scores import ScoreLine
+from keval.stats.summarise import is_current, summarise
+from keval.store.converter import from_plain
+from keval.store.files import read_lines
+from keval.store.jsonl import read_sample, read_trial
+from keval.store.scores_file import ScoresFile
+from keval.summary import Summary
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+__all__ = ["Run", "find_run", "list_runs", "open_run"]
+
+
+def open_run(run: str | Path = "latest", root: str | Path = "results") -> Run:
+    """Open a run by its path, its id, the start of its id, or `latest`; ids are looked for under `root`.
+
+    Raises RunError: there is no such run, or it is not of this version's format.
+    """
+    found = find_run(str(run), Path(root))
+    _ = found.manifest  # refuse at once what cannot be read
+    return found
+
+
+def find_run(run: str, root: Path) -> Run:
+    """Find a run as `open_run` does, and read nothing of it yet. Raises RunError."""
+    if (Path(run) / "manifest.json").is_file():
+        return Run(Path(run))
+    runs = list_runs(root)
+    matching = runs[-1:] if run == "latest" else [found for found in runs if found.id.startswith(run)]
+    if len(matching) == 1:
+        return matching[0]
+    if not matching:
+        raise RunError(f"no run {run!r} at that path or under {root}; `keval list` shows what there is")
+    raise RunError(f"{run!r} is the start of {len(matching)} runs' ids; give more of it")
+
+
+def list_runs(root: Path) -> list[Run]:
+    """Return every run under `root`, oldest first."""
+    found = ((path.parent.name[:15], path.stat().st_mtime_ns, path.parent) for path in root.glob("*/*/manifest.json"))
+    return [Run(folder) for _, _, folder in sorted(found)]
+
+
+@attrs.frozen(slots=False)
+class Run:
+    """One run on disk, for reading. Creating the object reads nothing.
+
+    Trials and scores are read as they are iterated over, so that memory does not grow with a run.
+    """
+
+    path: Path
+
+    @property
+    def id(self) -> str:
+        """The run's id: the name of its directory."""
+        return self.path.name
+
+    @property
+    def trials_file(self) -> Path:
+        """Where the trials are, one a line."""
+        return self.path / "trials.jsonl"
+
+    @property
+    def scores_file(self) -> ScoresFile:
+        """Where the scores are, one a line."""
+        return ScoresFile(self.path / "scores.jsonl")
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """What the run was made of. Raises RunError."""
+        path = self.path / "manifest.json"
+        data = _json(path)
+        if not isinstance(data, dict):
+            raise RunError(f"{path} is no manifest")
+        if data.get("format") != FORMAT:
+            raise RunError(
+                f"{path} has format {data.get('format')}, and this version of keval reads format {FORMAT} only;"
+                " use the version that made the run, or run the evaluation again"
+            )
+        return from_plain(Manifest, data, path)
+
+    def summary(self) -> Summary:
+        """Summarise the trials and scores that the run has now. Raises RunError."""
+        return summarise(self.manifest, self.trials(), self.scores_file.read())
+
+    def written_summary(self) -> Summary | None:
+        """Return summary.json as the last command that finished wrote it; `None` without one. Raises RunError."""
+        path = self.path / "summary.json"
+        return from_plain(Summary, _json(path), path) if path.is_file() else None
+
+    def trials(self) -> Iterator[Trial]:
+        """Read the finished trials one by one. A torn last line, which a power cut leaves, is no trial."""
+        return read_lines(self.trials_file, self._read_trial)
+
+    def scores(self) -> Iterator[ScoreLine]:
+        """Read the scores that count, one by one: those by the scorers as the manifest has them."""
+        scorers = {entry.scorer: entry for entry in self.manifest.scorers}
+        return (line for line in self.scores_file.read() if is_current(line, scorers.get(line.scorer)))
+
+    def trial(self, id: str) -> Trial:
+        """Return a trial by its id. Raises RunError when there is none."""
+        starts = self._trials_by_id
+        if id not in starts:
+            hint = suggestion(id, starts) or f"; for example {next(iter(starts))!r}" if starts else "; it has no trials"
+            raise RunError(f"no trial {id!r} in {self.path}{hint}")
+        return self._read_trial(self._trial_lines[starts[id]])
+
+    def sample(self, id: str) -> Sample:
+        """Return a sample by its id, with the facts that hooks added. Raises RunError when there is none."""
+        try:
+            return self.samples.named(id)
+        except KeyError as error:
+            problem = f"{self.path / 'samples.jsonl'} has no sample {id!r}, which was asked; restore the file"
+            raise RunError(problem) from error
+
+    @cached_property
+    def samples(self) -> Samples:
+        """The samples as they were asked; each is read when it is asked for. Raises RunError."""
+        path = self.path / "samples.jsonl"
+        if not path.exists():
+            raise RunError(f"{path} is missing; restore the file")
+        ids: list[str] = []
+        starts = array("Q")
+        start = 0
+        for size, name in read_lines(path, lambda line: (len(line), str(orjson.loads(line)["id"]))):
+            ids.append(intern(name))
+            starts.append(start)
+            start += size
+        lines = LineFile(path, starts)
+        return Samples(ids, lambda position: read_sample(lines[position]))
+
+    def blob(self, sha256: str) -> bytes:
+        """Return content that a trial refers to by its SHA-256. Raises RunError."""
+        path = self.path / "blobs" / sha256
+        try:
+            return path.read_bytes()
+        except OSError as error:
+            raise RunError(f"{path} cannot be read: {error}") from error
+
+    def to_arrow(self, table: Literal["trials", "scores"] = "scores") -> pyarrow.Table:
+        """Return trials or scores as an Arrow table, one row each. Needs the extra `keval[frames]`."""
+        from keval.store.frames import scores_table, trials_table  # need pyarrow, which nothing else does
+
+        if table not in ("trials", "scores"):
+            raise RunError(f"a run has the tables 'trials' and 'scores', and no {table!r}")
+        return trials_table(self.trials()) if table == "trials" else scores_table(self.scores())
+
+    def to_pandas(self, table: Literal["trials", "scores"] = "scores") -> pandas.DataFrame:
+        """Return trials or scores as a data frame, one row each. Needs the extra `keval[frames]`, and pandas."""
+        return self.to_arrow(table).to_pandas()
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether a process is writing to the run."""
+        from filelock import FileLock, Timeout  # takes a twentieth of a second to import
+
+        if not (self.path / ".lock").exists():
+            return False
+        try:
+            with FileLock(self.path / ".lock", timeout=0):
+                return False
+        except Timeout:
+            return True
+        except OSError:  # not ours to write
+            return False
+
+    def _read_trial(self, line: bytes) -> Trial:
+        agents, conditions = self.manifest.agents, self.manifest.conditions
+        trial = read_trial(line, self.sample, lambda agent: agents[agent].characteristics)
+        if trial.condition not in conditions:
+            raise ValueError(f"the run has no condition {trial.condition!r}")
+        return trial
+
+    @cached_property
+    def _trials_by_id(self) -> Mapping[str, int]:
+        found = read_lines(self.trials_file, lambda line: str(orjson.loads(line)["id"]))
+        return {name: position for position, name in enumerate(found)}
+
+    @cached_property
+    def _trial_lines(self) -> LineFile:
+        starts = array("Q")
+        start = 0
+        for size in read_lines(self.trials_file, len):
+            starts.append(start)
+            start += size
+        return LineFile(self.trials_file, starts)
+
+
+def _json(path: Path) -> Any:
+    try:
+        return orjson.loads(path.read_bytes())
+    except (OSError, orjson.JSONDecodeError) as error:
+        raise RunError(f"{path} cannot be read: {error}; is {path.parent} a run directory?") from error

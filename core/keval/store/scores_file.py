@@ -1,0 +1,170 @@
+"""The scores of a run, made in passes. A pass that was interrupted keeps its scores and goes on when it is repeated.
+
+A pass writes to a file of its own. When it ends, its scores replace the earlier ones of the same scorers. Every line
+has the digest of its scorer, so that scores of another version of a scorer are never taken for scores of this one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from sys import intern
+from typing import NamedTuple, TypeAlias
+
+import attrs
+import orjson
+
+from keval.scores import ScoreLine, Scorer
+from keval.store.files import explained, read_lines, replacing, write_all
+from keval.store.jsonl import read_score
+
+__all__ = ["Pass", "ScoresFile", "ScoringSpec"]
+
+_Slot: TypeAlias = tuple[str, str | None, int]
+"""A metric, or a rubric with its judge, and the judge's repetition."""
+
+
+class _Line(NamedTuple):
+    """A line with what tells which score it is of."""
+
+    text: bytes
+    trial: str
+    slot: _Slot
+    digest: str
+    failed: bool
+
+    @classmethod
+    def read(cls, text: bytes) -> _Line:
+        data = orjson.loads(text)
+        repetition = int(data["judgement"]["repetition"]) if data.get("judgement") else 1
+        slot = (data["metric"], data.get("judge"), repetition)
+        return cls(text, intern(data["trial"]), slot, data.get("digest", ""), data.get("failure") is not None)
+
+
+@attrs.frozen
+class ScoringSpec:
+    """The scores that a pass makes of each trial: the digest of each scorer, and how often it grades an answer."""
+
+    digests: Mapping[Scorer, str]
+    repetitions: Mapping[Scorer, int]
+
+    @property
+    def key(self) -> str:
+        """Tells the pass from passes of other scorers, or of other versions of them."""
+        return hashlib.sha256(repr(sorted(self.digests.items(), key=str)).encode()).hexdigest()[:16]
+
+    @cached_property
+    def bits(self) -> dict[_Slot, int]:
+        """A bit for each score of a trial: by its scorer, and the repetition of a judge."""
+        slots = [
+            (*scorer, repetition) for scorer, times in self.repetitions.items() for repetition in range(1, times + 1)
+        ]
+        return {slot: 1 << number for number, slot in enumerate(slots)}
+
+    def bit(self, line: _Line) -> int:
+        """Return the bit of a score in scores.jsonl; 0 for a score that the spec does not want, or that failed."""
+        if line.digest != self.digests.get(line.slot[:2]) or line.failed:
+            return 0
+        return self.bits.get(line.slot, 0)
+
+
+@attrs.frozen
+class Pass:
+    """A scoring pass under way: `write` keeps lines; `had` are the scores that need not be made, as bits by trial."""
+
+    write: Callable[[bytes], None]
+    had: Mapping[str, int]
+    _spec: ScoringSpec
+
+    def lacks(self, trial: str, metric: str, judge: str | None, repetition: int) -> bool:
+        """Return whether a score is wanted and has yet to be made."""
+        return bool(~self.had.get(trial, 0) & self._spec.bits.get((metric, judge, repetition), 0))
+
+    def had_already(self, line: ScoreLine) -> bool:
+        """Return whether a score was there before."""
+        repetition = line.judgement.repetition if line.judgement else 1
+        return bool(self.had.get(line.trial, 0) & self._spec.bits.get((*line.scorer, repetition), 0))
+
+
+@attrs.frozen
+class ScoresFile:
+    """scores.jsonl of a run, and beside it the lines of passes that have not ended."""
+
+    path: Path
+
+    def read(self) -> Iterator[ScoreLine]:
+        """Read the scores one by one: those of passes that have ended, or of the first, while that has not."""
+        files = [self.path] if self.path.exists() else self._unfinished()
+        return chain.from_iterable(read_lines(file, read_score) for file in files)
+
+    @contextmanager
+    def scoring(self, spec: ScoringSpec, *, missing: bool = False) -> Iterator[Pass]:
+        """Score in a pass; one of the same key that was cut short goes on.
+
+        With `missing`, only scores are made that there are none of, or that failed.
+        """
+        if not self.path.exists():
+            # Those of the run itself, which was cut short while it scored, are its scores until that goes on.
+            for unfinished in self._unfinished(spec)[:1]:
+                with replacing(self.path) as scores:
+                    scores.writelines(read_lines(unfinished, bytes))
+        current = self._current(spec)
+        had = self._resumed(current, spec)
+        if missing:
+            for line in read_lines(self.path, _Line.read):
+                if bit := spec.bit(line):
+                    had[line.trial] = had.get(line.trial, 0) | bit
+        with explained(self.path):
+            file = current.open("ab", buffering=0)
+        with file:
+
+            def write(lines: bytes) -> None:
+                with explained(self.path):
+                    write_all(file, lines)
+
+            yield Pass(write, had, spec)
+            with explained(self.path):
+                os.fsync(file.fileno())
+        self._settle(current, spec, missing=missing)
+
+    def _current(self, spec: ScoringSpec) -> Path:
+        return self.path.with_name(f".scores.{spec.key}.jsonl")
+
+    def _unfinished(self, other_than: ScoringSpec | None = None) -> list[Path]:
+        found = sorted(self.path.parent.glob(".scores.*.jsonl"))
+        return [file for file in found if other_than is None or file != self._current(other_than)]
+
+    def _resumed(self, current: Path, spec: ScoringSpec) -> dict[str, int]:
+        """Keep of a pass that was cut short the scores it made, and return them; what failed is to be made again."""
+        had: dict[str, int] = {}
+        if not current.exists():
+            return had
+        with replacing(current) as file:
+            for line in read_lines(current, _Line.read):
+                bit = spec.bit(line)
+                if bit and not had.get(line.trial, 0) & bit:
+                    had[line.trial] = had.get(line.trial, 0) | bit
+                    file.write(line.text)
+        return had
+
+    def _settle(self, current: Path, spec: ScoringSpec, *, missing: bool) -> None:
+        """Put the lines of a pass that has ended in place of those they score again."""
+        made: dict[str, int] = {}
+        if missing:
+            for line in read_lines(current, _Line.read):
+                made[line.trial] = made.get(line.trial, 0) | spec.bits.get(line.slot, 0)
+
+        def stays(line: _Line) -> bool:
+            if line.slot[:2] not in spec.digests:
+                return True
+            return missing and bool(spec.bit(line) & ~made.get(line.trial, 0))
+
+        with replacing(self.path) as file:
+            file.writelines(line.text for line in read_lines(self.path, _Line.read) if stays(line))
+            file.writelines(read_lines(current, bytes))
+        current.unlink()

@@ -1,0 +1,100 @@
+"""Writing a run: its directory, its lock, its samples and manifest. Trials and scores have files of their own kind."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+
+import attrs
+
+from keval.errors import PreflightError, RunError
+from keval.manifest import Manifest
+from keval.recorder import Blob
+from keval.records import Sample
+from keval.store.converter import to_json
+from keval.store.files import replacing
+from keval.store.jsonl import sample_line
+from keval.store.run import Run
+from keval.summary import Summary
+
+__all__ = ["RunWriter"]
+
+
+@attrs.frozen
+class RunWriter:
+    """Writes to one run directory."""
+
+    path: Path
+    _made: tuple[Path, ...] = attrs.field(default=(), eq=False, repr=False)
+
+    @classmethod
+    def create(cls, root: Path, name: str, now: datetime) -> RunWriter:
+        """Make a new directory `root/name/<run id>`. Raises PreflightError when that cannot be written."""
+        path = root / name / f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+        made = tuple(folder for folder in path.parents if not folder.exists())
+        try:
+            path.mkdir(parents=True)
+        except OSError as error:
+            raise PreflightError(f"the run directory cannot be made: {error}; choose another with -o") from error
+        return cls(path, made)
+
+    @property
+    def run(self) -> Run:
+        """The run, for reading."""
+        return Run(self.path)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from writing to the run. Raises RunError when one does already."""
+        # Takes a twentieth of a second to import, which only a run that is written to needs.
+        from filelock import FileLock, Timeout
+
+        # A moment, as somebody may just be looking whether it is locked.
+        lock = FileLock(self.path / ".lock", timeout=0.2)
+        try:
+            lock.acquire()
+        except Timeout as error:
+            raise RunError(f"another process is writing to {self.path}; wait for it to end") from error
+        except OSError as error:
+            raise RunError(f"{self.path} cannot be written: {error}") from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+    @contextmanager
+    def freezing(self) -> Iterator[Callable[[Sample], object]]:
+        """Yield a function that writes a sample. When the block fails, the directory is removed again."""
+        try:
+            with replacing(self.path / "samples.jsonl") as file:
+                yield lambda sample: file.write(sample_line(sample) + b"\n")
+        except BaseException:
+            shutil.rmtree(self.path)
+            with suppress(OSError):  # another run has begun in there
+                for folder in self._made:
+                    folder.rmdir()
+            raise
+
+    def write_manifest(self, manifest: Manifest) -> None:
+        """Write manifest.json, whole or not at all. Raises RunError."""
+        self._write("manifest.json", to_json(manifest))
+
+    def write_summary(self, summary: Summary) -> None:
+        """Write summary.json, whole or not at all. Raises RunError."""
+        self._write("summary.json", to_json(summary))
+
+    def write_blobs(self, blobs: Iterable[Blob]) -> None:
+        """Write content to `blobs/`, each under its SHA-256. Raises RunError."""
+        folder = self.path / "blobs"
+        folder.mkdir(exist_ok=True)
+        for blob in blobs:
+            if not (folder / blob.sha256).exists():
+                self._write(f"blobs/{blob.sha256}", blob.content)
+
+    def _write(self, name: str, content: bytes) -> None:
+        with replacing(self.path / name) as file:
+            file.write(content)

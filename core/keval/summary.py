@@ -1,0 +1,244 @@
+"""The summary: what a run found. It is derived from trials and scores, and can be made again from them.
+
+Samples are the unit: the repetitions of a sample are averaged before anything else is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import attrs
+
+from keval.manifest import JudgeEntry
+from keval.records import Usage
+from keval.scores import Scale, Scorer
+
+__all__ = [
+    "Agreement",
+    "ArmScore",
+    "ArmTrials",
+    "Compliance",
+    "Effect",
+    "GivenUp",
+    "JudgePair",
+    "JudgeSpread",
+    "JudgingTotal",
+    "ScorerScale",
+    "Summary",
+    "UsageTotal",
+]
+
+
+@attrs.frozen
+class UsageTotal:
+    """Tokens of several trials or judgements, as far as they are known.
+
+    `unknown` counts those that reported no input or no output tokens; the sums leave them out. A sum is `None` when
+    nobody reported that kind of token.
+    """
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    unknown: int = 0
+
+    def plus(self, usage: Usage) -> UsageTotal:
+        """Return the total with one more."""
+
+        def add(total: int | None, value: int | None) -> int | None:
+            return total if value is None else (total or 0) + value
+
+        lacking = usage.input_tokens is None or usage.output_tokens is None
+        return UsageTotal(
+            add(self.input_tokens, usage.input_tokens),
+            add(self.output_tokens, usage.output_tokens),
+            add(self.cached_tokens, usage.cached_tokens),
+            add(self.reasoning_tokens, usage.reasoning_tokens),
+            self.unknown + lacking,
+        )
+
+
+@attrs.frozen
+class Compliance:
+    """How the trials of an arm used tools, where its condition requires that.
+
+    `answered` trials gave an answer; `complied_first` used tools at the first attempt, `complied` at any. `discarded`
+    counts answers that were thrown away for want of tool use.
+    """
+
+    answered: int = 0
+    complied_first: int = 0
+    complied: int = 0
+    discarded: int = 0
+    on_missing_tool_use: Literal["retry", "keep", "fail"] = "retry"
+
+
+@attrs.frozen
+class GivenUp:
+    """What attempts cost that failed and were repeated."""
+
+    model_calls: int = 0
+    usage: UsageTotal = UsageTotal()
+
+
+@attrs.frozen
+class ArmTrials:
+    """What happened to the trials of one arm. `duration` is the mean over samples, in seconds.
+
+    `failures` counts failed trials by `stage: kind`. `tool_calls` and `model_calls` are `None` when nobody reported
+    them.
+    """
+
+    agent: str
+    condition: str
+    trials: int
+    failed: int
+    retried: int
+    failures: Mapping[str, int]
+    tool_calls: int | None
+    model_calls: int | None
+    usage: UsageTotal
+    given_up: GivenUp
+    duration: float | None
+    compliance: Compliance | None
+
+
+@attrs.frozen
+class ArmScore:
+    """The scores of one arm by one metric, or by one rubric and judge.
+
+    `mean` and `stderr` are over `n` samples; `band` is the name of the mean's part of the scale. The scores count as
+    `scored`, `neutral` or `unscored`; `failed` ones are among the unscored, by kind in `failures`. `missing` scores
+    were not made because scoring was interrupted.
+    """
+
+    agent: str
+    condition: str
+    metric: str
+    judge: str | None
+    n: int
+    mean: float | None
+    stderr: float | None
+    band: str | None
+    scored: int
+    neutral: int
+    unscored: int
+    failed: int
+    failures: Mapping[str, int]
+    missing: int
+
+    @property
+    def scorer(self) -> Scorer:
+        """Who scored: a metric alone, or a rubric with its judge."""
+        return (self.metric, self.judge)
+
+
+@attrs.frozen
+class Effect:
+    """The mean paired difference of an arm to another, over the `n` samples that both have scores for."""
+
+    metric: str
+    judge: str | None
+    agent: str
+    condition: str
+    against: Mapping[str, str]
+    n: int
+    difference: float | None
+    stderr: float | None
+
+    @property
+    def scorer(self) -> Scorer:
+        """Who scored: a metric alone, or a rubric with its judge."""
+        return (self.metric, self.judge)
+
+
+@attrs.frozen
+class JudgingTotal:
+    """What one judge's judgements of one arm took.
+
+    Of `judgements`, `told` said something of unverified claims, `flagged` had some, and `retried` were asked more than
+    once. `rejected` counts replies that were not judgements.
+    """
+
+    agent: str
+    condition: str
+    judge: str
+    judgements: int
+    told: int
+    flagged: int
+    rejected: int
+    retried: int
+    model_calls: int | None
+    usage: UsageTotal
+
+
+@attrs.frozen
+class JudgePair:
+    """How far two judges agree: Cohen's kappa with quadratic weights over `n` answers, or the reason for none."""
+
+    judges: tuple[str, str]
+    n: int
+    kappa: float | None
+    reason: str | None
+
+
+@attrs.frozen
+class JudgeSpread:
+    """The standard deviation of a judge's levels about one answer, pooled over `n` answers, or the reason for none."""
+
+    judge: str
+    n: int
+    sd: float | None
+    reason: str | None
+
+
+@attrs.frozen
+class Agreement:
+    """How far the judges of one rubric agree: Krippendorff's alpha over `n` answers, or the reason for none."""
+
+    metric: str
+    judges: tuple[str, ...]
+    n: int
+    alpha: float | None
+    reason: str | None
+    pairs: tuple[JudgePair, ...]
+    spread: tuple[JudgeSpread, ...]
+
+
+@attrs.frozen
+class ScorerScale:
+    """The scale that a scorer of the run scores in."""
+
+    metric: str
+    judge: str | None
+    scale: Scale
+
+    @property
+    def scorer(self) -> Scorer:
+        """Who scores: a metric alone, or a rubric with its judge."""
+        return (self.metric, self.judge)
+
+
+@attrs.frozen
+class Summary:
+    """What a run found: means per arm, effects against the baseline, and counts of everything else.
+
+    `planned` is how many trials the run planned. `simulated` names the models that were simulated.
+    """
+
+    run: str
+    evaluation: str
+    baseline: str
+    neutral: Literal["omit", "count"]
+    planned: int
+    simulated: tuple[str, ...] = ()
+    scorers: tuple[ScorerScale, ...] = ()
+    judges: Mapping[str, JudgeEntry] = attrs.field(factory=dict)
+    trials: tuple[ArmTrials, ...] = ()
+    arms: tuple[ArmScore, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    judging: tuple[JudgingTotal, ...] = ()
+    agreement: tuple[Agreement, ...] = ()
+    extra: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, repr=False, metadata={"unknown_keys": True})

@@ -1,0 +1,145 @@
+"""A row of the instance file: one score of one trial, with what the trial was asked and answered."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from keval import Sample, ScoreLine, Trial, Usage
+from keval.plugin import ScorerEntry
+from keval_eee.conversation import conversation
+from keval_eee.correctness import is_correct
+from keval_eee.record import SCHEMA_VERSION, Record
+from keval_eee.result import result_id
+from keval_eee.text import as_texts
+
+__all__ = ["row", "trial_part"]
+
+
+def trial_part(record: Record, trial: Trial) -> dict[str, Any]:
+    """What the rows of a trial have in common."""
+    sample = trial.sample
+    asked, reference = _asked(sample), [] if sample.answer is None else [sample.answer]
+    kind, messages = _kind(trial), conversation(trial)
+    single = kind == "single_turn"
+    duration = trial.transcript.duration if trial.transcript else None
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "evaluation_id": record.evaluation_id,
+        "model_id": record.model_id,
+        "evaluation_name": record.evaluation_name(trial.condition),
+        "sample_id": sample.id,
+        "sample_hash": _hash(asked, reference),
+        "interaction_type": kind,
+        "input": {"raw": asked, "reference": reference},
+        "output": {"raw": [trial.output]} if single else None,
+        "messages": None if single else messages,
+        "answer_attribution": _attribution(trial.output, None if single else messages),
+        "evaluation": {"num_turns": 1 if single else len(messages), "tool_calls_count": _tool_calls(trial)},
+        "token_usage": _tokens(trial.transcript.usage) if trial.transcript else None,
+        "performance": None if duration is None else {"latency_ms": round(duration * 1000, 3)},
+        "metadata": {
+            **as_texts(sample.metadata),
+            **as_texts(
+                {
+                    "keval.trial": trial.id,
+                    "keval.agent": trial.agent,
+                    "keval.condition": trial.condition,
+                    "keval.repetition": trial.repetition,
+                    "keval.model_simulated": record.simulated or None,
+                    "keval.discarded_attempts": len(trial.attempts) or None,
+                    "keval.complied": trial.complied,
+                }
+            ),
+        },
+    }
+
+
+def row(
+    part: Mapping[str, Any],
+    line: ScoreLine,
+    value: float,
+    scorer: ScorerEntry,
+    threshold: float,
+    *,
+    simulated: bool,
+) -> dict[str, Any]:
+    """Complete a trial's part with one of its scores; `simulated` is the judge, if there is one."""
+    judgement = line.judgement
+    about = {
+        "keval.judge": line.judge,
+        "keval.judge_simulated": simulated or None,
+        "keval.judge_repetition": judgement and judgement.repetition,
+        "keval.unverified_claims": (judgement and judgement.unverified_claims) or None,
+        "keval.neutral": line.score.neutral or None,
+        "keval.reason": line.score.reason or None,
+        "keval.details": line.score.details or None,
+    }
+    return {
+        **part,
+        "evaluation_result_id": result_id(line.condition, line.metric, line.judge),
+        "evaluation": {"score": value, "is_correct": is_correct(scorer.scale, value, threshold), **part["evaluation"]},
+        "metadata": {**part["metadata"], **as_texts(about)},
+    }
+
+
+def _kind(trial: Trial) -> str:
+    transcript = trial.transcript
+    if transcript and (transcript.tools or transcript.tool_calls or transcript.unlisted_calls):
+        return "agentic"
+    return "multi_turn" if trial.sample.history or trial.sample.turns else "single_turn"
+
+
+def _asked(sample: Sample) -> str:
+    """The question as it is, or a conversation as lines of who says what, up to the user's last words."""
+    if not sample.history and not sample.turns:
+        return sample.question
+    said = [*((message.role, message.text) for message in sample.history), *(("user", text) for text in sample.asked)]
+    return "\n".join(f"{role}: {text}" for role, text in said)
+
+
+def _hash(asked: str, reference: list[str]) -> str:
+    """Hash a sample as other writers of the format do, so that the same one is found in their files."""
+    text = json.dumps({"raw": asked, "reference": reference}, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _attribution(output: str, messages: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
+    """Say where the final answer stands; without one there is nothing to say."""
+    if not output:
+        return []
+    turn, source = 0, "output.raw"
+    if messages is not None:
+        turn = max(m["turn_idx"] for m in messages if m["role"] == "assistant" and m["content"] == output)
+        source = f"messages[{turn}].content"
+    return [
+        {
+            "turn_idx": turn,
+            "source": source,
+            "extracted_value": output,
+            "extraction_method": "last_assistant_message",
+            "is_terminal": True,
+        }
+    ]
+
+
+def _tool_calls(trial: Trial) -> int | None:
+    """How many there were; `None` when that is not known."""
+    if trial.transcript is None or trial.transcript.unlisted_calls is None:
+        return None
+    return len(trial.transcript.tool_calls) + trial.transcript.unlisted_calls
+
+
+def _tokens(usage: Usage) -> dict[str, Any] | None:
+    """The tokens, where both input and output are known: the format takes all or nothing."""
+    if usage.input_tokens is None or usage.output_tokens is None:
+        return None
+    return {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+        "input_tokens_cache_read": usage.cached_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+    }

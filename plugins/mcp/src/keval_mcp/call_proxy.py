@@ -1,0 +1,125 @@
+"""The call proxy: forwards the tool calls of one attempt at a trial to one server, and records them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+from mcp import MCPError
+from mcp.types import (
+    INTERNAL_ERROR,
+    SERVER_INFO_META_KEY,
+    CallToolRequestParams,
+    CallToolResult,
+    TextContent,
+)
+
+from keval import ToolCall
+from keval.plugin import CallLog, ServerLostError
+from keval_mcp.connection import ServerConnection
+from keval_mcp.results import result_text
+from keval_mcp.upstream import Upstream
+
+__all__ = ["CallProxy"]
+
+
+@attrs.define(eq=False)
+class CallProxy:
+    """Forwards the calls of one attempt, marked with `meta`, and records each of them in `log`."""
+
+    connection: ServerConnection
+    meta: Mapping[str, Any]
+    log: CallLog = attrs.field(factory=CallLog)
+    _first: Upstream | None = attrs.field(default=None, init=False)
+    _calls: set[asyncio.Task[CallToolResult]] = attrs.field(factory=set, init=False)
+    _closed: bool = attrs.field(default=False, init=False)
+
+    async def forward(self, params: CallToolRequestParams) -> CallToolResult:
+        """Call the server and return its answer; a server that is lost is a tool error that says so.
+
+        The call is a task of its own: an agent that hangs up does not undo what the server is already doing, so the
+        outcome is still waited for and recorded.
+
+        Raises:
+            MCPError: the server refused the call; raised again towards the agent as it came.
+        """
+        if self._closed:
+            return _error("the trial has ended")
+        call = asyncio.create_task(self._forward(params))
+        self._calls.add(call)
+        call.add_done_callback(self._calls.discard)
+        await asyncio.wait({call})
+        return _error("the trial has ended") if call.cancelled() else call.result()
+
+    async def close(self) -> None:
+        """End the calls still under way; each is recorded as abandoned."""
+        self._closed = True
+        calls = set(self._calls)
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)  # `forward` has shown or will show their outcome
+
+    async def _forward(self, params: CallToolRequestParams) -> CallToolResult:
+        name, arguments = params.name, params.arguments or {}
+        call = ToolCall(name, arguments, server=self.connection.server.name, executions=0)
+        began = time.perf_counter()
+        try:
+            upstream = await self.connection.upstream()
+            if self._first not in (None, upstream):
+                self._lose(f"server '{self.connection.server.name}' was lost between two calls of this trial")
+            self._first = upstream
+            call = attrs.evolve(call, executions=1)
+            began = time.perf_counter()
+            result = await upstream.call(name, params.arguments, {**_custom(params.meta), **self.meta})
+        except ServerLostError as lost:
+            self._lose(str(lost))
+            problem = str(lost).partition("\n")[0]  # the agent needs no standard error
+            self._record(call, began, error=problem)
+            return _error(problem)
+        except MCPError as refused:
+            self._record(call, began, error=refused.message)
+            raise
+        except ValueError as invalid:
+            problem = f"server '{self.connection.server.name}' answered {name!r} with something that is no tool result"
+            self._record(call, began, error=f"{problem}: {invalid}")
+            raise MCPError(INTERNAL_ERROR, problem) from invalid
+        except asyncio.CancelledError:
+            self._record(call, began, error="the trial ended before the server answered")
+            raise
+        if result.is_error:
+            self._record(call, began, error=result_text(result))
+        else:
+            self._record(call, began, result=result_text(result))
+        return _unstamped(result)
+
+    def _record(self, call: ToolCall, began: float, result: str | None = None, error: str | None = None) -> None:
+        took = time.perf_counter() - began
+        self.log.calls.append(attrs.evolve(call, result=result, error=error, duration=took))
+
+    def _lose(self, reason: str) -> None:
+        self.log.lost = self.log.lost or reason
+
+
+def _custom(meta: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what the agent itself put into `_meta`; the rest belongs to its connection with the tap."""
+    own = ("progress_token", "progressToken", "io.modelcontextprotocol/")
+    return {name: value for name, value in (meta or {}).items() if not name.startswith(own)}
+
+
+def _unstamped(result: CallToolResult) -> CallToolResult:
+    """Return a result without the name of the server in `_meta`.
+
+    It belongs to keval's connection with the server. Some frameworks show `_meta` to their model, which would see a
+    name there that it does not see without the tap; the tap puts it back for clients whose protocol has it.
+    """
+    if result.meta is None or SERVER_INFO_META_KEY not in result.meta:
+        return result
+    rest = {name: value for name, value in result.meta.items() if name != SERVER_INFO_META_KEY}
+    return result.model_copy(update={"meta": rest or None})
+
+
+def _error(problem: str) -> CallToolResult:
+    return CallToolResult(content=[TextContent(type="text", text=problem)], is_error=True)

@@ -1,0 +1,71 @@
+"""A connection to a server that outlives the sessions with it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import attrs
+
+from keval.plugin import ServerLostError, ServerSpec
+from keval_mcp.settle import settle
+from keval_mcp.upstream import Upstream
+
+__all__ = ["ServerConnection"]
+
+_log = logging.getLogger("keval_mcp")
+
+
+@attrs.define(eq=False)
+class ServerConnection:
+    """Holds one session with `server` and opens another when it was lost.
+
+    With a `digest`, a server that comes back with other tools is refused, as its trials would be of another condition.
+    """
+
+    server: ServerSpec
+    digest: str | None = None
+    _upstream: Upstream | None = attrs.field(default=None, init=False)
+    _connecting: asyncio.Task[Upstream] | None = attrs.field(default=None, init=False)
+
+    async def upstream(self) -> Upstream:
+        """Return a live session. All who ask while one is being opened share the outcome.
+
+        Raises:
+            ServerLostError: the server does not come up, or has changed its tools.
+        """
+        if self._upstream is not None and self._upstream.alive:
+            return self._upstream
+        if self._connecting is None:
+            self._connecting = asyncio.create_task(self._connect(), name=f"connecting to {self.server.name}")
+            self._connecting.add_done_callback(self._connected)
+        return await asyncio.shield(self._connecting)
+
+    async def close(self) -> None:
+        """End the session, and the opening of one."""
+        try:
+            if self._connecting is not None:
+                self._connecting.cancel()
+                await settle(self._connecting)
+        finally:
+            if self._upstream is not None:
+                await self._upstream.close()
+
+    async def _connect(self) -> Upstream:
+        if self._upstream is not None:
+            _log.warning("server '%s' is connected to again: %s", self.server.name, self._upstream.reason)
+            await self._upstream.close()
+        upstream = await Upstream.connect(self.server, self.server.startup_timeout)
+        if self.digest is not None and self.digest != upstream.listing.digest:
+            await upstream.close()
+            raise ServerLostError(
+                f"server '{self.server.name}' came back with other tools than at the start of the run;"
+                " keep it unchanged while the run lasts"
+            )
+        self._upstream = upstream
+        return upstream
+
+    def _connected(self, task: asyncio.Task[Upstream]) -> None:
+        self._connecting = None
+        if not task.cancelled():
+            task.exception()  # seen, also when everyone who waited has been cancelled

@@ -1,0 +1,123 @@
+"""The server proxy: connects to MCP servers, and offers each to agents through the tap, or as it is."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import attrs
+
+from keval.plugin import (
+    ConnectedServer,
+    McpServer,
+    PreflightError,
+    ServerLostError,
+    ServerSpec,
+    ToolOffer,
+)
+from keval_mcp.call_proxy import CallProxy
+from keval_mcp.connection import ServerConnection
+from keval_mcp.tap import Tap, tap
+from keval_mcp.upstream import CHECK_SECONDS
+
+__all__ = ["McpProxy"]
+
+# Python prints the warnings of libraries that nobody configured logging for; what the SDK has to say of a server
+# reaches the user in keval's own errors.
+logging.getLogger("mcp").addHandler(logging.NullHandler())
+
+
+@attrs.frozen
+class McpProxy:
+    """Connects to servers over stdio, streamable HTTP and SSE; see `keval.plugin.ServerProxy`."""
+
+    @asynccontextmanager
+    async def connect(self, server: ServerSpec) -> AsyncIterator[ConnectedServer]:
+        """Bring a server up, list its tools, and hold it as long as its trials share it.
+
+        Raises:
+            PreflightError: the server does not come up, or has no tools.
+        """
+        connection = ServerConnection(server)
+        try:
+            try:
+                listing = (await connection.upstream()).listing
+            except ServerLostError as error:
+                raise PreflightError(str(error)) from error
+            if not listing.tools:
+                raise PreflightError(
+                    f"server '{server.name}' lists no tools, so it changes nothing for an agent;"
+                    " check its configuration"
+                )
+            connection.digest = listing.digest
+            offer = ToolOffer(server.name, listing.names, listing.digest)
+            if not server.tap:
+                await connection.close()
+                yield _Direct(offer)
+                return
+            if server.isolation == "trial":
+                await connection.close()
+            async with tap(server.name, listing) as tapped:
+                yield _Tapped(connection, tapped, offer)
+        finally:
+            await connection.close()
+
+
+@attrs.frozen(eq=False)
+class _Direct:
+    """A server that agents connect to themselves; nobody watches."""
+
+    offer: ToolOffer
+
+    @asynccontextmanager
+    async def open(self, server: ServerSpec) -> AsyncIterator[McpServer]:
+        yield McpServer(
+            name=server.name,
+            transport=server.transport,
+            url=server.url,
+            headers=server.headers,
+            command=server.command,
+            args=server.args,
+            env=server.env,
+            cwd=server.cwd,
+            tools=self.offer.tools,
+            timeout=server.timeout,
+        )
+
+
+@attrs.frozen(eq=False)
+class _Tapped:
+    """A server that agents reach through the tap."""
+
+    connection: ServerConnection
+    tap: Tap
+    offer: ToolOffer
+    # A Python server costs most of a second of CPU to start, so no more start at a time than there are cores. Trials
+    # that are under way are not limited: two isolated servers in a condition could otherwise wait for each other.
+    _starts: asyncio.Semaphore = attrs.field(factory=lambda: asyncio.Semaphore(os.cpu_count() or 1))
+
+    @asynccontextmanager
+    async def open(self, server: ServerSpec) -> AsyncIterator[McpServer]:
+        async with AsyncExitStack() as stack:
+            connection = self.connection
+            if server.isolation == "trial":
+                connection = ServerConnection(server, digest=self.offer.digest)
+                stack.push_async_callback(connection.close)
+                async with self._starts:
+                    await connection.upstream()
+            else:
+                await connection.upstream()
+            calls = CallProxy(connection, server.meta)
+            url = await stack.enter_async_context(self.tap.open(calls))
+            yield McpServer(
+                name=server.name,
+                transport="http",
+                url=url,
+                tools=self.offer.tools,
+                # The tap notices first that a server does not answer, and tells the agent why.
+                timeout=server.timeout + 2 * CHECK_SECONDS,
+                log=calls.log,
+            )

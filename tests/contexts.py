@@ -1,0 +1,48 @@
+"""Brings a context up as a run does: its servers connected, their tools listed, and each trial's way to them opened."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import attrs
+
+from keval import Sample
+from keval.plugin import ConnectedServer, Context, ContextSource, McpServer, ServerSpec, ToolOffer, TrialInfo
+from keval_mcp import server_proxy
+
+__all__ = ["Started", "started"]
+
+
+@attrs.frozen
+class Started:
+    """A context that is up; `offers` are what its servers listed."""
+
+    source: ContextSource
+    servers: Mapping[str, ConnectedServer]
+    offers: Sequence[ToolOffer]
+
+    @asynccontextmanager
+    async def open(self, sample: Sample, trial: str) -> AsyncIterator[Context]:
+        """Enter what an agent gets for one attempt at a trial."""
+        info = TrialInfo(trial, sample, "agent", "condition")
+        async with AsyncExitStack() as stack:
+            provision = await stack.enter_async_context(self.source.open(info))
+            servers: list[McpServer] = []
+            for server in provision.servers:
+                assert isinstance(server, ServerSpec)
+                servers.append(await stack.enter_async_context(self.servers[server.name].open(server)))
+            yield Context(trial, provision.instructions, tuple(servers), history=sample.history)
+
+
+@asynccontextmanager
+async def started(provider: Any, label: str, **facts: Any) -> AsyncIterator[Started]:
+    """Start a context provider and connect to its servers."""
+    async with AsyncExitStack() as stack:
+        source: ContextSource = await stack.enter_async_context(provider.start(label, **facts))
+        connected: dict[str, ConnectedServer] = {}
+        for server in source.servers:
+            assert isinstance(server, ServerSpec)
+            connected[server.name] = await stack.enter_async_context(server_proxy().connect(server))
+        yield Started(source, connected, [server.offer for server in connected.values()])
