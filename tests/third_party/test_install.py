@@ -1,55 +1,130 @@
-"""A third party's package is installed into an environment of its own, found by name and run."""
+"""Packages of a third party are installed into an environment of their own, found by name and run."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 import sys
 import sysconfig
 import venv
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parent / "acme_brevity"
+from keval import ToolCall, Trial, open_run
+
+FOLDER = Path(__file__).parent
+PACKAGES = ("acme_brevity", "acme_kit")
+
+CONFIG = """
+dataset: {path: questions.acme, separator: "->"}
+agents:
+  parrot: {type: acme/parrot}
+  gadk: {model: simulated/acme/greeter}
+  openai: {model: simulated/acme/greeter}
+contexts: {echo: {type: acme/echo, greeting: hullo}}
+conditions:
+  baseline: {}
+  with_echo: {contexts: [echo]}
+metrics:
+  - acme/brevity
+  - basic/contains: {any_of: ["hullo, Ada"]}
+middleware:
+  - acme/count: {journal: journal.txt}
+execution: {executor: acme/backwards}
+"""
 
 
-@pytest.fixture
-def environment(tmp_path: Path) -> Path:
-    """A virtual environment that sees everything installed here, and acme-brevity besides."""
-    home = tmp_path / "venv"
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A virtual environment that sees everything installed here, and the third party's packages besides."""
+    folder = tmp_path_factory.mktemp("third-party")
+    home = folder / "venv"
     venv.create(home, with_pip=False, symlinks=True)
     python = home / "bin" / "python"
     site = next((home / "lib").glob("python*")) / "site-packages"
     here = sysconfig.get_paths()["purelib"]
     (site / "here.pth").write_text(f"import site; site.addsitedir({here!r})\n", encoding="utf-8")
-    shutil.copytree(FOLDER, tmp_path / "acme_brevity")
+    for package in PACKAGES:
+        shutil.copytree(FOLDER / package, folder / package)
     installer = (
         [uv, "pip", "install", "--python", str(python)]
         if (uv := shutil.which("uv"))
         else [sys.executable, "-m", "pip", "--python", str(python), "install"]
     )
-    subprocess.run([*installer, "--quiet", "--no-deps", str(tmp_path / "acme_brevity")], check=True)
+    subprocess.run([*installer, "--quiet", "--no-deps", *(str(folder / name) for name in PACKAGES)], check=True)
     return python
 
 
-def test_a_metric_of_a_third_party_is_found_by_name_and_run(environment: Path, tmp_path: Path) -> None:
-    config = {
-        "dataset": {"path": "q.jsonl"},
-        "agents": {"gadk": {"model": "simulated/any"}},
-        "conditions": {"baseline": {}},
-        "metrics": ["weather/task_completion"],
-    }
-    (tmp_path / "eval.yaml").write_text(json.dumps(config), encoding="utf-8")
-    (tmp_path / "q.jsonl").write_text('{"id": "a", "question": "What is the weather in Oslo?"}\n', encoding="utf-8")
-    command = [str(environment), "-m", "keval", "run", "eval.yaml", "--metric", "acme/brevity", "--json"]
+def keval(environment: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    command = [str(environment), "-m", "keval", *arguments]
+    return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False, timeout=120)
 
-    done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=True, timeout=120)
 
-    (arm,) = json.loads(done.stdout)["arms"]
-    (manifest,) = tmp_path.glob("results/*/*/manifest.json")
-    assert ("acme/brevity", 1) == (arm["metric"], arm["n"])
-    assert "1.2.3" == json.loads(manifest.read_text(encoding="utf-8"))["versions"]["acme-brevity"]
+def test_every_seam_takes_the_parts_of_a_third_party(environment: Path, tmp_path: Path) -> None:
+    (tmp_path / "eval.yaml").write_text(CONFIG, encoding="utf-8")
+    (tmp_path / "questions.acme").write_text("Who is there? -> hullo, Ada\nAnd now? -> hullo, Ada\n", encoding="utf-8")
+
+    done = keval(environment, tmp_path, "run", "eval.yaml", "--json")
+    exported = keval(environment, tmp_path, "export", "latest", "--format", "acme/tally", "--loud", "--prefix", "*")
+
+    assert (0, 0) == (done.returncode, exported.returncode), done.stderr + exported.stderr
+    run = open_run("latest", root=tmp_path / "results")
+    trials = list(run.trials())
+    # The executor ran the last trial first, and left a blob beside each.
+    assert sorted((trial.id for trial in trials), key=_place) == [trial.id for trial in reversed(trials)]
+    assert len(trials) == len(list((run.path / "blobs").iterdir()))
+    # The dataset reader gave the samples; the tap watched a server that it did not start itself.
+    assert ["line-1", "line-2"] == list(run.samples.ids)
+    calls = [(call.server, call.result, call.executions) for trial in trials for call in _calls(trial)]
+    assert [("echo", "hullo, Ada", 1)] * 4 == calls
+    arms = {(arm.agent, arm.condition): arm.mean for arm in run.summary().arms if arm.metric == "basic/contains"}
+    helped = {("gadk", "with_echo"), ("openai", "with_echo")}
+    assert {arm: float(arm in helped) for arm in arms} == arms
+    # The middleware saw every request of both agents: one at the baseline, two with a tool call.
+    asked = Counter((tmp_path / "journal.txt").read_text(encoding="utf-8").splitlines())
+    wires = {"gadk": "gemini", "openai": "openai-chat"}
+    assert asked == Counter(
+        {
+            f"agent {trial.agent} {trial.id} {wires[trial.agent]}": 2 if trial.condition == "with_echo" else 1
+            for trial in trials
+            if trial.agent in wires
+        }
+    )
+    (tally,) = exported.stdout.split()
+    assert "* PARROT/BASELINE/LINE-1/1: WHO IS THERE? (0 BEFORE)" in Path(tmp_path, tally).read_text(encoding="utf-8")
+    assert "note: scores are left out" in exported.stderr
+    packages = {name: version for name, version in run.manifest.versions.items() if name.startswith("acme")}
+    assert {"acme-brevity": "1.2.3", "acme-kit": "2.0.0"} == packages
+
+
+def test_a_conversation_with_an_agent_of_a_third_party(environment: Path, tmp_path: Path) -> None:
+    (tmp_path / "eval.yaml").write_text("agents: {parrot: {type: acme/parrot}}\n", encoding="utf-8")
+    code = """
+import asyncio, keval
+
+async def talk():
+    async with keval.Session.open("eval.yaml") as session:
+        return [await session.ask(text) for text in ("One?", "Two?")]
+
+print(asyncio.run(talk()))
+"""
+
+    done = subprocess.run(
+        [str(environment), "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60
+    )
+
+    assert "['One? (0 before)', 'Two? (1 before)']\n" == done.stdout
+
+
+def _calls(trial: Trial) -> tuple[ToolCall, ...]:
+    return trial.transcript.tool_calls if trial.transcript else ()
+
+
+def _place(id: str) -> tuple[int, str, int, int]:
+    agent, condition, sample, repetition = id.split("/")
+    agents, conditions = ["parrot", "gadk", "openai"], ["baseline", "with_echo"]
+    return int(repetition), sample, conditions.index(condition), agents.index(agent)

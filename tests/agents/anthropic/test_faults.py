@@ -57,7 +57,7 @@ def test_a_reply_that_ended_early_with_nothing_in_it_is_no_answer(
     assert isinstance(played.error, TrialError)
     assert (played.error.stage, played.error.kind, played.error.retryable) == ("model", kind, False)
     assert "ended the reply before it said anything; " in str(played.error)
-    assert (played.transcript.model_calls, played.transcript.usage) == (1, Usage(10, 5))
+    assert (played.transcript.model_calls, played.transcript.usage) == (1, Usage(10, 5, 0))
 
 
 def test_max_turns_bounds_the_model_calls_of_a_message(play: Any, message: Any, use: Any) -> None:

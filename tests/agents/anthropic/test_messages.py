@@ -152,7 +152,9 @@ def test_cached_tokens_are_among_the_input_tokens(play: Any, message: Any, use: 
     assert (played.transcript.model_calls, played.transcript.usage) == (2, Usage(220, 10, 100, 4))
 
 
-@pytest.mark.parametrize(("usage", "expected"), [(None, Usage()), ("much", Usage()), ({"input_tokens": 10}, Usage(10))])
+@pytest.mark.parametrize(
+    ("usage", "expected"), [(None, Usage()), ("much", Usage()), ({"input_tokens": 10}, Usage(10, None, 0))]
+)
 def test_tokens_that_are_not_reported_cost_no_answer(play: Any, message: Any, usage: Any, expected: Usage) -> None:
     played = play(Anthropic, {**message("Fine."), "usage": usage})
 

@@ -1,0 +1,1 @@
+"""A third party's parts for keval: agent, context, dataset, executor, exporter, middleware."""
