@@ -85,12 +85,12 @@ def test_a_config_of_k_eval_runs_unchanged(written: Project) -> None:
 
 
 def test_a_config_of_k_eval_runs_with_another_agent_and_a_simulated_judge(written: Project) -> None:
-    others = ("--agent", "openai", "--model", "openai=simulated/any", "--model", "judges.anthropic=simulated/judge")
+    others = ("--agent", "openai", "--model", "openai=simulated/any", "-m", "judge=simulated/judge")
 
     outcome = written.spawn("run", "eval.yaml", *others)
 
     assert 0 == outcome.code, outcome.stderr
-    assert "by anthropic" in outcome.stdout
+    assert "by judge (simulated)" in outcome.stdout
     assert "(simulated)" in outcome.stdout
     check_results(written)
 
@@ -99,7 +99,7 @@ def test_resampling_gives_another_answer_where_no_seed_reaches_the_model(written
     config = documented_config().replace("num_repetitions: 3", "num_repetitions: 6")
     config = config.replace("max_attempts: 3", "max_attempts: 8")
     (written.root / "eval.yaml").write_text(config, encoding="utf-8")
-    models = ("--model", "agents.anthropic=simulated/careless", "--model", "judges.anthropic=simulated/judge")
+    models = ("--model", "agents.anthropic=simulated/careless", "-m", "judge=simulated/judge")
 
     outcome = written.spawn("run", "eval.yaml", "--agent", "anthropic", *models, "--condition", "with_graph", "--json")
 

@@ -67,6 +67,10 @@ class SectionReader:
         if not agents and "agents" not in data and not spoiled:
             self._problem((), "the key 'agents' is missing; add `agents: {label: {type: …, model: provider/name}}`")
         header = header or Header()
+        chosen = execution.executor if execution else ""
+        if not isinstance(chosen, str) and not isinstance(chosen.get("type"), str):
+            self._problem(("execution", "executor"), "add `type:` with the name of an executor")
+            execution = attrs.evolve(execution or Execution(), executor="local")
         self._check_reference(("baseline",), "condition", header.baseline, [*self._labels("conditions"), *conditions])
         return Evaluation(
             self.source,

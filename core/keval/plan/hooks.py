@@ -49,8 +49,9 @@ class Hooks:
                 manager.register(plugin, name)
             manager.check_pending()
         except pluggy.PluginValidationError as error:
+            told = " ".join(str(error).split())
             raise PluginError(
-                f"a hook plugin does not fit this version of keval: {error}; see docs/plugins.md"
+                f"a hook plugin does not fit this version of keval: {told}; see docs/plugins.md"
             ) from error
         calls = {
             name: tuple(reversed(getattr(manager.hook, name).get_hookimpls()))

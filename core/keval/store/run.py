@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from sys import intern
 from typing import TYPE_CHECKING, Any, Literal
@@ -97,7 +98,7 @@ class Run:
                 f"{path} has format {data.get('format')}, and this version of keval reads format {FORMAT} only;"
                 " use the version that made the run, or run the evaluation again"
             )
-        return from_plain(Manifest, data, path)
+        return _consistent(from_plain(Manifest, data, path), path)
 
     def summary(self) -> Summary:
         """Summarise the trials and scores that the run has now. Raises RunError."""
@@ -167,7 +168,12 @@ class Run:
 
     def to_pandas(self, table: Literal["trials", "scores"] = "scores") -> pandas.DataFrame:
         """Return trials or scores as a data frame, one row each. Needs the extra `keval[frames]`, and pandas."""
-        return self.to_arrow(table).to_pandas()
+        rows = self.to_arrow(table)
+        try:
+            import_module("pandas")  # pyarrow's own error would not say what to do
+        except ImportError as error:
+            raise RunError("data frames need pandas: `pip install pandas`") from error
+        return rows.to_pandas()
 
     @property
     def is_locked(self) -> bool:
@@ -204,6 +210,19 @@ class Run:
             starts.append(start)
             start += size
         return LineFile(self.trials_file, starts)
+
+
+def _consistent(manifest: Manifest, path: Path) -> Manifest:
+    """Return a manifest whose parts refer to each other. Raises RunError."""
+    lacking = [f"no condition {manifest.baseline!r}"] if manifest.baseline not in manifest.conditions else []
+    for entry in manifest.scorers:
+        if entry.judge is not None and entry.judge not in manifest.judges:
+            lacking.append(f"no judge {entry.judge!r}")
+        if entry.rubric is not None and entry.rubric not in manifest.rubrics:
+            lacking.append(f"no rubric {entry.rubric!r}")
+    if lacking:
+        raise RunError(f"{path} is damaged: it has {lacking[0]}, which it refers to; restore the file")
+    return manifest
 
 
 def _json(path: Path) -> Any:

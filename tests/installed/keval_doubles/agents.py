@@ -1,15 +1,15 @@
 """Agents that do as the sample's metadata says."""
 
 import asyncio
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
 import attrs
 
 from keval import Sample, Transcript, Usage
-from keval.plugin import Context, Model, ModelError, PreflightError, TrialError
+from keval.plugin import Context, Model, ModelError, PreflightError, TrialError, run_conversation
 
 
 @attrs.define
@@ -24,6 +24,8 @@ class Scripted:
 
     async def run(self, sample: Sample, context: Context) -> Transcript:
         recorder, script = context.recorder, sample.metadata
+        if "returns" in script:
+            return script["returns"]  # type: ignore[no-any-return]
         recorder.offered(script.get("offers", context.tools))
         self._tries[context.trial] = self._tries.get(context.trial, 0) + 1
         for text in sample.asked:
@@ -48,6 +50,9 @@ class Scripted:
                     raise asyncio.CancelledError
                 if script.get("hang"):
                     await asyncio.Event().wait()
+                if "attaches" in script:
+                    recorder.said(recorder.attach(script["attaches"].encode(), "text/plain"))
+                    continue
                 if script.get("tells_context"):
                     recorder.said(f"{context.condition} {context.repetition} {context.attempt} {context.seed}")
                     continue
@@ -125,3 +130,19 @@ class Modelled:
     async def aclose(self) -> None:
         if self.closes:
             self.closes.touch()
+
+
+class Silent:
+    """Holds conversations and never answers."""
+
+    async def run(self, sample: Sample, context: Context) -> Transcript:
+        return await run_conversation(self, sample, context)
+
+    @asynccontextmanager
+    async def open(self, context: Context) -> AsyncIterator["Silence"]:
+        yield Silence()
+
+
+class Silence:
+    async def ask(self, text: str) -> None:
+        await asyncio.Event().wait()

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import attrs
 
 from keval import ToolCall
-from keval.plugin import CallLog, McpServer, PreflightError, Provision, ServerLostError, TrialInfo
+from keval.plugin import CallLog, McpServer, PreflightError, Provision, ServerLostError, ServerSpec, TrialInfo
 
 
 @attrs.frozen
@@ -41,8 +41,12 @@ class _Source:
     @asynccontextmanager
     async def open(self, trial: TrialInfo) -> AsyncIterator[Provision]:
         sample = trial.sample
-        if sample.metadata.get("context_yields"):
-            yield sample.metadata["context_yields"]
+        odd = sample.metadata.get("context_yields")
+        if odd == "nothing":
+            yield None  # type: ignore[misc]
+            return
+        if odd == "stranger":
+            yield Provision(servers=(ServerSpec("stranger", "http", "http://127.0.0.1:1/mcp"),))
             return
         if sample.metadata.get("context_down"):
             raise ServerLostError("the server went away")

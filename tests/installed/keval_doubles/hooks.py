@@ -1,5 +1,6 @@
 """Hook plugins that add facts."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import attrs
 
 from keval import Manifest, Sample, ScoreLine, Summary, Trial
-from keval.plugin import hookimpl
+from keval.plugin import LiveEvent, hookimpl
 
 
 @attrs.frozen
@@ -61,6 +62,21 @@ class Later:
     @hookimpl
     async def keval_trial_finished(self, trial: Trial) -> None:
         return None
+
+
+class WrongArgument:
+    @hookimpl
+    def keval_trial_finished(self, trail: Trial) -> None:
+        return None
+
+
+class Listener:
+    """Writes down live events, in the working directory."""
+
+    @hookimpl
+    def keval_live_event(self, event: LiveEvent) -> None:
+        with Path("events.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(attrs.asdict(event)) + "\n")
 
 
 class UnknownHook:

@@ -1,6 +1,8 @@
 """Metrics that score, fail, leave their scale, are neutral and read facts."""
 
 import math
+import threading
+import time
 from typing import ClassVar
 
 import attrs
@@ -61,3 +63,24 @@ class Characters:
 
     def score(self, trial: Trial) -> Score:
         return Score(self.each * len(trial.output), "counted")
+
+
+class Meets:
+    """Scores 1 once four trials are being scored at the same time."""
+
+    blocks: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        self._together = threading.Barrier(4)
+
+    def score(self, trial: Trial) -> Score:
+        self._together.wait(timeout=10)
+        return Score(1.0, "met")
+
+
+class Slow:
+    """Holds up the event loop for a while."""
+
+    def score(self, trial: Trial) -> Score:
+        time.sleep(0.02)
+        return Score(1.0, "late")

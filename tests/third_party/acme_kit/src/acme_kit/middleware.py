@@ -14,7 +14,9 @@ class Count:
     journal: str
 
     async def handle(self, request: ModelRequest, next: Next) -> ModelResponse:
-        asker = request.asker
-        with Path(self.journal).open("a", encoding="utf-8") as journal:
-            journal.write(f"{asker.role} {asker.label} {asker.trial} {request.wire}\n")
+        self._note(f"{request.asker.role} {request.asker.label} {request.asker.trial} {request.wire}\n")
         return await next(request)
+
+    def _note(self, line: str) -> None:
+        with Path(self.journal).open("a", encoding="utf-8") as journal:
+            journal.write(line)

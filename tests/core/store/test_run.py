@@ -1,0 +1,228 @@
+"""A run as an object: found, read lazily, and read by other versions of keval."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keval import RunError, open_run
+from keval.store.converter import from_plain, to_plain
+from keval.summary import Summary
+from tests.conftest import Project
+
+CONFIG = """
+name: notes
+dataset: {path: questions.jsonl}
+agents: {scripted: {}}
+contexts: {notes: {text: "A long and thorough answer, as the notes say: ", tools: [look], direct: true}}
+conditions:
+  baseline: {}
+  with_notes: {contexts: [notes]}
+metrics: [double/length, double/grade]
+judges: {reader: {}}
+rubrics: [double/brevity]
+execution: {num_repetitions: 2}
+"""
+QUESTIONS = "".join(
+    json.dumps({"id": name, "question": f"Why {name}?", "answer": "So.", "level": 2, "says": f"Because {name}."}) + "\n"
+    for name in ("a", "bb", "ccc")
+)
+RUNS = Path(__file__).parents[2] / "runs"
+
+
+@pytest.fixture
+def notes(project: Project) -> Project:
+    project.write(eval_yaml=CONFIG, questions_jsonl=QUESTIONS)
+    assert 0 == project.keval("run", "eval.yaml").code
+    return project
+
+
+def test_a_run_is_found_by_path_id_start_of_id_and_latest(notes: Project) -> None:
+    path = notes.run_directory()
+
+    found = [open_run(name).path for name in (path, str(path), path.name, path.name[:8], "latest")]
+    elsewhere = open_run("latest", root=notes.root / "results").path
+
+    assert {path.resolve()} == {each.resolve() for each in (*found, elsewhere)}
+    with pytest.raises(RunError, match="no run 'nope' at that path or under results"):
+        open_run("nope")
+
+
+def test_everything_of_a_run_is_read(notes: Project) -> None:
+    run = open_run()
+
+    trial = run.trial("scripted/with_notes/bb/2")
+    lengths = [line for line in run.scores() if line.metric == "double/length" and line.condition == "baseline"]
+    (effect,) = (effect for effect in run.summary().effects if effect.metric == "double/length")
+    assert ("notes", 12, "baseline") == (run.manifest.evaluation, run.manifest.trials, run.manifest.baseline)
+    assert ("bb", "Why bb?", "So.") == (trial.sample.id, trial.question, trial.sample.answer)
+    assert {"files": 5, "setup": "medium"} == trial.characteristics == run.manifest.agents["scripted"].characteristics
+    assert run.sample("ccc").metadata["says"] == "Because ccc."
+    assert (6, 3) == (len(lengths), effect.n)
+    assert to_plain(run.summary()) == notes.read("summary.json")
+    with pytest.raises(RunError, match=r"did you mean 'scripted/with_notes/bb/2'\?"):
+        run.trial("scripted/with_notes/bb/3")
+
+
+def test_scores_that_do_not_count_are_left_out(notes: Project) -> None:
+    path = notes.run_directory() / "scores.jsonl"
+    first, *others = notes.lines("scores.jsonl")
+    path.write_text(
+        "".join(json.dumps(line) + "\n" for line in ({**first, "digest": "old"}, *others)), encoding="utf-8"
+    )
+
+    assert len(others) == len(list(open_run().scores()))
+
+
+def test_a_run_is_read_in_flat_memory(project: Project) -> None:
+    long = {"id": "long", "question": "How long?", "answer": "", "level": 1, "says": "very " * 20_000}
+    config = CONFIG.replace("num_repetitions: 2", "num_repetitions: 40")
+    project.write(eval_yaml=config, questions_jsonl=json.dumps(long) + "\n")
+    project.keval("run", "eval.yaml", "--metric", "double/length", "--condition", "baseline")
+
+    tracemalloc.start()
+    run = open_run()
+    outputs = sum(len(trial.output) for trial in run.trials())
+    again = sum(len(run.trial(f"scripted/baseline/long/{number}").output) for number in range(1, 41))
+    summary = run.summary()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert (4_000_000, 4_000_000, 40) == (outputs, again, summary.trials[0].trials)
+    assert 8_000_000 < run.trials_file.stat().st_size
+    assert peak < 4_000_000
+
+
+def test_trials_and_scores_become_tables(notes: Project) -> None:
+    pytest.importorskip("pyarrow")
+    run = open_run()
+
+    trials, scores = run.to_arrow("trials"), run.to_arrow("scores")
+
+    assert (12, len(list(run.scores()))) == (trials.num_rows, scores.num_rows)
+    first = trials.slice(0, 1).to_pylist()[0]
+    assert ("a", "Because a.", False, 1) == (first["sample"], first["output"], first["failed"], first["attempts"])
+    graded = [row for row in scores.to_pylist() if row["judge"] == "reader"]
+    assert {(2.0, 1, "double/brevity")} == {(row["value"], row["judge_repetition"], row["metric"]) for row in graded}
+    with pytest.raises(RunError, match="no 'answers'"):
+        run.to_arrow("answers")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("missing", ["pyarrow", "pandas"])
+def test_a_table_says_what_to_install(notes: Project, missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+
+    with pytest.raises(RunError, match=f"need.* {missing}: `pip install"):
+        open_run().to_pandas()
+
+
+def test_what_a_newer_version_wrote_is_kept(notes: Project) -> None:
+    path = notes.run_directory() / "manifest.json"
+    manifest = notes.read("manifest.json")
+    manifest["newer"] = {"deep": [1, None]}
+    manifest["agents"]["scripted"]["newer"] = "x"
+    manifest["conditions"]["with_notes"]["servers"]["notes"]["newer"] = 3.5
+    manifest["scorers"][0]["newer"] = True
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+    for name in ("trials.jsonl", "scores.jsonl", "samples.jsonl"):
+        lines = [{**line, "newer": {"key": 1}} for line in notes.lines(name)]
+        if name == "trials.jsonl":
+            for line in lines:
+                line["transcript"]["newer"] = 1
+                line["transcript"]["messages"][0]["newer"] = 1
+        path.with_name(name).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+    outcome = notes.keval("score", "latest", "--metric", "double/neutral")
+
+    after = notes.read("manifest.json")
+    assert 0 == outcome.code
+    assert ({"deep": [1, None]}, "x") == (after["newer"], after["agents"]["scripted"]["newer"])
+    assert 3.5 == after["conditions"]["with_notes"]["servers"]["notes"]["newer"]
+    assert (True, {"deep": [1, None]}) == (after["scorers"][0]["newer"], open_run().manifest.extra["newer"])
+    assert 12 == len(list(open_run().trials()))
+    assert {"key": 1} == notes.lines("scores.jsonl")[0]["newer"]
+
+
+def test_what_an_older_version_did_not_write_is_unknown(notes: Project) -> None:
+    path = notes.run_directory() / "manifest.json"
+    manifest = notes.read("manifest.json")
+    for key in ("started", "config_file", "selection", "plugins", "versions", "simulated", "neutral", "seed"):
+        del manifest[key]
+    del manifest["agents"]["scripted"]["characteristics"]
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+    lines = notes.lines("trials.jsonl")
+    for line in lines:
+        for key in ("complied", "attempts", "model", "output"):
+            del line[key]
+        for key in ("tools", "unlisted_calls", "turn_durations", "usage"):
+            del line["transcript"][key]
+    path.with_name("trials.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+    run = open_run()
+
+    trial = run.trial("scripted/baseline/a/1")
+    assert (None, None, {}) == (run.manifest.started, trial.model, trial.characteristics)
+    assert trial.transcript
+    assert (None, None) == (trial.transcript.usage.input_tokens, trial.transcript.tools)
+    assert 0 == notes.keval("report", "latest").code
+
+
+def test_a_run_of_another_format_is_refused_in_a_line(notes: Project) -> None:
+    path = notes.run_directory() / "manifest.json"
+    path.write_text(json.dumps({**notes.read("manifest.json"), "format": 2}), encoding="utf-8")
+
+    outcomes = [notes.keval(command, "latest") for command in ("report", "show", "score")]
+
+    told = "has format 2, and this version of keval reads format 3 only"
+    assert [(2, True, 1)] * 3 == [(o.code, told in o.stderr, o.stderr.count("\n")) for o in outcomes]
+
+
+def damaged(data: Any) -> list[Any]:
+    """Every copy of the data in which one value is another kind of thing, or is missing."""
+    found: list[Any] = []
+    if isinstance(data, dict):
+        for key, value in data.items():
+            found.append({name: item for name, item in data.items() if name != key})
+            found += [{**data, key: other} for other in (7, "x", None, [1], {"y": 2}) if type(other) is not type(value)]
+            found += [{**data, key: copy} for copy in damaged(value)[:12]]
+    return found
+
+
+def test_a_damaged_manifest_is_told_at_its_place(notes: Project) -> None:
+    path = notes.run_directory() / "manifest.json"
+    whole = {key: value for key, value in notes.read("manifest.json").items() if key != "config"}
+    config = notes.read("manifest.json")["config"]
+    copies = damaged(whole)
+    refused = 0
+
+    for number, copy in enumerate(copies):
+        path.write_text(json.dumps({"config": config, **copy}), encoding="utf-8")
+        try:
+            open_run().summary()
+        except RunError:  # anything else would be a defect
+            refused += 1
+        if number % 6 == 0:
+            outcome = notes.keval("report", "latest")
+            assert outcome.code in (0, 2, 3), (copy, outcome.stderr)
+
+    assert len(copies) > 150
+    assert refused > 100
+
+
+def test_a_run_that_was_written_by_a_landed_version_opens_for_ever() -> None:
+    """Every folder under tests/runs was written by the version that its name says; none is ever changed."""
+    folders = sorted(path.parent for path in RUNS.glob("*/*/manifest.json"))
+
+    assert folders
+    for folder in folders:
+        run = open_run(folder)
+        written = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+        summary = from_plain(Summary, written, folder / "summary.json")
+        assert summary == run.summary()
+        assert run.manifest.trials == len(list(run.trials()))
+        assert list(run.samples.ids) == [run.sample(name).id for name in run.samples.ids]

@@ -1,0 +1,94 @@
+"""Sessions: single conversations outside of a plan, with the real servers of a condition."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from keval import Message, Session, Transcript
+from keval.plugin import ConfigError, PluginError, TrialError
+from tests.conftest import ON_PATH, Project
+
+WEATHER = """
+agents:
+  openai: {model: simulated/weather}
+  gadk: {model: simulated/weather}
+  ms: {model: simulated/weather}
+contexts: {weather: {}}
+conditions:
+  baseline: {}
+  with_weather: {system_prompt: "You help {{ metadata.who }}.", contexts: [weather]}
+"""
+
+
+@pytest.mark.parametrize("agent", ["openai", "gadk", "ms"])
+def test_a_follow_up_keeps_what_was_said_and_what_tools_returned(project: Project, agent: str) -> None:
+    project.write(eval_yaml=WEATHER)
+
+    async def talk() -> tuple[list[str], Transcript]:
+        async with Session.open("eval.yaml", agent=agent, metadata={"who": "Ada"}) as session:
+            questions = ("What's the weather in Helsinki?", "And in Oslo?", "What about tomorrow?")
+            return [await session.ask(text) for text in questions], session.transcript
+
+    answers, transcript = asyncio.run(talk())
+
+    asked = [(call.turn, call.arguments.get("city"), call.executions) for call in transcript.tool_calls]
+    cities = {turn: city for turn, city, _ in asked if city}
+    assert {0: "Helsinki", 1: "Oslo", 2: "Oslo"} == cities
+    assert {1} == {executions for *_, executions in asked}
+    assert "Oslo" in answers[1]
+    assert 3 == len(transcript.turn_durations)
+
+
+def test_a_session_can_begin_with_a_history_and_another_model(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(ON_PATH))  # for the gateway, which has the responder
+    project.write(eval_yaml=WEATHER)
+
+    async def talk() -> str:
+        history = (Message("user", "What's the weather in Oslo?"), Message("assistant", "It is mild."))
+        async with Session.open(
+            Path("eval.yaml"), condition="baseline", model="simulated/double/scripted", history=history
+        ) as session:
+            return await session.ask("{script: [{text: 'I am {model}.'}]}")
+
+    assert "I am double/scripted." == asyncio.run(talk())
+
+
+SCRIPTED = "agents: {scripted: {}, modelled: {model: simulated/any}}\nexecution: {timeout_seconds: 0.1}\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "told"),
+    [
+        ({"agent": "scripted"}, PluginError, "the agent 'scripted' cannot hold a conversation"),
+        ({"agent": "scriptd"}, ConfigError, "no agent named 'scriptd'"),
+        ({"condition": "base"}, ConfigError, "no condition named 'base'; did you mean 'baseline'"),
+    ],
+)
+def test_what_cannot_be_opened_is_explained(
+    project: Project, options: dict[str, str], error: type[Exception], told: str
+) -> None:
+    project.write(eval_yaml=SCRIPTED)
+
+    async def talk() -> None:
+        async with Session.open("eval.yaml", **options):  # type: ignore[arg-type]
+            raise AssertionError
+
+    with pytest.raises(error, match=told):
+        asyncio.run(talk())
+
+
+def test_an_answer_that_does_not_come_in_time_is_an_error(project: Project) -> None:
+    project.write(eval_yaml="agents: {silent: {type: double/silent}}\nexecution: {timeout_seconds: 0.05}\n")
+
+    async def talk() -> None:
+        async with Session.open("eval.yaml") as session:
+            await session.ask("Are you there?")
+
+    with pytest.raises(TrialError, match="no answer within"):
+        asyncio.run(talk())
