@@ -13,6 +13,7 @@ __all__ = [
     "ConfigError",
     "FieldError",
     "KevalError",
+    "MiddlewareError",
     "ModelError",
     "PluginError",
     "PluginWarning",
@@ -77,6 +78,10 @@ class PreflightError(KevalError):
     def __init__(self, problems: Iterable[str] | str) -> None:
         self.problems: Sequence[str] = [problems] if isinstance(problems, str) else list(problems)
         super().__init__("\n".join(self.problems))
+
+
+class MiddlewareError(KevalError):
+    """A middleware failed on a model request; the message names it."""
 
 
 class RunError(KevalError):

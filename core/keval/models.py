@@ -7,7 +7,7 @@ handed and never build one of their own, so that middleware can stand between an
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Literal, TypeAlias
 
 import attrs
@@ -23,11 +23,27 @@ __all__ = [
     "ModelResponse",
     "Next",
     "Wire",
+    "request_headers",
+    "response_headers",
     "retry_after_seconds",
 ]
 
 Wire: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
 """A wire protocol: OpenAI Chat Completions, OpenAI Responses, Anthropic Messages, Gemini generateContent."""
+
+_HOP_BY_HOP = {
+    *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer"),
+    *("transfer-encoding", "upgrade"),
+}
+"""Headers that concern one connection (RFC 9110, section 7.6.1)."""
+_NOT_IN_REQUESTS = {
+    *_HOP_BY_HOP,
+    *("authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie", "host", "content-length", "accept-encoding"),
+}
+_NOT_IN_RESPONSES = {
+    *_HOP_BY_HOP,
+    *("content-length", "content-encoding", "set-cookie", "location", "date", "server", "alt-svc"),
+}
 
 
 @attrs.frozen
@@ -48,22 +64,25 @@ class Asker:
 class ModelRequest:
     """One HTTP request to a model, without the key.
 
-    `path` begins with a slash and is relative to the endpoint's base URL of this `wire`; it may have a query. Names of
-    `headers` are in lower case.
+    `path` begins with a slash and is relative to the endpoint's base URL of this `wire`; it may have a query. `headers`
+    are those of `request_headers`. keval sets `asker` before the first middleware sees the request.
     """
 
-    asker: Asker
     model: str
     wire: Wire
     method: str
     path: str
     headers: Mapping[str, str]
-    body: bytes
+    body: bytes = attrs.field(repr=False)
+    asker: Asker = Asker("agent", "")
 
 
 @attrs.define(eq=False)
 class ModelResponse:
-    """The response to a model request. `chunks` is its body as it arrives, decoded; it can be read once."""
+    """The response to a model request, with the headers of `response_headers`.
+
+    `chunks` is its body as it arrives, decoded; it can be read once.
+    """
 
     status: int
     headers: Mapping[str, str]
@@ -86,10 +105,17 @@ class ModelResponse:
 
 
 Next: TypeAlias = Callable[[ModelRequest], Awaitable[ModelResponse]]
-"""Sends a request on its way to the model; may be called more than once, or not at all."""
+"""Sends a request on its way to the model; may be called more than once, or not at all.
+
+Raises ModelError when the endpoint cannot be reached. A refusal is a response like any other, by its status.
+"""
 
 Exchange: TypeAlias = Callable[[ModelRequest, Next], Awaitable[ModelResponse]]
-"""Passes a request through the middleware of a run; the `Next` sends it to the endpoint."""
+"""Passes a request through the middleware of a run; the `Next` sends it to the endpoint, with the key.
+
+Raises MiddlewareError when a middleware fails, which the agent or judge gets as HTTP status 502, and what that `Next`
+raises.
+"""
 
 
 @attrs.frozen
@@ -148,6 +174,25 @@ class Model:
             f"the model {self} speaks {', '.join(self.endpoint.urls)}, and {' or '.join(wires)} is needed here;"
             " choose a model of another provider, or another agent or judge"
         )
+
+
+def request_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the headers of a request as middleware sees them: in lower case, no keys, none of the connection's own."""
+    return _joined(headers, _NOT_IN_REQUESTS)
+
+
+def response_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the headers of a response as middleware sees them: in lower case, of a body that is decoded."""
+    return _joined(headers, _NOT_IN_RESPONSES)
+
+
+def _joined(headers: Iterable[tuple[str, str]], left_out: Collection[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in headers:
+        key = name.lower()
+        if key not in left_out:
+            found[key] = f"{found[key]}, {value}" if key in found else value
+    return found
 
 
 def retry_after_seconds(header: str | None) -> float | None:

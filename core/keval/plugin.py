@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from keval.errors import (
         ConfigError,
         FieldError,
+        MiddlewareError,
         ModelError,
         PluginError,
         PluginWarning,
@@ -75,7 +76,19 @@ if TYPE_CHECKING:
         SelectionEntry,
         ServerEntry,
     )
-    from keval.models import Asker, Endpoint, Model, ModelRequest, ModelResponse, Next, Wire, retry_after_seconds
+    from keval.models import (
+        Asker,
+        Endpoint,
+        Exchange,
+        Model,
+        ModelRequest,
+        ModelResponse,
+        Next,
+        Wire,
+        request_headers,
+        response_headers,
+        retry_after_seconds,
+    )
     from keval.recorder import Blob, JudgementRecorder, LiveEvent, Recorder
     from keval.records import TrialKey
     from keval.rubrics import read_rubric
@@ -125,6 +138,7 @@ __all__ = [
     "DatasetRequest",
     "Effect",
     "Endpoint",
+    "Exchange",
     "Executor",
     "Exported",
     "Exporter",
@@ -144,6 +158,7 @@ __all__ = [
     "McpServer",
     "Metric",
     "Middleware",
+    "MiddlewareError",
     "Model",
     "ModelError",
     "ModelProvider",
@@ -185,6 +200,8 @@ __all__ = [
     "open_worker",
     "read_rubric",
     "replacing",
+    "request_headers",
+    "response_headers",
     "retry_after_seconds",
     "run_conversation",
     "suggestion",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import attrs
 
+from keval.errors import MiddlewareError
 from keval.infrastructure import AppliesMiddleware, Middleware, ProxyRoute
 from keval.models import Asker, Endpoint, ModelRequest, ModelResponse, Next
 
@@ -16,7 +17,7 @@ __all__ = ["ASKER_HEADER", "ModelExchange", "applies_middleware"]
 ASKER_HEADER = "x-keval-asker"
 """Says on whose behalf a request is sent, in a form that tells neither a model nor a judge which trial that is."""
 
-_OWN_HEADERS = ("x-keval-trial", "x-keval-repetition", "x-keval-resample")
+_TRIAL_HEADERS = ("x-keval-trial", "x-keval-repetition", "x-keval-resample")
 
 
 def applies_middleware(plugin: object) -> bool:
@@ -26,9 +27,9 @@ def applies_middleware(plugin: object) -> bool:
 
 @attrs.frozen
 class ModelExchange:
-    """The middleware of a run, outermost first, and who is asking at the moment."""
+    """The middleware of a run by label, outermost first, and who is asking at the moment."""
 
-    middleware: Sequence[Middleware]
+    middleware: Mapping[str, Middleware] = attrs.field(factory=dict)
     _askers: dict[str, Asker] = attrs.field(factory=dict, init=False)
 
     def __bool__(self) -> bool:
@@ -51,31 +52,44 @@ class ModelExchange:
         """Return the way of an agent or judge to its endpoint; `asker` is who asks as far as no header says more."""
 
         async def exchange(request: ModelRequest, send: Next) -> ModelResponse:
-            return await self._handle(request, endpoint, send)
+            return await _chain(self.middleware, send)(self._known(request, asker, endpoint))
 
         return ProxyRoute(asker, endpoint, exchange)
 
-    async def _handle(self, request: ModelRequest, endpoint: Endpoint, send: Next) -> ModelResponse:
+    def _known(self, request: ModelRequest, asker: Asker, endpoint: Endpoint) -> ModelRequest:
+        """Say who asks, as far as that is known, and leave out the headers that are keval's own."""
         token = request.headers.get(ASKER_HEADER, "")
-        kept = {name: value for name, value in request.headers.items() if name != ASKER_HEADER}
-        if not endpoint.wants_trial:
-            kept = {name: value for name, value in kept.items() if name not in _OWN_HEADERS}
-        asker = self._askers.get(token, request.asker)
-        return await _chain(self.middleware, send)(attrs.evolve(request, asker=asker, headers=kept))
+        own = {ASKER_HEADER} if endpoint.wants_trial else {ASKER_HEADER, *_TRIAL_HEADERS}
+        kept = {name: value for name, value in request.headers.items() if name not in own}
+        return attrs.evolve(request, asker=self._askers.get(token, asker), headers=kept)
 
 
-def _chain(middleware: Sequence[Middleware], send: Next) -> Next:
+def _chain(middleware: Mapping[str, Middleware], send: Next) -> Next:
     following = send
-    for each in reversed(middleware):
-        following = _around(each, following)
+    for label, each in reversed([*middleware.items()]):
+        following = _around(label, each, following)
     return following
 
 
-def _around(middleware: Middleware, following: Next) -> Next:
+def _around(label: str, middleware: Middleware, following: Next) -> Next:
     async def handle(request: ModelRequest) -> ModelResponse:
-        response = await middleware.handle(request, following)
+        passed: list[Exception] = []
+
+        async def next_(request: ModelRequest) -> ModelResponse:
+            try:
+                return await following(request)
+            except Exception as error:
+                passed.append(error)
+                raise
+
+        try:
+            response = await middleware.handle(request, next_)
+        except Exception as error:  # a plugin may raise anything, and what comes from further in is not its own
+            if any(error is each for each in passed):
+                raise
+            raise MiddlewareError(f"the middleware {label!r} failed: {type(error).__name__}: {error}") from error
         if not isinstance(response, ModelResponse):
-            raise TypeError(f"{type(middleware).__qualname__}.handle() returned no ModelResponse: {response!r:.200}")
+            raise MiddlewareError(f"the middleware {label!r} returned no ModelResponse: {response!r:.200}")
         return response
 
     return handle

@@ -61,7 +61,7 @@ async def score_trials(
     its repetition whether that score, of those that `spec` wants, is to be made.
     """
     patience = Patience(execution.retry, sleep, random.Random(execution.seed))
-    through = exchange or ModelExchange([])
+    through = exchange or ModelExchange()
     with _threads(scorers.metrics) as threads:
         grader = _Grader(
             metrics=[_Measure(item, execution.timeout_seconds, threads) for item in scorers.metrics],
