@@ -7,7 +7,7 @@ scored again, and the same steps do both.
 from __future__ import annotations
 
 import warnings
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -70,7 +70,9 @@ async def run_plan(plan: Plan, root: Path, watchers: Watchers = ()) -> tuple[Run
                 scorer_digests(plan.scorers, ready.endpoints, execution.seed),
                 plan.scorers.repetitions(execution.judge_repetitions),
             )
-            redact = Redactor.of(plan.evaluation, _endpoints(ready.endpoints, ready.agents, ready.judges))
+            planned = [item.plugin for item in (*plan.agents, *plan.scorers.judges)]
+            endpoints = _endpoints(ready.endpoints, planned, ready.agents.values(), ready.judges.values())
+            redact = Redactor.of(plan.evaluation, endpoints)
             manifest = describe_run(plan, ready, spec, writer.run.id, started, rubrics=rubrics, redact=redact)
             writer.write_manifest(manifest)
             hooks.announce("keval_run_started", directory=writer.path, manifest=manifest)
@@ -119,7 +121,8 @@ async def rescore(
                 judge_repetitions or execution.judge_repetitions, None if judge_repetitions else earlier
             )
             spec = ScoringSpec(scorer_digests(scorers, endpoints, execution.seed), repetitions)
-            redact = Redactor.of(evaluation, _endpoints(endpoints, judges))
+            planned = [item.plugin for item in scorers.judges]
+            redact = Redactor.of(evaluation, _endpoints(endpoints, planned, judges.values()))
             rubrics = _rubrics(scorers)
             manifest = describe_scoring(before, evaluation, scorers, endpoints, spec, rubrics=rubrics, redact=redact)
             scores = _Scoring(writer, execution, scorers, judges, exchange, spec, hooks, redact)
@@ -185,9 +188,12 @@ def _rubrics(scorers: Scorers) -> dict[str, Rubric]:
     return {rubric_digest(rubric): rubric for rubric in (scorers.rubrics if scorers.judges else ())}
 
 
-def _endpoints(endpoints: Mapping[str, Endpoint], *plugins: Mapping[str, object]) -> list[Endpoint]:
-    """Return every endpoint that a run asks: those that providers found, and those that plugins know themselves."""
-    models = (model for group in plugins for plugin in group.values() for model in models_of(plugin).values())
+def _endpoints(endpoints: Mapping[str, Endpoint], *plugins: Iterable[object]) -> list[Endpoint]:
+    """Return every endpoint that a run asks: those that providers found, and those that plugins know themselves.
+
+    Behind a proxy a plugin has another key than the one that it was constructed with.
+    """
+    models = (model for group in plugins for plugin in group for model in models_of(plugin).values())
     return [*endpoints.values(), *(model.endpoint for model in models if model.endpoint is not None)]
 
 
