@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import attrs
 
@@ -20,6 +20,9 @@ from keval.models import Asker, Endpoint, Model
 from keval.plan.plan import Plan, ResolvedPlugin
 
 __all__ = ["OpenedContext", "Ready", "begin_judges", "preflight"]
+
+_Field: TypeAlias = tuple[Asker, str]
+"""A field of an agent or judge that names a model."""
 
 
 @attrs.frozen
@@ -66,8 +69,9 @@ async def preflight(plan: Plan, scope: ResourceScope) -> Ready:
     problems = [problem for label, found in contexts.items() for problem in _clashes(label, found)]
     if problems:
         raise PreflightError(problems)
-    agents = await _begin("agent", plan.agents, endpoints, exchange, scope)
-    judges = await _begin("judge", plan.scorers.judges, endpoints, exchange, scope)
+    models = await _lead(plan.agents, plan.scorers.judges, endpoints, exchange, scope)
+    agents = await _begin("agent", plan.agents, models, scope)
+    judges = await _begin("judge", plan.scorers.judges, models, scope)
     return Ready(agents, judges, contexts, endpoints, exchange)
 
 
@@ -76,30 +80,29 @@ async def begin_judges(
 ) -> tuple[dict[str, Judge], dict[str, Endpoint], ModelExchange]:
     """Bring up what grading needs, and nothing else. Raises PreflightError with every problem."""
     exchange, endpoints = await _all([_begin_middleware(middleware, scope), _resolve_models(judges, seed, scope)])
-    return await _begin("judge", judges, endpoints, exchange, scope), endpoints, exchange
+    models = await _lead((), judges, endpoints, exchange, scope)
+    return await _begin("judge", judges, models, scope), endpoints, exchange
 
 
 async def _begin_middleware(middleware: Sequence[ResolvedPlugin], scope: ResourceScope) -> ModelExchange:
     for item in middleware:
         scope.close_later(item.plugin)
         await _prepared(item, item.plugin)
-    return ModelExchange([item.plugin for item in middleware])
+    return ModelExchange({item.label: item.plugin for item in middleware})
 
 
 async def _begin(
-    role: str,
-    resolved: Iterable[ResolvedPlugin],
-    endpoints: Mapping[str, Endpoint],
-    exchange: ModelExchange,
+    role: Literal["agent", "judge"],
+    resolved: Sequence[ResolvedPlugin],
+    models: Mapping[_Field, Model],
     scope: ResourceScope,
 ) -> dict[str, Any]:
-    """Give agents or judges their endpoints and let those begin that want to; `scope` closes them at the end."""
-    items = list(resolved)
-    served = await _all([_served(role, item, endpoints, exchange, scope) for item in items])
-    plugins = dict(zip((item.label for item in items), served, strict=True))
+    """Give agents or judges their models and let those begin that want to; `scope` closes them at the end."""
+    served = await _all([_served(Asker(role, item.label), item, models) for item in resolved])
+    plugins = dict(zip((item.label for item in resolved), served, strict=True))
     for plugin in plugins.values():
         scope.close_later(plugin)
-    await _all([_prepared(item, plugins[item.label]) for item in items])
+    await _all([_prepared(item, plugins[item.label]) for item in resolved])
     return plugins
 
 
@@ -163,41 +166,42 @@ async def _resolve_models(resolved: Iterable[ResolvedPlugin], seed: int, scope: 
     }
 
 
-async def _served(
-    role: Any,
-    resolved: ResolvedPlugin,
+async def _lead(
+    agents: Iterable[ResolvedPlugin],
+    judges: Iterable[ResolvedPlugin],
     endpoints: Mapping[str, Endpoint],
     exchange: ModelExchange,
     scope: ResourceScope,
-) -> Any:
+) -> Mapping[_Field, Model]:
+    """Give every model its endpoint, and lead it through the middleware: in process, or by one proxy for all others."""
+    models: dict[_Field, Model] = {}
+    proxied: dict[_Field, ProxyRoute] = {}
+    askers = [(Asker("agent", item.label), item) for item in agents]
+    askers += [(Asker("judge", item.label), item) for item in judges]
+    for asker, item in askers:
+        for field, model in item.models.items():
+            endpoint = model.endpoint or endpoints[str(model)]
+            route = exchange.route(asker, endpoint)
+            if exchange and applies_middleware(item.plugin):
+                endpoint = attrs.evolve(endpoint, exchange=route.exchange)
+            elif exchange:
+                proxied[asker, field] = route
+            models[asker, field] = attrs.evolve(model, endpoint=endpoint)
+    if proxied:
+        proxy = registry.load(registry.find("keval.proxies", "models"))()
+        for key, endpoint in zip(proxied, await scope.enter(proxy.open([*proxied.values()])), strict=True):
+            models[key] = attrs.evolve(models[key], endpoint=endpoint)
+    return models
+
+
+async def _served(asker: Asker, resolved: ResolvedPlugin, models: Mapping[_Field, Model]) -> Any:
     """Return the plugin with an endpoint in each of its models; it may refuse one that does not speak its protocol."""
     with _placed(resolved):
+        found = {field: models[asker, field] for field in resolved.models}
         changes = {
-            field: attrs.evolve(model, endpoint=model.endpoint or endpoints[str(model)])
-            for field, model in resolved.models.items()
-            if exchange or model.endpoint is None
+            field: model for field, model in found.items() if model.endpoint is not resolved.models[field].endpoint
         }
-        if exchange:
-            # A model that is not asked over the plugin's own wire is refused by its name, not as the proxy's.
-            changes = await _through(exchange, Asker(role, resolved.label), resolved.plugin, changes, scope)
         return attrs.evolve(resolved.plugin, **changes) if changes else resolved.plugin
-
-
-async def _through(
-    exchange: ModelExchange, asker: Asker, plugin: object, models: Mapping[str, Model], scope: ResourceScope
-) -> dict[str, Model]:
-    """Lead the models of a plugin through the middleware: in process if it can, otherwise by a proxy."""
-    routes: dict[str, ProxyRoute] = {
-        field: exchange.route(asker, model.endpoint) for field, model in models.items() if model.endpoint
-    }
-    if applies_middleware(plugin):
-        found: Sequence[Endpoint] = [attrs.evolve(r.endpoint, exchange=r.exchange) for r in routes.values()]
-    else:
-        proxy = registry.load(registry.find("keval.proxies", "models"))()
-        found = await scope.enter(proxy.open(list(routes.values())))
-    return {
-        field: attrs.evolve(models[field], endpoint=endpoint) for field, endpoint in zip(routes, found, strict=True)
-    }
 
 
 async def _all(coroutines: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
