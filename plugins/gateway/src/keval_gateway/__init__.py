@@ -1,7 +1,8 @@
-"""A loopback model server: every vendor's wire protocol in front of a responder.
+"""A loopback model server: every vendor's wire protocol in front of a responder, or of the model itself.
 
 A responder is a function that answers a `ChatRequest` with a `ChatReply`. A package adds one by name through the
-entry-point group `keval.responders`, which leads to a factory (`MakeResponder`).
+entry-point group `keval.responders`, which leads to a factory (`MakeResponder`). `model_proxy` is for runs with
+middleware: it stands between agents and their models.
 
 What imports a web server or asyncio is not imported here, so that naming a model stays cheap: `build_app` is in
 `keval_gateway.app`, `serve` in `keval_gateway.serving`, and `run_gateway` in `keval_gateway.process`.
@@ -19,6 +20,7 @@ from keval_gateway.chat import (
     Observe,
     Respond,
 )
+from keval_gateway.proxy import model_proxy
 from keval_gateway.responders import find_responder, make_responder
 
 __all__ = [
@@ -33,5 +35,6 @@ __all__ = [
     "Respond",
     "find_responder",
     "make_responder",
+    "model_proxy",
     "wire_urls",
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import inspect
 import logging
 import math
@@ -19,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from keval_gateway.admission import admit
 from keval_gateway.chat import ChatReply, ChatRequest, ModelFault, Observe, Respond
 from keval_gateway.protocols import (
     AnthropicMessages,
@@ -33,7 +33,6 @@ __all__ = ["build_app"]
 
 _log = logging.getLogger(__name__)
 
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 _GEMINI_CALLS = {"generateContent": False, "streamGenerateContent": True}
 
@@ -99,7 +98,7 @@ class _Gate:
         async def answer(request: Request) -> Response:
             began = time.monotonic()
             try:
-                self._admit(request)
+                admit(request, self.token)
                 response = await self._answer(wire, await _read(wire, request, prepare))
             except ModelFault as fault:
                 response = _refusal(wire, fault)
@@ -112,17 +111,6 @@ class _Gate:
             return response
 
         return answer
-
-    def _admit(self, request: Request) -> None:
-        """Refuse a request without the token, and one for another host than loopback.
-
-        A web page sends the latter when DNS has led its host name to loopback.
-        """
-        host = request.headers.get("host", "")
-        if host.rpartition(":")[0] not in _LOOPBACK and host not in _LOOPBACK:
-            raise ModelFault(421, f"this gateway answers on loopback only, not as {host!r}")
-        if self.token is not None and not hmac.compare_digest(_key(request).encode(), self.token.encode()):
-            raise ModelFault(401, "the API key is not this gateway's token")
 
     async def _answer(self, wire: WireProtocol, asked: ChatRequest) -> Response:
         if self.observe is not None:
@@ -158,15 +146,6 @@ async def _read(wire: WireProtocol, request: Request, prepare: _Prepare) -> Chat
     trial = unquote(request.headers.get("x-keval-trial", ""))
     headers = dict(request.headers)
     return attrs.evolve(asked, trial=trial, repetition=repetition, resample=resample, headers=headers)
-
-
-def _key(request: Request) -> str:
-    """Return the API key in whichever form an SDK sent it."""
-    headers = request.headers
-    scheme, _, bearer = headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer":
-        return bearer
-    return headers.get("x-api-key") or headers.get("x-goog-api-key") or request.query_params.get("key", "")
 
 
 def _refusal(wire: WireProtocol, fault: ModelFault) -> Response:

@@ -13,6 +13,10 @@ from starlette.types import ASGIApp
 __all__ = ["serve"]
 
 
+_KEEP_ALIVE = 75
+"""Seconds: longer than clients keep an idle connection, as a request on one that is being closed is lost."""
+
+
 class _Server(uvicorn.Server):
     """A uvicorn server that leaves signals to the program it runs in."""
 
@@ -43,6 +47,7 @@ async def serve(app: ASGIApp, port: int = 0) -> AsyncIterator[str]:
         log_level="critical",
         access_log=False,
         ws="none",
+        timeout_keep_alive=_KEEP_ALIVE,
         timeout_graceful_shutdown=0,
     )
     server = _Server(config)

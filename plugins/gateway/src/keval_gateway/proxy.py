@@ -1,0 +1,42 @@
+"""The proxy in front of the models of a run: agents and judges hold a placeholder, and it alone has the keys."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from keval.plugin import Endpoint, ModelProxy, ProxyRoute
+
+__all__ = ["LoopbackProxy", "model_proxy"]
+
+
+class LoopbackProxy:
+    """Serves all routes on one port of 127.0.0.1, in the loop that is running; see `keval.plugin.ModelProxy`."""
+
+    @asynccontextmanager
+    async def open(self, routes: Sequence[ProxyRoute]) -> AsyncIterator[Sequence[Endpoint]]:
+        """Yield an endpoint per route, with a placeholder for the key.
+
+        Raises:
+            PreflightError: the environment names a proxy that cannot be used.
+        """
+        # The web server and the HTTP client take half a second to import: only a run with a proxy pays for that, and
+        # beside its event loop.
+        import asyncio
+        from importlib import import_module
+
+        await asyncio.to_thread(import_module, "keval_gateway.proxy_app")
+        from keval_gateway.proxy_app import ProxyApp, Way
+        from keval_gateway.serving import serve
+        from keval_gateway.upstream import http_client
+
+        ways = [Way(route) for route in routes]
+        async with http_client() as client, serve(ProxyApp({way.path: way for way in ways}, client)) as base:
+            yield [way.endpoint(base) for way in ways]
+
+
+def model_proxy() -> ModelProxy:
+    """Return the proxy; the entry point `models` in the group `keval.proxies`."""
+    return LoopbackProxy()

@@ -1,0 +1,155 @@
+"""The proxy's web application: reads a request, leads it through the middleware, and streams what comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from functools import partial
+
+import attrs
+import httpx2
+import orjson
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Message, Receive, Scope, Send
+
+from keval import KevalError
+from keval.plugin import Endpoint, ModelRequest, ModelResponse, ProxyRoute, Wire, request_headers, response_headers
+from keval_gateway.address import wire_urls
+from keval_gateway.admission import admit
+from keval_gateway.chat import ModelFault
+from keval_gateway.protocols import AnthropicMessages, GeminiContent, OpenAIChat, OpenAIResponses, WireProtocol
+from keval_gateway.protocols.protocol import frame
+from keval_gateway.upstream import send_on
+
+__all__ = ["ProxyApp", "Way"]
+
+_PROTOCOLS: Mapping[Wire, WireProtocol] = {
+    "openai-chat": OpenAIChat(),
+    "openai-responses": OpenAIResponses(),
+    "anthropic": AnthropicMessages(),
+    "gemini": GeminiContent(),
+}
+_BASES = wire_urls("")
+
+
+@attrs.frozen
+class Way:
+    """A route as the proxy knows it: by the first part of its path and by the placeholder, both unguessable."""
+
+    route: ProxyRoute
+    path: str = attrs.field(factory=lambda: secrets.token_urlsafe(18))
+    token: str = attrs.field(factory=lambda: f"keval-{secrets.token_urlsafe(24)}", repr=False)
+
+    def endpoint(self, base: str) -> Endpoint:
+        """Return the endpoint to hand out, when the proxy is at `base`."""
+        real, urls = self.route.endpoint, wire_urls(f"{base}/{self.path}")
+        return attrs.evolve(real, urls={wire: urls[wire] for wire in real.urls}, api_key=self.token, wants_trial=True)
+
+
+@attrs.frozen
+class ProxyApp:
+    """An ASGI application in front of several endpoints; `ways` are by the first part of their path."""
+
+    ways: Mapping[str, Way]
+    client: httpx2.AsyncClient
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request. A client that hangs up ends the request to the endpoint."""
+        request = Request(scope, receive)
+        try:
+            way, wire, path = self._led(request)
+            asked = ModelRequest(
+                model=way.route.endpoint.model,
+                wire=wire,
+                method=request.method,
+                path=path,
+                headers=request_headers(request.headers.items()),
+                body=await request.body(),
+                asker=way.route.asker,
+            )
+        except ModelFault as fault:
+            await _whole(send, _refusal("openai-chat", fault))
+            return
+        except ClientDisconnect:
+            return
+        answering = asyncio.create_task(self._answer(way, asked, send))
+        tasks = {answering, asyncio.create_task(_disconnected(receive))}
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+        if not answering.cancelled():
+            answering.result()
+
+    def _led(self, request: Request) -> tuple[Way, Wire, str]:
+        """Return whose request this is, the wire it speaks, and its path below the base URL of that."""
+        first, _, rest = request.scope["raw_path"].decode("latin-1").removeprefix("/").partition("/")
+        way = self.ways.get(first)
+        admit(request, way.token if way else None)
+        found = _wire(way.route.endpoint, f"/{rest}") if way else None
+        if way is None or found is None:
+            raise ModelFault(404, f"{request.method} {request.url.path} is not served here")
+        wire, path = found
+        # A key may stand in the query of Gemini's protocol.
+        query = "&".join(part for part in request.url.query.split("&") if part.partition("=")[0] != "key")
+        return way, wire, f"{path}?{query}" if query else path
+
+    async def _answer(self, way: Way, asked: ModelRequest, send: Send) -> None:
+        async with AsyncExitStack() as opened:
+            try:
+                response = await way.route.exchange(asked, partial(send_on, self.client, opened, way.route.endpoint))
+                start = _start(response)
+            except Exception as error:  # noqa: BLE001 - the seam to whatever stands behind the proxy
+                response = _refusal(asked.wire, ModelFault(502, _told(error)))
+                start = _start(response)
+            await send(start)
+            try:
+                async for chunk in response.chunks:
+                    if chunk:
+                        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            except Exception as error:
+                # Too late for a status. The connection is cut, and who reads events is told why.
+                if response.headers.get("content-type", "").startswith("text/event-stream"):
+                    fault = ModelFault(502, f"the response broke off: {_told(error)}")
+                    last = frame(_PROTOCOLS[asked.wire].fault(fault), "error")
+                    await send({"type": "http.response.body", "body": last, "more_body": True})
+                raise
+        await send({"type": "http.response.body"})
+
+
+def _wire(endpoint: Endpoint, path: str) -> tuple[Wire, str] | None:
+    """Return the wire of a path and what follows its base; both of OpenAI's have one base."""
+    found = [(wire, path.removeprefix(_BASES[wire])) for wire in endpoint.urls if path.startswith(f"{_BASES[wire]}/")]
+    fitting = [(wire, rest) for wire, rest in found if (wire == "openai-responses") == rest.startswith("/responses")]
+    return next(iter([*fitting, *found]), None)
+
+
+async def _disconnected(receive: Receive) -> None:
+    """Wait until the client hangs up; the request's body has been read."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _start(response: ModelResponse) -> Message:
+    headers = response_headers(response.headers.items())
+    encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+    return {"type": "http.response.start", "status": response.status, "headers": encoded}
+
+
+async def _whole(send: Send, response: ModelResponse) -> None:
+    await send(_start(response))
+    await send({"type": "http.response.body", "body": await response.read()})
+
+
+def _refusal(wire: Wire, fault: ModelFault) -> ModelResponse:
+    body = orjson.dumps(_PROTOCOLS[wire].fault(fault))
+    return ModelResponse.of(fault.status, {"content-type": "application/json"}, body)
+
+
+def _told(error: Exception) -> str:
+    """Return what failed; an explained error needs no name."""
+    return str(error) if isinstance(error, KevalError) else f"{type(error).__name__}: {error}"
