@@ -6,6 +6,7 @@ from anthropic import APIConnectionError, APIStatusError, AsyncAnthropic
 
 from keval.plugin import Endpoint
 from keval_clients.client import Client
+from keval_clients.exchange import through_middleware
 from keval_clients.transport import http_client
 
 __all__ = ["build"]
@@ -13,5 +14,6 @@ __all__ = ["build"]
 
 def build(url: str, endpoint: Endpoint) -> Client:
     """Build a client without retries, as keval retries in one place, and without a limit to a request's time."""
-    sdk = AsyncAnthropic(base_url=url, api_key=endpoint.api_key, max_retries=0, http_client=http_client(url))
+    http = through_middleware(http_client(url), url, endpoint, lambda path: "anthropic")
+    sdk = AsyncAnthropic(base_url=url, api_key=endpoint.api_key, max_retries=0, http_client=http)
     return Client(endpoint.model, sdk, APIStatusError, APIConnectionError)

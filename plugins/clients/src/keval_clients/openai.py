@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI
 
-from keval.plugin import Endpoint
+from keval.plugin import Endpoint, Wire
 from keval_clients.client import Client
+from keval_clients.exchange import through_middleware
 from keval_clients.transport import http_client
 
 __all__ = ["build"]
@@ -13,5 +14,11 @@ __all__ = ["build"]
 
 def build(url: str, endpoint: Endpoint) -> Client:
     """Build a client without retries, as keval retries in one place, and without a limit to a request's time."""
-    sdk = AsyncOpenAI(base_url=url, api_key=endpoint.api_key, max_retries=0, http_client=http_client(url))
+    http = through_middleware(http_client(url), url, endpoint, _wire)
+    sdk = AsyncOpenAI(base_url=url, api_key=endpoint.api_key, max_retries=0, http_client=http)
     return Client(endpoint.model, sdk, APIStatusError, APIConnectionError)
+
+
+def _wire(path: str) -> Wire:
+    """Tell OpenAI's two protocols apart, which have one base URL."""
+    return "openai-responses" if path.startswith("/responses") else "openai-chat"
