@@ -13,8 +13,11 @@ In a text, `{model}` is the model that was asked for, `{seed}` the run's seed an
 
 The script is the user's last message, if that is YAML with the one key `script`. Otherwise it is in the YAML file that
 the environment variable KEVAL_DOUBLES_SCRIPT names: a list, or a mapping from a model's name to a list.
+
+Where KEVAL_DOUBLES_JOURNAL names a file, a line of JSON is added to it for every request.
 """
 
+import json
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -27,6 +30,7 @@ import yaml
 from keval_gateway import ChatCall, ChatReply, ChatRequest, ModelFault, Respond
 
 VARIABLE = "KEVAL_DOUBLES_SCRIPT"
+JOURNAL = "KEVAL_DOUBLES_JOURNAL"
 
 
 @attrs.define
@@ -40,6 +44,8 @@ class Scripted:
 
     def __call__(self, request: ChatRequest) -> ChatReply:
         self.seen.append(request)
+        if journal := os.environ.get(JOURNAL):
+            _note(Path(journal), request)
         asked = next((message.text for message in reversed(request.messages) if message.role == "user"), "")
         key = (request.trial, request.repetition, request.model, asked)
         self._counts[key] += 1
@@ -69,6 +75,12 @@ def broken(seed: int) -> Respond:
 
 def no_function(seed: int) -> int:
     return seed
+
+
+def _note(journal: Path, request: ChatRequest) -> None:
+    with journal.open("a", encoding="utf-8") as file:
+        entry = {"wire": request.wire, "trial": request.trial, "stream": request.stream}
+        file.write(json.dumps({**entry, "headers": dict(request.headers)}) + "\n")
 
 
 def _script(asked: str, model: str) -> Sequence[Mapping[str, Any]]:
