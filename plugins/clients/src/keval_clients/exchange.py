@@ -106,8 +106,12 @@ class _Body(httpx2.AsyncByteStream):
     _response: ModelResponse
     _answers: list[httpx2.Response]
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return aiter(self._response.chunks)
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in self._response.chunks:
+                yield chunk
+        except Exception as error:  # the SDKs expect no others than httpx2's
+            raise httpx2.TransportError(f"the response broke off: {_told(error)}") from error
 
     async def aclose(self) -> None:
         for answer in self._answers:
@@ -116,6 +120,10 @@ class _Body(httpx2.AsyncByteStream):
 
 def _failed(error: Exception) -> httpx2.Response:
     """Return the response for middleware that failed, in a form that the SDKs of all vendors read."""
-    told = str(error) if isinstance(error, KevalError) else f"{type(error).__name__}: {error}"
-    body = {"type": "error", "error": {"type": "api_error", "message": told}}
+    body = {"type": "error", "error": {"type": "api_error", "message": _told(error)}}
     return httpx2.Response(502, headers={"content-type": "application/json"}, content=json.dumps(body).encode())
+
+
+def _told(error: Exception) -> str:
+    """Return what failed; an explained error needs no name."""
+    return str(error) if isinstance(error, KevalError) else f"{type(error).__name__}: {error}"
