@@ -47,6 +47,7 @@ async def serve(app: ASGIApp, port: int = 0) -> AsyncIterator[str]:
         log_level="critical",
         access_log=False,
         ws="none",
+        proxy_headers=False,
         timeout_keep_alive=_KEEP_ALIVE,
         timeout_graceful_shutdown=0,
     )
