@@ -138,7 +138,7 @@ def test_claude_code_streams_through_the_middleware(project: Project) -> None:
 
     seen, answered = counted(project), read(project, "answered.jsonl")
     assert (0, ["I am still double/scripted."]) == (outcome.code, [trial["output"] for trial in trials.values()])
-    asked = [entry for entry in seen if entry["path"].startswith("/v1/messages?")]
+    asked = [entry for entry in seen if entry["path"].partition("?")[0] == "/v1/messages"]
     assert [("claude-code", "claude-code/baseline/q1/1", 200)] * 2 == [
         (entry["asker"]["label"], entry["asker"]["trial"], entry["status"]) for entry in asked
     ]
