@@ -18,6 +18,9 @@ from click.testing import CliRunner
 INSTALLED = Path(__file__).parent / "installed"
 ON_PATH = [str(INSTALLED), str(Path(__file__).parent / "third_party" / "acme_brevity" / "src")]
 sys.path[:0] = ON_PATH
+# Where this is set, as in many containers, each process that a test starts would compile all of its SDK anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 @attrs.frozen
