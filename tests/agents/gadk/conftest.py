@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Literal
 
 import attrs
@@ -22,8 +19,10 @@ from keval_gadk import Gadk
 from keval_gateway import ChatReply, ChatRequest, wire_urls
 from keval_gateway.app import build_app
 from keval_gateway.serving import serve
+from tests.processes import Listening
+from tests.stdio_server import ENVIRONMENT
 
-_SCRIPT = Path(__file__).parent / "servers" / "weather.py"
+_WEATHER = "tests.agents.gadk.servers.weather"
 _TOOLS = ("die", "fail", "get_slow_weather", "get_weather", "hang", "process_id")
 
 Respond = Callable[[ChatRequest], ChatReply | Awaitable[ChatReply]]
@@ -105,9 +104,14 @@ def driver(gateway: Gateway) -> Driver:
 
 @pytest.fixture
 def stdio_server() -> McpServer:
-    return McpServer(
-        "weather", "stdio", command=sys.executable, args=(str(_SCRIPT), "stdio"), tools=_TOOLS, timeout=20.0
-    )
+    args = ("-m", "tests.agents.gadk.servers.station")
+    return McpServer("weather", "stdio", command=sys.executable, args=args, env=ENVIRONMENT, tools=_TOOLS, timeout=20.0)
+
+
+@pytest.fixture
+def sdk_server(stdio_server: McpServer) -> McpServer:
+    """A server over stdio that is made with the SDK, and so takes a second to come up."""
+    return attrs.evolve(stdio_server, args=("-m", _WEATHER))
 
 
 @pytest.fixture
@@ -122,30 +126,22 @@ class WebServer:
     """A weather server process on a port of its own, which can be ended and started again."""
 
     transport: Literal["http", "sse"] = "http"
-    port: int = 0
-    _process: subprocess.Popen[bytes] | None = None
+    _process: Listening | None = None
 
     @property
     def record(self) -> McpServer:
+        assert self._process is not None
         path = "mcp" if self.transport == "http" else "sse"
-        url = f"http://127.0.0.1:{self.port}/{path}"
+        url = f"http://127.0.0.1:{self._process.port}/{path}"
         return McpServer("weather", self.transport, url=url, tools=_TOOLS, timeout=20.0)
 
     def start(self) -> None:
-        # The child inherits a socket that listens already, so nobody has to wait until it is up.
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listening.bind(("127.0.0.1", self.port))
-            listening.listen(128)
-            self.port = listening.getsockname()[1]
-            fd = listening.fileno()
-            command = [sys.executable, str(_SCRIPT), self.transport, str(fd)]
-            self._process = subprocess.Popen(command, pass_fds=[fd], stderr=subprocess.DEVNULL)
+        port = self._process.port if self._process else 0
+        self._process = Listening.start(_WEATHER, self.transport, port=port)
 
     def stop(self) -> None:
         assert self._process is not None
-        self._process.kill()
-        self._process.wait()
+        self._process.stop()
 
 
 @contextmanager

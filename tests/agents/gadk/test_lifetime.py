@@ -124,7 +124,7 @@ def test_a_finished_trial_leaves_no_process_and_no_session(driver: Driver, stdio
 
 
 @pytest.mark.parametrize("api", ["gemini", "chat"])
-def test_fifty_trials_at_once_do_not_mix(driver: Driver, http_server: McpServer, api: Api) -> None:
+def test_trials_at_once_do_not_mix(driver: Driver, http_server: McpServer, api: Api) -> None:
     def respond(request: ChatRequest) -> ChatReply:
         if request.messages[-1].role == "tool":
             return ChatReply(f"{request.trial} asked about {request.messages[0].text}")
@@ -136,15 +136,15 @@ def test_fifty_trials_at_once_do_not_mix(driver: Driver, http_server: McpServer,
     async def scenario() -> list[Transcript]:
         agent = driver.agent(respond, api=api)
         try:
-            return await asyncio.gather(*(agent.run(Sample(f"s{n}", f"City {n}"), context(n)) for n in range(50)))
+            return await asyncio.gather(*(agent.run(Sample(f"s{n}", f"City {n}"), context(n)) for n in range(12)))
         finally:
             await agent.aclose()
 
     transcripts = asyncio.run(scenario())
 
-    expected = [(f"City {n}: 21 degrees, metric", f"t{n} asked about City {n}") for n in range(50)]
+    expected = [(f"City {n}: 21 degrees, metric", f"t{n} asked about City {n}") for n in range(12)]
     assert expected == [(trial.tool_calls[0].result, trial.output) for trial in transcripts]
-    assert len(driver.requests) == 100
+    assert len(driver.requests) == 24
 
 
 def test_an_adapter_can_be_closed_twice_and_used_again(driver: Driver) -> None:

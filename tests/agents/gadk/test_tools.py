@@ -27,7 +27,7 @@ def _calling(call: ChatCall, request: ChatRequest) -> ChatReply:
     return ChatReply("Done.") if request.messages[-1].role == "tool" else ChatReply(calls=(call,))
 
 
-@pytest.mark.parametrize("server", ["stdio_server", "http_server", "sse_server"])
+@pytest.mark.parametrize("server", ["sdk_server", "http_server", "sse_server"])
 def test_every_transport(driver: Driver, request: pytest.FixtureRequest, server: str) -> None:
     context = Context(servers=(request.getfixturevalue(server),))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
@@ -19,8 +18,10 @@ from keval_gateway import ChatReply, ChatRequest, Respond, wire_urls
 from keval_gateway.app import build_app
 from keval_gateway.serving import serve
 from keval_ms import Ms
+from tests.processes import Listening
+from tests.stdio_server import ENVIRONMENT
 
-TOOLBOX = Path(__file__).parent / "servers" / "toolbox.py"
+TOOLBOX, SHELF = "tests.agents.ms.servers.toolbox", "tests.agents.ms.servers.shelf"
 TOOLS = ("add", "die", "echo", "fail", "hang", "picture", "where am i")
 
 
@@ -29,28 +30,24 @@ class Toolbox:
     """A toolbox process over HTTP, and how to reach it."""
 
     arguments: tuple[str, ...]
-    process: subprocess.Popen[str]
-    port: int
+    _process: Listening
 
     @classmethod
-    def start(cls, *arguments: str, port: int = 0) -> Toolbox:
-        command = [sys.executable, str(TOOLBOX), *arguments, "--port", str(port)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, encoding="utf-8")
-        assert process.stdout is not None
-        return cls(arguments, process, int(process.stdout.readline()))
+    def start(cls, *arguments: str) -> Toolbox:
+        return cls(arguments, Listening.start(TOOLBOX, *arguments))
 
     def stop(self) -> None:
-        self.process.kill()
-        self.process.communicate()
+        self._process.stop()
 
     async def restart(self) -> None:
         await asyncio.to_thread(self.stop)
-        self.process = (await asyncio.to_thread(Toolbox.start, *self.arguments, port=self.port)).process
+        port = self._process.port
+        self._process = await asyncio.to_thread(Listening.start, TOOLBOX, *self.arguments, port=port)
 
     def server(self, **fields: Any) -> McpServer:
         transport = "sse" if self.arguments[0] == "sse" else "http"
         path = "sse" if transport == "sse" else "mcp"
-        url = f"http://127.0.0.1:{self.port}/{path}"
+        url = f"http://127.0.0.1:{self._process.port}/{path}"
         return McpServer(**{"name": "toolbox", "transport": transport, "url": url, "tools": TOOLS, **fields})
 
 
@@ -188,11 +185,12 @@ def journal(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def stdio(journal: Path) -> Callable[..., McpServer]:
-    """Describe a server over stdio, with these extra arguments and fields."""
+    """Describe a server over stdio, with these extra arguments and fields; with `sdk`, one made with the SDK."""
 
-    def describe(*arguments: str, transport: str = "stdio", **fields: Any) -> McpServer:
-        args = (str(TOOLBOX), transport, "--journal", str(journal), *arguments)
+    def describe(*arguments: str, transport: str = "stdio", sdk: bool = False, **fields: Any) -> McpServer:
+        args = ("-m", TOOLBOX if sdk else SHELF, transport, "--journal", str(journal), *arguments)
         given = {"name": "toolbox", "transport": "stdio", "command": sys.executable, "args": args, "tools": TOOLS}
-        return McpServer(**{**given, **fields})
+        env = {**ENVIRONMENT, **fields.pop("env", {})}
+        return McpServer(**{**given, "env": env, **fields})
 
     return describe

@@ -19,8 +19,8 @@ from keval_gateway import ChatCall, ChatReply
 from keval_mcp import Stdio
 from keval_ms.tools import Connection
 from tests.contexts import started
+from tests.stdio_server import ENVIRONMENT
 
-TOOLBOX = Path(__file__).parent / "servers" / "toolbox.py"
 SAMPLE = Sample("s1", "How are you?")
 
 
@@ -29,7 +29,8 @@ def tapped(runner: Any, staged: Any, journal: Path) -> Any:
     """Run a trial behind the tap of a toolbox over stdio, and return its context and what came of it."""
 
     async def scenario(script: Sequence[ChatReply], api: str) -> tuple[Context, Transcript | Exception]:
-        server = Stdio(command=sys.executable, args=(str(TOOLBOX), "stdio", "--journal", str(journal)))
+        args = ("-m", "tests.agents.ms.servers.shelf", "stdio", "--journal", str(journal))
+        server = Stdio(command=sys.executable, args=args, env=ENVIRONMENT)
         async with (
             staged(script, api=api) as scene,
             started(server, "toolbox") as source,

@@ -1,13 +1,9 @@
-"""A small MCP server for tests: `weather.py stdio`, or `weather.py http|sse FD` with FD a listening socket.
-
-`weather.py stdio tides` knows the tides instead, until it forgets them.
-"""
+"""A small MCP server made with the SDK; as a script it serves over stdio."""
 
 from __future__ import annotations
 
 import os
 import socket
-import sys
 from pathlib import Path
 from typing import Literal
 
@@ -57,34 +53,14 @@ def die(path: str) -> str:
     """Add a line to a file, then end this process at once."""
     with Path(path).open("a", encoding="utf-8") as runs:
         runs.write("run\n")
-    sys.stderr.write("the weather station caught fire\n")
-    sys.stderr.flush()
     os._exit(3)
 
 
-tides = MCPServer("tides", log_level="ERROR")
-
-
-@tides.tool()
-def get_tides(city: str) -> str:
-    """The tide of a city."""
-    return f"{city}: high"
-
-
-@tides.tool()
-def forget_tides() -> str:
-    """Stop knowing the tides."""
-    tides.remove_tool("get_tides")
-    return "forgotten"
+def listen(listener: socket.socket, transport: str) -> None:
+    """Serve over streamable HTTP, or over SSE."""
+    app = server.sse_app() if transport == "sse" else server.streamable_http_app()
+    uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[listener])
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["stdio", "tides"]:
-        tides.run("stdio")
-    elif sys.argv[1] == "stdio":
-        server.run("stdio")
-    else:
-        listening = socket.socket(fileno=int(sys.argv[2]))
-        app = server.sse_app() if sys.argv[1] == "sse" else server.streamable_http_app()
-        web = uvicorn.Server(uvicorn.Config(app, log_level="error"))
-        web.run(sockets=[listening])
+    server.run("stdio")

@@ -1,7 +1,6 @@
-"""A real MCP server for the adapter's tests, over stdio, streamable HTTP or SSE, that can misbehave on request.
+"""An MCP server made with the SDK for the adapter's tests, that can misbehave on request; as a script it is over stdio.
 
-Over HTTP it prints the port it listens on. Every call it runs is noted in the journal, one line each, and told to the
-beacon, for a test that waits.
+Every call it runs is noted in the journal, one line each, and told to the beacon, for a test that waits.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import asyncio
 import os
 import socket
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import uvicorn
@@ -19,15 +19,14 @@ from mcp.server.mcpserver.exceptions import ToolError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 parser = argparse.ArgumentParser()
-parser.add_argument("transport", choices=["stdio", "http", "sse", "mute"])
-parser.add_argument("--port", type=int, default=0)
+parser.add_argument("transport", choices=["stdio", "http", "sse"])
 parser.add_argument("--journal", type=Path)
 parser.add_argument("--beacon", type=int, help="a UDP port")
 parser.add_argument("--legacy", action="store_true", help="speak only the protocol with sessions")
 parser.add_argument("--forget", action="store_true", help="run a call, then answer that the session is gone")
 parser.add_argument("--broken", help="a method to answer with HTTP 503")
 parser.add_argument("--guarded", action="store_true", help="refuse requests without x-keval-trial")
-options = parser.parse_args()
+options = argparse.Namespace()
 
 server = MCPServer("toolbox", log_level="CRITICAL")
 
@@ -66,8 +65,6 @@ def fail(text: str) -> str:
 def die() -> str:
     """End the process in the middle of a call."""
     note("die")
-    sys.stderr.write("toolbox: out of order\n")
-    sys.stderr.flush()
     os._exit(3)
 
 
@@ -125,25 +122,19 @@ async def answer(send: Send, status: int) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-def main() -> None:
+def begin(arguments: Sequence[str]) -> None:
+    parser.parse_args(arguments, options)
     note(f"pid {os.getpid()}")
-    if options.transport == "mute":
-        # It comes up, as far as the operating system can tell, and never says a word.
-        asyncio.run(asyncio.Event().wait())
-    if options.transport == "stdio":
-        server.run("stdio")
-        return
+
+
+def listen(listener: socket.socket, *arguments: str) -> None:
+    """Serve over streamable HTTP or SSE."""
+    begin(arguments)
     app = server.sse_app() if options.transport == "sse" else server.streamable_http_app()
-    # Naming TCP is what makes asyncio send small packets at once instead of waiting 40 ms for an acknowledgement.
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind(("127.0.0.1", options.port))
-    listener.listen()
-    sys.stdout.write(f"{listener.getsockname()[1]}\n")
-    sys.stdout.flush()
     config = uvicorn.Config(misbehaving(app), log_config=None, timeout_graceful_shutdown=0)
     uvicorn.Server(config).run(sockets=[listener])
 
 
 if __name__ == "__main__":
-    main()
+    begin(sys.argv[1:])
+    server.run("stdio")

@@ -1,0 +1,89 @@
+"""An MCP server over stdio without the SDK, which takes more than a second of CPU to import: this one is up at once.
+
+It speaks the protocol of 2025-06-18 and runs every call in a thread of its own. A script that is started as
+`python -m tests.….name`, with `PYTHONPATH` as in `ENVIRONMENT`, calls `serve` with its tools.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+__all__ = ["ENVIRONMENT", "NoAnswerError", "RefusedError", "Tool", "ToolFailedError", "serve", "text"]
+
+ENVIRONMENT = {"PYTHONPATH": str(Path(__file__).parents[1])}
+
+Content: TypeAlias = list[dict[str, Any]]
+
+
+class ToolFailedError(Exception):
+    """The call failed; its result is an error with this text."""
+
+
+class RefusedError(Exception):
+    """The call is refused as one with wrong parameters."""
+
+
+class NoAnswerError(Exception):
+    """The call is never answered."""
+
+
+class Tool(NamedTuple):
+    """A tool: what runs a call, given its arguments and its `_meta`, and what is listed of it."""
+
+    run: Callable[[dict[str, Any], dict[str, Any]], Content]
+    properties: Mapping[str, Any] = {}
+    required: tuple[str, ...] = ()
+    description: str = ""
+
+    def listed(self, name: str) -> dict[str, Any]:
+        schema = {"type": "object", "properties": self.properties, "required": self.required}
+        return {"name": name, "description": self.description, "inputSchema": schema}
+
+
+def text(said: str) -> Content:
+    return [{"type": "text", "text": said}]
+
+
+def serve(name: str, tools: Callable[[], Mapping[str, Tool]]) -> None:
+    """Serve until stdin closes; `tools` are asked for anew at each request, so they may change."""
+    writing = threading.Lock()
+
+    def handle(message: dict[str, Any]) -> None:
+        try:
+            outcome = {"result": _answer(name, tools(), message["method"], message.get("params", {}))}
+        except NoAnswerError:
+            return
+        except RefusedError as refused:
+            outcome = {"error": {"code": -32602, "message": str(refused)}}
+        except LookupError as error:
+            outcome = {"error": {"code": -32601, "message": f"no such method: {error}"}}
+        with writing:
+            sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": message["id"], **outcome}) + "\n")
+            sys.stdout.flush()
+
+    for line in sys.stdin:
+        message = json.loads(line)
+        if "id" in message:
+            threading.Thread(target=handle, args=(message,), daemon=True).start()
+
+
+def _answer(name: str, tools: Mapping[str, Tool], method: str, params: dict[str, Any]) -> dict[str, Any]:
+    match method:
+        case "initialize":
+            info = {"name": name, "version": "1"}
+            return {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}
+        case "ping":
+            return {}
+        case "tools/list":
+            return {"tools": [tool.listed(of) for of, tool in tools.items()]}
+        case "tools/call":
+            try:
+                return {"content": tools[params["name"]].run(params.get("arguments") or {}, params.get("_meta") or {})}
+            except ToolFailedError as failed:
+                return {"content": text(str(failed)), "isError": True}
+    raise LookupError(method)
