@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-__all__ = ["ENVIRONMENT", "NoAnswerError", "RefusedError", "Tool", "ToolFailedError", "serve", "text"]
+__all__ = ["ENVIRONMENT", "NoAnswerError", "RefusedError", "Tool", "ToolFailedError", "answer_each", "serve", "text"]
 
 ENVIRONMENT = {"PYTHONPATH": str(Path(__file__).parents[1])}
 
@@ -25,7 +25,11 @@ class ToolFailedError(Exception):
 
 
 class RefusedError(Exception):
-    """The call is refused as one with wrong parameters."""
+    """The call is refused as one with wrong parameters, with `data` that says more."""
+
+    def __init__(self, message: str, data: object = None) -> None:
+        super().__init__(message)
+        self.data = data
 
 
 class NoAnswerError(Exception):
@@ -51,15 +55,33 @@ def text(said: str) -> Content:
 
 def serve(name: str, tools: Callable[[], Mapping[str, Tool]]) -> None:
     """Serve until stdin closes; `tools` are asked for anew at each request, so they may change."""
+
+    def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
+        if method == "tools/list":
+            return {"tools": [tool.listed(of) for of, tool in tools().items()]}
+        if method == "tools/call":
+            run = tools()[params["name"]].run
+            try:
+                return {"content": run(params.get("arguments") or {}, params.get("_meta") or {})}
+            except ToolFailedError as failed:
+                return {"content": text(str(failed)), "isError": True}
+        raise LookupError(method)
+
+    answer_each(name, answer)
+
+
+def answer_each(name: str, answer: Callable[[str, dict[str, Any]], dict[str, Any]]) -> None:
+    """Serve until stdin closes, with what `answer` returns for a method and its parameters."""
     writing = threading.Lock()
 
     def handle(message: dict[str, Any]) -> None:
+        method, params = message["method"], message.get("params", {})
         try:
-            outcome = {"result": _answer(name, tools(), message["method"], message.get("params", {}))}
+            outcome = {"result": _begin(name) if method == "initialize" else answer(method, params)}
         except NoAnswerError:
             return
         except RefusedError as refused:
-            outcome = {"error": {"code": -32602, "message": str(refused)}}
+            outcome = {"error": {"code": -32602, "message": str(refused), "data": refused.data}}
         except LookupError as error:
             outcome = {"error": {"code": -32601, "message": f"no such method: {error}"}}
         with writing:
@@ -72,18 +94,6 @@ def serve(name: str, tools: Callable[[], Mapping[str, Tool]]) -> None:
             threading.Thread(target=handle, args=(message,), daemon=True).start()
 
 
-def _answer(name: str, tools: Mapping[str, Tool], method: str, params: dict[str, Any]) -> dict[str, Any]:
-    match method:
-        case "initialize":
-            info = {"name": name, "version": "1"}
-            return {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}
-        case "ping":
-            return {}
-        case "tools/list":
-            return {"tools": [tool.listed(of) for of, tool in tools.items()]}
-        case "tools/call":
-            try:
-                return {"content": tools[params["name"]].run(params.get("arguments") or {}, params.get("_meta") or {})}
-            except ToolFailedError as failed:
-                return {"content": text(str(failed)), "isError": True}
-    raise LookupError(method)
+def _begin(name: str) -> dict[str, Any]:
+    info = {"name": name, "version": "1"}
+    return {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}

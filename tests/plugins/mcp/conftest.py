@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -22,8 +19,10 @@ from keval import Sample
 from keval.plugin import CallLog
 from keval_mcp import Http, Sse, Stdio
 from tests.contexts import Started, started
+from tests.processes import Listening
+from tests.stdio_server import ENVIRONMENT
 
-SERVERS = Path(__file__).parent / "servers"
+BARE = Path(__file__).parent / "servers" / "bare.py"
 
 
 @pytest.fixture
@@ -36,67 +35,73 @@ def server() -> Callable[..., Stdio]:
     """Describe a server of the `servers` folder: its name, its arguments and the provider's options."""
 
     def describe(name: str, *args: str, **options: Any) -> Stdio:
-        return Stdio(command="python", args=(str(SERVERS / f"{name}.py"), *args), **options)
+        module = f"tests.plugins.mcp.servers.{name}"
+        return Stdio(command="python", args=("-m", module, *args), env=ENVIRONMENT, **options)
 
     return describe
 
 
 @pytest.fixture
 def everything(server: Callable[..., Stdio]) -> Callable[..., Stdio]:
-    """Describe the server that can do everything, as a process of the test's own."""
+    """Describe the server that can do everything, as a process of the test's own; it is slow to come up."""
 
     def describe(**options: Any) -> Stdio:
-        return server("everything", "stdio", **options)
+        return server("everything", **options)
 
     return describe
 
 
 @pytest.fixture
-def bare(server: Callable[..., Stdio]) -> Callable[..., Stdio]:
-    """Describe the server that starts at once, as a process of the test's own."""
+def bare() -> Callable[..., Stdio]:
+    """Describe the server that goes wrong on request, as a process of the test's own."""
 
     def describe(**options: Any) -> Stdio:
-        return server("bare", **options)
+        return Stdio(command="python", args=(str(BARE),), **options)
 
     return describe
 
 
-class Listening:
+@attrs.define
+class Everything:
     """The server that can do everything, listening on loopback."""
 
-    def __init__(self, transport: str, port: int = 0) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, str(SERVERS / "everything.py"), transport, str(port)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-        assert self._process.stdout is not None
-        self.port: int = json.loads(self._process.stdout.readline())["port"]
-        self.url = f"http://127.0.0.1:{self.port}/{'sse' if transport == 'sse' else 'mcp'}"
+    transport: str
+    _process: Listening
+
+    @classmethod
+    def start(cls, transport: str, port: int = 0) -> Everything:
+        return cls(transport, Listening.start("tests.plugins.mcp.servers.everything", transport, port=port))
+
+    @property
+    def port(self) -> int:
+        return self._process.port
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/{'sse' if self.transport == 'sse' else 'mcp'}"
 
     def stop(self) -> None:
-        if self._process.returncode is None:
-            self._process.communicate()
+        self._process.stop()
 
 
 @pytest.fixture
-def listening() -> Iterator[Callable[..., Listening]]:
+def listening() -> Iterator[Callable[..., Everything]]:
     """Start a listening server over `http`, `sessions` or `sse`, on a free port or a given one."""
-    started: list[Listening] = []
+    begun: list[Everything] = []
 
-    def start(transport: str, port: int = 0) -> Listening:
-        started.append(Listening(transport, port))
-        return started[-1]
+    def start(transport: str, port: int = 0) -> Everything:
+        begun.append(Everything.start(transport, port))
+        return begun[-1]
 
     yield start
-    for one in started:
+    for one in begun:
         one.stop()
 
 
 @pytest.fixture(scope="session")
 def lasting_http() -> Iterator[str]:
     """The URL of a streamable HTTP server for tests that do it no harm."""
-    one = Listening("http")
+    one = Everything.start("http")
     yield one.url
     one.stop()
 
@@ -104,7 +109,7 @@ def lasting_http() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def lasting_sse() -> Iterator[str]:
     """The URL of an SSE server for tests that do it no harm."""
-    one = Listening("sse")
+    one = Everything.start("sse")
     yield one.url
     one.stop()
 

@@ -13,6 +13,7 @@ import pytest
 from keval.plugin import PreflightError
 from keval_mcp import Http, Sse, Stdio
 from tests.contexts import started
+from tests.stdio_server import ENVIRONMENT
 
 
 def _problem(provider: Any) -> str:
@@ -81,10 +82,10 @@ def test_server_that_says_nothing_is_given_up(server: Callable[..., Stdio], door
 
 
 def test_server_without_tools() -> None:
-    code = "from mcp.server.mcpserver import MCPServer; MCPServer('empty').run('stdio')"
+    code = "from tests.stdio_server import serve; serve('empty', dict)"
 
     expected = "server 'weather' lists no tools, so it changes nothing for an agent; check its configuration"
-    assert expected == _problem(Stdio(command="python", args=("-c", code)))
+    assert expected == _problem(Stdio(command="python", args=("-c", code), env=ENVIRONMENT))
 
 
 @pytest.mark.parametrize("provider", [Http, Sse])

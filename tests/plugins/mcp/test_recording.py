@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from keval.plugin import CallLog
 from keval_mcp import Http, Stdio
 from tests.contexts import started
@@ -30,7 +32,10 @@ def test_calls_are_recorded_with_arguments_result_and_error(
     assert log.lost is None
 
 
-def test_hundred_trials_at_once_keep_their_calls_apart(bare: Callable[..., Stdio], attempt: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("count", [20, pytest.param(100, marks=pytest.mark.slow)])
+def test_trials_at_once_keep_their_calls_apart(
+    bare: Callable[..., Stdio], attempt: Callable[..., Any], count: int
+) -> None:
     recorded: dict[str, Any] = {}
     answered: dict[str, Any] = {}
 
@@ -42,22 +47,23 @@ def test_hundred_trials_at_once_keep_their_calls_apart(bare: Callable[..., Stdio
 
     async def run() -> None:
         async with started(bare(), "every") as source, asyncio.TaskGroup() as trials:
-            for number in range(100):
+            for number in range(count):
                 trials.create_task(trial(source, f"t{number}"))
 
     asyncio.run(run())
 
-    assert {f"t{n}": [f"t{n}.0", f"t{n}.1"] for n in range(100)} == answered
-    assert {f"t{n}": [(f"t{n}.{i}", f"t{n}.{i}") for i in range(2)] for n in range(100)} == recorded
+    assert {f"t{n}": [f"t{n}.0", f"t{n}.1"] for n in range(count)} == answered
+    assert {f"t{n}": [(f"t{n}.{i}", f"t{n}.{i}") for i in range(2)] for n in range(count)} == recorded
 
 
-def test_two_hundred_calls_at_once_share_one_session(bare: Callable[..., Stdio], attempt: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("count", [40, pytest.param(200, marks=pytest.mark.slow)])
+def test_calls_at_once_share_one_session(bare: Callable[..., Stdio], attempt: Callable[..., Any], count: int) -> None:
     async def run() -> tuple[list[str], int]:
         async with started(bare(), "every") as source, attempt(source) as tapped:
-            answers = await asyncio.gather(*(tapped.call("echo", text=str(number)) for number in range(200)))
+            answers = await asyncio.gather(*(tapped.call("echo", text=str(number)) for number in range(count)))
             return answers, len(tapped.log.calls)
 
-    assert ([str(number) for number in range(200)], 200) == asyncio.run(run())
+    assert ([str(number) for number in range(count)], count) == asyncio.run(run())
 
 
 def test_call_under_way_when_the_trial_ends_is_recorded_as_abandoned(

@@ -1,8 +1,7 @@
 """A server made with the SDK, with a tool for every kind of answer.
 
-`python everything.py stdio|http|sessions|sse [PORT]`; `sessions` is streamable HTTP as it was before 2026, where a
-client has to keep a session. Over the network it prints its port as a line of JSON and ends when its standard input
-closes.
+As a script it serves over stdio. Over the network it serves `http`, `sse`, or `sessions`, which is streamable HTTP as
+it was before 2026, where a client has to keep a session.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ import json
 import os
 import socket
 import sys
-import threading
 from typing import Annotated, Any
 
+import uvicorn
 from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
@@ -98,27 +97,11 @@ def proxied(app: ASGIApp, sessions: bool) -> ASGIApp:
     return proxy
 
 
-def main(transport: str, port: int) -> None:
-    if transport == "stdio":
-        server.run("stdio")
-        return
-    import uvicorn
-
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind(("127.0.0.1", port))
-    listener.listen()
-    sys.stdout.write(json.dumps({"port": listener.getsockname()[1]}) + "\n")
-    sys.stdout.flush()
-
-    def follow() -> None:
-        sys.stdin.read()
-        os._exit(0)
-
-    threading.Thread(target=follow, daemon=True).start()
+def listen(listener: socket.socket, transport: str) -> None:
+    """Serve over the network."""
     app = server.sse_app() if transport == "sse" else server.streamable_http_app()
     uvicorn.Server(uvicorn.Config(proxied(app, transport == "sessions"), log_level="warning")).run(sockets=[listener])
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+    server.run("stdio")

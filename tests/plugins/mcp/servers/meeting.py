@@ -1,37 +1,29 @@
 """A server with tools that no model API takes the names of; one of them answers when another one is called."""
 
-import asyncio
+from __future__ import annotations
 
-from mcp.server.mcpserver import MCPServer
+import threading
 
-server = MCPServer("meeting", log_level="CRITICAL")
-come = asyncio.Event()
+from tests.stdio_server import Content, Tool, serve, text
 
-
-@server.tool(name="wait here")
-async def wait() -> str:
-    """Wait until the other one comes."""
-    await come.wait()
-    return "met"
+come = threading.Event()
 
 
-@server.tool(name="wait/here")
-def arrive() -> str:
-    """Come, for whom the other one waits."""
+def wait() -> Content:
+    come.wait()
+    return text("met")
+
+
+def arrive() -> Content:
     come.set()
-    return "came"
+    return text("came")
 
 
-@server.tool(name="x" * 70)
-def long() -> str:
-    """Have a name that is too long."""
-    return "long"
+TOOLS = {
+    "wait here": Tool(lambda arguments, meta: wait()),
+    "wait/here": Tool(lambda arguments, meta: arrive()),
+    "x" * 70: Tool(lambda arguments, meta: text("long")),
+    "x" * 69: Tool(lambda arguments, meta: text("shorter")),
+}
 
-
-@server.tool(name="x" * 69)
-def shorter() -> str:
-    """Have a name that is too long, and begins like another one."""
-    return "shorter"
-
-
-server.run("stdio")
+serve("meeting", lambda: TOOLS)

@@ -1,40 +1,27 @@
-"""A server without the SDK's comforts: it pages its tools, refuses calls, answers with data alone or with nonsense."""
+"""A server that pages its tools, refuses calls, and answers with data alone or with nonsense."""
 
-import asyncio
+from __future__ import annotations
+
 from typing import Any
 
-from mcp import MCPError
-from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
-from mcp.types import (
-    INVALID_PARAMS,
-    CallToolRequestParams,
-    CallToolResult,
-    ListToolsResult,
-    PaginatedRequestParams,
-    Tool,
-)
+from tests.stdio_server import RefusedError, answer_each
+
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 
 
-async def list_tools(context: Any, params: PaginatedRequestParams | None) -> ListToolsResult:
-    schema = {"type": "object", "properties": {"city": {"type": "string"}}}
-    if params is None or params.cursor is None:
-        return ListToolsResult(tools=[Tool(name="refuse", input_schema=schema)], next_cursor="2")
-    return ListToolsResult(tools=[Tool(name="data", description="Data alone", input_schema=schema)])
+def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
+    match method, params.get("name"):
+        case "tools/list", _:
+            if not params.get("cursor"):
+                return {"tools": [{"name": "refuse", "inputSchema": SCHEMA}], "nextCursor": "2"}
+            return {"tools": [{"name": "data", "description": "Data alone", "inputSchema": SCHEMA}]}
+        case "tools/call", "nonsense":
+            return {"content": "no list"}
+        case "tools/call", "refuse":
+            raise RefusedError("there is no such city", {"city": "Atlantis"})
+        case "tools/call", "data":
+            return {"content": [], "structuredContent": {"temperature": -3, "wind": None}}
+    raise LookupError(method)
 
 
-async def call_tool(context: Any, params: CallToolRequestParams) -> CallToolResult:
-    if params.name == "nonsense":
-        return CallToolResult.model_construct(content="no list")
-    if params.name == "refuse":
-        raise MCPError(INVALID_PARAMS, "there is no such city", {"city": "Atlantis"})
-    return CallToolResult(content=[], structured_content={"temperature": -3, "wind": None})
-
-
-async def main() -> None:
-    server = Server("plain", on_list_tools=list_tools, on_call_tool=call_tool)
-    async with stdio_server() as (incoming, outgoing):
-        await server.run(incoming, outgoing, server.create_initialization_options())
-
-
-asyncio.run(main())
+answer_each("plain", answer)
