@@ -55,6 +55,10 @@ class Project:
         result = CliRunner().invoke(main, args, env={**self.environ, **(env or {})}, catch_exceptions=False)
         return Outcome(result.exit_code, result.stdout, result.stderr)
 
+    def run(self, config: str | Path, *args: str, env: Mapping[str, str | None] | None = None) -> Outcome:
+        """Run a config of this folder or another one in this process, wherever that is; the results come here."""
+        return self.keval("run", str(self.root / config), *args, "-o", str(self.root / "results"), env=env)
+
     def spawn(self, *args: str, env: Mapping[str, str] | None = None, timeout: float = 120) -> Outcome:
         path = os.pathsep.join([*ON_PATH, os.environ.get("PYTHONPATH", "")])
         environ = {**os.environ, "PYTHONPATH": path, **self.environ, **(env or {})}

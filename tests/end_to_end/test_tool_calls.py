@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,8 +15,8 @@ import pytest
 from keval_gateway import ChatCall, ChatReply, ChatRequest
 from tests.conftest import Project
 from tests.end_to_end.servers.model import gateway
-
-SERVER = Path(__file__).parent / "servers" / "tally.py"
+from tests.processes import Listening
+from tests.stdio_server import ENVIRONMENT
 
 LOOK = ChatCall("look", {"where": "north"})
 AIMLESS = ChatCall("look")
@@ -36,12 +33,11 @@ ASKED: dict[str, Sequence[Sequence[ChatCall]]] = {
 
 CONFIG = """
 dataset: {{path: questions.jsonl}}
-agents:
-  gadk: {{model: google/gemini-test}}
-  ms: {{model: openai/gpt-test}}
+agents: {agents}
 contexts:
-  stdio: {{type: stdio, command: python, args: [{server}, {journal}], isolation: {isolation}}}
-  stdio-direct: {{type: stdio, command: python, args: [{server}, {journal}], tap: false}}
+  stdio: &server
+    {{type: stdio, command: python, args: [-m, {server}, {journal}], env: {env}, isolation: {isolation}}}
+  stdio-direct: {{<<: *server, isolation: condition, tap: false}}
   http: {{type: http, url: "{url}"}}
   http-direct: {{type: http, url: "{url}", tap: false}}
 conditions:
@@ -53,6 +49,8 @@ metrics: [weather/tool_call_count]
 execution: {{max_concurrent: 4, num_repetitions: {repetitions}, retry: {{initial_backoff_seconds: 0}}}}
 """
 
+FRAMEWORKS = {"gadk": {"model": "google/gemini-test"}, "ms": {"model": "openai/gpt-test"}}
+PLAIN = {"openai": {"model": "openai/gpt-test"}, "anthropic": {"model": "anthropic/claude-test", "max_tokens": 1000}}
 TAPPED = ["gadk/stdio", "gadk/http", "ms/stdio", "ms/http"]
 DIRECT = [f"{arm}-direct" for arm in TAPPED]
 tapped, direct = pytest.mark.parametrize("arm", TAPPED), pytest.mark.parametrize("arm", DIRECT)
@@ -84,22 +82,23 @@ def scripted(request: ChatRequest) -> ChatReply:
 @contextmanager
 def listening(journal: Path, protocol: str) -> Iterator[str]:
     """Serve over streamable HTTP, and yield the URL."""
-    with socket.create_server(("127.0.0.1", 0)) as socket_:
-        port, fd = socket_.getsockname()[1], socket_.fileno()
-        command = [sys.executable, str(SERVER), str(journal), protocol, str(fd)]
-        process = subprocess.Popen(command, pass_fds=[fd], stdin=subprocess.PIPE)
+    process = Listening.start("tests.end_to_end.servers.tally_http", journal, protocol)
     try:
-        yield f"http://127.0.0.1:{port}/mcp"
+        yield f"http://127.0.0.1:{process.port}/mcp"
     finally:
-        process.communicate()
+        process.stop()
 
 
-def run(root: Path, samples: Iterable[Mapping[str, Any]], protocol: str = "http", **options: Any) -> Run:
+def run(
+    root: Path, agents: Mapping[str, Any], samples: Iterable[Mapping[str, Any]], protocol: str = "http", **options: Any
+) -> Run:
     project, journal = Project(root), root / "journal.jsonl"
+    journal.touch()
     project.write(questions_jsonl="\n".join(json.dumps(sample) for sample in samples))
+    server = {"server": "tests.end_to_end.servers.tally", "env": json.dumps(ENVIRONMENT), "journal": journal}
     with listening(journal, protocol) as url, gateway(scripted) as environ:
-        project.write(eval_yaml=CONFIG.format(server=SERVER, journal=journal, url=url, **options))
-        outcome = project.spawn("run", "eval.yaml", env=environ)
+        project.write(eval_yaml=CONFIG.format(agents=json.dumps(agents), url=url, **server, **options))
+        outcome = project.run("eval.yaml", env=environ)
     assert outcome.code == 0, outcome.stderr
     return Run(
         trials=project.lines("trials.jsonl"),
@@ -115,7 +114,7 @@ def well(tmp_path_factory: pytest.TempPathFactory) -> Run:
         {"id": "kinds", "question": "all kinds"},
         {"id": "turns", "question": "two turns", "turns": ["And now?"]},
     ]
-    found = run(tmp_path_factory.mktemp("well"), samples, isolation="condition", repetitions=2)
+    found = run(tmp_path_factory.mktemp("well"), FRAMEWORKS, samples, isolation="condition", repetitions=2)
     assert 2 * 2 * 4 * 2 == len(found.trials)
     return found
 
@@ -124,7 +123,8 @@ def well(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def broken(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A session that is lost in the middle of two calls, once in each trial."""
     samples = [{"id": "lost", "question": "a lost session"}]
-    return run(tmp_path_factory.mktemp("broken"), samples, "sessions", isolation="trial", repetitions=1)
+    agents = {**FRAMEWORKS, **PLAIN}
+    return run(tmp_path_factory.mktemp("broken"), agents, samples, "sessions", isolation="trial", repetitions=1)
 
 
 def key(name: str, arguments: Mapping[str, Any]) -> str:
@@ -246,7 +246,7 @@ def test_the_metric_counts_the_runs_of_the_last_turn(well: Run, arm: str) -> Non
 
 
 @pytest.mark.parametrize("condition", ["stdio", "stdio-direct", "http", "http-direct"])
-@pytest.mark.parametrize("agent", ["gadk", "ms"])
+@pytest.mark.parametrize("agent", [*FRAMEWORKS, *PLAIN])
 def test_the_attempt_that_lost_its_session_tells_what_ran_before_it_was_made_anew(
     broken: Run, agent: str, condition: str
 ) -> None:
@@ -255,7 +255,7 @@ def test_the_attempt_that_lost_its_session_tells_what_ran_before_it_was_made_ane
 
     told = [attempt["transcript"]["tool_calls"] for attempt in (*trial["attempts"], trial)]
 
-    # Neither framework sent a call again in the same attempt: the next attempt is a trial from its start.
+    # No agent sent a call again in the same attempt: the next attempt is a trial from its start.
     by_attempt = [
         [entry for entry in seen if entry["attempt"] == attempt]
         for attempt in dict.fromkeys(entry["attempt"] for entry in seen)
