@@ -1,0 +1,123 @@
+"""The package that docs/plugins.md writes works: its snippets are installed, and an evaluation uses all of them."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Outcome, Project
+
+GUIDE = Path(__file__).parents[2] / "docs" / "plugins.md"
+EVALUATION = """
+    dataset: {path: questions.qa, comment: "//"}
+    agents:
+      parrot: {type: acme/parrot, characteristics: {files: 8}}
+      openai: {model: simulated/any}
+    contexts: {pages: {type: acme/pages, folder: .}}
+    conditions: {baseline: {}, with_pages: {contexts: [pages]}}
+    metrics: [acme]
+    judges: {lenient: {type: acme/lenient}}
+    rubrics: [completeness]
+    plugins: [acme/calendar]
+    execution: {executor: {type: acme/pool, workers: 2}}
+"""
+SERVER = '''
+from mcp.server.mcpserver import Context, MCPServer
+
+server = MCPServer("pages")
+
+
+@server.tool()
+def look_up(question: str, context: Context) -> str:
+    """Look up the answer to a question."""
+    return f"It is 42, in {context.request_context.meta['acme/language']}."
+
+
+server.run("stdio")
+'''
+
+
+@pytest.fixture
+def guide(project: Project) -> Project:
+    """A project that sees the guide's package, and no other third party's."""
+    page = GUIDE.read_text(encoding="utf-8")
+    module = "\n\n".join(re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
+    points: dict[str, dict[str, str]] = {}
+    for block in re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+        for group, names in tomllib.loads(block)["project"]["entry-points"].items():
+            points.setdefault(group, {}).update(names)
+    package = project.root / "package"
+    metadata = package / "acme_keval-1.2.3.dist-info"
+    metadata.mkdir(parents=True)
+    (package / "acme.py").write_text(module, encoding="utf-8")
+    (package / "acme_server.py").write_text(SERVER, encoding="utf-8")
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-keval\nVersion: 1.2.3\n", encoding="utf-8")
+    sections = (f"[{group}]\n" + "\n".join(map(" = ".join, names.items())) for group, names in points.items())
+    (metadata / "entry_points.txt").write_text("\n".join(sections), encoding="utf-8")
+    project.write(
+        eval_yaml=EVALUATION, questions_qa="// what to ask\nWhat is the answer? = It is 42.\nAnd why? = Nobody knows.\n"
+    )
+    return project
+
+
+def keval(guide: Project, *args: str) -> Outcome:
+    return guide.spawn(*args, env={"PYTHONPATH": str(guide.root / "package"), "ACME_API_KEY": ""})
+
+
+def test_an_evaluation_runs_with_every_part_of_the_guide(guide: Project) -> None:
+    ran = keval(guide, "run", "eval.yaml", "--json")
+
+    trials = {trial["id"]: trial for trial in guide.lines("trials.jsonl")}
+    samples = guide.lines("samples.jsonl")
+    answered = [name for name, trial in trials.items() if trial["failure"] is None]
+    scores = {(line["metric"], line["judge"], line["agent"]) for line in guide.lines("scores.jsonl")}
+    assert 8 == len(trials), ran.stderr
+    # The parrot offers its model no tools, so it cannot be tried with the pages.
+    assert {"parrot/with_pages"} == {name.rsplit("/", 2)[0] for name in trials.keys() - {*answered}}
+    assert {"tools_missing"} == {trial["failure"]["kind"] for trial in trials.values() if trial["failure"]}
+    assert "Message 1: What is the answer?" == trials[f"parrot/baseline/{samples[0]['id']}/1"]["output"]
+    calls = [call for name in answered for call in trials[name]["transcript"]["tool_calls"]]
+    assert {("look_up", "It is 42, in en.", 1)} == {
+        (call["name"], call["result"], call["executions"]) for call in calls
+    }
+    assert [("It is 42.", {"asked_on": "2026-01-15"})] == [(s["answer"], s["facts"]) for s in samples[:1]]
+    assert {("acme/brevity", None), ("acme/upkeep", None), ("completeness", "lenient")} == {line[:2] for line in scores}
+    assert "acme-keval 1.2.3" == guide.read("manifest.json")["plugins"]["keval.executors:acme/pool"]
+
+
+def test_what_the_guide_checks_is_checked(guide: Project) -> None:
+    wrong = EVALUATION.replace("files: 8", "files: eight")
+    guide.write(eval_yaml=wrong, questions_qa="What is the answer?\nAnd why? = Nobody knows.\n")
+
+    outcome = keval(guide, "validate", "eval.yaml")
+
+    assert 2 == outcome.code
+    assert "questions.qa:1: expected `question = answer`" in outcome.stderr
+    assert "eval.yaml:3:56: expected a whole number" in outcome.stderr
+
+
+def test_the_exporter_of_the_guide_has_its_fields_as_options(guide: Project) -> None:
+    keval(guide, "run", "eval.yaml", "--agent", "parrot", "-q")
+
+    told = keval(guide, "export", "latest", "--format", "acme/answers", "--help")
+    some = keval(guide, "export", "latest", "--format", "acme/answers", "--json")
+    all_ = keval(guide, "export", "latest", "--format", "acme/answers", "--failed", "--to", "all")
+
+    (path,) = some.data["files"]
+    assert "Write trials that failed, too." in told.stdout
+    assert (["2 trials that failed"], 2) == (some.data["left_out"], len(Path(path).read_text("utf-8").splitlines()))
+    assert (0, 4) == (all_.code, len((guide.root / "all" / "answers.jsonl").read_text("utf-8").splitlines()))
+
+
+def test_the_models_of_the_guide_are_resolved_and_its_judge_is_implied(guide: Project) -> None:
+    guide.write(eval_yaml=EVALUATION.replace("lenient: {type: acme/lenient}", "one: {model: acme/one}"))
+    refused = keval(guide, "run", "eval.yaml", "--model", "openai=acme/large")
+    planned = keval(guide, "run", "eval.yaml", "--dry-run", "--json")
+
+    assert (2, "error: ACME_API_KEY is not set; export it, or choose another model\n") == (refused.code, refused.stderr)
+    assert 0 == planned.code, planned.stderr
+    assert "acme/lenient" == json.loads(planned.stdout)["judges"]["one"]["type"]
