@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
+from keval import registry
 from keval.config.evaluation import DatasetFile
 from keval.dataset.read import read_dataset
 from tests.conftest import Project
@@ -52,11 +53,31 @@ REST: dict[str, Any] = {
 }
 
 
+def blocks(page: Path, language: str) -> list[str]:
+    """The snippets of a page in one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
 def snippets(language: str) -> Iterator[Any]:
     for page in PAGES:
-        blocks = re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-        for number, block in enumerate(blocks, start=1):
+        for number, block in enumerate(blocks(page, language), start=1):
             yield pytest.param(block, id=f"{page.relative_to(ROOT)} {number}")
+
+
+def recorded_run(project: Project) -> None:
+    """Make the run that docs/run-directory.md reads."""
+    shutil.copytree(ROOT / "examples" / "recorded", project.root, dirs_exist_ok=True)
+    assert 0 == project.keval("run", "recorded.yaml", "-q").code
+
+
+def session_config(project: Project) -> None:
+    """Write the config that docs/sessions.md shows."""
+    config, *_ = blocks(ROOT / "docs" / "sessions.md", "yaml")
+    (project.root / "chat.yaml").write_text(config, encoding="utf-8")
+
+
+# What the Python of a page needs in its working directory.
+SURROUNDINGS = {"docs/run-directory.md": recorded_run, "docs/sessions.md": session_config}
 
 
 @pytest.fixture
@@ -64,6 +85,7 @@ def folder(project: Project) -> Project:
     shutil.copy(ROOT / "examples" / "weather" / "questions.jsonl", project.root)
     (project.root / "my_server.py").write_text(SERVER, encoding="utf-8")
     (project.root / "tone.yaml").write_text(TONE, encoding="utf-8")
+    (project.root / "questions.tsv").write_text("question\tanswer\nHow much is 6 × 7?\t42\n", encoding="utf-8")
     questions = (project.root / "questions.jsonl").read_text(encoding="utf-8").splitlines()
     for name in ("gadk.jsonl", "ms.jsonl"):
         answers = (json.dumps({"id": json.loads(question)["id"], "response": "It is mild."}) for question in questions)
@@ -72,15 +94,18 @@ def folder(project: Project) -> Project:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_python_of_a_page_runs(page: Path) -> None:
-    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+def test_python_of_a_page_runs(project: Project, page: Path) -> None:
+    prepare = SURROUNDINGS.get(str(page.relative_to(ROOT)))
+    if prepare is not None:
+        prepare(project)
     names: dict[str, Any] = {"__name__": "snippet"}
-    for block in blocks:
+    for block in blocks(page, "python"):
         if ">>>" in block:
             test = doctest.DocTestParser().get_doctest(block, names, page.name, str(page), 0)
-            assert 0 == doctest.DocTestRunner().run(test).failed
+            assert 0 == doctest.DocTestRunner().run(test, clear_globs=False).failed
+            names = test.globs
         else:
-            exec(compile(block, str(page), "exec"), names)
+            exec(compile(block, str(page), "exec", dont_inherit=True), names)
 
 
 @pytest.mark.parametrize("block", list(snippets("yaml")))
@@ -119,20 +144,19 @@ def test_json_is_a_recorded_answer(folder: Project, block: str) -> None:
     assert f"recorded/baseline/{sample}/1" == folder.lines("trials.jsonl")[0]["id"]
 
 
-@pytest.mark.parametrize("block", list(snippets("toml")))
-def test_toml_names_entry_points_as_the_registry_reads_them(block: str) -> None:
-    points = tomllib.loads(block)["project"]["entry-points"]
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_entry_points_of_a_page_lead_to_its_python(page: Path) -> None:
+    defined = re.findall(r"^(?:class|def) (\w+)", "\n".join(blocks(page, "python")), re.MULTILINE)
+    points = [tomllib.loads(block)["project"]["entry-points"] for block in blocks(page, "toml")]
 
-    metric = {"keval.metrics": {"acme/brevity": "acme_brevity:Brevity"}}
-    responder = {"keval.responders": {"acme/echo": "acme_echo:make"}}
-    assert points in (metric, responder)
+    targets = {target for groups in points for group in groups.values() for target in group.values()}
+    assert [] == [target for target in targets if target.partition(":")[2] not in defined]
+    assert {group for groups in points for group in groups} <= {*registry.groups()}
 
 
 def test_the_commands_of_the_readme_run(folder: Project) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (config,) = re.findall(r"^```yaml\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
-    blocks = re.findall(r"^```console\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
-    commands = [line for line in blocks[-1].splitlines() if line]
+    (config,) = blocks(ROOT / "README.md", "yaml")
+    commands = [line for line in blocks(ROOT / "README.md", "console")[-1].splitlines() if line]
     (folder.root / "eval.yaml").write_text(config, encoding="utf-8")
     (folder.root / "questions.jsonl").write_text('{"id": "q1", "question": "What is the answer?"}\n', encoding="utf-8")
 
@@ -141,14 +165,3 @@ def test_the_commands_of_the_readme_run(folder: Project) -> None:
     assert ["validate", "run", "run", "show", "score"] == [command.split()[1] for command in commands]
     assert [(0, "")] * 5 == [(done.code, done.stderr if done.code else "") for done in outcomes]
     assert "look_up(question=" in outcomes[3].stdout
-
-
-def test_every_link_of_a_page_leads_somewhere() -> None:
-    dead = [
-        f"{page.relative_to(ROOT)}: {target}"
-        for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
-        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8"))
-        if not target.startswith("http") and not (page.parent / target).exists()
-    ]
-
-    assert [] == dead
