@@ -43,7 +43,7 @@ class ClaudeCode:
             self.model.reach("anthropic")
 
     def max_concurrency(self) -> int:
-        """How many trials may run at once; see `keval.ConcurrencyLimited`."""
+        """How many trials may run at once; see `keval.plugin.ConcurrencyLimited`."""
         return self.max_processes
 
     async def prepare(self) -> None:
