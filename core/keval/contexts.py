@@ -1,4 +1,4 @@
-"""Contexts: the records that agents, context providers and judges are handed, and what contexts give in return."""
+"""Contexts: the records that keval hands to agents, context providers and judges, and that contexts give back."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class ServerSpec:
 
 @attrs.define
 class CallLog:
-    """What keval itself saw of one trial's traffic with one MCP server.
+    """The calls of one attempt at a trial to one MCP server, as the tap recorded them.
 
     `calls` are in the order in which they ended. `lost` says why the server was lost, if it was.
     """
@@ -99,7 +99,7 @@ class McpServer:
 
 @attrs.frozen
 class ToolOffer:
-    """What a server offers: the names of its tools, and a SHA-256 of their definitions if somebody read them."""
+    """What a server offers: the names of its tools, and a SHA-256 of their definitions if keval read them."""
 
     server: str
     tools: tuple[str, ...]
@@ -110,7 +110,7 @@ class ToolOffer:
 class Provision:
     """What a context gives to one attempt at a trial: a part of the system prompt, and MCP servers.
 
-    keval connects to each `ServerSpec`. An `McpServer` is used as it is: its context stands for it and its log.
+    keval connects to each `ServerSpec`. It hands an `McpServer` on as it is; its connection and log are the context's.
     """
 
     instructions: str = ""
@@ -145,9 +145,10 @@ class Context:
 
 @attrs.frozen
 class JudgeContext:
-    """What a judge is handed for one attempt at a judgement, besides trial and rubrics; both counts are from 1.
+    """What a judge is handed for one attempt at a judgement, besides trial and rubrics.
 
-    `repetition` is the judge's own. `seed` differs between its repetitions and samples, and is the same for every arm.
+    `repetition` is the judge's own; it and `attempt` count from 1. `seed` differs between its repetitions and samples,
+    and is the same for every arm.
     `model_headers` go with every model request. The judge reports what it took to `recorder`.
     """
 

@@ -36,7 +36,7 @@ class KevalError(Exception):
 
 
 class PluginWarning(RuntimeWarning):
-    """A plugin did something wrong that costs the run nothing."""
+    """A plugin did something wrong that does not change the results of the run."""
 
 
 # A named tuple, as attrs would add a tenth to what `keval --help` takes.
@@ -52,7 +52,7 @@ class Problem(NamedTuple):
 
 
 class FieldError(NamedTuple):
-    """One value that does not fit: the path of keys and indexes to it, what is wrong, and whether the key is meant."""
+    """One value that does not fit: its path of keys and indexes, what is wrong, and whether the key itself is wrong."""
 
     path: tuple[str | int, ...]
     message: str

@@ -1,4 +1,4 @@
-"""Hooks, in the order they are called. A plugin implements any of them with `@keval.hookimpl`.
+"""Hooks, in the order they are called. A plugin implements any of them with `@keval.plugin.hookimpl`.
 
 Hook plugins are found in the entry-point group `keval` and loaded only when `plugins:` or `-p NAME` selects them.
 """
@@ -32,8 +32,8 @@ def keval_run_started(directory: Path, manifest: Manifest) -> None:
 def keval_sample_facts(sample: Sample) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]] | None:
     """Called once per sample, before the first trial, all samples of a run at once up to `max_concurrent`.
 
-    What is returned is merged into `sample.facts` under its keys and frozen in the run, so that every arm is held to
-    the same facts. A fact that the sample already has is kept; the sample's author wins. `None` adds nothing.
+    The mapping that is returned is added to `sample.facts` and kept in the run, so that every arm is scored against the
+    same facts. A fact that the sample already has is not replaced. `None` adds nothing.
     """
 
 
@@ -51,7 +51,7 @@ def keval_trial_finished(trial: Trial) -> None:
 def keval_trial_scored(trial: Trial, scores: Sequence[ScoreLine]) -> None:
     """Called once per trial and scoring pass, when its scores are written.
 
-    There are none for a trial that failed, or that had all its scores already.
+    `scores` is empty for a trial that failed, or that already had all its scores.
     """
 
 

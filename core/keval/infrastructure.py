@@ -1,4 +1,4 @@
-"""The seams of what a run is carried by: models and middleware, proxies, datasets, executors.
+"""The seams of a run's infrastructure: models and middleware, proxies, datasets, executors.
 
 Exporters, whose seam needs a finished run, are in `keval.store.export`.
 """
@@ -76,7 +76,7 @@ class Middleware(Protocol):
 class AppliesMiddleware(Protocol):
     """An agent or judge that passes its model requests through `Endpoint.exchange` itself, without a proxy.
 
-    Any other one is given the endpoint of a proxy and a placeholder for the key, where a run has middleware.
+    If a run has middleware, any other agent or judge is given the endpoint of a proxy, and a placeholder for the key.
     """
 
     applies_middleware: bool
@@ -105,7 +105,7 @@ class ModelProxy(Protocol):
 
 @runtime_checkable
 class ConnectedServer(Protocol):
-    """An MCP server that keval is connected to, or knows how to, for the trials of one condition."""
+    """An MCP server that keval has connected to, for the trials of one condition."""
 
     @property
     def offer(self) -> ToolOffer:
@@ -113,7 +113,7 @@ class ConnectedServer(Protocol):
         ...
 
     def open(self, server: ServerSpec) -> AbstractAsyncContextManager[McpServer]:
-        """Enter one attempt's way to the server; `server` is the same as at first, but for what the trial tells it.
+        """Enter one attempt's way to the server; `server` may differ from the first only in what the trial tells it.
 
         Raises:
             ServerLostError: the server does not come up again.
@@ -138,8 +138,8 @@ class ServerProxy(Protocol):
 class DatasetRequest:
     """What a dataset reader is asked for.
 
-    `text_keys` are keys of a record whose values stay as they are written, where a format would make numbers or
-    switches of them. `json_keys` are keys whose values are JSON, where a format has only text.
+    `text_keys` are keys of a record whose values stay texts, for formats that read numbers and booleans. `json_keys`
+    are keys whose values are JSON, for formats that have only texts.
     """
 
     path: Path
@@ -151,8 +151,8 @@ class DatasetRequest:
 class RawRecord:
     """One record of a dataset, as its file has it.
 
-    `line` is the number of its line or row, from 1. `position` is what `read_again` finds it by, for readers that have
-    that method.
+    `line` is the number of its line or row, from 1. `position` is passed to `read_again`, for readers that have that
+    method.
     """
 
     data: Any
@@ -179,7 +179,7 @@ class DatasetReader(Protocol):
 
 @runtime_checkable
 class RereadableDataset(Protocol):
-    """A dataset reader that finds a record again, so that a dataset need not fit into memory."""
+    """A dataset reader that can read a record again, so that a dataset need not fit into memory."""
 
     def read_again(self, request: DatasetRequest, position: int) -> Any:
         """Return the data of the record at a position. Raises ConfigError when the file has changed since."""

@@ -1,7 +1,7 @@
-"""The seams of what is evaluated and of what scores it: agents, contexts, metrics, judges.
+"""The seams of agents, contexts, metrics and judges.
 
 A plugin is an attrs class whose fields are its options; nothing needs to be inherited. keval finds the class through
-the entry-point group of its seam. `keval.infrastructure` has the seams of what a run is carried by.
+the entry-point group of its seam. `keval.infrastructure` has the seams of models, datasets, executors and proxies.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ __all__ = [
 class Agent(Protocol):
     """Drives one agent framework. Group `keval.agents`.
 
-    A class attribute `characteristics`, a mapping, says what metrics may want to know of the framework. A config
-    overrides single keys of it.
+    A class attribute `characteristics`, a mapping, describes the framework to metrics. A config can override single
+    keys.
     """
 
     async def run(self, sample: Sample, context: Context) -> Transcript:
@@ -55,7 +55,7 @@ class Agent(Protocol):
 
 @runtime_checkable
 class Conversation(Protocol):
-    """One session with an agent, as long as it is open. It remembers what was said and what tools returned."""
+    """An open session with an agent, which remembers what was said and what tools returned."""
 
     async def ask(self, text: str) -> None:
         """Send one message of the user and report what happens to the context's recorder, within `recorder.turn`.
@@ -89,13 +89,13 @@ async def run_conversation(agent: ConversationalAgent, sample: Sample, context: 
 
 @runtime_checkable
 class Preparable(Protocol):
-    """A plugin that is slow to begin, as it imports an SDK or builds a client."""
+    """A plugin that is slow to start, because it imports an SDK or builds a client."""
 
     async def prepare(self) -> None:
-        """Begin; called once, before the first trial, so that no trial's time includes it.
+        """Start; called once, before the first trial, so that no trial's time includes it.
 
         Raises:
-            PreflightError: it cannot begin.
+            PreflightError: it cannot start.
         """
         ...
 
@@ -114,27 +114,26 @@ class ConcurrencyLimited(Protocol):
     """An agent of which only so many trials may run at once, for example because each starts a large process."""
 
     def max_concurrency(self) -> int:
-        """Return how many. Further trials wait, before their time begins."""
+        """Return how many. Further trials wait; waiting does not count as their time."""
         ...
 
 
 @runtime_checkable
 class PrerecordedAgent(Protocol):
-    """An agent whose answers exist already: it says itself how many it has.
+    """An agent that returns answers which exist already.
 
-    As nobody is asked, `run` is given no instructions and no servers, and no time limit.
+    Its `run` gets no instructions, no servers and no time limit.
     """
 
     def check_answers(self, samples: Collection[str], conditions: Collection[str]) -> Iterable[Problem]:
-        """Read what was recorded; called once, when the plan is made, with every id of the dataset.
+        """Read the answers; called once, when the plan is made, with every id of the dataset.
 
-        Returns what is wrong with it, each at its place: what cannot be read, and what belongs to no sample or
-        condition.
+        Returns the problems, each with its place: answers that cannot be read, or belong to no sample or condition.
         """
         ...
 
     def count_answers(self, sample: str, condition: str) -> int:
-        """Return how many answers there are to a sample under a condition: `run` is called so often, or once."""
+        """Return how many answers a sample has under a condition: `run` is called that often, and at least once."""
         ...
 
     @property
@@ -180,8 +179,8 @@ class ContextProvider(Protocol):
 class Metric(Protocol):
     """Scores a trial without a model. Group `keval.metrics`.
 
-    A class attribute `scale` of type `Scale` says in which range; without one it is 0 to 1. A class attribute `blocks`
-    that is true says that a plain `score` takes long: it is then called in a thread, for several trials at once.
+    A class attribute `scale` of type `Scale` is the range of its scores, by default 0 to 1. With a class attribute
+    `blocks` that is true, a plain `score` is called in a thread, for several trials at once.
     """
 
     def score(self, trial: Trial) -> Score | Awaitable[Score]:
@@ -202,8 +201,8 @@ class AgentChecker(Protocol):
 class Judge(Protocol):
     """A model that grades a trial. Group `keval.judges`.
 
-    A class attribute `providers`, a tuple of names, says of which providers' models it is the judge that a config means
-    when it names a model and no judge; `"*"` stands for every provider that no other judge names.
+    A class attribute `providers` is a tuple of model providers. A config that names a model and no judge gets the judge
+    that lists the model's provider; `"*"` stands for every provider that no other judge lists.
     """
 
     async def grade(
@@ -211,11 +210,11 @@ class Judge(Protocol):
     ) -> Mapping[str, Score | TrialError]:
         """Return a score per rubric name, each one of the rubric's levels or unscored. Called for many trials at once.
 
-        Where the judge failed at one rubric alone, return the error in the place of its score. The trial has no id,
-        agent, condition or model, as a judge must not know whose answer it grades. Report what grading took to
-        `context.recorder` as it happens, so that it is kept when the judge fails.
+        If the judge failed at one rubric only, return the error in place of its score. The trial has no id, agent,
+        condition or model, because a judge must not know whose answer it grades. Report model calls to
+        `context.recorder` as they happen, so that they are kept if the judge fails.
 
         Raises:
-            TrialError: the judge cannot be reached; it is asked again as an agent is, and then unscored.
+            TrialError: the judge cannot be reached. If it is retryable, the judge is asked again.
         """
         ...

@@ -1,4 +1,4 @@
-"""The manifest: what a run was made of, so that it can be told from another run and made again.
+"""The manifest: what a run was made of, so that runs can be compared and repeated.
 
 A field that an older run lacks is `None` or empty. Keys that this version does not know are kept in `extra` and
 written back, so that a run of a newer version survives being scored by an older one.
@@ -108,7 +108,7 @@ class JudgeEntry:
 
 @attrs.frozen
 class ScorerEntry:
-    """A metric, or a rubric (named in `metric`) graded by a judge: its scale and its version.
+    """A metric, or a rubric (named in `metric`) that a judge grades by: its scale and its version.
 
     `repetitions` is how often the judge grades an answer. `rubric` is the digest of the rubric, which the manifest's
     `rubrics` has. `digest` changes with anything that may change a score; only scores with this digest count.

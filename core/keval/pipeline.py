@@ -47,7 +47,7 @@ Watchers: TypeAlias = Sequence[tuple[str, object]]
 """Further hook plugins by name, such as a progress display."""
 
 _RECORDED_AT_ONCE = 64
-"""Trials at once where all answers are recorded: nobody is asked, and only the disk is waited for."""
+"""Trials at once if all answers are recorded: no model is called, and keval waits only for the disk."""
 
 
 async def run_plan(plan: Plan, root: Path, watchers: Watchers = ()) -> tuple[Run, Summary]:
@@ -164,7 +164,7 @@ class _Scoring:
                 lacks=scoring.lacks,
                 exchange=self.exchange,
             )
-            # First, so that a pass that is interrupted here lacks scores, and has none that the manifest lacks.
+            # Before the scores replace earlier ones, so that there is no score by a scorer that the manifest lacks.
             self.writer.write_manifest(manifest)
         others = {entry.scorer for entry in manifest.scorers} - self.spec.digests.keys()
         for line in run.scores_file.read() if others or scoring.had else ():

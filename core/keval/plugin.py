@@ -1,4 +1,4 @@
-"""What the authors of plugins import, besides the records in `keval`: the seams, and what passes through them."""
+"""What plugins import, besides the records in `keval`: the seams, and what passes through them."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ _HOMES = (
     *("manifest", "summary", "infrastructure", "rubrics", "store.jsonl", "store.files", "store.converter"),
     *("store.export", "execute.worker"),
 )
-"""Where the names are, the modules that are quick to import first."""
+"""The modules that have the names; those that import quickly come first."""
 
 
 def __getattr__(name: str) -> Any:

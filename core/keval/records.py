@@ -43,7 +43,7 @@ class Sample:
 
     `question` is asked first and `turns`, the follow-up messages of the same user, after it in the same session.
     `answer` is the golden answer to the last of them. `history` is what user and assistant said earlier. `withheld`
-    names the facts that no prompt shows, as answers are held against them: those that hooks added.
+    names the facts that hooks added. No prompt shows these, because answers are compared with them.
     """
 
     id: str
@@ -179,8 +179,8 @@ class Trial:
     """One agent's answer to one sample under one condition, once. `repetition` counts from 1.
 
     `complied` says whether the answer used tools as its condition requires; `None` where the condition requires
-    nothing, or there is no answer. `characteristics` is what the agent's adapter and the config say about the agent,
-    such as what its framework asks of a developer. `model` is `provider/name`.
+    nothing, or there is no answer. `characteristics` is what the agent's adapter and the config say about the agent.
+    `model` is `provider/name`.
     """
 
     id: str

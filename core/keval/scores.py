@@ -1,4 +1,4 @@
-"""Scores and what they are given by: scales, rubrics, judgements."""
+"""Scores, and the scales, rubrics and judgements behind them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _rising(scale: Scale, attribute: attrs.Attribute[Mapping[str, float]], value
 class Scale:
     """The range a metric or rubric scores in; `high` may be `math.inf`.
 
-    `better` says in which direction, and `unit` in what, such as `s`. `bands` are names for parts of the range, each
+    `better` is the better direction, and `unit` the unit, such as `s`. `bands` are names for parts of the range, each
     with the value it begins at, lowest first.
     """
 
@@ -78,12 +78,12 @@ class Score:
 
 @attrs.frozen
 class Judgement:
-    """One asking of a judge: what the scores that came of it have in common.
+    """One grading of an answer by a judge, as its scores share it.
 
     `repetition` counts from 1. `unverified_claims` is what the answer states and the judge could neither confirm nor
-    refute by the golden answer; `None` when it did not say. `model_calls` is 0 when nobody was asked, as where the
-    sample has no golden answer that the rubrics need. `rejected` are replies, as they came, that could not be read or
-    left a rubric's levels; `attempts` are failures after which the judge was asked anew.
+    refute by the golden answer; `None` if it did not say. `model_calls` is 0 if the judge was not asked, because the
+    sample has no golden answer and the rubrics need one. `rejected` are replies that could not be read or left a
+    rubric's levels, unchanged; `attempts` are failures after which the judge was asked again.
     """
 
     repetition: int = 1
@@ -96,10 +96,10 @@ class Judgement:
 
 @attrs.frozen
 class ScoreLine:
-    """A score as it stands in scores.jsonl: whose it is, what it is, and why there is none, if so.
+    """A line of scores.jsonl: a score, what it is of, and the failure of the scorer, if it failed.
 
-    `repetition` is the trial's; that of a judge is in `judgement`, which a metric has none of. `digest` tells by what
-    version of the scorer it was made, its options and rubric included.
+    `repetition` is the trial's. `judgement`, which has the judge's own repetition, is `None` for a metric. `digest`
+    identifies the version of the scorer, including its options and its rubric.
     """
 
     trial: str
@@ -123,7 +123,7 @@ class ScoreLine:
 class Rubric:
     """A named scale for a judge: what to look at, and one description per level (lowest first).
 
-    With `needs_answer` it holds the response against the golden answer, and a sample without one is unscored.
+    With `needs_answer` the response is compared with the golden answer, and a sample without one is unscored.
     """
 
     name: str

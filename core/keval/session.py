@@ -55,8 +55,8 @@ class Session:
     ) -> AsyncIterator[Session]:
         """Bring up an agent and the servers of a condition, and open a conversation.
 
-        By default these are the config's first agent and its last condition. `facts` and `metadata` are what prompts
-        and servers may want to know, as a sample's are. `model` is `provider/name`, in place of the config's.
+        By default these are the config's first agent and its last condition. Prompts and servers may use `facts` and
+        `metadata`, like those of a sample. `model` is `provider/name`, in place of the config's.
 
         Raises:
             ConfigError: the config is wrong, or has no such agent or condition.
@@ -110,7 +110,7 @@ class Session:
 
 
 class _Discard:
-    """An outbox for what nobody keeps."""
+    """An outbox that keeps nothing."""
 
     wants_events = False
 
@@ -121,4 +121,4 @@ class _Discard:
         """Nobody listens."""
 
     def blob(self, blob: Blob) -> None:
-        """Content stays with the agent."""
+        """Nothing is kept."""

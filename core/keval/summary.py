@@ -1,4 +1,4 @@
-"""The summary: what a run found. It is derived from trials and scores, and can be made again from them.
+"""The summary: what a run found, derived from its trials and scores.
 
 Samples are the unit: the repetitions of a sample are averaged before anything else is computed.
 """
@@ -34,8 +34,8 @@ __all__ = [
 class UsageTotal:
     """Tokens of several trials or judgements, as far as they are known.
 
-    `unknown` counts those that reported no input or no output tokens; the sums leave them out. A sum is `None` when
-    nobody reported that kind of token.
+    `unknown` counts those that reported no input or no output tokens; the sums leave them out. A sum is `None` if none
+    reported that kind of token.
     """
 
     input_tokens: int | None = None
@@ -65,7 +65,7 @@ class Compliance:
     """How the trials of an arm used tools, where its condition requires that.
 
     `answered` trials gave an answer; `complied_first` used tools at the first attempt, `complied` at any. `discarded`
-    counts answers that were thrown away for want of tool use.
+    counts answers that were thrown away because they used no tools.
     """
 
     answered: int = 0
@@ -77,7 +77,7 @@ class Compliance:
 
 @attrs.frozen
 class GivenUp:
-    """What attempts cost that failed and were repeated."""
+    """The model calls and tokens of attempts that failed and were repeated."""
 
     model_calls: int = 0
     usage: UsageTotal = UsageTotal()
@@ -156,10 +156,10 @@ class Effect:
 
 @attrs.frozen
 class JudgingTotal:
-    """What one judge's judgements of one arm took.
+    """Counts and totals of one judge's judgements of one arm.
 
-    Of `judgements`, `told` said something of unverified claims, `flagged` had some, and `retried` were asked more than
-    once. `rejected` counts replies that were not judgements.
+    Of `judgements`, `told` reported on unverified claims, `flagged` had some, and `retried` needed more than one
+    attempt. `rejected` counts replies that were not judgements.
     """
 
     agent: str

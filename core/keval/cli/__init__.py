@@ -1,4 +1,4 @@
-"""The command line. Commands are imported when called, so that `keval --help` costs next to nothing."""
+"""The command line. Commands are imported when they are called, so that `keval --help` is fast."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class _Commands(click.Group):
         except KeyboardInterrupt:
             ctx.exit(130)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
-            raise  # click ends quietly when whoever reads, such as `head`, has enough
+            raise  # click ends quietly if the reader, such as `head`, closes the pipe
         except Exception as error:  # noqa: BLE001 - the last seam: a defect must not look like a failed gate (exit 1)
             traceback.print_exc()
             click.echo(f"error: this is a defect of keval or a plugin, not of your config: {error!r}", err=True)

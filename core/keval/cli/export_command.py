@@ -1,4 +1,4 @@
-"""`keval export`: a run in the format of others."""
+"""`keval export`: writes a run in the format of another tool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands share that run or score: their surroundings, their warnings, and how they end."""
+"""What the commands that run or score share: their environment, warnings and exit codes."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def run_to_end(work: Coroutine[Any, Any, T]) -> T:
     """Run the asynchronous part of a command. Raises KeyboardInterrupt for Ctrl-C and for SIGTERM."""
     _bypass_proxy_on_loopback(os.environ)
     _end_on_sigterm()
-    gc.freeze()  # what is loaded by now stays, and need not be gone through at every collection
+    gc.freeze()  # modules stay loaded, so collections need not look at them
     with _plain_warnings():
         return asyncio.run(work)
 
 
 def finish(run: Run, summary: Summary, *, as_json: bool, quiet: bool = False, under_way: bool = False) -> None:
-    """Print a run's summary and exit with its code; `under_way` says that a process is still writing to the run."""
+    """Print a run's summary and exit with its code. `under_way` says that a process is still writing to the run."""
     if as_json:
         print_json(to_plain(summary))
     elif not quiet:
@@ -61,7 +61,7 @@ def exit_code(summary: Summary) -> int:
 
 
 def _bypass_proxy_on_loopback(environ: MutableMapping[str, str]) -> None:
-    """Add loopback to the hosts that are reached without the proxy that the environment names.
+    """Add loopback to the hosts that are reached without the environment's proxy.
 
     The gateway and the tap listen on loopback, and every SDK reads the proxy from the environment.
     """
@@ -73,7 +73,7 @@ def _bypass_proxy_on_loopback(environ: MutableMapping[str, str]) -> None:
 
 def _end_on_sigterm() -> None:
     """Treat SIGTERM, by which CI and containers end a process, as Ctrl-C: servers and agents are closed."""
-    # A shell script starts what it puts in the background with SIGINT ignored, and raising it would do nothing.
+    # A shell starts background processes with SIGINT ignored, and raising it would have no effect.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
 

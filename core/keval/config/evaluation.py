@@ -44,9 +44,9 @@ class DatasetFile:
 class Condition:
     """A named arm: a system prompt, which is a template over the sample, and contexts by label.
 
-    `require_mcp_tool_use` requires a tool call in every trial, and `require_mcp_tool_success` one that succeeds where
-    there are calls. `on_missing_tool_use` says what happens to an answer without: the trial is asked again (`retry`),
-    the answer is scored (`keep`), or the trial fails (`fail`).
+    `require_mcp_tool_use` requires a tool call in every trial, and `require_mcp_tool_success` that one succeeds if
+    there are calls. `on_missing_tool_use` says what happens to an answer that does not comply: the trial is asked again
+    (`retry`), the answer is scored (`keep`), or the trial fails (`fail`).
     """
 
     system_prompt: str = ""
@@ -122,8 +122,8 @@ class PluginSpec:
 class Evaluation:
     """A whole configuration. It names plugins; the plan constructs them.
 
-    `problems` are what was found wrong so far, and `notices` what a user should know. What a problem spoils is left
-    out and reading goes on, so that a user is told of everything at once; no plan is made of an evaluation with
+    `problems` are those found so far, and `notices` are what a user should know. Reading goes on after a problem and
+    leaves out what it affects, so that all problems are reported at once. No plan is made of an evaluation with
     problems.
     """
 
@@ -151,7 +151,7 @@ class Evaluation:
 
     @property
     def folder(self) -> str:
-        """Its name as that of a folder: letters, digits, spaces and .+-_ stay."""
+        """The name for a folder, with _ in place of all but letters, digits, spaces and .+-_."""
         return re.sub(r"[^\w .+-]", "_", self.name).strip(" .") or "evaluation"
 
     @property

@@ -1,4 +1,4 @@
-"""Field errors: the converter's tree of errors as a flat list of values that do not fit, each with its path."""
+"""Field errors: the converter's tree of errors as a flat list, each with the path of its value."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAPPINGS: tuple[Any, ...] = (dict, Mapping)
 
 
 def field_errors(error: Exception, path: KeyPath, cls: Any) -> Iterator[FieldError]:
-    """Unfold the converter's error tree; `cls` is what the data at `path` was structured into."""
+    """Unfold the converter's error tree; `cls` is the class that the data at `path` was structured into."""
     if isinstance(error, BaseValidationError):
         for inner in error.exceptions:
             note = next(
@@ -70,7 +70,7 @@ def shown(value: Any) -> str:
 
 
 def type_name(wanted: Any) -> str:
-    """Name a type as a config author would."""
+    """Name a type in the words of a config's author."""
     names = {
         str: "a text", int: "a whole number", float: "a number", bool: "true or false",
         Path: "a path", Model: "a model (provider/name)", type(None): "nothing",

@@ -1,4 +1,4 @@
-"""The judge that a config means when it names a model and no judge: the one that grades with that provider's models."""
+"""The implied judge of a config that names a model and no judge: the judge that lists the model's provider."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["implied_judge", "implies_judge"]
 
 
 def implies_judge(label: str, options: Mapping[str, Any]) -> bool:
-    """Return whether a labelled judge is named by its model: it has one, and its label is no judge's name."""
+    """Return whether a labelled judge is chosen by its model: it names one, and its label is not a judge's name."""
     named = any(label == component.name for component in registry.components("keval.judges"))
     return not named and isinstance(options.get("model"), str)
 
 
 def implied_judge(options: Mapping[str, Any]) -> str:
-    """Return the name of the judge for the model of these options, by the `providers` that judges declare.
+    """Return the name of the judge for the model of these options, by the `providers` that judges list.
 
-    Where no judge declares it, that is the name of the model's provider, so that the error can say what to install.
+    If no judge lists the model's provider, return the provider's name, so that the error can say what to install.
     """
     filled, _ = interpolate(options.get("model"), ())
     name, slash, _ = str(filled).partition("/")

@@ -1,7 +1,7 @@
-"""The k-eval dialect: a config written for k-eval becomes one in keval's own words, before anything else reads it.
+"""The k-eval dialect: a config written for k-eval is translated into keval's own words before anything reads it.
 
 Source: k-eval.md, Configuration. `agent:` and `judge:` hold one each, `mcp_servers:` are contexts, and models have the
-names that LiteLLM gives them. No other module knows of the dialect; places of errors stay those of the user's file.
+names that LiteLLM gives them. Places of errors stay those of the user's file.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _SHORT_FORMS = {"agent": "agents", "judge": "judges", "mcp_servers": "contexts"}
 _AGENTS = {"claude_code_sdk": "claude-code"}
 _PROVIDERS = {"gemini": "google"}
 _IMPLIED_JUDGE = "judge"
-"""The label of a judge that is named by its model only."""
+"""The label of a judge of which the config gives only the model."""
 
 
 @attrs.frozen
 class Translation:
-    """A source in keval's own words, with what is wrong with it and what a user should know."""
+    """A source in keval's own words, with its problems and with notices for the user."""
 
     source: Source
     problems: tuple[Problem, ...] = ()
@@ -51,7 +51,7 @@ def spellings(section: str, name: str) -> list[str]:
 
 
 def translate(source: Source) -> Translation:
-    """Translate a config; one in keval's own words comes back as it is."""
+    """Translate a config; one in keval's own words is returned unchanged."""
     if not isinstance(source.data, dict):
         return Translation(source)
     dialect = _Dialect(source, dict(source.data))
@@ -83,7 +83,7 @@ def extend_schema(properties: dict[str, Any]) -> None:
 
 
 class _Dialect:
-    """A copy of a config's data while it is translated, with where each moved part came from."""
+    """A copy of a config's data while it is translated, with the original path of each part that was moved."""
 
     def __init__(self, source: Source, data: dict[str, Any]) -> None:
         self.source = source
@@ -131,7 +131,7 @@ class _Dialect:
                 self.data[section] = {label: _entry(section, label, entry) for label, entry in entries.items()}
 
     def translate_conditions(self, *, lenient: bool) -> None:
-        """Read `mcp_servers` of a condition as its contexts; both at once stay, and are an unknown key.
+        """Read `mcp_servers` of a condition as its contexts. If it has both, `mcp_servers` stays and is an unknown key.
 
         k-eval enforces the required use of tools only where a condition has servers: `lenient` says to do the same.
         """
@@ -151,7 +151,7 @@ class _Dialect:
                     self.notice(("conditions", label, key), told)
 
     def find_dataset(self) -> None:
-        """Take a dataset relative to the working directory, as k-eval does, where the config's folder has none."""
+        """Take a dataset relative to the working directory, as k-eval does, if the config's folder does not have it."""
         dataset = self.data.get("dataset")
         path = dataset.get("path") if isinstance(dataset, dict) else None
         if not isinstance(dataset, dict) or not isinstance(path, str) or "${" in path:

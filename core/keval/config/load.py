@@ -19,12 +19,12 @@ __all__ = ["effective", "load", "read", "rebuild", "rebuild_scoring"]
 
 
 def load(path: Path) -> Evaluation:
-    """Read an evaluation from a YAML file. Raises ConfigError when it is no YAML, or no mapping."""
+    """Read an evaluation from a YAML file. Raises ConfigError if it is not valid YAML, or not a mapping."""
     return read(Source.read(path))
 
 
 def read(source: Source) -> Evaluation:
-    """Read an evaluation from a source, with its problems. Raises ConfigError when that is no mapping."""
+    """Read an evaluation from a source, with its problems. Raises ConfigError if that is not a mapping."""
     if not isinstance(source.data, dict):
         message = "an evaluation is a mapping with dataset:, agents:, conditions: and metrics:"
         raise ConfigError([Problem(source.place(()), message)])

@@ -1,4 +1,4 @@
-"""Model names without a provider: which provider they belong to."""
+"""Finding the provider of a model name that has none."""
 
 from __future__ import annotations
 

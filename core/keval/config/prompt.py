@@ -15,8 +15,8 @@ __all__ = ["Prompt", "compile_prompt"]
 class Prompt:
     """A system prompt, ready to be rendered for a sample.
 
-    It sees `id`, `question`, `history`, `facts` and `metadata` as the dataset has them: not the golden answer, and not
-    the facts that are withheld.
+    It can use the sample's `id`, `question`, `history`, `facts` and `metadata`, but neither the golden answer nor
+    withheld facts.
     """
 
     text: str
@@ -28,7 +28,7 @@ class Prompt:
 
     @property
     def varies(self) -> bool:
-        """Whether it is a template."""
+        """Whether it is a template, and may differ between samples."""
         return self._render is not None
 
 
@@ -36,7 +36,7 @@ def compile_prompt(text: str) -> Prompt:
     """Compile a template. Raises ValueError when its syntax is wrong."""
     if "{{" not in text and "{%" not in text and "{#" not in text:
         return Prompt(text)
-    # Only a prompt that is a template pays for importing Jinja2.
+    # Jinja2 is imported only for a prompt that is a template.
     from jinja2 import StrictUndefined, TemplateError
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 

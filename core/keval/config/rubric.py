@@ -13,9 +13,9 @@ __all__ = ["read_rubric"]
 
 
 def read_rubric(path: Path) -> Rubric:
-    """Read a rubric: `instructions` and `levels`, and `name` where it is not the file's.
+    """Read a rubric: `instructions` and `levels`, and `name`, which is the file's by default.
 
-    It says the same everywhere: variables of the environment are not filled in.
+    Variables of the environment are not filled in, so that a rubric is the same everywhere.
 
     Raises ConfigError with every problem, each at its place.
     """

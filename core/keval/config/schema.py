@@ -89,7 +89,7 @@ def _field(field: attrs.Attribute[Any]) -> dict[str, Any]:
 
 
 def _bounds(validator: Any) -> dict[str, Any]:
-    """The limits of a number, as far as its validator is one of attrs' own."""
+    """Return the limits of a number, if its validator is one of attrs' own."""
     key = {">=": "minimum", ">": "exclusiveMinimum"}.get(getattr(validator, "compare_op", ""))
     return {key: validator.bound} if key else {}
 
@@ -129,7 +129,7 @@ def _dataset() -> dict[str, Any]:
 
 
 def _labelled(section: str, group: str, definitions: dict[str, Any]) -> dict[str, Any]:
-    """Options by label: which ones depends on `type`, or on the label itself when it is a plugin's name."""
+    """Describe options by label. They depend on `type`, or on the label itself if it is a plugin's name."""
     names = [component.name for component in registry.components(group)]
     for component in registry.components(group):
         options = _plugin_options(component)
@@ -155,7 +155,7 @@ def _labelled(section: str, group: str, definitions: dict[str, Any]) -> dict[str
 
 
 def _listed(section: str, group: str, definitions: dict[str, Any]) -> dict[str, Any]:
-    """Names, or name: {options}; the part of a name before its slash selects all that share it."""
+    """Describe a list of names, or of name: {options}. A vendor's name selects all of its plugins."""
     names = [component.name for component in registry.components(group)]
     vendors = sorted({name.split("/")[0] for name in names if "/" in name} - set(names))
     for component in registry.components(group):

@@ -34,10 +34,10 @@ SECTIONS = {
 NOUNS = {"agents": "agent", "contexts": "context", "judges": "judge"}
 """The sections that map labels to plugins, and what one of each is called."""
 SECRET_OPTION = re.compile(r"(?:.*_)?(?:api_key|password|secret|token)")
-"""Names of options that hold a secret: a run keeps its config, and only the variable's name may stand there."""
+"""Names of options that hold a secret. Only a variable may stand there, because a run keeps its config."""
 
 _ONLY = "baseline"
-"""The label of the one condition of an evaluation that names none."""
+"""The label of the only condition of an evaluation that lists none."""
 _LABEL = re.compile(r"\w[\w.+-]*(?: [\w.+-]+)*")
 _ONLY_VARIABLE = re.compile(r"\$\{\w+(?::-)?\}|")
 
@@ -88,7 +88,7 @@ class SectionReader:
         )
 
     def _dataset(self, data: Any) -> DatasetFile | None:
-        """Read the section; keys that are not keval's own belong to the reader of the file's format."""
+        """Read the section; keys that are not keval's own are options of the reader of the file's format."""
         file = self._record(DatasetFile, data, ("dataset",))
         known = [field.name for field in attrs.fields(DatasetFile) if field.name != "options"]
         extra = [key for key in data if key not in known] if isinstance(data, dict) else []
@@ -202,7 +202,7 @@ class SectionReader:
         return conditions
 
     def _labels(self, section: str) -> list[str]:
-        """The labels of a section, those of broken entries too: what refers to them is not wrong."""
+        """Return the labels of a section, also of wrong entries, so that references to them are not reported."""
         entries = self.source.data.get(section)
         return list(entries) if isinstance(entries, dict) else []
 

@@ -99,7 +99,7 @@ def _chosen(
 
 
 def _shared_model(component: registry.Component, specs: Sequence[PluginSpec]) -> dict[str, str]:
-    """An agent that a flag adds is asked with the model of the config's first, so that only the agent differs."""
+    """Return the model of the config's first agent for an agent that a flag adds, so that only the agent differs."""
     models = [spec.options["model"] for spec in specs if "model" in spec.options]
     if component.group != "keval.agents" or not models:
         return {}
@@ -124,7 +124,7 @@ def _plugins(specs: Sequence[PluginSpec], flags: Iterable[str], problems: list[P
 
 
 def _each_of_vendor(spec: PluginSpec) -> list[PluginSpec]:
-    """Unfold a vendor's name into its plugins; a name that is unknown stays, and the plan tells of it."""
+    """Unfold a vendor's name into its plugins. An unknown name stays, and is reported when the plan is made."""
     try:
         components = registry.select("keval", spec.type)
     except PluginError:
@@ -149,7 +149,7 @@ def _with_models(
             problems.append(Problem(f"--model {flag}", str(error)))
             continue
         meant = [full for full in labelled if label in (full, full.partition(".")[2])]
-        if not meant:  # a judge that only its model names goes by its plugin's name too
+        if not meant:  # an implied judge can be named by its plugin, too
             implied = (spec for spec in judges if spec.implied and label in (spec.type, f"judges.{spec.type}"))
             meant = [f"judges.{spec.label}" for spec in implied]
         if not meant:
@@ -165,7 +165,7 @@ def _with_models(
         if model is None:
             return spec
         options = {**spec.options, "model": model}
-        # A judge that was not named but meant by its model is the one that the new model means.
+        # The new model chooses an implied judge.
         return attrs.evolve(spec, options=options, type=implied_judge(options) if spec.implied else spec.type)
 
     return tuple(with_model("agents", spec) for spec in agents), tuple(with_model("judges", spec) for spec in judges)

@@ -1,7 +1,7 @@
 """A YAML file as plain data, with the place of every key and value.
 
-`${VAR}` and `${VAR:-default}` stay as written here and are filled in where a value is structured, so that what is
-kept of a configuration never holds a secret.
+`${VAR}` and `${VAR:-default}` stay as written here, and are filled in when a value is structured. So the data can be
+kept without secrets.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Interpolated(str):
-    """A text that came out of `${VAR}`; a number or a switch may be read from it, as a plain text may not."""
+    """A text in which variables were filled in. Unlike a plain text, it may be read as a number or boolean."""
 
     __slots__ = ()
 
 
 @attrs.frozen
 class Source:
-    """Plain data and where each part of it stands.
+    """Plain data, and the place of each part.
 
     `name` is what errors call the file; relative paths in the data are relative to `base`. `_values` and `_keys` map
-    a path of keys and indexes to a line and column, both from 1, and `_written` to a number or switch as it is written.
+    a path of keys and indexes to a line and column, both from 1, and `_written` to a number or boolean as written.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Source:
 
     @classmethod
     def read(cls, path: Path) -> Source:
-        """Read a YAML file. Raises ConfigError: unreadable, not UTF-8, not YAML, or a key that stands twice."""
+        """Read a YAML file. Raises ConfigError: unreadable, not UTF-8, not YAML, or a key that is repeated."""
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -84,9 +84,9 @@ class Source:
         return cls(name, base, data, reader.values, reader.keys, reader.written)
 
     def moved(self, data: Any, moves: Mapping[KeyPath, KeyPath]) -> Source:
-        """Return a source with other data, whose parts at the keys of `moves` stand at its values now.
+        """Return a source with other data; `moves` maps the old paths of parts that were moved to the new ones.
 
-        Places stay those of the file: an error at a moved part is shown where the user wrote it.
+        Places stay those of the file: an error in a moved part is shown where the user wrote it.
         """
         if not moves:
             return attrs.evolve(self, data=data)
@@ -100,17 +100,17 @@ class Source:
         )
 
     def written(self, path: KeyPath) -> str | None:
-        """A number or switch as it is written: `yes` and not True, 3.50 and not 3.5."""
+        """Return a number or boolean as it is written: `yes` and not True, 3.50 and not 3.5."""
         return self._written.get(path)
 
     def line(self, path: KeyPath) -> int:
-        """The line on which the value at `path` begins."""
+        """Return the line on which the value at `path` begins."""
         return self._values[path][0]
 
     def place(self, path: KeyPath, *, key: bool = False) -> str:
-        """Say where `path` stands as `file:line:column`; with `key`, where its key stands.
+        """Return the place of the value at `path` as `file:line:column`; with `key`, the place of its key.
 
-        A path that is not in the file is placed at the nearest parent that is.
+        A path that is not in the file has the place of the nearest parent that is.
         """
         # An item of a list has no key.
         table = self._keys if key and path in self._keys else self._values
@@ -128,7 +128,7 @@ def _moved(table: Mapping[KeyPath, T], moves: Mapping[KeyPath, KeyPath]) -> dict
         old = next((path[:length] for length in range(len(path), 0, -1) if path[:length] in moves), ())
         new = (*moves[old], *path[len(old) :]) if old else path
         moved[new] = value
-        if path == old:  # a section that stands in the file under another name only
+        if path == old:  # the file has the section only under its other name
             moved.setdefault(new[:-1], value)
     return moved
 
@@ -172,7 +172,7 @@ class _Reader:
         except (yaml.YAMLError, ValueError) as error:
             self._problem(node, f"cannot be read: {error}")
             return None
-        # A date in a prompt or an id is meant as text; YAML 1.1 alone makes more of it.
+        # A date is meant as a text; YAML 1.1 would make a date object of it.
         return node.value if value is not None and not isinstance(value, str | int | float | bool) else value
 
     def _items(self, node: yaml.MappingNode, path: KeyPath) -> Iterator[tuple[Any, Any]]:
@@ -185,7 +185,7 @@ class _Reader:
             if not isinstance(key_node, yaml.ScalarNode):
                 self._problem(key_node, "a key must be a text; quote it")
                 continue
-            # As written: `on` and `off` are labels here, no switches, and 010 is not 8.
+            # Keys stay as written: `on` and `off` are labels and not booleans, and 010 is not 8.
             key = key_node.value
             self.keys[(*path, key)] = (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
             yield key, self.convert(value_node, (*path, key))
@@ -206,7 +206,7 @@ class _Reader:
 
 
 def interpolate(data: Any, path: KeyPath) -> tuple[Any, list[tuple[KeyPath, str]]]:
-    """Fill in the environment's variables; returns the data with a message per path where that cannot be done."""
+    """Fill in the environment's variables; returns the data, and a message per path at which that failed."""
     problems: list[tuple[KeyPath, str]] = []
 
     def walk(value: Any, at: KeyPath) -> Any:

@@ -1,7 +1,7 @@
 """Structuring plain data into attrs classes, strictly, with every problem at its path.
 
-A number is never read as a text, nor a text as a number: `max_concurrent: "3"` is an error, because nobody can rely on
-a config that is read leniently. Only a value that came out of `${VAR}` is read as the type that is wanted.
+A number is never read as a text, nor a text as a number: `max_concurrent: "3"` is an error, because a config that is
+read leniently cannot be relied on. Only a text with variables is converted to the expected type.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def structure(
 
     Relative paths are relative to `base`, and `variables` of the environment are filled in. A field with the metadata
     `unknown_keys` receives the keys that its class has no field for; without one, they are errors. Returns the
-    instance, or `None` with everything that does not fit.
+    instance, or `None` with every error.
 
     Raises PluginError: the types of the class's fields cannot be resolved.
     """
@@ -66,7 +66,7 @@ def structure(
 
 
 def resolve_fields(cls: type) -> None:
-    """Resolve annotations that are texts; those of private fields may stay unresolved. Raises PluginError."""
+    """Resolve annotations that are texts. Those of private fields may stay unresolved. Raises PluginError."""
     unknown: dict[str, Any] = {}
     options = [str(field.type) for field in attrs.fields(cls) if field.init]
     while True:
@@ -85,7 +85,7 @@ def resolve_fields(cls: type) -> None:
 
 
 def _over_defaults(cls: type, data: dict[str, Any]) -> dict[str, Any]:
-    """Complete what is given by the class's defaults: single keys of a nested record, the provider of a model."""
+    """Complete data by the class's defaults: single keys of a nested record, and the provider of a model."""
     merged = dict(data)
     for field in attrs.fields(cls):
         given = data.get(field.name)
@@ -241,7 +241,7 @@ def _mapping(converter: cattrs.Converter, wanted: Any) -> Hook:
 
 
 def _each(items: Any, hook: Hook, wanted: Any, whole: Any) -> dict[Any, Any]:
-    """Structure every item, then raise for all that do not fit."""
+    """Structure every item, then raise one error for all that failed."""
     structured: dict[Any, Any] = {}
     errors: list[Exception] = []
     for index, value in items:

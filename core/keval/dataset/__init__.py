@@ -1,1 +1,1 @@
-"""Datasets: samples out of a file, with one reader a format behind the seam `keval.datasets`."""
+"""Datasets: reading samples from a file, by a reader for each format (`keval.datasets`)."""

@@ -29,7 +29,7 @@ def _one_character(reader: object, attribute: attrs.Attribute[str], value: str) 
 
 @attrs.define
 class JsonLines:
-    """One JSON object a line. Lines are read again when their sample is asked for."""
+    """One JSON object per line. A line is read again when its sample is needed."""
 
     _lines: LineFile | None = attrs.field(default=None, init=False, repr=False, eq=False)
 
@@ -47,7 +47,7 @@ class JsonLines:
                 try:
                     data = orjson.loads(text)
                 except orjson.JSONDecodeError as error:
-                    text.decode()  # bytes that are no text are an error of the whole file
+                    text.decode()  # bytes that are not UTF-8 are an error of the whole file
                     place = f"{request.path}:{number}:{error.colno}"
                     yield Problem(place, f"not valid JSON: {error.msg}; one object a line")
                     continue
@@ -76,7 +76,7 @@ class Yaml:
         for index, item in enumerate(source.data):
             data = item
             if isinstance(item, dict):
-                # A text stays as it is written: `yes` is an answer, and 012 an id.
+                # Texts stay as written: `yes` is an answer and not True, and 012 an id and not 10.
                 written = {key: source.written((index, key)) for key in request.text_keys}
                 data = {**item, **{key: text for key, text in written.items() if text}}
             yield RawRecord(data, source.line((index,)))
@@ -84,7 +84,7 @@ class Yaml:
 
 @attrs.frozen
 class Csv:
-    """A table with a header. Cells of `turns`, `history`, `facts` and `metadata` hold JSON; an empty cell is none."""
+    """A table with a header. Cells of `turns`, `history`, `facts` and `metadata` are JSON; empty cells are left out."""
 
     delimiter: str = attrs.field(default=",", validator=_one_character)
 
@@ -93,7 +93,7 @@ class Csv:
         path = request.path
         csv.field_size_limit(2**31 - 1)  # the default of 128 KiB refuses a long history
         with path.open(encoding="utf-8-sig", newline="") as file:
-            text = file.read()  # whole, so that bytes that are no text are an error of the file and not of a row
+            text = file.read()  # whole, so that bytes that are not UTF-8 are an error of the file and not of a row
         rows = csv.DictReader(io.StringIO(text, newline=""), strict=True, delimiter=self.delimiter)
         try:
             columns = rows.fieldnames or ()
@@ -122,7 +122,7 @@ class Csv:
 
 
 class Parquet:
-    """A Parquet file, one record a row; nested columns are lists and structs, or JSON in a text."""
+    """A Parquet file with one record per row; nested columns are lists and structs, or JSON in a text."""
 
     def read(self, request: DatasetRequest) -> Iterator[RawRecord | Problem]:
         """Yield the rows. Raises ConfigError: pyarrow is not installed, or the file is not Parquet."""

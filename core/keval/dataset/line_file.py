@@ -1,4 +1,4 @@
-"""A file of lines that are read again by their position."""
+"""A file whose lines can be read again by position."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["LineFile"]
 
 
 class LineFile:
-    """Lines of a file by the offsets at which they begin. The file stays open as long as the object lives.
+    """Lines of a file, by the offsets at which they begin. The file stays open as long as the object lives.
 
-    `checks` are the CRC-32 of the lines, for files that may be changed meanwhile.
+    `checks` are the CRC-32 of the lines, for files that may change while they are used.
     """
 
     def __init__(self, path: Path, starts: array[int], checks: array[int] | None = None) -> None:
@@ -26,7 +26,7 @@ class LineFile:
         weakref.finalize(self, self._file.close)
 
     def __getitem__(self, position: int) -> bytes:
-        """Return a line. Raises ConfigError when it has changed."""
+        """Return a line. Raises ConfigError if it has changed."""
         self._file.seek(self._starts[position])
         line = self._file.readline()
         if self._checks is not None and crc32(line) != self._checks[position]:

@@ -1,4 +1,4 @@
-"""Reading a dataset: its records by the reader of its format, checked one by one, with every problem at once."""
+"""Reading a dataset: the reader of its format yields records, and each is checked; problems are reported together."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Dataset:
     _lines: Sequence[int] = ()
 
     def place(self, position: int) -> str:
-        """Return where a sample stands: file and line."""
+        """Return the file and line of a sample."""
         return f"{self.path}:{self._lines[position]}"
 
 
@@ -42,8 +42,8 @@ def read_dataset(file: DatasetFile) -> Dataset:
     """Check all samples. Raises ConfigError: unreadable, empty, broken records, missing questions, ids that repeat.
 
     A record has the question under `question_key`, the golden answer under `answer_key`, and may have `id`, `history`,
-    `turns`, `facts` and `metadata`; whatever else it has becomes metadata. A record without an `id` gets one that is
-    derived from its content, so that it stays the same when lines are added or moved.
+    `turns`, `facts` and `metadata`; other keys become metadata. A record without an `id` gets one that is derived from
+    its content, which stays the same when lines are added or moved.
     """
     reader = _reader(file)
     request = DatasetRequest(file.path, text_keys=("id", file.answer_key), json_keys=KNOWN_KEYS[1:])
@@ -90,7 +90,7 @@ def _reader(file: DatasetFile) -> DatasetReader:
 
 
 class _Checked:
-    """Collects the samples of a file, or what it takes to read them again, and its problems."""
+    """Collects the samples of a file, or the positions to read them again, and its problems."""
 
     def __init__(self, file: DatasetFile) -> None:
         self.file = file

@@ -1,4 +1,4 @@
-"""A record of a dataset as a sample: question, golden answer, history, facts, metadata."""
+"""Making a sample of a dataset's record: question, golden answer, history, facts, metadata."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from keval.records import Message, Sample
 __all__ = ["KNOWN_KEYS", "sample_of"]
 
 KNOWN_KEYS = ("id", "history", "turns", "facts", "metadata")
-"""Keys of a record with a meaning, besides the question's and the golden answer's."""
+"""Keys of a record that have a meaning, besides those of the question and the golden answer."""
 _ROLES: dict[str, Literal["user", "assistant"]] = {
     "user": "user",
     "user_message": "user",
@@ -42,7 +42,7 @@ def sample_of(record: Any, file: DatasetFile) -> Sample:
     if answer is not None and not isinstance(answer, str):
         answer = json.dumps(answer, ensure_ascii=False)
     elif answer is not None and not answer.strip():
-        answer = None  # as in a CSV file, where an empty cell is none
+        answer = None  # as in a CSV file, where an empty cell is no value
     metadata = {**_mapping(record.get("metadata"), "metadata")}
     for key, value in record.items():
         if key not in (*KNOWN_KEYS, file.question_key, file.answer_key):
@@ -85,7 +85,7 @@ def _mapping(value: Any, key: str) -> Mapping[str, Any]:
 
 
 def _history(value: Any) -> tuple[Message, ...]:
-    """Read earlier turns: messages {role, content}, or exchanges {user, assistant} or {user_message, response}."""
+    """Read earlier messages: {role, content} each, or {user, assistant}, or {user_message, response}."""
     if value is None:
         return ()
     if not isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Samples by position and by id, read when they are asked for: a dataset may be larger than memory."""
+"""Samples by position and by id, read when they are needed, because a dataset may be larger than memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KEPT = 256
 
 
 class Samples(Sequence[Sample]):
-    """A sequence of samples whose `ids` are known; `read` returns one by its position. The latest ones are kept."""
+    """A sequence of samples whose `ids` are known. `read` returns one by its position; the latest ones are cached."""
 
     def __init__(self, ids: Sequence[str], read: Callable[[int], Sample]) -> None:
         self.ids = ids
@@ -23,7 +23,7 @@ class Samples(Sequence[Sample]):
 
     @classmethod
     def of(cls, samples: Iterable[Sample]) -> Samples:
-        """Return samples that are in memory already."""
+        """Return a sequence of samples that are already in memory."""
         held = tuple(samples)
         return cls([sample.id for sample in held], held.__getitem__)
 

@@ -1,1 +1,1 @@
-"""Execution: a plan is brought up, its trials are run by an executor, and what came of them is held to the truth."""
+"""Execution: a plan is brought up, an executor runs its trials, and each is compared with what the tap recorded."""

@@ -1,7 +1,7 @@
-"""Attempts: one unit of work within its time, repeated where that can help, with every failure kept as data.
+"""Attempts: one unit of work with a time limit, repeated if that can help, with every failure kept as data.
 
-Agents, judges and metrics all run foreign code that may raise, hang, be cancelled or cancel itself. This module is the
-one place that tells these apart.
+Agents, judges and metrics run foreign code that may raise, hang, be cancelled or cancel itself. This module alone
+distinguishes these cases.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Sleep = Callable[[float], Awaitable[None]]
 
 @attrs.frozen
 class Attempted(Generic[T]):
-    """What became of one attempt: a value, or the failure and the error behind it."""
+    """The outcome of one attempt: a value, or the failure and the error behind it."""
 
     value: T | None = None
     failure: Failure | None = None
@@ -76,13 +76,13 @@ class Patience:
 
 
 async def attempt(work: Callable[[], Awaitable[T]], *, seconds: float | None, late: TrialError) -> Attempted[T]:
-    """Run `work` once, within `seconds`; whatever it raises is returned and not raised.
+    """Run `work` once, within `seconds`, and return its outcome; nothing that it raises is raised.
 
-    `late` is the error where the time is up. Foreign work may swallow a cancellation, cancel itself, or leave its task
-    marked as cancelled; none of that reaches the caller.
+    `late` is the error after a timeout. Foreign work may swallow a cancellation, cancel itself, or leave its task
+    marked as cancelled; none of that affects the caller.
 
     Raises:
-        CancelledError: the caller's own task is being ended.
+        CancelledError: the caller's own task is being cancelled.
     """
     limit = asyncio.timeout(seconds)
 
@@ -92,7 +92,7 @@ async def attempt(work: Callable[[], Awaitable[T]], *, seconds: float | None, la
 
     try:
         value = await _in_own_task(limited())
-        # Work that swallowed the time limit's cancellation is late all the same.
+        # Work that swallowed the cancellation by the time limit is late, too.
         return Attempted.failed(late) if limit.expired() else Attempted(value)
     except (Exception, SystemExit, asyncio.CancelledError) as error:
         if being_cancelled():
@@ -105,7 +105,7 @@ async def attempt(work: Callable[[], Awaitable[T]], *, seconds: float | None, la
 
 
 def failure_of(error: BaseException, stage: Stage | None = None) -> Failure:
-    """Return an error as data; one that is not explained keeps its traceback. `stage` overrides the error's own."""
+    """Return an error as data. An error that keval does not explain keeps its traceback. `stage` overrides its own."""
     if isinstance(error, TrialError):
         return Failure(stage or error.stage, error.kind, str(error) or error.kind)
     kind = type(error).__name__
@@ -113,7 +113,7 @@ def failure_of(error: BaseException, stage: Stage | None = None) -> Failure:
 
 
 def being_cancelled() -> bool:
-    """Return whether the running task is being ended, as by Ctrl-C, even if what it awaited ignored that."""
+    """Return whether the running task is being cancelled, as by Ctrl-C, even if what it awaited ignored that."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
@@ -130,7 +130,7 @@ async def _in_own_task(work: Awaitable[T]) -> T:
     """Await foreign work in a task of its own, which it may leave marked as cancelled.
 
     asyncio's TaskGroup does so when a child fails (until Python 3.12). Raises CancelledError when the caller's task is
-    being ended, and otherwise what the work raises.
+    being cancelled, and otherwise what the work raises.
     """
 
     async def held() -> tuple[T | None, SystemExit | None]:

@@ -1,4 +1,4 @@
-"""Compliance: whether an answer used tools, where its condition requires that.
+"""Compliance: whether an answer used tools, if its condition requires that.
 
 Source: k-eval.md, `require_mcp_tool_use` and `require_mcp_tool_success`. Repeating only the trials that did not comply
 favours their condition, so every discarded answer is kept as an attempt, and counted.
@@ -18,7 +18,7 @@ class ToolUseError(TrialError):
 
 
 def check_tool_use(transcript: Transcript, condition: Condition) -> bool | None:
-    """Return whether an answer complies; `None` when that is unknown, as where only the number of calls is known.
+    """Return whether an answer complies; `None` if that is unknown, because only the number of calls is known.
 
     A call that no server executed, such as one of an unknown tool, counts neither as tool use nor as success.
 

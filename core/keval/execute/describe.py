@@ -1,4 +1,4 @@
-"""Describing a run in its manifest, when it begins and when other scorers are added to it."""
+"""Describing a run in its manifest, when it begins and when it is scored again."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def describe_run(
 ) -> Manifest:
     """Describe a run that begins. Variables stand as `${VAR}`, so that the manifest holds no secret.
 
-    `rubrics` are what judges grade by, by digest.
+    `rubrics` are those that judges grade by, by digest.
     """
     evaluation = plan.evaluation
     components = plan.components()
@@ -83,8 +83,8 @@ def describe_scoring(
     rubrics: Mapping[str, Rubric],
     redact: Redactor,
 ) -> Manifest:
-    """Return the manifest with these scorers, and the versions that score now, added."""
-    # By scorer, so that one that scores again keeps its place.
+    """Return the manifest with these scorers and their versions added."""
+    # By scorer, so that a scorer that scores again keeps its place in the order.
     entries = {entry.scorer: entry for entry in (*manifest.scorers, *_scorers(scorers, spec, rubrics))}
     components = scorers.components()
     return _with_simulated(
@@ -101,7 +101,7 @@ def describe_scoring(
 
 
 def _config_with(config: Mapping[str, Any], scoring: Mapping[str, Any]) -> dict[str, Any]:
-    """Add what scored a run again to its config, so that the same scorers are found next time."""
+    """Add the scorers that score a run again to its config, so that they are found the next time."""
     kept = dict(config)
     if judges := {**config.get("judges", {}), **scoring.get("judges", {})}:
         kept["judges"] = judges
@@ -111,7 +111,7 @@ def _config_with(config: Mapping[str, Any], scoring: Mapping[str, Any]) -> dict[
         entries = [
             entry
             for name, entry in listed.items()
-            # One of a vendor that is listed whole needs no entry of its own, unless it has options.
+            # If its vendor is listed, a scorer needs no entry of its own, unless it has options.
             if isinstance(entry, dict) or name in vendors or name.partition("/")[0] not in vendors
         ]
         if entries:

@@ -1,4 +1,4 @@
-"""The exchange: model requests of agents and judges on their way through the middleware of a run."""
+"""The exchange: passes model requests of agents and judges through the middleware of a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from keval.models import Asker, Endpoint, ModelRequest, ModelResponse, Next
 __all__ = ["ASKER_HEADER", "ModelExchange", "applies_middleware"]
 
 ASKER_HEADER = "x-keval-asker"
-"""Says on whose behalf a request is sent, in a form that tells neither a model nor a judge which trial that is."""
+"""Identifies who sends a request by a token, so that neither a model nor a judge learns which trial it is."""
 
 _TRIAL_HEADERS = ("x-keval-trial", "x-keval-repetition", "x-keval-resample")
 
@@ -27,7 +27,7 @@ def applies_middleware(plugin: object) -> bool:
 
 @attrs.frozen
 class ModelExchange:
-    """The middleware of a run by label, outermost first, and who is asking at the moment."""
+    """The middleware of a run by label, outermost first, and who sends requests at the moment."""
 
     middleware: Mapping[str, Middleware] = attrs.field(factory=dict)
     _askers: dict[str, Asker] = attrs.field(factory=dict, init=False)
@@ -37,7 +37,7 @@ class ModelExchange:
 
     @contextmanager
     def asking(self, asker: Asker) -> Iterator[dict[str, str]]:
-        """Yield the headers by which requests that are sent meanwhile are known as this asker's."""
+        """Yield the headers that mark requests as this asker's while the block runs."""
         if not self.middleware:
             yield {}
             return
@@ -49,7 +49,7 @@ class ModelExchange:
             del self._askers[token]
 
     def route(self, asker: Asker, endpoint: Endpoint) -> ProxyRoute:
-        """Return the way of an agent or judge to its endpoint; `asker` is who asks as far as no header says more."""
+        """Return the route of an agent or judge to its endpoint; `asker` holds for requests without those headers."""
 
         async def exchange(request: ModelRequest, send: Next) -> ModelResponse:
             return await _chain(self.middleware, send)(self._known(request, asker, endpoint))

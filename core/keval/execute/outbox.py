@@ -1,4 +1,4 @@
-"""The outbox of a run: what executors hand over is written to the run, and announced."""
+"""The outbox of a run: writes what executors hand over, and announces it to hook plugins."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class RunOutbox:
 
 
 def _line(trial: Trial) -> bytes:
-    """Return a trial as a line; a trial that no line can hold becomes a failure."""
+    """Return a trial as a line; a trial that cannot be written as JSON becomes a failure."""
     try:
         return trial_line(trial)
     except (TypeError, ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Preflight: models reachable, servers up and listing their tools, before the first trial and before money is spent."""
+"""Preflight: models are resolved, servers started and their tools listed, before the first trial costs money."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def preflight(plan: Plan, scope: ResourceScope) -> Ready:
 async def begin_judges(
     judges: Sequence[ResolvedPlugin], middleware: Sequence[ResolvedPlugin], seed: int, scope: ResourceScope
 ) -> tuple[dict[str, Judge], dict[str, Endpoint], ModelExchange]:
-    """Bring up what grading needs, and nothing else. Raises PreflightError with every problem."""
+    """Bring up only what grading needs. Raises PreflightError with every problem."""
     exchange, endpoints = await _all([_begin_middleware(middleware, scope), _resolve_models(judges, seed, scope)])
     models = await _lead((), judges, endpoints, exchange, scope)
     return await _begin("judge", judges, models, scope), endpoints, exchange
@@ -97,7 +97,7 @@ async def _begin(
     models: Mapping[_Field, Model],
     scope: ResourceScope,
 ) -> dict[str, Any]:
-    """Give agents or judges their models and let those begin that want to; `scope` closes them at the end."""
+    """Give agents or judges their models and prepare those that are `Preparable`; `scope` closes them at the end."""
     served = await _all([_served(Asker(role, item.label), item, models) for item in resolved])
     plugins = dict(zip((item.label for item in resolved), served, strict=True))
     for plugin in plugins.values():
@@ -121,7 +121,7 @@ async def _opened(context: ResolvedPlugin, scope: ResourceScope) -> OpenedContex
         connected: dict[str, ConnectedServer] = {}
         offers: list[ToolOffer] = []
         for server in source.servers:
-            if isinstance(server, McpServer):  # its context stands for it
+            if isinstance(server, McpServer):  # the context itself is connected to it
                 offers.append(ToolOffer(server.name, server.tools))
                 continue
             connected[server.name] = await scope.enter(_server_proxy().connect(server))
@@ -136,7 +136,7 @@ def _server_proxy() -> Any:
 
 @contextmanager
 def _placed(resolved: ResolvedPlugin) -> Iterator[None]:
-    """Say where a plugin stands in the config, and report its defects like any other reason not to begin."""
+    """Add the plugin's place in the config to errors, and report its defects as PreflightError, too."""
     place = f"{resolved.place}: " if resolved.place else ""
     try:
         yield
@@ -151,7 +151,7 @@ def _placed(resolved: ResolvedPlugin) -> Iterator[None]:
 
 
 async def _resolve_models(resolved: Iterable[ResolvedPlugin], seed: int, scope: ResourceScope) -> dict[str, Endpoint]:
-    """Find the endpoints of the models that these plugins name. Raises PreflightError with every problem."""
+    """Ask the providers for the endpoints of these plugins' models. Raises PreflightError with every problem."""
     names: dict[str, list[str]] = {}
     for item in resolved:
         for model in item.unserved.values():
@@ -173,7 +173,7 @@ async def _lead(
     exchange: ModelExchange,
     scope: ResourceScope,
 ) -> Mapping[_Field, Model]:
-    """Give every model its endpoint, and lead it through the middleware: in process, or by one proxy for all others."""
+    """Route every model through the middleware: in process if its plugin can, otherwise by one proxy for all."""
     models: dict[_Field, Model] = {}
     proxied: dict[_Field, ProxyRoute] = {}
     askers = [(Asker("agent", item.label), item) for item in agents]
@@ -195,7 +195,7 @@ async def _lead(
 
 
 async def _served(asker: Asker, resolved: ResolvedPlugin, models: Mapping[_Field, Model]) -> Any:
-    """Return the plugin with an endpoint in each of its models; it may refuse one that does not speak its protocol."""
+    """Return the plugin with an endpoint in each of its models. It may refuse an endpoint of another protocol."""
     with _placed(resolved):
         found = {field: models[asker, field] for field in resolved.models}
         changes = {
@@ -205,7 +205,7 @@ async def _served(asker: Asker, resolved: ResolvedPlugin, models: Mapping[_Field
 
 
 async def _all(coroutines: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
-    """Await all; raises PreflightError with the problems of every one that failed so."""
+    """Await all; raises one PreflightError with the problems of all that raised one."""
     outcomes = await asyncio.gather(*coroutines, return_exceptions=True)
     problems: dict[str, None] = {}
     for outcome in outcomes:
@@ -219,7 +219,7 @@ async def _all(coroutines: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
 
 
 def _clashes(condition: str, contexts: Iterable[OpenedContext]) -> list[str]:
-    """Find servers of a condition that offer a tool of one name: the agent could not tell these tools apart."""
+    """Find tools of a condition that have the same name; an agent could not tell them apart."""
     owner: dict[str, str] = {}
     problems = []
     for offer in (offer for context in contexts for offer in context.offers):

@@ -1,7 +1,7 @@
-"""Reconciling the calls that a framework reports with the calls that the tap saw.
+"""Comparing the calls that a framework reports with the calls that the tap recorded.
 
-Both must agree, or the transcript is not evidence. This finds frameworks that send a call twice, drop their tools, or
-answer after their server died.
+If they disagree, the transcript is not evidence. This finds frameworks that send a call twice, drop tools, or answer
+after their server died.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ __all__ = ["check", "merge"]
 
 
 def check(transcript: Transcript, context: Context) -> None:
-    """Raise when a completed trial says nothing about its condition.
+    """Raise if a completed trial is not evidence about its condition.
 
     Raises:
         ServerLostError: a server was lost while the trial ran.
         ToolsMissingError: the model was not offered exactly the condition's tools.
-        TrialError: kind `calls_disagree`; the framework and the tap report different calls.
+        TrialError: of kind `calls_disagree`; the framework and the tap report different calls.
     """
     for server in context.servers:
         if server.log is not None and server.log.lost is not None:
@@ -43,13 +43,13 @@ def check(transcript: Transcript, context: Context) -> None:
 
 
 def merge(transcript: Transcript, context: Context) -> Transcript:
-    """Return the transcript with result, error, duration and number of runs of each call as the tap saw them."""
+    """Return the transcript with each call's result, error, duration and executions as the tap recorded them."""
     if not context.servers:
         return transcript
     calls, observed = transcript.tool_calls, _observed(context)
     claims: dict[int, ToolCall] = {}
-    # Of several alike, each first claims the run that ended as it did: the one that succeeded is not the one that
-    # failed before. One that the framework answered itself claims none.
+    # Calls may be identical. Each is matched first with an execution that ended the same way, so that a call that
+    # succeeded is not matched with one that failed. A call that the framework answered itself has no execution.
     for claimed in (_same_outcome, _same_success, _same):
         for index, call in enumerate(calls):
             if index in claims or call.executions == 0:
@@ -58,13 +58,13 @@ def merge(transcript: Transcript, context: Context) -> Transcript:
             if run is not None:
                 claims[index] = run
                 observed = [seen for seen in observed if seen is not run]
-    # Only where a tap stands in every way that the call could have gone is it known that it went none.
+    # A call without an execution is known to have reached no server if every server with its tool is behind the tap.
     direct = {tool for server in context.servers if server.log is None for tool in server.tools}
     merged: list[ToolCall] = []
     for index, call in enumerate(calls):
         if index in claims:
             run = claims[index]
-            # What is left over was run for the first call alike: a framework sent it again.
+            # Further executions of identical calls count for the first such call: the framework sent it again.
             again = [seen for seen in observed if _same(call, seen)]
             observed = [seen for seen in observed if not _same(call, seen)]
             executions = sum(1 if seen.executions is None else seen.executions for seen in (run, *again))

@@ -1,7 +1,7 @@
-"""Resources of a run: async context managers that are held open, each in a task of its own.
+"""Resources of a run: async context managers that are kept open, each in a task of its own.
 
-An MCP session must be closed in the task that opened it (anyio's cancel scopes), and several should be opened at once.
-So each context manager has a task that enters it, waits, and exits it.
+An MCP session must be closed in the task that opened it (because of anyio's cancel scopes), and several should be
+opened concurrently. So each context manager has a task that enters it, waits, and exits it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class ResourceScope:
-    """Enters context managers, side by side if asked to, and exits all of them with `close`."""
+    """Enters context managers, also concurrently, and exits all of them with `close`."""
 
     def __init__(self) -> None:
         self._closing: list[Closable] = []
@@ -51,7 +51,7 @@ class ResourceScope:
             ready.set_exception(error)
 
     def close_later(self, plugin: object) -> None:
-        """Close a plugin at the end, before any context manager is exited, if it holds something."""
+        """Close a plugin at the end, before any context manager is exited, if it is `Closable`."""
         if isinstance(plugin, Closable):
             self._closing.append(plugin)
 

@@ -1,4 +1,4 @@
-"""A worker: a plan that is brought up in this process, and runs its trials one by one."""
+"""A worker: brings a plan up in this process and runs its trials."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = ["PlanWorker", "Try", "open_worker"]
 
 @asynccontextmanager
 async def open_worker(manifest: Manifest) -> AsyncIterator[PlanWorker]:
-    """Bring up the plan of a manifest in this process, and nothing of the process that wrote the manifest.
+    """Bring up the plan of a manifest in this process; nothing else of the process that wrote it is needed.
 
     Raises:
         ConfigError: the plan cannot be made again here, for example because a file or a plugin is missing.
@@ -65,7 +65,7 @@ def _check_offers(manifest: Manifest, ready: Ready) -> None:
 
 @attrs.define(eq=False)
 class PlanWorker:
-    """Runs the trials of a plan, any number at once; agents whose answers are recorded get no context."""
+    """Runs the trials of a plan, any number concurrently. Agents whose answers are recorded get no context."""
 
     plan: Plan
     ready: Ready
@@ -96,7 +96,7 @@ class PlanWorker:
         self._models = {item.label: str(item.model) if item.model else None for item in self.plan.agents}
 
     async def run(self, key: TrialKey, sample: Sample, outbox: Outbox) -> Trial:
-        """Attempt a trial until it is answered, cannot be, or was attempted often enough."""
+        """Attempt a trial until it is answered, fails for good, or has used up its attempts."""
         condition = self._arms[key.condition].condition
         prerecorded = key.agent in self._prerecorded
         attempts: list[Attempt] = []
@@ -109,7 +109,7 @@ class PlanWorker:
                 async with self._places.get(key.agent) or nullcontext():
                     transcript, outcome = await self._attempt(tries)
             complied, outcome = _held_to(condition, transcript, outcome)
-            # A recorded answer would be the same again.
+            # A recorded answer would be the same the next time.
             resample = _asks_again(outcome, condition.on_missing_tool_use) and not prerecorded
             done = outcome.failure is None or not (resample or outcome.retryable)
             if done or self._patience.exhausted(len(attempts) + 1):
@@ -135,7 +135,7 @@ class PlanWorker:
 
     @asynccontextmanager
     async def context(self, tries: Try, recorder: Recorder) -> AsyncIterator[Context]:
-        """Enter what the condition gives to one attempt, put together for the agent."""
+        """Enter the condition's contexts for one attempt, and yield what the agent is handed."""
         async with AsyncExitStack() as stack:
             yield await self._enter(stack, tries, recorder)
 
@@ -169,7 +169,7 @@ class PlanWorker:
         )
 
     async def _recall(self, tries: Try) -> tuple[Transcript | None, Attempted[Transcript]]:
-        """Take a recorded answer: nobody is asked, so there is nothing to open, to wait for or to reconcile."""
+        """Take a recorded answer. No model and no server is involved, so nothing is opened or reconciled."""
         key = tries.key
         context = Context(trial=key.id, condition=key.condition, repetition=key.repetition)
         agent = self.ready.agents[key.agent]
@@ -187,7 +187,7 @@ class PlanWorker:
             async with AsyncExitStack() as stack:
                 context = await self._enter(stack, tries, recorder)
                 told = await self.ready.agents[tries.key.agent].run(tries.sample, context)
-                # Within the context, as closing it may end what the tap still records.
+                # While the context is open, as closing it may end calls that the tap still records.
                 return merge(told, context) if _is_transcript(told) else told
 
         transcript, outcome = _transcript_of(await attempt(asked, seconds=self._seconds, late=self._late))
@@ -211,7 +211,7 @@ class PlanWorker:
 
 @attrs.frozen
 class Try:
-    """One attempt at a trial: its number (from 1), and how often the trial was asked again for another answer."""
+    """One attempt at a trial: its number (from 1), and how often an answer was discarded before."""
 
     key: TrialKey
     sample: Sample
@@ -221,7 +221,7 @@ class Try:
 
     @property
     def emit(self) -> Any:
-        """What the recorder tells of live events, if anybody listens."""
+        """The function by which the recorder reports live events, if anybody listens."""
         return partial(_emit, self) if self.outbox.wants_events else None
 
     def tell(self, kind: EventKind, **data: Any) -> None:
@@ -246,12 +246,12 @@ async def _reached(server: Any, opened: OpenedContext, stack: AsyncExitStack) ->
 
 
 def _is_transcript(told: object) -> bool:
-    """Return whether an agent kept to its seam: a third party's may return anything."""
+    """Return whether an agent returned a Transcript; one of a third party may return anything."""
     return isinstance(told, Transcript)
 
 
 def _transcript_of(outcome: Attempted[Transcript]) -> tuple[Transcript | None, Attempted[Transcript]]:
-    """Return the transcript of an attempt; anything else that an agent returned is that attempt's failure."""
+    """Return the transcript of an attempt. If the agent returned anything else, the attempt failed."""
     if outcome.failure is not None or isinstance(outcome.value, Transcript):
         return outcome.value, outcome
     problem = f"the agent returned {type(outcome.value).__name__} in place of a Transcript"
@@ -265,7 +265,7 @@ def _asks_again(outcome: Attempted[Transcript], on_missing: str) -> bool:
 def _held_to(
     condition: Condition, transcript: Transcript | None, outcome: Attempted[Transcript]
 ) -> tuple[bool | None, Attempted[Transcript]]:
-    """Hold an answer to the tool use that its condition requires; says also whether it complied, if it had to."""
+    """Check an answer for the tool use that its condition requires; returns also whether it complied, if required."""
     if transcript is None or outcome.failure is not None or not condition.requires_tool_use:
         return None, outcome
     try:

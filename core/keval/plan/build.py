@@ -61,9 +61,9 @@ def make_plan(evaluation: Evaluation) -> Plan:
 
 
 def make_session_plan(evaluation: Evaluation) -> Plan:
-    """Construct what a conversation outside of a plan needs: agents, contexts, middleware, prompts.
+    """Construct what a session needs: agents, contexts, middleware, prompts.
 
-    Raises ConfigError with every problem; a config without dataset or scorers is none.
+    Raises ConfigError with every problem. A missing dataset and missing scorers are not problems.
     """
     wanted = ("the key 'dataset' is missing", "nothing scores the answers")
     constructor = Constructor(evaluation, [p for p in evaluation.problems if not p.message.startswith(wanted)])
@@ -119,7 +119,7 @@ def _position(problem: Problem) -> tuple[str, tuple[int, ...]]:
 
 
 def _hooks(constructor: Constructor) -> list[ResolvedPlugin]:
-    """Construct the hook plugins, and check that they implement hooks of keval's as these are called."""
+    """Construct the hook plugins, and check that they implement keval's hooks with the right parameters."""
     resolved = constructor.plugins("keval", constructor.evaluation.plugins)
     by_label = {spec.label: spec for spec in constructor.evaluation.plugins}
     for item, plugin in zip(resolved, hook_plugins(resolved), strict=True):
@@ -135,7 +135,7 @@ def _hooks(constructor: Constructor) -> list[ResolvedPlugin]:
 def _check_characteristics(
     constructor: Constructor, agents: Iterable[ResolvedPlugin], metrics: Iterable[ResolvedPlugin]
 ) -> None:
-    """Let the metrics that read the characteristics of agents check them; each problem is told once."""
+    """Let the metrics that read the characteristics of agents check them; each problem is reported once."""
     checkers = [metric.plugin for metric in metrics if isinstance(metric.plugin, AgentChecker)]
     specs = {spec.label: spec for spec in constructor.evaluation.agents}
     for agent in agents:
@@ -155,7 +155,7 @@ def _dataset(evaluation: Evaluation, problems: list[Problem]) -> Dataset:
 
 
 def _samples(evaluation: Evaluation, dataset: Dataset, problems: list[Problem]) -> Samples:
-    """Narrow the dataset to what the selection asks for."""
+    """Narrow the dataset to the selected samples."""
     samples = dataset.samples
     if wanted := evaluation.sample_ids:
         for name in wanted:
@@ -198,7 +198,7 @@ def _check_recordings(
     samples: Samples,
     problems: list[Problem],
 ) -> list[Problem]:
-    """Hold recorded answers against the dataset; returns notices about the samples that have no answer."""
+    """Check recorded answers against the dataset; returns notices about samples without an answer."""
     conditions = evaluation.conditions
     written = evaluation.source.data.get("conditions")
     known = {*conditions, *(written if isinstance(written, dict) else ())}  # a flag may have narrowed them

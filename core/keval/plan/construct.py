@@ -1,4 +1,4 @@
-"""Constructing plugins out of a config: found by name, structured from their options, held to their seam."""
+"""Constructing the plugins of a config: found by name, structured from their options, checked against their seam."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from keval.scores import Rubric, Scale
 __all__ = ["DEFAULT_RUBRICS", "Constructor"]
 
 DEFAULT_RUBRICS = ("factual_adherence", "completeness", "helpfulness_and_clarity")
-"""What judges grade by when a config names no rubrics."""
+"""The rubrics of a config that names none."""
 
 
 @attrs.define
@@ -45,7 +45,7 @@ class Constructor:
                     plugin = self._constructed(component, spec)
                     if plugin is not None:
                         _check_interface(component, plugin, methods)
-                    # A plugin that is named with options wins over the same one in its vendor's group.
+                    # A plugin that is listed with options replaces the same one of its vendor's group.
                     if label not in resolved or spec.options:
                         place = self.evaluation.source.place(spec.path, key=True) if spec.path else ""
                         about = self._characteristics(plugin, spec) if group == "keval.agents" else {}
@@ -68,7 +68,7 @@ class Constructor:
         """Check that the providers of all models are installed."""
         by_label = {spec.label: spec for spec in specs}
         for item in resolved:
-            # Plugins of a vendor that were named together have no place of their own.
+            # Plugins that were named together, by their vendor, have no place of their own.
             path = by_label[item.label].path if item.label in by_label else ()
             for field, model in item.unserved.items():
                 try:
@@ -77,7 +77,7 @@ class Constructor:
                     self.problem((*path, field), f"{model}: {error}")
 
     def problem(self, path: KeyPath, message: str, *, at_key: bool = False) -> None:
-        """Note what is wrong at a path of the config."""
+        """Add a problem at a path of the config."""
         self.problems.append(Problem(self.evaluation.source.place(path, key=at_key), message))
 
     def _constructed(self, component: registry.Component, spec: PluginSpec) -> Any:
@@ -85,7 +85,7 @@ class Constructor:
         if isinstance(target, type) and attrs.has(target):
             source = self.evaluation.source
             plugin, errors = structure(target, dict(spec.options), spec.path, source.base)
-            # Where a run is scored again there is no line that would tell two plugins of one type apart.
+            # When a run is scored again, there is no line by which to tell two plugins of one type apart.
             same = spec.label == component.name
             whose = repr(component.name) if same else f"{spec.label!r} of type {component.name!r}"
             for error in errors:
@@ -101,7 +101,7 @@ class Constructor:
             ) from error
 
     def _characteristics(self, plugin: Any, spec: PluginSpec) -> Mapping[str, Any]:
-        """Return what is said about an agent: what its plugin ships, and over it what the config says."""
+        """Return the characteristics of an agent: those of its plugin, overridden by those of the config."""
         path = (*spec.path, "characteristics")
         shipped = getattr(type(plugin), "characteristics", {}) if plugin is not None else {}
         given: Mapping[str, Any] = {}
@@ -128,11 +128,11 @@ class Constructor:
         return {}
 
     def _rubrics(self) -> tuple[list[Rubric], list[registry.Component]]:
-        """Read what judges grade by, and find who ships it."""
+        """Read the rubrics, and find the packages that ship them."""
         found: dict[str, Rubric] = {}
         shipped: dict[str, registry.Component] = {}
         specs = self.evaluation.rubrics or [PluginSpec(name, name) for name in DEFAULT_RUBRICS]
-        # A rubric that is written out, or in a file of its own, wins over the same one in its vendor's group.
+        # A rubric that is written out, or in a file, replaces the same one of its vendor's group.
         for spec in sorted(specs, key=_is_own):
             if _is_own(spec):
                 for rubric in self._own_rubric(spec):
@@ -155,7 +155,7 @@ class Constructor:
         return [*found.values()], [*shipped.values()]
 
     def _own_rubric(self, spec: PluginSpec) -> list[Rubric]:
-        """Read a rubric that is written out in the config, or stands in a file beside it."""
+        """Read a rubric that is written in the config, or in a file beside it."""
         base: Path = self.evaluation.source.base
         if not spec.options:
             try:

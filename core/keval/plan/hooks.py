@@ -1,4 +1,4 @@
-"""The hook plugins of a run: checked when the plan is made, and each called and guarded by itself."""
+"""The hook plugins of a run: checked when the plan is made, and called one by one; one that fails stops no other."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Hooks:
 
     @classmethod
     def of(cls, plugins: Sequence[HookPlugin]) -> Hooks:
-        """Register plugins. Raises PluginError when one implements no hook of keval's, or not as it is called."""
+        """Register plugins. Raises PluginError if one implements an unknown hook, or a hook with other parameters."""
         manager = pluggy.PluginManager("keval")
         manager.add_hookspecs(hookspecs)
         try:
-            # pluggy calls the plugin that was registered last first; a config's first plugin is to come first.
+            # pluggy calls the plugin that was registered last first, and the config's first plugin comes first.
             for name, plugin, _ in reversed(plugins):
                 manager.register(plugin, name)
             manager.check_pending()
@@ -75,7 +75,7 @@ class Hooks:
         for call in self._calls[hook]:
             try:
                 call.function(*(news[name] for name in call.argnames))
-            except Exception as error:  # noqa: BLE001 - a seam: what watches a run must not end it
+            except Exception as error:  # noqa: BLE001 - a seam: a plugin that watches a run must not end it
                 told = f"{self._named(call)} failed in {hook}: {type(error).__name__}: {error}"
                 warnings.warn(told, PluginWarning, stacklevel=2)
 
@@ -85,7 +85,7 @@ class Hooks:
         A sample's own facts win over those of plugins; earlier plugins win over later ones.
 
         Raises:
-            PreflightError: a plugin fails, or returns something that is no mapping.
+            PreflightError: a plugin fails, or returns something other than a mapping.
         """
         if not self.implemented(_AWAITED):
             for sample in samples:

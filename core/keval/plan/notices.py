@@ -1,4 +1,4 @@
-"""What a user should know of a valid plan: what will have no score, and which keys of the config do nothing."""
+"""Notices about a valid plan: which samples will have no score, and which keys of the config have no effect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from keval.plan.plan import Scorers
 __all__ = ["idle_keys", "missing_answers"]
 
 _PLACES = 20
-"""Records without a golden answer that are named one by one; the rest is counted."""
+"""How many records without a golden answer are named one by one; the others are counted."""
 
 
 def missing_answers(
@@ -22,7 +22,7 @@ def missing_answers(
 ) -> tuple[list[Problem], list[Problem]]:
     """Find the samples that lack the golden answer that rubrics need; returns errors and notices.
 
-    It is an error where the config names the key of the golden answer, and a notice where the key is the default.
+    It is an error if the config names the key of the golden answer, and a notice if the key is the default.
     """
     needy = [rubric.name for rubric in scorers.rubrics if rubric.needs_answer] if scorers.judges else []
     if not needy or evaluation.dataset is None:
@@ -49,7 +49,7 @@ def missing_answers(
 
 
 def idle_keys(evaluation: Evaluation) -> Iterator[Problem]:
-    """Yield which keys of the config do nothing."""
+    """Yield the keys of the config that have no effect."""
     for path, problem in _idle(evaluation):
         yield Problem(evaluation.source.place(path, key=True), problem)
 

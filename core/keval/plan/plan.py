@@ -1,4 +1,4 @@
-"""The plan: plugins constructed, samples loaded, the grid known. Pure: same input, same plan, same trial ids."""
+"""The plan: plugins constructed, samples loaded, trials enumerated. The same input gives the same trial ids."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["Arm", "Plan", "ResolvedPlugin", "Scorers", "ScoringPlan", "judge_see
 
 @attrs.frozen
 class ResolvedPlugin:
-    """A plugin under its label, constructed with its options. `place` is where it stands in the config.
+    """A plugin under its label, constructed with its options. `place` is its place in the config.
 
     `characteristics` is what an agent's plugin and the config say about the agent.
     """
@@ -45,12 +45,12 @@ class ResolvedPlugin:
 
     @property
     def unserved(self) -> Mapping[str, Model]:
-        """The models whose endpoint their provider has to find; a plugin may know the endpoint of its own."""
+        """The models whose endpoint a provider has to find. A plugin may set the endpoint itself."""
         return {name: model for name, model in self.models.items() if model.endpoint is None}
 
     @property
     def model(self) -> Model | None:
-        """The first model that it asks, if it asks one."""
+        """The plugin's first model, if it has one."""
         return next(iter(self.models.values()), None)
 
     @property
@@ -75,7 +75,7 @@ class Arm:
 
 @attrs.frozen
 class Scorers:
-    """Everything that scores, in the order of the config; `shipped` are the rubrics that packages brought."""
+    """All scorers, in the order of the config; `shipped` are the plugins that ship rubrics."""
 
     metrics: tuple[ResolvedPlugin, ...] = ()
     judges: tuple[ResolvedPlugin, ...] = ()
@@ -83,25 +83,25 @@ class Scorers:
     shipped: tuple[Component, ...] = ()
 
     def scales(self) -> dict[Scorer, Scale]:
-        """Return the scale of everything that scores: a metric alone, or a rubric with its judge."""
+        """Return the scale of every scorer: a metric alone, or a rubric with its judge."""
         scales: dict[Scorer, Scale] = {}
         scales.update(((item.label, None), getattr(item.plugin, "scale", Scale())) for item in self.metrics)
         scales.update(((rubric.name, item.label), rubric.scale) for item in self.judges for rubric in self.rubrics)
         return scales
 
     def repetitions(self, of_judges: int, earlier: Mapping[Scorer, int] | None = None) -> dict[Scorer, int]:
-        """Return how often each grades an answer: a metric once, a judge as often as `earlier`, if it did."""
+        """Return how often each scorer grades an answer: a metric once, a judge as in `earlier` or `of_judges`."""
         known = earlier or {}
         return {scorer: 1 if scorer[1] is None else known.get(scorer, of_judges) for scorer in self.scales()}
 
     def components(self) -> list[Component]:
-        """Return the plugins that score, and those that brought rubrics."""
+        """Return the plugins that score, and those that ship rubrics."""
         return [*(item.component for item in (*self.metrics, *self.judges)), *self.shipped]
 
 
 @attrs.frozen
 class ScoringPlan:
-    """What it takes to score a finished run: the scorers, and the middleware and hook plugins that take part."""
+    """What scoring a finished run needs: the scorers, middleware and hook plugins."""
 
     scorers: Scorers
     middleware: tuple[ResolvedPlugin, ...] = ()
@@ -132,7 +132,7 @@ class Plan:
         return sum(self._repetitions(agent, *cell) for cell in cells for agent in prerecorded)
 
     def trials(self) -> Iterator[TrialKey]:
-        """Enumerate the grid, all arms of a sample next to each other, so that time affects them alike."""
+        """Enumerate the trials. Those of a sample follow each other, so that time affects all arms alike."""
         prerecorded = [agent.prerecorded for agent in self.agents]
         cells: Sequence[int] = range(len(self.samples) * len(self.arms) * len(self.agents))
         for repetition in itertools.count(1):
@@ -149,7 +149,7 @@ class Plan:
             cells = more
 
     def _repetitions(self, prerecorded: PrerecordedAgent | None, sample: str, condition: str) -> int:
-        """Return how often a sample is asked under a condition: at least once, also where no answer was recorded."""
+        """Return how often a sample is asked under a condition: at least once, even if no answer was recorded."""
         if prerecorded is None:
             return self.evaluation.execution.num_repetitions
         return max(1, prerecorded.count_answers(sample, condition))

@@ -1,1 +1,1 @@
-"""What people see of a run: progress, tables and transcripts in the terminal."""
+"""What the terminal shows of a run: progress, tables and transcripts."""

@@ -1,4 +1,4 @@
-"""What a report says of the judges: how far they agree, how much each scatters, how often they flagged something."""
+"""The report's lines on judges: how far they agree, how much each varies, how often they flagged claims."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["judging_lines"]
 
 
 def judging_lines(summary: Summary) -> Iterator[str]:
-    """Yield it in lines; nothing where one judge graded once and flagged nothing."""
+    """Yield the lines; there are none if one judge graded once and flagged nothing."""
     rubrics = summary.agreement
     width = max((len(rubric.metric) for rubric in rubrics), default=0)
     if any(len(rubric.judges) > 1 for rubric in rubrics):

@@ -1,4 +1,4 @@
-"""The terminal: a console for data, one for messages, and text from outside made safe for both."""
+"""The terminal: a console for data, one for messages, and a function that makes foreign text safe for both."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["data_console", "message_console", "print_json", "safe"]
 
 
 def data_console() -> Console:
-    """Return the console for what was asked for: stdout, 100 columns where nothing says how wide it is."""
+    """Return the console for results: stdout, at least 100 columns wide if it is not a terminal."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=max(console.width, 100))
 
 
 def print_json(data: object) -> None:
-    """Print data for machines: never coloured."""
+    """Print data for machines, without colours."""
     click.echo(json.dumps(data, indent=2))
 
 
@@ -28,6 +28,6 @@ def message_console(*, quiet: bool = False) -> Console:
 
 
 def safe(text: str, style: str = "") -> Text:
-    """Return text from outside for the terminal: without markup, and with control characters shown and not obeyed."""
+    """Return foreign text for the terminal: without markup, and with � in place of control characters."""
     shown = (char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text)
     return Text("".join(shown), style)

@@ -1,4 +1,4 @@
-"""A plan in words: what a run would do, about how many calls it would make, and what a user should know of it."""
+"""A plan in words: what a run would do, about how many calls it would make, and notices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Live progress of a run: a hook plugin that watches trials and scores go by."""
+"""Live progress of a run, as a hook plugin that counts trials and scores."""
 
 from __future__ import annotations
 

@@ -24,9 +24,9 @@ _CELL = 17
 
 
 def print_summary(summary: Summary, console: Console, run: Path, *, under_way: bool) -> None:
-    """Print what a run found. `summary` is that of `keval.stats.summarise`, and `run` where it is.
+    """Print the summary of a run; `run` is its directory.
 
-    `under_way` says that what is missing is still being made.
+    `under_way` says that missing trials and scores are still being made.
     """
     if summary.simulated:
         names = ", ".join(summary.simulated)
@@ -45,7 +45,7 @@ def print_summary(summary: Summary, console: Console, run: Path, *, under_way: b
 
 
 def _table(summary: Summary, arms: Sequence[tuple[str, str]], scorers: Sequence[Scorer]) -> Table:
-    """Return the table of one judge, or of the metrics of one vendor, who is named once, above the arms."""
+    """Return the table of one judge, or of one vendor's metrics. Its name stands once, above the arms."""
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold", pad_edge=False)
     vendor, judge = _whose(scorers[0])
     who = f"{vendor}/" if vendor else ""
@@ -84,7 +84,7 @@ def _by_agent(arms: Iterable[tuple[str, str]]) -> Iterator[tuple[str, list[str]]
 
 
 def _scale(scale: Scale) -> Iterator[str]:
-    """Yield the lines of a heading that tell a scale; the usual one, from 0 to 1 with 1 best, goes without saying."""
+    """Yield the lines of a heading that describe a scale; the usual one, from 0 to 1 with 1 best, has none."""
     usual = (scale.low, scale.high) == (0.0, 1.0)
     span = "" if usual or math.isinf(scale.high) else f"{scale.low:g}-{scale.high:g} "
     if unit := f"{span}{scale.unit}".strip():
@@ -94,7 +94,7 @@ def _scale(scale: Scale) -> Iterator[str]:
 
 
 def _mean(entry: ArmScore | None) -> Text:
-    """Return a mean with its band, and below it the counts that it is made of."""
+    """Return a mean with its band, and below it its counts."""
     if entry is None:
         return Text("–", style="dim")
     counts = "/".join(map(_count, (entry.scored, entry.neutral, entry.unscored)))
@@ -105,7 +105,7 @@ def _mean(entry: ArmScore | None) -> Text:
 
 
 def _number(value: float) -> str:
-    # Zero is added so that what rounds to nothing has no sign.
+    # Adding zero removes the sign of -0.0.
     return f"{round(value, 2) + 0.0:.2f}" if abs(value) < 100 else f"{value:,.0f}"
 
 
@@ -123,7 +123,7 @@ def _change(entry: Effect | None) -> Text:
 
 
 def _bands(scales: Iterable[Scale]) -> list[str]:
-    """Return what the bands mean, once for all metrics that share them."""
+    """Return the meaning of bands, once for all metrics that share them."""
     told = ((f"{name} from {begin:g}" for name, begin in scale.bands.items()) for scale in scales)
     return list(dict.fromkeys(f"Bands: {', '.join(parts)}." for parts in map(list, told) if parts))
 
@@ -181,7 +181,7 @@ def _completes(summary: Summary, run: Path) -> str:
 
 
 def _compliance(arms: Iterable[ArmTrials]) -> Iterator[Text]:
-    """Yield how trials used tools where conditions require it; repeating only those that did not is a bias."""
+    """Yield how trials used tools, for conditions that require it. Repeating only those that did not is a bias."""
     for arm in arms:
         told = arm.compliance
         if told is None:

@@ -1,4 +1,4 @@
-"""A run and a trial, for reading."""
+"""Printing a run and a trial."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Bands: TypeAlias = Mapping[str, Mapping[str, float]]
 
 
 def print_run(manifest: Manifest, trials: Iterable[Trial], console: Console) -> None:
-    """Print what a run was made of, and its trials one per line."""
+    """Print what a run was made of, and its trials, one per line."""
     console.print(Text.assemble(safe(manifest.evaluation, "bold"), f" {manifest.run}, started {manifest.started}"))
     for label, agent in manifest.agents.items():
         console.print(safe(f"  agent      {label}: {agent.type}, model {agent.model or 'none'}"))
@@ -44,7 +44,7 @@ def print_run(manifest: Manifest, trials: Iterable[Trial], console: Console) -> 
 
 
 def print_trial(trial: Trial, scores: Sequence[ScoreLine], bands: Bands, console: Console) -> None:
-    """Print one trial: what was said, which tools ran, what it cost and how it scored."""
+    """Print one trial: messages, tool calls, time, tokens and scores."""
     console.print(Text.assemble(safe(trial.id, "bold"), f"  model {trial.model or 'none'}"))
     for message in trial.sample.history:
         console.print(Text.assemble((f"{message.role} (earlier): ", "dim"), safe(message.text)))
@@ -94,7 +94,7 @@ def _verdict(score: Score, bands: Mapping[str, float]) -> str:
 
 
 def _marked(calls: Iterable[ToolCall]) -> Iterator[tuple[str, ToolCall]]:
-    """Yield calls with what marks them: a bracket around those that one reply of the model asked for."""
+    """Yield calls with a mark: a bracket joins those that one reply of the model asked for."""
     for number, group in groupby(calls, key=lambda call: call.model_call):
         together = list(group)
         for position, call in enumerate(together, start=1):

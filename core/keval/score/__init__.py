@@ -1,1 +1,1 @@
-"""Scoring: metrics and judges over finished trials; what fails is unscored, never a low score."""
+"""Scoring finished trials by metrics and judges; a scorer that fails gives no score, and never a low one."""

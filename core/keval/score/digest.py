@@ -1,4 +1,4 @@
-"""Digests of scorers: they change with anything that may change a score."""
+"""Digests of scorers, which change with anything that may change a score."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ __all__ = ["rubric_digest", "scorer_digests"]
 def scorer_digests(scorers: Scorers, endpoints: Mapping[str, Endpoint], seed: int) -> dict[Scorer, str]:
     """Return a digest per scorer.
 
-    It is one of the scorer's package and version, its options and the content of their files, and for a judge also of
-    its endpoint, its rubric and the seed. `endpoints` are those that model providers found, by `provider/name`.
+    It covers the scorer's package and version, its options and the content of their files, and for a judge also its
+    endpoint, its rubric and the seed. `endpoints` are those that model providers found, by `provider/name`.
     """
     metrics: dict[Scorer, str] = {
         (item.label, None): _digest(_described(item.component, item.plugin, endpoints)) for item in scorers.metrics
@@ -39,21 +39,21 @@ def scorer_digests(scorers: Scorers, endpoints: Mapping[str, Endpoint], seed: in
 
 
 def rubric_digest(rubric: Rubric) -> str:
-    """Return the digest of what a rubric says, whatever it is called."""
+    """Return the digest of a rubric's content, without its name."""
     return _digest([rubric.instructions, sorted(rubric.levels.items()), rubric.needs_answer])
 
 
 def _described(component: Component, plugin: Any, endpoints: Mapping[str, Endpoint]) -> list[Any]:
     fields = attrs.fields(type(plugin)) if attrs.has(type(plugin)) else ()
     options = {field.name: _value(getattr(plugin, field.name), endpoints) for field in fields if field.init}
-    # A key says who pays, which changes no score.
+    # A key changes no score.
     kept = {name: value for name, value in options.items() if not SECRET_OPTION.fullmatch(name)}
     return [component.target, component.distribution, component.version, kept]
 
 
 def _value(value: Any, endpoints: Mapping[str, Endpoint]) -> Any:
     if isinstance(value, Path) and value.is_file():
-        return hashlib.sha256(value.read_bytes()).hexdigest()  # its content counts, wherever it is
+        return hashlib.sha256(value.read_bytes()).hexdigest()  # its content counts, and not its path
     if not isinstance(value, Model):
         return value
     # Not a proxy's endpoint, and not that of a simulated model: their ports differ between runs.

@@ -1,4 +1,4 @@
-"""Asking a judge about one trial: blind, within its time, and again where that can help."""
+"""Asking a judge about one trial: blind, with a time limit, and again if that can help."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["JudgeRunner"]
 
 @attrs.frozen
 class JudgeRunner:
-    """Asks one judge, about any number of trials at once."""
+    """Asks one judge, about any number of trials concurrently."""
 
     label: str
     judge: Judge
@@ -35,9 +35,9 @@ class JudgeRunner:
     async def judge_trial(
         self, trial: Trial, rubrics: Sequence[Rubric], repetition: int
     ) -> tuple[list[Verdict], Judgement]:
-        """Ask about a trial, and return a verdict per rubric, in their order, and what that took.
+        """Ask about a trial, and return a verdict per rubric, in their order, and the judgement.
 
-        A rubric that needs a golden answer is not asked for where there is none.
+        A rubric that needs a golden answer is left out if the sample has none.
         """
         answered = trial.sample.answer is not None
         asked = [rubric for rubric in rubrics if answered or not rubric.needs_answer]
@@ -79,7 +79,7 @@ class JudgeRunner:
             await self.patience.wait(number, outcome.error)
 
     def _headers(self, repetition: int) -> dict[str, str]:
-        """Return the headers of keval's gateway; none tells whose answer is judged, as a trial's id would."""
+        """Return the headers for keval's gateway, without the trial's id, which would tell whose answer is judged."""
         endpoints = [model.endpoint for model in models_of(self.judge).values()]
         wanted = any(endpoint is not None and endpoint.wants_trial for endpoint in endpoints)
         return {"x-keval-repetition": str(repetition)} if wanted else {}
@@ -94,7 +94,7 @@ def _graded(scores: object, rubrics: Sequence[Rubric]) -> dict[str, Verdict]:
 
 
 def _blinded(trial: Trial) -> Trial:
-    """Take out of a trial what would tell a judge whose it is."""
+    """Remove from a trial what would tell a judge whose answer it is."""
     return attrs.evolve(
         trial, id="", agent="", condition="", model=None, characteristics={}, attempts=(), complied=None
     )

@@ -1,4 +1,4 @@
-"""Scoring: every metric and judge over every trial that was answered, read from the run's directory."""
+"""Scoring every answered trial of a run by every metric and judge."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from keval.store.scores_file import ScoringSpec
 __all__ = ["ScoredTrial", "score_trials"]
 
 _SLOW = 0.5
-"""Seconds for which a metric may hold up the event loop before a warning names it."""
+"""Seconds for which a metric may block the event loop before a warning names it."""
 _THREADS = 2 * (os.cpu_count() or 1)
 
 
 @attrs.frozen
 class ScoredTrial:
-    """A trial with the scores that were made for it, as records and as the lines that are `written`."""
+    """A trial with its new scores, as records and as the lines that are `written`."""
 
     trial: Trial
     lines: tuple[ScoreLine, ...] = ()
@@ -57,8 +57,8 @@ async def score_trials(
 ) -> None:
     """Score every trial, at most `max_concurrent` at once; `keep` is called for each, failed trials included.
 
-    `judges` are the plan's, by label, with their models resolved. `lacks` says of a trial's id, a metric, a judge and
-    its repetition whether that score, of those that `spec` wants, is to be made.
+    `judges` are the plan's, by label, with their models resolved. `lacks` takes a trial's id, a metric, a judge and its
+    repetition, and returns whether `spec` wants that score and it is missing.
     """
     patience = Patience(execution.retry, sleep, random.Random(execution.seed))
     through = exchange or ModelExchange()
@@ -77,7 +77,7 @@ async def score_trials(
                 keep(ScoredTrial(trial, *zip(*scored, strict=True)))
                 if being_cancelled():
                     raise asyncio.CancelledError
-                # Metrics alone never wait; let Ctrl-C and the progress display in.
+                # Metrics alone never yield to the event loop, which Ctrl-C and the progress display need.
                 await asyncio.sleep(0)
 
         async with asyncio.TaskGroup() as group:
@@ -87,7 +87,7 @@ async def score_trials(
 
 @contextmanager
 def _threads(metrics: Sequence[ResolvedPlugin]) -> Iterator[ThreadPoolExecutor | None]:
-    """Yield the threads for metrics that say that they block; none when there is no such metric."""
+    """Yield threads for metrics that block, or `None` if there are none."""
     if not any(_blocks(item) for item in metrics):
         yield None
         return
@@ -100,7 +100,7 @@ def _blocks(item: ResolvedPlugin) -> bool:
 
 
 class _Measure:
-    """One metric, measured in the event loop, or in a thread where it says that it blocks."""
+    """One metric, called in the event loop, or in a thread if it blocks."""
 
     def __init__(self, item: ResolvedPlugin, seconds: float, threads: ThreadPoolExecutor | None) -> None:
         self.label = item.label
@@ -112,14 +112,14 @@ class _Measure:
         self._warned = False
 
     async def verdict(self, trial: Trial) -> Verdict:
-        """Return the metric's score of a trial, or what stands in its place."""
+        """Return the metric's score of a trial, or its failure."""
         if self._threads is not None:
             loop, threads = asyncio.get_running_loop(), self._threads
             return await self._awaited(lambda: loop.run_in_executor(threads, self._metric.score, trial))
         began = time.monotonic()
         try:
             score = self._metric.score(trial)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - the seam: what a metric raises is its failure
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a seam: what a metric raises is its failure
             return unscored(error)
         finally:
             self._warn_if_slow(time.monotonic() - began)
@@ -154,7 +154,7 @@ class _Grader:
     lacks: Callable[[str, str, str | None, int], bool]
 
     async def lines(self, trial: Trial) -> list[ScoreLine]:
-        """Make the scores that a trial lacks; what fails is a line without a value."""
+        """Make the scores that a trial lacks. If a scorer fails, its line has no value."""
         lines = [
             self._line(trial, metric.label, await metric.verdict(trial))
             for metric in self.metrics
@@ -197,7 +197,7 @@ class _Grader:
 
 
 def _written(line: ScoreLine) -> tuple[ScoreLine, bytes]:
-    """Return a score and its line; a score whose details no line can hold is unscored."""
+    """Return a score and its line. If its details cannot be written as JSON, the score is unscored."""
     try:
         return line, score_line(line)
     except (TypeError, ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Validating what scorers return: what is no score, or leaves its scale, is a failure and never a low score."""
+"""Validating what scorers return: anything but a score within its scale is a failure, and never a low score."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from keval.scores import Rubric, Scale, Score
 __all__ = ["Verdict", "unscored", "validate_grade", "validate_score"]
 
 _LARGEST = 1e100
-"""A larger value is no measurement; the squares of such values cannot be added up."""
+"""The largest value of a score; the squares of larger ones would overflow."""
 
 _TYPES = (float | int | None, str, bool, dict | Mapping)
 """The types of value, reason, neutral and details of a score."""
@@ -29,7 +29,7 @@ class Verdict:
 
 
 def validate_score(score: object, scale: Scale) -> Verdict:
-    """Return a metric's score, or that it is none because it has the wrong type or leaves its scale."""
+    """Return a metric's score, or a failure if it has the wrong type or leaves its scale."""
     if not isinstance(score, Score):
         return unscored(TypeError(f"expected a Score, got {type(score).__name__}"))
     value, fields = score.value, (score.value, score.reason, score.neutral, score.details)
@@ -41,7 +41,7 @@ def validate_score(score: object, scale: Scale) -> Verdict:
 
 
 def validate_grade(score: object, rubric: Rubric) -> Verdict:
-    """Return a judge's score, or that it is none because it is not one of the rubric's levels."""
+    """Return a judge's score, or a failure if it is not one of the rubric's levels."""
     if isinstance(score, TrialError):
         return unscored(score)
     verdict = validate_score(score, rubric.scale)
@@ -53,7 +53,7 @@ def validate_grade(score: object, rubric: Rubric) -> Verdict:
 
 
 def unscored(error: BaseException) -> Verdict:
-    """Return what stands in a score's place when its scorer failed."""
+    """Return the verdict of a scorer that failed."""
     failure = failure_of(error, "score")
     return Verdict(Score(None, f"{failure.kind}: {failure.message}"), failure)
 

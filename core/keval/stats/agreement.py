@@ -1,9 +1,9 @@
-"""Agreement of judges: with each other, and with themselves when they are asked more than once.
+"""Agreement of judges with each other, and with themselves if they grade more than once.
 
 The unit is one answer under one repetition of the judges, and `n` counts answers. Chance-corrected agreement is
 Krippendorff's alpha for ordinal data (Krippendorff, Content Analysis, chapter 12) over the whole panel, and per pair
-Cohen's kappa with quadratic weights (Cohen 1968, Weighted kappa), the squared distances of the levels: 1 is agreement,
-0 what chance would give.
+Cohen's kappa with quadratic weights (Cohen 1968, Weighted kappa), the squared distances of the levels. 1 is full
+agreement, and 0 is agreement by chance.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from keval.summary import Agreement, JudgePair, JudgeSpread
 __all__ = ["JudgeAgreement"]
 
 _Row: TypeAlias = "array[float]"
-"""A judge's level per unit; not a number where there is none."""
+"""A judge's level per unit; NaN if it gave none."""
 
 _Found: TypeAlias = tuple[int, float | None, str | None]
-"""A number of answers, a figure, and the reason where there is none."""
+"""A number of answers, a figure, and the reason if there is no figure."""
 
 _MOST_LEVELS = 1_000
 """More would be a table of more than a million pairs of levels."""
@@ -34,7 +34,7 @@ _NEEDS = "install keval[agreement] to have it computed"
 
 
 class JudgeAgreement:
-    """Collects the levels that the judges among these scorers give, if there is anything to compare."""
+    """Collects the levels that judges give, if several judges or repetitions can be compared."""
 
     def __init__(self, scorers: Iterable[ScorerEntry]) -> None:
         self._rows: dict[tuple[str, str], dict[str, _Row]] = {}
@@ -42,7 +42,7 @@ class JudgeAgreement:
         self._repetitions = 1
         for scorer in scorers:
             if scorer.judge is not None:
-                # A rubric of the same name that says something else is another one.
+                # A rubric with the same name and another content is another rubric.
                 rows = self._rows.setdefault((scorer.metric, scorer.rubric or ""), {})
                 self._row_of[scorer.metric, scorer.judge] = rows[scorer.judge] = array("d")
                 self._repetitions = max(self._repetitions, scorer.repetitions)
@@ -84,7 +84,7 @@ class JudgeAgreement:
         )
 
     def _spread(self, row: _Row) -> _Found:
-        """Return the pooled within-answer standard deviation: every answer's own mean is taken out first."""
+        """Return the pooled within-answer standard deviation: each answer's own mean is subtracted first."""
         squares, freedom, answers = 0.0, 0, 0
         for start in range(0, len(row), self._repetitions):
             given = [level for level in row[start : start + self._repetitions] if not math.isnan(level)]
@@ -115,7 +115,7 @@ def _alpha(rows: Sequence[_Row], repetitions: int) -> _Found:
     if len({level for unit in rated.values() for level in unit if not math.isnan(level)}) < 2:
         return n, None, "one level throughout"
     try:
-        # NumPy, which not everyone has, takes a tenth of a second to import.
+        # Optional packages; NumPy takes a tenth of a second to import.
         import krippendorff
         import numpy as np
     except ImportError:
@@ -133,7 +133,7 @@ def _kappa(first: _Row, second: _Row, repetitions: int) -> _Found:
     if len({level for pair in both for level in pair}) < 2:
         return n, None, "one level throughout"
     try:
-        # As above, and a second.
+        # An optional package, which takes a second to import.
         from sklearn.metrics import cohen_kappa_score
     except ImportError:
         return n, None, _NEEDS

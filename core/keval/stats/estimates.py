@@ -1,7 +1,7 @@
 """Estimates of means and of paired differences, with the sample as the unit.
 
-Repetitions of a sample are not independent observations. They are averaged first, so that repeating a question cannot
-narrow an error.
+Repetitions of a sample are not independent observations. They are averaged first, so that repeating a question does
+not make an error smaller.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Estimate", "Means", "NestedMeans", "estimate", "paired_effect"]
 
 @attrs.frozen
 class Estimate:
-    """A mean over `n` samples and its standard error; both `None` where there is too little to say."""
+    """A mean over `n` samples and its standard error; `None` if there are too few samples."""
 
     n: int
     mean: float | None

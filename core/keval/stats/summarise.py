@@ -1,4 +1,4 @@
-"""Summarising a run: arms, effects and counts. A pure function of what a run has on disk."""
+"""Summarising a run's trials and scores: means per arm, effects and counts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ArmKey: TypeAlias = tuple[str, str]
 
 
 def is_current(line: ScoreLine, scorer: ScorerEntry | None) -> bool:
-    """Return whether a score is by its scorer as the manifest has it; an interrupted pass may have left others."""
+    """Return whether a score is by the version of its scorer in the manifest; an interrupted pass may leave others."""
     if scorer is None or line.digest != scorer.digest:
         return False
     return line.judgement is None or line.judgement.repetition <= scorer.repetitions
@@ -30,7 +30,7 @@ def is_current(line: ScoreLine, scorer: ScorerEntry | None) -> bool:
 
 @attrs.define
 class _Cell:
-    """The scores of one scorer in one arm; `means` of a judge that grades more than once are nested."""
+    """The scores of one scorer in one arm. `means` are nested if a judge grades more than once."""
 
     means: Means | NestedMeans
     scored: int = 0
@@ -72,7 +72,7 @@ def summarise(manifest: Manifest, trials: Iterable[Trial], scores: Iterable[Scor
 
 
 class Summariser:
-    """Takes a run's trials and scores one by one, in any order, and keeps no more of them than it needs."""
+    """Takes a run's trials and scores one by one, in any order, and keeps only sums and counts."""
 
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest
@@ -108,14 +108,14 @@ class Summariser:
             cells[line.scorer].add(line, sample, count_neutral=self._count_neutral)
             if line.judge is not None and line.judgement is not None:
                 self._agreement.add(line)
-                # What a judgement took stands on each of its scores, which stand together.
+                # A judgement is repeated by each of its scores, which follow each other; it is counted once.
                 judged = (line.trial, line.judge, line.judgement)
                 if judged != self._last:
                     self._judging[line.agent, line.condition][line.judge].add(line.judgement)
                 self._last = judged
 
     def summary(self) -> Summary:
-        """Return the summary of what was added so far."""
+        """Return the summary of everything that was added."""
         manifest = self._manifest
         return Summary(
             run=manifest.run,

@@ -1,4 +1,4 @@
-"""Tallies: what happened to an arm's trials, and what judging them took, counted as they are read."""
+"""Tallies: counts and totals of an arm's trials and judgements, added up as they are read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _ComplianceTally:
     def add(self, trial: Trial) -> None:
         shortfalls = sum(attempt.failure.kind in _SHORTFALLS for attempt in trial.attempts)
         self.discarded += shortfalls
-        # A trial that never got an answer says nothing of compliance.
+        # A trial without an answer neither complies nor fails to comply.
         if shortfalls or trial.complied is not None:
             self.answered += 1
             self.complied += trial.complied is True
@@ -37,7 +37,7 @@ class _ComplianceTally:
 
 @attrs.define
 class JudgingTally:
-    """Counts what one judge's judgements of one arm took."""
+    """Counts and totals of one judge's judgements of one arm."""
 
     judgements: int = 0
     told: int = 0
@@ -48,7 +48,7 @@ class JudgingTally:
     usage: UsageTotal = UsageTotal()
 
     def add(self, judgement: Judgement) -> None:
-        """Count a judgement; one for which nobody was asked counts for nothing."""
+        """Count a judgement, unless the judge was not asked."""
         if judgement.model_calls == 0:
             return
         self.judgements += 1
@@ -61,7 +61,7 @@ class JudgingTally:
         self.usage = self.usage.plus(judgement.usage)
 
     def total(self, agent: str, condition: str, judge: str) -> JudgingTotal:
-        """Return what was counted."""
+        """Return the counts and totals."""
         return JudgingTotal(
             agent=agent,
             condition=condition,
@@ -78,7 +78,7 @@ class JudgingTally:
 
 @attrs.define
 class Tally:
-    """Counts what happened to one arm's trials; failed attempts that were repeated have totals of their own."""
+    """Counts and totals of one arm's trials. Failed attempts that were repeated have totals of their own."""
 
     trials: int = 0
     failed: int = 0
@@ -119,7 +119,7 @@ class Tally:
                 self.durations.add(sample, trial.transcript.duration)
 
     def total(self, agent: str, condition: str, entry: ConditionEntry) -> ArmTrials:
-        """Return what was counted."""
+        """Return the counts and totals."""
         found = self._compliance
         return ArmTrials(
             agent=agent,

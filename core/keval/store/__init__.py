@@ -1,1 +1,1 @@
-"""The run on disk: what a run directory holds, and how it is read and written."""
+"""The run on disk: reading and writing the run directory."""

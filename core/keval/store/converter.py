@@ -1,4 +1,4 @@
-"""Manifest and summary as JSON, and back: strict about the keys that this version knows, and keeping all others."""
+"""Manifest and summary as JSON, and back. Records with a field for unknown keys keep them; others refuse them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def to_plain(value: Any) -> Any:
-    """Return a record and all it holds as plain data; the open end of a scale is `None`."""
+    """Return a record, with the records in it, as plain data. The open end of a scale is `None`."""
     if attrs.has(type(value)):
         plain: dict[str, Any] = {}
         unknown: Mapping[str, Any] = {}
@@ -39,12 +39,12 @@ def to_plain(value: Any) -> Any:
 
 def to_json(record: Any) -> bytes:
     """Return a record as indented JSON that ends in a newline."""
-    # Twice, as orjson alone would neither replace what is no text nor indent what it replaced.
+    # Two passes: the first replaces what JSON cannot hold, the second indents.
     return orjson.dumps(orjson.loads(dump(to_plain(record))), option=orjson.OPT_INDENT_2) + b"\n"
 
 
 def from_plain(cls: type[T], data: Any, path: Path) -> T:
-    """Structure plain data into a record. Raises RunError that names the file, and every value that does not fit."""
+    """Structure plain data into a record. Raises RunError with the file, the first error and the number of others."""
     record, errors = structure(cls, data, (), Path(), variables=False)
     if record is None:
         first = errors[0]

@@ -1,4 +1,4 @@
-"""Exporting: the seam of the formats that a run is written in for others."""
+"""The seam of exporters, which write a run in the format of another tool."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Exported", "Exporter"]
 
 @attrs.frozen
 class Exported:
-    """What an export wrote, and what it had to leave out, with the reason, in sentences for a user."""
+    """The files that an export wrote, and what it left out and why, in sentences for a user."""
 
     files: tuple[Path, ...]
     left_out: tuple[str, ...] = ()
@@ -22,7 +22,7 @@ class Exported:
 
 @runtime_checkable
 class Exporter(Protocol):
-    """Writes a run in the format of others. Group `keval.exporters`; its fields are options of `keval export`."""
+    """Writes a run in the format of another tool. Group `keval.exporters`; its fields are options of `keval export`."""
 
     def export(self, run: Run, to: Path) -> Exported:
         """Write the run to the folder `to`, which is made where it is missing, in place of an earlier export.

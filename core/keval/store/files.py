@@ -1,4 +1,4 @@
-"""The files of a run: read line by line, written whole or not at all, with errors that name them."""
+"""The files of a run: read line by line, written completely or not at all, with errors that name the file."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ T = TypeVar("T")
 
 
 def read_lines(path: Path, read: Callable[[bytes], T]) -> Iterator[T]:
-    """Read the lines of a file that need not exist; a torn last line, which a power cut leaves, is none.
+    """Read the lines of a file, which may be missing. An incomplete last line, as a power cut leaves it, is ignored.
 
-    Raises RunError when it cannot be read, and at a line that is damaged.
+    Raises RunError if the file cannot be read, and at a damaged line.
     """
     if not path.exists():
         return
@@ -42,7 +42,7 @@ def read_lines(path: Path, read: Callable[[bytes], T]) -> Iterator[T]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BufferedWriter]:
-    """Write a whole file, or leave the one that is there. Raises RunError."""
+    """Write a file completely, or leave the existing one as it is. Raises RunError."""
     unfinished = path.with_name(f".{path.name}.unfinished")
     with explained(path):
         try:
@@ -57,7 +57,7 @@ def replacing(path: Path) -> Iterator[BufferedWriter]:
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Raise RunError for what the operating system refuses."""
+    """Raise RunError for errors of the operating system."""
     try:
         yield
     except OSError as error:
@@ -65,7 +65,7 @@ def explained(path: Path) -> Iterator[None]:
 
 
 def write_all(file: RawIOBase, data: bytes) -> None:
-    """Write to an unbuffered file, which may take less at once."""
+    """Write all data to an unbuffered file, whose `write` may take only a part."""
     view = memoryview(data)
     while view:
         view = view[file.write(view) or 0 :]

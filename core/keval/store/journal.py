@@ -1,6 +1,6 @@
-"""A journal: an append-only file of lines, each on disk before its writer goes on.
+"""A journal: an append-only file of lines; a writer continues when its line is on disk.
 
-Lines that arrive while one batch is being synced form the next (group commit), so that many writers share one
+Lines that arrive while a batch is being synced form the next batch (group commit), so that many writers share one
 `fdatasync`.
 """
 
@@ -42,7 +42,7 @@ class Journal:
     async def append(self, line: bytes) -> None:
         """Append a line, given without its newline, and return when it is on disk. Raises RunError."""
         if self._broken is not None:
-            # What follows a torn line could not be read back.
+            # Lines after an incomplete one could not be read.
             raise self._broken
         if self._synced is None:
             self._synced = asyncio.get_running_loop().create_future()

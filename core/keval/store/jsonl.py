@@ -1,7 +1,7 @@
 """Records as lines of JSON, and back.
 
-A line may come from a newer or an older version of keval: keys that this version does not know are ignored (the line
-itself is never written again), and keys that are absent take their default.
+A line may come from a newer or an older version of keval. Unknown keys are ignored, as the line itself is never
+written again, and absent keys take their default.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["dump", "read_sample", "read_score", "read_trial", "sample_line", "sc
 T = TypeVar("T")
 
 _DEEPEST = 200
-"""orjson goes 254 levels deep; arguments that a model makes up may go further."""
+"""orjson writes 254 levels; arguments that a model makes up may have more."""
 
 
 def dump(data: Any) -> bytes:
@@ -47,7 +47,7 @@ def read_sample(line: bytes) -> Sample:
 
 
 def trial_line(trial: Trial) -> bytes:
-    """Write a trial without what the run keeps elsewhere: its sample's content and its agent's characteristics."""
+    """Write a trial, without its sample's content and its agent's characteristics, which the run keeps elsewhere."""
     return dump(
         {
             "id": trial.id,
@@ -185,7 +185,7 @@ def _read_failure(data: dict[str, Any] | None) -> Failure | None:
 def _read(kind: Callable[..., T], data: dict[str, Any]) -> T:
     try:
         return kind(**data)
-    except TypeError:  # as a rule there is no unknown key, so looking for one first would cost every record
+    except TypeError:  # unknown keys are rare, so they are looked for only after an error
         known = {name: value for name, value in data.items() if name in _names(kind)}
         if len(known) == len(data):
             raise
@@ -203,7 +203,7 @@ def _names(kind: Any) -> tuple[str, ...]:
 
 
 def _plain(value: Any) -> Any:
-    """Return what JSON can hold in place of a value that an adapter or metric put into a record."""
+    """Return a JSON value for a value of another type that an adapter or metric put into a record."""
     if attrs.has(type(value)):
         return attrs.asdict(value)
     return list(value) if isinstance(value, tuple | set | frozenset) else str(value)

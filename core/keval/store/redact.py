@@ -1,4 +1,4 @@
-"""Secrets: what must not reach the disk, and taking it out of what does."""
+"""Redaction: finding the values that must not reach the disk, and replacing them."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from keval.store.jsonl import dump
 __all__ = ["Redactor"]
 
 _SHORTEST = 6
-"""A shorter value is no secret worth the name, and would be found in innocent text."""
+"""Shorter values are not replaced, because they occur in ordinary text."""
 
 _SECRET_NAME = re.compile(r"key|tok|secret|passw|credential|auth|cookie", re.IGNORECASE)
 _VARIABLE = re.compile(r"\$\{(\w+)")
-# What keval itself writes in a line and in the records in it; everything else comes from outside.
+# Keys whose values keval itself writes, and keys of the records in which it does; other values are redacted.
 _OWN_KEYS = {"id", "trial", "sample", "agent", "model", "condition", "repetition", "metric", "judge", "role", "stage"}
 _OWN_RECORDS = {"transcript", "messages", "attempts", "failure", "judgement"}
 
 
 @attrs.frozen
 class Redactor:
-    """Takes secrets out of lines of JSON, and leaves alone what keval itself put there."""
+    """Replaces secrets in lines of JSON, but not in values that keval itself wrote."""
 
     _secrets: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, evaluation: Evaluation, endpoints: Iterable[Endpoint]) -> Redactor:
-        """Know the keys of the models, and each variable of a plugin's options that is one by its name or place.
+        """Collect the keys of the models, and the values of secret variables in plugins' options.
 
-        That is a variable, or an option it stands in, whose name speaks of a key, token, secret, password or the like,
-        and everything below `headers`.
+        A variable is secret if its name, or that of its option, contains a word such as key, token, secret or password,
+        or if it is below `headers`.
         """
         sections = ("agents", "contexts", "judges", "rubrics", "metrics", "middleware", "plugins")
         specs = [spec for section in sections for spec in getattr(evaluation, section)]
         named = (name for spec in specs for name in _variables(spec.options, secret=False))
         values = {*(endpoint.api_key for endpoint in endpoints), *(os.environ.get(name, "") for name in named)}
-        # Longest first, so that a secret that contains another leaves nothing of itself.
+        # Longest first, so that a secret that contains another one is replaced completely.
         return cls(tuple(sorted((value for value in values if len(value) >= _SHORTEST), key=len, reverse=True)))
 
     def __call__(self, line: bytes) -> bytes:
@@ -53,7 +53,7 @@ class Redactor:
         return dump(self.data(orjson.loads(line), own=True))
 
     def data(self, value: Any, *, own: bool = False) -> Any:
-        """Return plain data with `[secret]` in place of each secret; `own` says that keval itself wrote its keys."""
+        """Return plain data with `[secret]` in place of each secret; with `own`, keval itself wrote the keys."""
         if isinstance(value, dict):
             return {
                 key if own else self.data(key): item
@@ -70,7 +70,7 @@ class Redactor:
 
 
 def _variables(data: Any, *, secret: bool) -> Iterator[str]:
-    """The names of the variables that hold secrets, as far as names tell."""
+    """Yield the names of variables that are secret by their name or place."""
     if isinstance(data, dict):
         for key, value in data.items():
             here = secret or key == "headers" or bool(_SECRET_NAME.search(str(key)))

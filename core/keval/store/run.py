@@ -1,4 +1,4 @@
-"""A run, for reading: its manifest, summary, samples, trials and scores, each read when it is asked for."""
+"""A run, for reading: its manifest, summary, samples, trials and scores, each read when it is needed."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def open_run(run: str | Path = "latest", root: str | Path = "results") -> Run:
     Raises RunError: there is no such run, or it is not of this version's format.
     """
     found = find_run(str(run), Path(root))
-    _ = found.manifest  # refuse at once what cannot be read
+    _ = found.manifest  # raises if it cannot be read
     return found
 
 
 def find_run(run: str, root: Path) -> Run:
-    """Find a run as `open_run` does, and read nothing of it yet. Raises RunError."""
+    """Find a run as `open_run` does, without reading it. Raises RunError."""
     if (Path(run) / "manifest.json").is_file():
         return Run(Path(run))
     runs = list_runs(root)
@@ -110,7 +110,7 @@ class Run:
         return from_plain(Summary, _json(path), path) if path.is_file() else None
 
     def trials(self) -> Iterator[Trial]:
-        """Read the finished trials one by one. A torn last line, which a power cut leaves, is no trial."""
+        """Read the finished trials one by one. An incomplete last line, as a power cut leaves it, is ignored."""
         return read_lines(self.trials_file, self._read_trial)
 
     def scores(self) -> Iterator[ScoreLine]:
@@ -187,7 +187,7 @@ class Run:
                 return False
         except Timeout:
             return True
-        except OSError:  # not ours to write
+        except OSError:  # no permission to lock it
             return False
 
     def _read_trial(self, line: bytes) -> Trial:

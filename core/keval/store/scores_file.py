@@ -1,4 +1,4 @@
-"""The scores of a run, made in passes. A pass that was interrupted keeps its scores and goes on when it is repeated.
+"""The scores of a run, made in passes. An interrupted pass keeps its scores and continues when it is repeated.
 
 A pass writes to a file of its own. When it ends, its scores replace the earlier ones of the same scorers. Every line
 has the digest of its scorer, so that scores of another version of a scorer are never taken for scores of this one.
@@ -30,7 +30,7 @@ _Slot: TypeAlias = tuple[str, str | None, int]
 
 
 class _Line(NamedTuple):
-    """A line with what tells which score it is of."""
+    """A line, and which score it is."""
 
     text: bytes
     trial: str
@@ -55,19 +55,19 @@ class ScoringSpec:
 
     @property
     def key(self) -> str:
-        """Tells the pass from passes of other scorers, or of other versions of them."""
+        """Identifies the pass among those of other scorers or other versions of them."""
         return hashlib.sha256(repr(sorted(self.digests.items(), key=str)).encode()).hexdigest()[:16]
 
     @cached_property
     def bits(self) -> dict[_Slot, int]:
-        """A bit for each score of a trial: by its scorer, and the repetition of a judge."""
+        """A bit for each score of a trial, by scorer and repetition of the judge."""
         slots = [
             (*scorer, repetition) for scorer, times in self.repetitions.items() for repetition in range(1, times + 1)
         ]
         return {slot: 1 << number for number, slot in enumerate(slots)}
 
     def bit(self, line: _Line) -> int:
-        """Return the bit of a score in scores.jsonl; 0 for a score that the spec does not want, or that failed."""
+        """Return the bit of a score; 0 for a score that the spec does not want, or that failed."""
         if line.digest != self.digests.get(line.slot[:2]) or line.failed:
             return 0
         return self.bits.get(line.slot, 0)
@@ -75,41 +75,41 @@ class ScoringSpec:
 
 @attrs.frozen
 class Pass:
-    """A scoring pass under way: `write` keeps lines; `had` are the scores that need not be made, as bits by trial."""
+    """A scoring pass in progress: `write` keeps lines; `had` are the scores that exist already, as bits by trial."""
 
     write: Callable[[bytes], None]
     had: Mapping[str, int]
     _spec: ScoringSpec
 
     def lacks(self, trial: str, metric: str, judge: str | None, repetition: int) -> bool:
-        """Return whether a score is wanted and has yet to be made."""
+        """Return whether a score is wanted and missing."""
         return bool(~self.had.get(trial, 0) & self._spec.bits.get((metric, judge, repetition), 0))
 
     def had_already(self, line: ScoreLine) -> bool:
-        """Return whether a score was there before."""
+        """Return whether a score existed before the pass."""
         repetition = line.judgement.repetition if line.judgement else 1
         return bool(self.had.get(line.trial, 0) & self._spec.bits.get((*line.scorer, repetition), 0))
 
 
 @attrs.frozen
 class ScoresFile:
-    """scores.jsonl of a run, and beside it the lines of passes that have not ended."""
+    """scores.jsonl of a run, and the files of passes that have not ended."""
 
     path: Path
 
     def read(self) -> Iterator[ScoreLine]:
-        """Read the scores one by one: those of passes that have ended, or of the first, while that has not."""
+        """Read the scores one by one: those of passes that have ended, or of the first pass while none has."""
         files = [self.path] if self.path.exists() else self._unfinished()
         return chain.from_iterable(read_lines(file, read_score) for file in files)
 
     @contextmanager
     def scoring(self, spec: ScoringSpec, *, missing: bool = False) -> Iterator[Pass]:
-        """Score in a pass; one of the same key that was cut short goes on.
+        """Score in a pass; an interrupted pass with the same key is continued.
 
-        With `missing`, only scores are made that there are none of, or that failed.
+        With `missing`, only scores that are missing or failed are made.
         """
         if not self.path.exists():
-            # Those of the run itself, which was cut short while it scored, are its scores until that goes on.
+            # If the run's own first pass was interrupted, its scores are the run's until it is continued.
             for unfinished in self._unfinished(spec)[:1]:
                 with replacing(self.path) as scores:
                     scores.writelines(read_lines(unfinished, bytes))
@@ -140,7 +140,7 @@ class ScoresFile:
         return [file for file in found if other_than is None or file != self._current(other_than)]
 
     def _resumed(self, current: Path, spec: ScoringSpec) -> dict[str, int]:
-        """Keep of a pass that was cut short the scores it made, and return them; what failed is to be made again."""
+        """Keep the scores of an interrupted pass, but for failed ones, and return them."""
         had: dict[str, int] = {}
         if not current.exists():
             return had
@@ -153,7 +153,7 @@ class ScoresFile:
         return had
 
     def _settle(self, current: Path, spec: ScoringSpec, *, missing: bool) -> None:
-        """Put the lines of a pass that has ended in place of those they score again."""
+        """Replace the earlier scores of the pass's scorers by its own, when it has ended."""
         made: dict[str, int] = {}
         if missing:
             for line in read_lines(current, _Line.read):

@@ -1,4 +1,4 @@
-"""Writing a run: its directory, its lock, its samples and manifest. Trials and scores have files of their own kind."""
+"""Writing a run: its directory, lock, samples, manifest, summary and blobs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["RunWriter"]
 
 @attrs.frozen
 class RunWriter:
-    """Writes to one run directory."""
+    """Writes to one run directory. Trials and scores are written by `Journal` and `ScoresFile`."""
 
     path: Path
     _made: tuple[Path, ...] = attrs.field(default=(), eq=False, repr=False)
@@ -53,7 +53,7 @@ class RunWriter:
         # Takes a twentieth of a second to import, which only a run that is written to needs.
         from filelock import FileLock, Timeout
 
-        # A moment, as somebody may just be looking whether it is locked.
+        # The timeout is for another process that only checks whether the run is locked.
         lock = FileLock(self.path / ".lock", timeout=0.2)
         try:
             lock.acquire()
@@ -68,13 +68,13 @@ class RunWriter:
 
     @contextmanager
     def freezing(self) -> Iterator[Callable[[Sample], object]]:
-        """Yield a function that writes a sample. When the block fails, the directory is removed again."""
+        """Yield a function that writes a sample. If the block fails, the directory is removed."""
         try:
             with replacing(self.path / "samples.jsonl") as file:
                 yield lambda sample: file.write(sample_line(sample) + b"\n")
         except BaseException:
             shutil.rmtree(self.path)
-            with suppress(OSError):  # another run has begun in there
+            with suppress(OSError):  # another run has begun in the folder
                 for folder in self._made:
                     folder.rmdir()
             raise
