@@ -23,6 +23,10 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
+def _path() -> str:
+    return os.pathsep.join([*ON_PATH, os.environ.get("PYTHONPATH", "")])
+
+
 @attrs.frozen
 class Outcome:
     """How a command ended and what it wrote."""
@@ -52,7 +56,8 @@ class Project:
     def keval(self, *args: str, env: Mapping[str, str | None] | None = None) -> Outcome:
         from keval.cli import main
 
-        result = CliRunner().invoke(main, args, env={**self.environ, **(env or {})}, catch_exceptions=False)
+        environ = {"PYTHONPATH": _path(), **self.environ, **(env or {})}  # for what keval starts, such as the gateway
+        result = CliRunner().invoke(main, args, env=environ, catch_exceptions=False)
         return Outcome(result.exit_code, result.stdout, result.stderr)
 
     def run(self, config: str | Path, *args: str, env: Mapping[str, str | None] | None = None) -> Outcome:
@@ -60,8 +65,7 @@ class Project:
         return self.keval("run", str(self.root / config), *args, "-o", str(self.root / "results"), env=env)
 
     def spawn(self, *args: str, env: Mapping[str, str] | None = None, timeout: float = 120) -> Outcome:
-        path = os.pathsep.join([*ON_PATH, os.environ.get("PYTHONPATH", "")])
-        environ = {**os.environ, "PYTHONPATH": path, **self.environ, **(env or {})}
+        environ = {**os.environ, "PYTHONPATH": _path(), **self.environ, **(env or {})}
         command = [sys.executable, "-m", "keval", *args]
         done = subprocess.run(
             command, cwd=self.root, env=environ, capture_output=True, text=True, timeout=timeout, check=False

@@ -160,7 +160,7 @@ def test_the_commands_of_the_readme_run(folder: Project) -> None:
     (folder.root / "eval.yaml").write_text(config, encoding="utf-8")
     (folder.root / "questions.jsonl").write_text('{"id": "q1", "question": "What is the answer?"}\n', encoding="utf-8")
 
-    outcomes = [folder.spawn(*shlex.split(command.removeprefix("keval "))) for command in commands]
+    outcomes = [folder.keval(*shlex.split(command.removeprefix("keval "))) for command in commands]
 
     assert ["validate", "run", "run", "show", "score"] == [command.split()[1] for command in commands]
     assert [(0, "")] * 5 == [(done.code, done.stderr if done.code else "") for done in outcomes]

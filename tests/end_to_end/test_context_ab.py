@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from keval_simulator.judge.comparison import Text, covers
-from tests.conftest import Project
+from tests.conftest import Outcome, Project
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "context-ab"
 QUESTIONS: list[dict[str, Any]] = [
@@ -22,10 +22,15 @@ PAGES = {path.stem: path.read_text(encoding="utf-8") for path in (EXAMPLE / "doc
 RUBRICS = ("factual_adherence", "completeness", "helpfulness_and_clarity")
 
 
-def test_the_documentation_helps_and_the_report_says_who_judged(project: Project) -> None:
-    flags = ["--limit", "8", "--repetitions", "2", "-o", str(project.root / "results")]
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Outcome]:
+    """The example, with fewer questions and without repetitions."""
+    project = Project(tmp_path_factory.mktemp("context-ab"))
+    return project, project.run(EXAMPLE / "context-ab.yaml", "--limit", "5", "--repetitions", "1")
 
-    outcome = project.spawn("run", str(EXAMPLE / "context-ab.yaml"), *flags)
+
+def test_the_documentation_helps_and_the_report_says_who_judged(run: tuple[Project, Outcome]) -> None:
+    project, outcome = run
 
     assert 0 == outcome.code, outcome.stderr
     summary = project.read("summary.json")
@@ -38,15 +43,15 @@ def test_the_documentation_helps_and_the_report_says_who_judged(project: Project
     assert "(simulated)" in outcome.stdout
 
 
-def test_tools_are_used_and_every_score_says_that_it_is_simulated(project: Project) -> None:
-    flags = ["--limit", "5", "--repetitions", "1", "-o", str(project.root / "results")]
+def test_tools_are_used_and_every_score_says_that_it_is_simulated(run: tuple[Project, Outcome]) -> None:
+    project, _ = run
+    made: dict[str, list[dict[str, Any]]] = {"baseline": [], "with_docs": []}
+    for trial in project.lines("trials.jsonl"):
+        made[trial["condition"]] += trial["transcript"]["tool_calls"]
 
-    project.spawn("run", str(EXAMPLE / "context-ab.yaml"), *flags)
-
-    calls = {trial["condition"]: trial["transcript"]["tool_calls"] for trial in project.lines("trials.jsonl")}
-    assert [] == calls["baseline"]
-    assert {"search_docs"} <= {call["name"] for call in calls["with_docs"]} <= {"search_docs", "read_page"}
-    assert [] == [call["error"] for call in calls["with_docs"] if call["error"]]
+    assert [] == made["baseline"]
+    assert {"search_docs"} <= {call["name"] for call in made["with_docs"]} <= {"search_docs", "read_page"}
+    assert [] == [call["error"] for call in made["with_docs"] if call["error"]]
     scores = project.lines("scores.jsonl")
     assert 30 == len(scores)
     assert all(score["reason"].startswith("Simulated judge: ") for score in scores)
@@ -62,22 +67,25 @@ def test_there_are_enough_questions_of_every_kind() -> None:
     assert 8 <= len(PAGES) <= 15
 
 
-@pytest.mark.parametrize("sample", QUESTIONS, ids=lambda sample: sample["id"])
-def test_the_golden_answer_is_in_the_pages_that_it_names(sample: dict[str, Any]) -> None:
-    golden = Text.read(sample["answer"])
-    text = Text.read("\n\n".join(PAGES[page] for page in sample["metadata"]["pages"]))
+def test_every_golden_answer_is_in_the_pages_that_it_names() -> None:
+    missing: dict[str, list[str]] = {}
+    for sample in QUESTIONS:
+        golden = Text.read(sample["answer"])
+        text = Text.read("\n\n".join(PAGES[page] for page in sample["metadata"]["pages"]))
+        facts = [fact for fact in golden.facts if fact.kind not in ("absence", "answer") and not fact.initial]
+        found = [fact.said for fact in facts if not covers(text, fact, golden.facts)]
+        if found and sample["metadata"]["pages"]:
+            missing[sample["id"]] = found
 
-    facts = [fact for fact in golden.facts if fact.kind not in ("absence", "answer") and not fact.initial]
-    missing = [fact.said for fact in facts if not covers(text, fact, golden.facts)]
-
-    assert [] == (missing if sample["metadata"]["pages"] else [])
+    assert {} == missing
 
 
-@pytest.mark.parametrize("sample", [each for each in QUESTIONS if not each["metadata"]["pages"]], ids=lambda s: s["id"])
-def test_what_the_documentation_is_silent_on_is_in_none_of_its_pages(sample: dict[str, Any]) -> None:
-    subject = {"tape": "tape", "price": "support contract"}[sample["id"]]
+def test_what_the_documentation_is_silent_on_is_in_none_of_its_pages() -> None:
+    subjects = {"tape": "tape", "price": "support contract"}
 
-    assert not re.search(subject, " ".join(PAGES.values()), re.IGNORECASE)
+    assert subjects.keys() == {sample["id"] for sample in QUESTIONS if not sample["metadata"]["pages"]}
+    everything = " ".join(PAGES.values())
+    assert [] == [subject for subject in subjects.values() if re.search(subject, everything, re.IGNORECASE)]
 
 
 @pytest.mark.parametrize("model", ["openai/gpt-4o-mini", "anthropic/claude-sonnet-5-5"])

@@ -78,7 +78,7 @@ def test_a_config_of_k_eval_runs_unchanged(written: Project) -> None:
         return SimulatedModel()(request)
 
     with gateway(respond) as environ:
-        outcome = written.spawn("run", "eval.yaml", env=environ)
+        outcome = written.run("eval.yaml", env=environ)
 
     assert (0, {"claude-sonnet-5-5", "claude-opus-5-5"}) == (outcome.code, {request.model for request in seen})
     check_results(written)
@@ -87,7 +87,7 @@ def test_a_config_of_k_eval_runs_unchanged(written: Project) -> None:
 def test_a_config_of_k_eval_runs_with_another_agent_and_a_simulated_judge(written: Project) -> None:
     others = ("--agent", "openai", "--model", "openai=simulated/any", "-m", "judge=simulated/judge")
 
-    outcome = written.spawn("run", "eval.yaml", *others)
+    outcome = written.run("eval.yaml", *others)
 
     assert 0 == outcome.code, outcome.stderr
     assert "by judge (simulated)" in outcome.stdout
@@ -101,7 +101,7 @@ def test_resampling_gives_another_answer_where_no_seed_reaches_the_model(written
     (written.root / "eval.yaml").write_text(config, encoding="utf-8")
     models = ("--model", "agents.anthropic=simulated/careless", "-m", "judge=simulated/judge")
 
-    outcome = written.spawn("run", "eval.yaml", "--agent", "anthropic", *models, "--condition", "with_graph", "--json")
+    outcome = written.run("eval.yaml", "--agent", "anthropic", *models, "--condition", "with_graph", "--json")
 
     # Without a resample count of its own, an answer that ignored the tool would be given eight times.
     told = outcome.data["trials"][0]["compliance"]

@@ -14,10 +14,14 @@ import pytest
 
 from tests.conftest import Project
 
+# Like Ctrl-C; what that closes is tried here by the one, and by the other with the command line.
+TERMINATION = pytest.param(signal.SIGTERM, marks=pytest.mark.slow)
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda how: how.name)
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL, TERMINATION], ids=lambda how: how.name)
 def test_no_process_outlives_keval(weather: Callable[..., Project], how: signal.Signals) -> None:
     project = weather(
+        ("gadk: ", "openai: "),  # the quickest to import
         ("weather: {}", "weather: {}\n  over-http: {type: weather, transport: http}"),
         ("contexts: [weather]}", "contexts: [weather]}\n  other: {contexts: [over-http]}"),
     )

@@ -18,13 +18,13 @@ def test_a_busy_model_is_asked_again_once_and_by_keval_alone(weather: Callable[.
     def busy_at_first(request: ChatRequest) -> ChatReply:
         asked.append(request)
         if len(asked) == 1:
-            raise ModelFault(429, "too many requests", retry_after=1)
+            raise ModelFault(429, "too many requests", retry_after=0)
         return ChatReply("It is mild.")
 
     project = weather(("gadk: {model: simulated/weather}", f"it: {agent}"))
     with gateway(busy_at_first) as environ:
         flags = ["--condition", "baseline", "--sample-id", "helsinki-now"]
-        outcome = project.spawn("run", "eval.yaml", *flags, env=environ)
+        outcome = project.run("eval.yaml", *flags, env=environ)
 
     (trial,) = project.lines("trials.jsonl")
     assert (0, "It is mild.", 2) == (outcome.code, trial["output"], len(asked))
@@ -43,7 +43,7 @@ def test_a_request_that_the_model_refuses_is_not_repeated(weather: Callable[...,
     project = weather(("gadk: {model: simulated/weather}", "ms: {model: openai/gpt-test}"))
     with gateway(refuses) as environ:
         flags = ["--condition", "baseline", "--sample-id", "helsinki-now"]
-        outcome = project.spawn("run", "eval.yaml", *flags, env=environ)
+        outcome = project.run("eval.yaml", *flags, env=environ)
 
     (trial,) = project.lines("trials.jsonl")
     assert (3, 1, "http_400", []) == (outcome.code, len(asked), trial["failure"]["kind"], trial["attempts"])

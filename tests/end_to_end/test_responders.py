@@ -25,7 +25,7 @@ QUESTIONS = """
 def test_every_agent_is_answered_by_the_script(project: Project) -> None:
     project.write(eval_yaml=CONFIG, questions_yaml=QUESTIONS)
 
-    outcome = project.spawn("run", "eval.yaml", "--json")
+    outcome = project.keval("run", "eval.yaml", "--json")
 
     trials = {(line["agent"], line["sample"]): line for line in project.lines("trials.jsonl")}
     assert 3 == outcome.code, outcome.stderr

@@ -16,7 +16,7 @@ from tests.conftest import Project
 KEY = "sk-canary-0123456789"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def vendors() -> Iterator[dict[str, str]]:
     """A gateway of its own, started by the command, as the environment of a vendor's customer."""
     command = [sys.executable, "-u", "-m", "keval", "gateway", "--simulate", "--port", "0"]
@@ -51,7 +51,7 @@ def test_vendors_models_are_reached_by_name(weather: Callable[..., Project], ven
     project = weather(("\n  gadk: {model: simulated/weather}", agents))
     flags = ["--condition", "with_weather", "--sample-id", "helsinki-now"]
 
-    outcome = project.spawn("run", "eval.yaml", *flags, env=vendors)
+    outcome = project.run("eval.yaml", *flags, env=vendors)
 
     assert 0 == outcome.code, outcome.stderr
     trials = {trial["agent"]: trial for trial in project.lines("trials.jsonl")}
@@ -69,7 +69,8 @@ def test_a_refused_key_fails_the_trials_with_the_vendors_reason(
     project = weather(("{model: simulated/weather}", "{model: google/gemini-test}\n  ms: {model: openai/gpt-test}"))
     wrong = {"GOOGLE_API_KEY": "wrong", "OPENAI_API_KEY": "wrong"}
 
-    outcome = project.spawn("run", "eval.yaml", "--sample-id", "helsinki-now", env={**vendors, **wrong})
+    flags = ["--condition", "baseline", "--sample-id", "helsinki-now"]
+    outcome = project.run("eval.yaml", *flags, env={**vendors, **wrong})
 
     failures = {(trial["failure"]["stage"], trial["failure"]["kind"]) for trial in project.lines("trials.jsonl")}
     assert (3, {("model", "http_401")}) == (outcome.code, failures)
