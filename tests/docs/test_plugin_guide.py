@@ -22,6 +22,7 @@ EVALUATION = """
     metrics: [acme]
     judges: {lenient: {type: acme/lenient}}
     rubrics: [completeness]
+    middleware: [{acme/patient: {times: 5}}, acme/meter]
     plugins: [acme/calendar]
     execution: {executor: {type: acme/pool, workers: 2}}
 """
@@ -45,7 +46,8 @@ server.run("stdio")
 def guide(project: Project) -> Project:
     """A project that sees the guide's package, and no other third party's."""
     page = GUIDE.read_text(encoding="utf-8")
-    module = "\n\n".join(re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    module = "\n\n".join(block for block in blocks if ">>>" not in block)
     points: dict[str, dict[str, str]] = {}
     for block in re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
         for group, names in tomllib.loads(block)["project"]["entry-points"].items():
