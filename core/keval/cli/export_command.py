@@ -23,6 +23,7 @@ __all__ = ["command"]
 
 _GROUP = "keval.exporters"
 _FLAG = "--format"
+_VARIABLE = "KEVAL_EXPORT_FORMAT"
 _TARGET = "keval.exporter"
 
 
@@ -50,7 +51,7 @@ def _format_in(args: Sequence[str]) -> str | None:
             return args[index + 1]
         if argument.startswith(f"{_FLAG}="):
             return argument.partition("=")[2]
-    return os.environ.get("KEVAL_EXPORT_FORMAT")
+    return os.environ.get(_VARIABLE)
 
 
 def _options_of(exporter: Any) -> list[click.Option]:
@@ -72,7 +73,14 @@ def _option(field: attrs.Attribute[Any]) -> click.Option:
 
 @click.command("export", cls=_ExportCommand)
 @click.argument("run")
-@click.option("--format", "format_name", required=True, metavar="NAME", help="The format: the name of an exporter.")
+@click.option(
+    _FLAG,
+    "format_name",
+    required=True,
+    envvar=_VARIABLE,
+    metavar="NAME",
+    help="The format: the name of an exporter.",
+)
 @click.option(
     "-d",
     "--to",

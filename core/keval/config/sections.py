@@ -57,7 +57,7 @@ class SectionReader:
         if "dataset" not in data:
             self._problem((), "the key 'dataset' is missing; add `dataset: {path: questions.jsonl}`")
         dataset = self._dataset(data["dataset"]) if "dataset" in data else None
-        execution = self._record(Execution, data.get("execution"), ("execution",))
+        execution = self._execution(data.get("execution"))
         spoiled = bool(self.problems)
         agents, contexts = self._named("agents"), self._named("contexts")
         conditions = self._conditions()
@@ -67,10 +67,6 @@ class SectionReader:
         if not agents and "agents" not in data and not spoiled:
             self._problem((), "the key 'agents' is missing; add `agents: {label: {type: …, model: provider/name}}`")
         header = header or Header()
-        chosen = execution.executor if execution else ""
-        if not isinstance(chosen, str) and not isinstance(chosen.get("type"), str):
-            self._problem(("execution", "executor"), "add `type:` with the name of an executor")
-            execution = attrs.evolve(execution or Execution(), executor="local")
         self._check_reference(("baseline",), "condition", header.baseline, [*self._labels("conditions"), *conditions])
         return Evaluation(
             self.source,
@@ -86,6 +82,20 @@ class SectionReader:
             plugins,
             execution or Execution(),
         )
+
+    def _execution(self, data: Any) -> Execution | None:
+        """Read the section. An executor's options keep their variables until it is built, as those of any plugin."""
+        chosen = data.get("executor") if isinstance(data, dict) else None
+        if not isinstance(chosen, dict):
+            return self._record(Execution, data, ("execution",))
+        path = ("execution", "executor")
+        execution = self._record(Execution, {key: value for key, value in data.items() if key != "executor"}, path[:1])
+        if not isinstance(chosen.get("type"), str):
+            self._problem(path, "add `type:` with the name of an executor")
+            return execution
+        self._check_secrets(chosen, path)
+        filled = {**chosen, "type": self._filled(chosen["type"], (*path, "type"))}
+        return attrs.evolve(execution, executor=filled) if execution else None
 
     def _dataset(self, data: Any) -> DatasetFile | None:
         """Read the section; keys that are not keval's own are options of the reader of the file's format."""
@@ -163,6 +173,7 @@ class SectionReader:
             elif name in specs:
                 self._problem(path, f"{name!r} is listed twice; keep one")
             else:
+                self._check_secrets(options or {}, (*path, name))
                 specs[name] = PluginSpec(name, name, options or {}, (*path, name) if options is not None else path)
         return tuple(specs.values())
 
@@ -220,13 +231,16 @@ class SectionReader:
         if not isinstance(about, dict | str | None):
             self._problem((*path, "characteristics"), "expected a mapping, or the name of an agent that ships one")
             about = None
-        for key, value in given.items():
-            if SECRET_OPTION.fullmatch(key) and isinstance(value, str) and not _ONLY_VARIABLE.fullmatch(value):
+        self._check_secrets(given, path)
+        return PluginSpec(label, kind, given, path, implied, about)
+
+    def _check_secrets(self, options: Mapping[Any, Any], path: KeyPath) -> None:
+        for key, value in options.items():
+            if SECRET_OPTION.fullmatch(str(key)) and isinstance(value, str) and not _ONLY_VARIABLE.fullmatch(value):
                 problem = (
                     f"write {key}: ${{{key.upper()}}} and export that; what stands here is in every copy of this file"
                 )
                 self._problem((*path, key), problem)
-        return PluginSpec(label, kind, given, path, implied, about)
 
     def _filled(self, text: str, path: KeyPath) -> str:
         """Fill in the variables of a plugin's name."""

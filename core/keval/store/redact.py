@@ -41,6 +41,7 @@ class Redactor:
         """
         sections = ("agents", "contexts", "judges", "rubrics", "metrics", "middleware", "plugins")
         specs = [spec for section in sections for spec in getattr(evaluation, section)]
+        specs.append(evaluation.executor)
         named = (name for spec in specs for name in _variables(spec.options, secret=False))
         values = {*(endpoint.api_key for endpoint in endpoints), *(os.environ.get(name, "") for name in named)}
         # Longest first, so that a secret that contains another one is replaced completely.

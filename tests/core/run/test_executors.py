@@ -85,6 +85,30 @@ def test_an_executor_goes_by_its_name(project: Project, flag: bool) -> None:
     assert "keval-doubles 1.0" == open_run().manifest.plugins["keval.executors:double/backwards"]
 
 
+def test_a_variable_in_an_executors_options_is_kept_by_its_name(project: Project) -> None:
+    config = CONFIG + 'execution: {executor: {type: "${EXECUTOR}", note: "${NOTE_TOKEN}"}}\n'
+    project.write(eval_yaml=config, questions_jsonl='{"id": "a", "question": "a"}\n')
+    variables = {"EXECUTOR": "double/backwards", "NOTE_TOKEN": "canary-77"}
+
+    outcome = project.keval("run", "eval.yaml", env=variables)
+
+    assert 0 == outcome.code, outcome.stderr
+    (note,) = (project.run_directory() / "blobs").iterdir()
+    assert note.read_text(encoding="utf-8").startswith("canary-77 ")
+    kept = project.read("manifest.json")["config"]["execution"]["executor"]
+    assert {"type": "double/backwards", "note": "${NOTE_TOKEN}"} == kept
+
+
+@pytest.mark.parametrize("section", ["execution: {executor: {type: double/backwards, ", "plugins: [{double/any: {"])
+def test_a_secret_is_refused_in_the_options_of_any_plugin(project: Project, section: str) -> None:
+    closing = "}" * section.count("{") + "]" * section.count("[")
+    project.write(eval_yaml=f"{CONFIG}{section}token: abc{closing}\n", questions_jsonl='{"id": "a", "question": "a"}\n')
+
+    outcome = project.keval("validate", "eval.yaml")
+
+    assert (2, True) == (outcome.code, "write token: ${TOKEN} and export that" in outcome.stderr), outcome.stderr
+
+
 @pytest.mark.parametrize(
     ("executor", "problem"),
     [

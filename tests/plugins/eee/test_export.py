@@ -388,6 +388,14 @@ def test_a_threshold_is_a_number(project: Project) -> None:
     assert (2, "error: --threshold: 'threshold' must be a share from 0 to 1: nan\n") == (outcome.code, outcome.stderr)
 
 
+def test_the_format_may_be_named_by_a_variable(project: Project) -> None:
+    prepare(project)
+
+    outcome = project.keval("export", "latest", "--threshold", "0.1", "--json", env={"KEVAL_EXPORT_FORMAT": "eee"})
+
+    assert (0, "eee") == (outcome.code, outcome.data["format"]), outcome.stderr
+
+
 def test_the_threshold_is_told(project: Project) -> None:
     prepare(project)
 
