@@ -59,9 +59,24 @@ def test_a_lost_servers_last_words_are_shown(play: Any, stdio: Any) -> None:
     assert str(outcome.error).endswith("; its stderr ends:\ntoolbox: out of order")
 
 
-@pytest.mark.parametrize("protocol", ["", "--legacy"])
-def test_a_server_restarted_between_calls_fails_the_trial(play: Any, start_toolbox: Any, protocol: str) -> None:
-    box = start_toolbox("http", *protocol.split())
+def test_a_server_restarted_between_calls_fails_the_trial(play: Any, start_toolbox: Any) -> None:
+    outcome = play(_restarting(box := start_toolbox("http", "--legacy")), box.server())
+
+    assert isinstance(outcome.error, ServerLostError)
+    assert (len(outcome.requests), outcome.transcript.output) == (2, "")
+
+
+def test_a_server_restarted_between_calls_serves_on_where_there_are_no_sessions(
+    play: Any, start_toolbox: Any, journal: Path
+) -> None:
+    outcome = play(_restarting(box := start_toolbox("http")), box.server())
+
+    assert (outcome.error, outcome.transcript.output) == (None, "It is sunny.")
+    assert ran(journal) == ["echo hm", "echo hm"]
+
+
+def _restarting(box: Any) -> Any:
+    """Return a model that calls a tool, has its server restarted, and calls it again."""
 
     async def model(request: ChatRequest) -> ChatReply:
         results = [message for message in request.messages if message.role == "tool"]
@@ -69,14 +84,11 @@ def test_a_server_restarted_between_calls_fails_the_trial(play: Any, start_toolb
             await box.restart()
         return ChatReply("It is sunny.") if len(results) == 2 else ChatReply(calls=(ChatCall("echo", {"text": "hm"}),))
 
-    outcome = play(model, box.server())
-
-    assert isinstance(outcome.error, ServerLostError)
-    assert (len(outcome.requests), outcome.transcript.output) == (2, "")
+    return model
 
 
 def test_a_server_restarted_between_turns_fails_the_trial(play: Any, start_toolbox: Any) -> None:
-    box = start_toolbox("http")
+    box = start_toolbox("http", "--legacy")
 
     async def model(request: ChatRequest) -> ChatReply:
         if len(request.messages) == 1:

@@ -1,7 +1,8 @@
-"""The framework's MCP tools, each of which connects once and never again.
+"""The framework's MCP tools, each of which connects once and lists its tools once.
 
 Left alone, the framework reconnects in the middle of a conversation and sends the interrupted call a second time. The
-server may have run it already, and a new session has lost the old one's state: neither would show in an answer.
+server may have run it already, and a new session has lost the old one's state: neither would show in an answer. It
+also lists the tools again when the server says that they changed or a stream of events ends, and reconnects for that.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class Connection:
 
     server: str
     owner: asyncio.Task[Any] | None = None
+    _listed: bool = False
 
     def begin(self) -> None:
         """Note the running task as the owner; raises ServerLostError the second time."""
@@ -36,6 +38,11 @@ class Connection:
                 f"MCP server {self.server!r} lost its connection, and with it what it knew of the trial"
             )
         self.owner = asyncio.current_task()
+
+    def begin_listing(self) -> bool:
+        """Say whether the tools are still to be listed; those of a trial are fixed from then on."""
+        begun, self._listed = self._listed, True
+        return not begun
 
     async def abort(self) -> None:
         """Give up connecting; what was opened so far is closed by the task that opened it."""
@@ -54,6 +61,10 @@ class StdioTool(MCPStdioTool):
             command=server.command or "", args=list(server.args), env=dict(server.env), cwd=server.cwd
         )
         self._stderr = stderr
+
+    async def load_tools(self) -> None:
+        if self.connection.begin_listing():
+            await super().load_tools()
 
     def get_mcp_client(self) -> Any:
         self.connection.begin()
@@ -74,6 +85,10 @@ class HttpTool(MCPStreamableHTTPTool):
         )
         self.connection = Connection(server.name)
 
+    async def load_tools(self) -> None:
+        if self.connection.begin_listing():
+            await super().load_tools()
+
     def get_mcp_client(self) -> Any:
         self.connection.begin()
         return super().get_mcp_client()
@@ -86,6 +101,10 @@ class SseTool(MCPStreamableHTTPTool):
         super().__init__(server.name, server.url, load_prompts=False, request_timeout=math.ceil(server.timeout))
         self.connection = Connection(server.name)
         self._server = server
+
+    async def load_tools(self) -> None:
+        if self.connection.begin_listing():
+            await super().load_tools()
 
     def get_mcp_client(self) -> Any:
         self.connection.begin()
