@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
-BENCH = Path(__file__).parents[2] / "bench"
-SCRIPTS = sorted(path for path in BENCH.glob("*.py") if path.stem != "measure")
+ROOT = Path(__file__).parents[2]
+BENCH = ROOT / "bench"
+SCRIPTS = sorted(path for path in BENCH.glob("*.py") if path.stem not in ("measure", "breaks"))
 
 
 @pytest.mark.slow
@@ -18,3 +20,16 @@ def test_a_script_prints_its_figures(script: Path) -> None:
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True, timeout=300)
 
     assert "wanted" in done.stdout
+
+
+def test_every_deliberate_defect_can_still_be_made() -> None:
+    """Running them takes hours; that the places exist is known at once."""
+    breaks = yaml.safe_load((BENCH / "breaks.yaml").read_text(encoding="utf-8"))
+
+    wrong = [
+        one["name"]
+        for one in breaks
+        if (ROOT / one["file"]).read_text(encoding="utf-8").count(one["old"]) != 1
+        or not all((ROOT / tests).exists() for tests in one["tests"])
+    ]
+    assert (len(breaks) > 100, wrong) == (True, [])
