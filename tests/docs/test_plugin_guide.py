@@ -70,7 +70,7 @@ def keval(guide: Project, *args: str) -> Outcome:
     return guide.spawn(*args, env={"PYTHONPATH": str(guide.root / "package"), "ACME_API_KEY": ""})
 
 
-def test_an_evaluation_runs_with_every_part_of_the_guide(guide: Project) -> None:
+def test_an_evaluation_runs_with_every_part_of_the_guide_and_is_exported(guide: Project) -> None:
     ran = keval(guide, "run", "eval.yaml", "--json")
 
     trials = {trial["id"]: trial for trial in guide.lines("trials.jsonl")}
@@ -90,6 +90,15 @@ def test_an_evaluation_runs_with_every_part_of_the_guide(guide: Project) -> None
     assert {("acme/brevity", None), ("acme/upkeep", None), ("completeness", "lenient")} == {line[:2] for line in scores}
     assert "acme-keval 1.2.3" == guide.read("manifest.json")["plugins"]["keval.executors:acme/pool"]
 
+    # The exporter has its fields as options.
+    told = keval(guide, "export", "latest", "--format", "acme/answers", "--help")
+    some = keval(guide, "export", "latest", "--format", "acme/answers", "--json")
+    all_ = keval(guide, "export", "latest", "--format", "acme/answers", "--failed", "--to", "all")
+    (path,) = some.data["files"]
+    assert "Write trials that failed, too." in told.stdout
+    assert (["2 trials that failed"], 6) == (some.data["left_out"], len(Path(path).read_text("utf-8").splitlines()))
+    assert (0, 8) == (all_.code, len((guide.root / "all" / "answers.jsonl").read_text("utf-8").splitlines()))
+
 
 def test_what_the_guide_checks_is_checked(guide: Project) -> None:
     wrong = EVALUATION.replace("files: 8", "files: eight")
@@ -100,19 +109,6 @@ def test_what_the_guide_checks_is_checked(guide: Project) -> None:
     assert 2 == outcome.code
     assert "questions.qa:1: expected `question = answer`" in outcome.stderr
     assert "eval.yaml:3:56: expected a whole number" in outcome.stderr
-
-
-def test_the_exporter_of_the_guide_has_its_fields_as_options(guide: Project) -> None:
-    keval(guide, "run", "eval.yaml", "--agent", "parrot", "-q")
-
-    told = keval(guide, "export", "latest", "--format", "acme/answers", "--help")
-    some = keval(guide, "export", "latest", "--format", "acme/answers", "--json")
-    all_ = keval(guide, "export", "latest", "--format", "acme/answers", "--failed", "--to", "all")
-
-    (path,) = some.data["files"]
-    assert "Write trials that failed, too." in told.stdout
-    assert (["2 trials that failed"], 2) == (some.data["left_out"], len(Path(path).read_text("utf-8").splitlines()))
-    assert (0, 4) == (all_.code, len((guide.root / "all" / "answers.jsonl").read_text("utf-8").splitlines()))
 
 
 def test_the_models_of_the_guide_are_resolved_and_its_judge_is_implied(guide: Project) -> None:

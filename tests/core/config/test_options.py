@@ -67,7 +67,7 @@ def test_a_metric_with_options_stands_beside_its_group(project: Project) -> None
     project.keval("run", "eval.yaml")
 
     values = {line["metric"]: line["value"] for line in project.lines("scores.jsonl")}
-    assert (9, 1.0) == (len(values), values["double/length"])
+    assert (8, 1.0) == (len(values), values["double/length"])
 
 
 def test_a_rubric_is_defined_in_the_config(project: Project) -> None:

@@ -408,13 +408,14 @@ def test_repetitions_of_an_agent_count_alike_though_their_judge_failed_at_some(j
 def test_a_real_judge_in_place_of_a_simulated_one_is_not_called_simulated(project: Project) -> None:
     config = CONFIG.replace('reader: {key: "${KEY:-level}", journal: journal.txt}', "openai: {model: simulated/judge}")
     question = json.dumps({"id": "a", "question": "q", "answer": "g", "says": "g"})
+    config = config.replace("max_concurrent: 1", "retry: {max_attempts: 1}")
     project.write(eval_yaml=config, tone_yaml=TONE, questions_jsonl=question + "\n")
     project.keval("run", "eval.yaml")
     before = project.read("manifest.json")["simulated"]
 
     nobody = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
     retry = ("score", "latest", "--model", "openai=openai/gpt-4o")
-    project.spawn(*retry, env=nobody)
+    project.keval(*retry, env=nobody)
 
     manifest = project.read("manifest.json")
     assert (["simulated/judge"], []) == (before, manifest["simulated"])

@@ -147,7 +147,7 @@ def test_a_metric_that_blocks_is_called_in_threads(project: Project) -> None:
     samples = [{"id": str(number)} for number in range(4)]
     project.write(eval_yaml=CONFIG, questions_jsonl=lines(*samples))
 
-    outcome = project.keval("run", "eval.yaml", "--condition", "baseline", "--metric", "double/meets", "--json")
+    outcome = project.keval("run", "eval.yaml", "--condition", "baseline", "--metric", "crowd/meets", "--json")
 
     # Four calls wait for each other: one after the other, they would never meet.
     assert (0, 1.0) == (outcome.code, outcome.data["arms"][0]["mean"])

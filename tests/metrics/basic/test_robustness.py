@@ -187,6 +187,7 @@ def test_without_a_transcript_nothing_is_known(metric: Any) -> None:
     assert score.value is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", ["word ", "a", "\uff9e\u0301", "天", "([{", "```json\n", "-5."])
 def test_a_megabyte_gets_a_score(piece: str, trial: MakeTrial) -> None:
     huge = piece * (1_000_000 // len(piece.encode()))
@@ -196,6 +197,7 @@ def test_a_megabyte_gets_a_score(piece: str, trial: MakeTrial) -> None:
         assert_sound(metric.score(said))
 
 
+@pytest.mark.slow
 def test_a_thousand_calls_get_a_score(trial: MakeTrial) -> None:
     call: dict[str, Any] = {"name": "x", "arguments": {"n": 1}}
     said = trial(calls=[ToolCall("x", {"n": 1})] * 999, facts={"tools": [call] * 1000})

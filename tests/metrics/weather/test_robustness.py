@@ -108,6 +108,7 @@ def test_missing_texts_and_facts_get_a_score(metric: Any) -> None:
         assert_sound(metric.score(trial))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece", ["25", "a", "-", "minus ", "I hate ", "no, ", "25°C tomorrow in Oslo ", "e\u0301\u0316"]
 )

@@ -16,7 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
 from keval import Sample
-from keval.plugin import ContextProvider, McpServer, PreflightError
+from keval.plugin import ContextProvider, McpServer, PreflightError, TrialInfo
 from keval_weather import Weather
 from tests.contexts import Started, started
 
@@ -31,6 +31,7 @@ TOOLS = (
 )
 COLD = Sample("cold", "?", facts={"preferences": {"dislikes_cold": True}})
 PLAIN = Sample("plain", "?")
+SLOW = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)
@@ -77,8 +78,10 @@ def test_it_is_found_by_name() -> None:
     assert isinstance(Weather(), ContextProvider)
 
 
-@pytest.mark.parametrize("tap", [True, False], ids=["tap", "direct"])
-@pytest.mark.parametrize("transport", ["stdio", "http"])
+@pytest.mark.parametrize(
+    ("transport", "tap"),
+    [("stdio", True), ("http", False), *(pytest.param(*way, marks=SLOW) for way in [("stdio", False), ("http", True)])],
+)
 def test_each_trial_begins_with_its_samples_preferences_and_keeps_its_own(
     transport: Literal["stdio", "http"], tap: bool
 ) -> None:
@@ -117,25 +120,18 @@ def test_trials_at_once_behind_the_tap_keep_apart() -> None:
     ]
 
 
-def test_a_server_per_trial_is_possible() -> None:
-    async def check() -> Any:
-        async with started(Weather(isolation="trial"), "weather") as source:
-            return await _trial(source, COLD, "one", dislikes_rain=True)
+def test_a_server_per_trial_and_other_instructions_are_possible() -> None:
+    async def check() -> tuple[Any, str]:
+        async with started(Weather(isolation="trial", instructions="Be brief."), "weather") as source:
+            found = await _trial(source, COLD, "one", dislikes_rain=True)
+            async with source.source.open(TrialInfo("two", PLAIN, "agent", "condition")) as provision:
+                return found, provision.instructions
 
-    assert asyncio.run(check()) == {"dislikes_cold": True, "dislikes_rain": True}
-
-
-def test_its_instructions_reach_the_agent() -> None:
-    async def instructions() -> str:
-        weather = Weather(transport="http", instructions="Be brief.")
-        async with started(weather, "weather") as source, source.open(PLAIN, "t") as context:
-            return context.instructions
-
-    assert asyncio.run(instructions()) == "Be brief."
+    assert asyncio.run(check()) == ({"dislikes_cold": True, "dislikes_rain": True}, "Be brief.")
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
-def test_the_server_is_given_the_key_and_nothing_else_of_value(
+def test_the_server_is_given_the_key_and_nothing_else_of_value_and_ends_with_its_context(
     transport: Literal["stdio", "http"], openweather: FakeOpenWeather, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENWEATHER_API_KEY", "a-key-of-32-letters")
@@ -157,15 +153,6 @@ def test_the_server_is_given_the_key_and_nothing_else_of_value(
     assert len(environments) == 1
     assert "OPENWEATHER_API_KEY" in environments[0]
     assert "OTHER_API_KEY" not in environments[0]
-
-
-@pytest.mark.parametrize("transport", ["stdio", "http"])
-def test_no_server_outlives_its_context(transport: Literal["stdio", "http"]) -> None:
-    async def check() -> int:
-        async with started(Weather(transport=transport), "weather"):
-            return len(_servers())
-
-    assert asyncio.run(check()) == 1
     assert _servers() == []
 
 

@@ -130,12 +130,15 @@ async def _weather(client: Client) -> None:
     }
 
 
-def test_it_tells_the_weather_over_stdio() -> None:
-    async def check() -> None:
-        async with _stdio() as client:
-            await _weather(client)
+def test_over_stdio_it_tells_the_weather_and_the_environment_names_the_trial() -> None:
+    environment = {"KEVAL_TRIAL": "t", "KEVAL_PREFERENCES": '{"dislikes_wind": true}'}
 
-    asyncio.run(check())
+    async def check() -> Any:
+        async with _stdio(environment) as client:
+            await _weather(client)
+            return await _call(client, "get_user_preferences", {"user_id": "u"})
+
+    assert asyncio.run(check())["preferences"] == {"dislikes_wind": True}
 
 
 def test_it_tells_the_weather_over_http(url: str) -> None:
@@ -178,30 +181,29 @@ def test_what_cannot_be_done_is_a_tool_error_that_says_why(
 
 def test_trials_that_share_a_server_never_see_each_others_state(url: str) -> None:
     async def check() -> None:
-        async with _stdio() as stdio, _http(url) as http:
-            for client in (stdio, http):
-                a, b = _trial("a", {"dislikes_rain": True}), _trial("b")
-                learned = await _call(
-                    client,
-                    "update_user_preferences_from_insight",
-                    {"user_id": "u", "insight_text": "hates the cold", "dislikes_cold": True},
-                    a,
-                )
+        async with _http(url) as client:
+            a, b = _trial("a", {"dislikes_rain": True}), _trial("b")
+            learned = await _call(
+                client,
+                "update_user_preferences_from_insight",
+                {"user_id": "u", "insight_text": "hates the cold", "dislikes_cold": True},
+                a,
+            )
 
-                expected = {
-                    "user_id": "u",
-                    "preferences": {"dislikes_rain": True, "dislikes_cold": True},
-                    "insights": ["hates the cold"],
-                }
-                nothing: dict[str, Any] = {"user_id": "u", "preferences": {}, "insights": []}
-                assert expected == learned
-                assert expected == await _call(client, "get_user_preferences", {"user_id": "u"}, a)
-                assert nothing == await _call(client, "get_user_preferences", {"user_id": "u"}, b)
-                assert nothing == await _call(client, "get_user_preferences", {"user_id": "u"})
-                retried = {**a, "keval/attempt": "2"}
-                assert {**nothing, "preferences": {"dislikes_rain": True}} == await _call(
-                    client, "get_user_preferences", {"user_id": "u"}, retried
-                )
+            expected = {
+                "user_id": "u",
+                "preferences": {"dislikes_rain": True, "dislikes_cold": True},
+                "insights": ["hates the cold"],
+            }
+            nothing: dict[str, Any] = {"user_id": "u", "preferences": {}, "insights": []}
+            assert expected == learned
+            assert expected == await _call(client, "get_user_preferences", {"user_id": "u"}, a)
+            assert nothing == await _call(client, "get_user_preferences", {"user_id": "u"}, b)
+            assert nothing == await _call(client, "get_user_preferences", {"user_id": "u"})
+            retried = {**a, "keval/attempt": "2"}
+            assert {**nothing, "preferences": {"dislikes_rain": True}} == await _call(
+                client, "get_user_preferences", {"user_id": "u"}, retried
+            )
 
     asyncio.run(check())
 
@@ -236,16 +238,6 @@ def test_without_a_tap_headers_name_the_trial(url: str) -> None:
             assert seen[0]["preferences"]["note"] == "łódka"
 
     asyncio.run(check())
-
-
-def test_without_a_tap_the_environment_names_the_trial() -> None:
-    environment = {"KEVAL_TRIAL": "t", "KEVAL_PREFERENCES": '{"dislikes_wind": true}'}
-
-    async def check() -> Any:
-        async with _stdio(environment) as client:
-            return await _call(client, "get_user_preferences", {"user_id": "u"})
-
-    assert asyncio.run(check())["preferences"] == {"dislikes_wind": True}
 
 
 def test_with_a_key_it_asks_openweather(openweather: FakeOpenWeather) -> None:

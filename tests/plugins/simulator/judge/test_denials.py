@@ -76,6 +76,7 @@ def test_a_denial_of_what_is_golden_is_a_contradiction(golden: str, response: st
     assert 1 + round(4 * verdict.factual) <= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [" ", "a, ", "5 million ", " million", "that never "])
 def test_a_response_of_any_length_is_judged(text: str) -> None:
     verdict = judge(Sections("Which port?", "It is 8443, not 80.", f"x 5{text * 20_000}y"), Random(0))
