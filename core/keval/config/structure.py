@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from contextvars import ContextVar
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
@@ -33,6 +35,9 @@ __all__ = ["resolve_fields", "structure"]
 
 T = TypeVar("T")
 
+_base: ContextVar[Path] = ContextVar("base")
+"""What relative paths are relative to, in what is being structured."""
+
 _SWITCHES = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
@@ -54,8 +59,9 @@ def structure(
         return None, [FieldError(path, f"expected a mapping, got {shown(data)}")]
     filled, unset = interpolate(data, path) if variables else (data, [])
     missing = [FieldError(at, message) for at, message in unset]
+    token = _base.set(base)
     try:
-        record = _converter(base).structure(_over_defaults(cls, filled), cls)
+        record = _converter().structure(_over_defaults(cls, filled), cls)
         return None if missing else record, missing
     except ClassValidationError as error:
         known = {at for at, _ in unset}
@@ -63,6 +69,8 @@ def structure(
             *missing,
             *(field_error for field_error in field_errors(error, path, cls) if field_error.path not in known),
         ]
+    finally:
+        _base.reset(token)
 
 
 def resolve_fields(cls: type) -> None:
@@ -96,13 +104,15 @@ def _over_defaults(cls: type, data: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _converter(base: Path) -> cattrs.Converter:
+@cache
+def _converter() -> cattrs.Converter:
+    """The one converter: a class is compiled when it is first met, which costs more than structuring many records."""
     converter = cattrs.Converter(forbid_extra_keys=True, detailed_validation=True)
     converter.register_structure_hook(str, _exactly(str, str))
     converter.register_structure_hook(int, _exactly(int, int))
     converter.register_structure_hook(float, _exactly(float, float))
     converter.register_structure_hook(bool, _exactly(bool, lambda text: _SWITCHES[text.lower()]))
-    converter.register_structure_hook(Path, lambda value, _: base / _text(value, Path))
+    converter.register_structure_hook(Path, lambda value, _: _base.get() / _text(value, Path))
     converter.register_structure_hook(Model, lambda value, _: Model.parse(_text(value, Model)))
     converter.register_structure_hook_func(_is_any, lambda value, _: value)
     converter.register_structure_hook_func(_is_literal, _one_of)
