@@ -63,6 +63,7 @@ def plain(request: pytest.FixtureRequest) -> Plain:
     return PLAIN[request.param]
 
 
+@pytest.mark.parametrize("plain", ["openai", "anthropic"], indirect=True)
 def test_neither_choosing_the_agent_nor_a_trial_without_servers_imports_what_it_does_not_need(plain: Plain) -> None:
     script = f"""
 import asyncio, sys

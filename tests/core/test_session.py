@@ -24,7 +24,7 @@ conditions:
 """
 
 
-@pytest.mark.parametrize("agent", ["openai", "gadk", "ms"])
+@pytest.mark.parametrize("agent", ["openai", "gadk", pytest.param("ms", marks=pytest.mark.slow)])
 def test_a_follow_up_keeps_what_was_said_and_what_tools_returned(project: Project, agent: str) -> None:
     project.write(eval_yaml=WEATHER)
 

@@ -14,11 +14,11 @@ import pytest
 
 from tests.conftest import Project
 
-# Like Ctrl-C; what that closes is tried here by the one, and by the other with the command line.
-TERMINATION = pytest.param(signal.SIGTERM, marks=pytest.mark.slow)
+# What an ordered end closes is tried with the command line and with each plugin, too.
+ORDERED = [pytest.param(how, marks=pytest.mark.slow) for how in (signal.SIGINT, signal.SIGTERM)]
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL, TERMINATION], ids=lambda how: how.name)
+@pytest.mark.parametrize("how", [signal.SIGKILL, *ORDERED], ids=lambda how: how.name)
 def test_no_process_outlives_keval(weather: Callable[..., Project], how: signal.Signals) -> None:
     project = weather(
         ("gadk: ", "openai: "),  # the quickest to import

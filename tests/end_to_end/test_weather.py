@@ -119,6 +119,7 @@ def test_the_server_is_reached_in_every_way(weather: Make) -> None:
         assert '"temperature":-5.3' in found[0]["result"].replace(" ", "")
 
 
+@pytest.mark.slow
 def test_both_frameworks_ask_one_model_over_every_wire(weather: Make) -> None:
     apis = {"gadk": ["gemini", "chat", "responses", "anthropic"], "ms": ["chat", "responses"]}
     agents = "".join(

@@ -64,6 +64,7 @@ def keval(environment: Path, folder: Path, *arguments: str) -> subprocess.Comple
     return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False, timeout=120)
 
 
+@pytest.mark.slow
 def test_every_seam_takes_the_parts_of_a_third_party(environment: Path, tmp_path: Path) -> None:
     (tmp_path / "eval.yaml").write_text(CONFIG, encoding="utf-8")
     (tmp_path / "questions.acme").write_text("Who is there? -> hullo, Ada\nAnd now? -> hullo, Ada\n", encoding="utf-8")
@@ -101,6 +102,7 @@ def test_every_seam_takes_the_parts_of_a_third_party(environment: Path, tmp_path
     assert {"acme-brevity": "1.2.3", "acme-kit": "2.0.0"} == packages
 
 
+@pytest.mark.slow
 def test_a_conversation_with_an_agent_of_a_third_party(environment: Path, tmp_path: Path) -> None:
     (tmp_path / "eval.yaml").write_text("agents: {parrot: {type: acme/parrot}}\n", encoding="utf-8")
     code = """

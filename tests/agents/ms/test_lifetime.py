@@ -197,6 +197,7 @@ def test_a_servers_stderr_does_not_reach_the_terminal(play: Any, stdio: Any, cap
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_the_sdks_logs_reach_the_terminal_only_where_logging_is_configured() -> None:
     code = """if True:
         import logging

@@ -480,7 +480,8 @@ def test_a_scripts_background_job_can_be_ended(project: Project) -> None:
 @pytest.mark.parametrize("script", [{"deaf": True}, {"deaf": True, "busy": 2}], ids=["an answer", "an error"])
 def test_ctrl_c_stops_workers_whose_agents_make_something_else_of_it(project: Project, script: dict[str, Any]) -> None:
     samples = (json.dumps({"id": f"d{number}", "question": "Why?", **script}) + "\n" for number in range(200))
-    project.write(eval_yaml=CONFIG, questions_jsonl="".join(samples))
+    config = CONFIG.replace("num_repetitions: 2", "num_repetitions: 2, retry: {initial_backoff_seconds: 0.01}")
+    project.write(eval_yaml=config, questions_jsonl="".join(samples))
     command = [sys.executable, "-m", "keval", "run", "eval.yaml", "-j", "4"]
     process = subprocess.Popen(command, cwd=project.root, env={**os.environ, "PYTHONPATH": str(INSTALLED)})
 

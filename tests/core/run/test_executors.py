@@ -44,6 +44,7 @@ print(json.dumps(asyncio.run(work(sys.argv[1]))))
 """
 
 
+@pytest.mark.slow
 def test_a_worker_in_another_process_runs_the_same_trials_from_the_manifest_alone(project: Project) -> None:
     arguments = ("--limit", "2", "--repetitions", "2", "--agent", "openai", "--metric", "weather/accuracy")
     ran = project.run(EXAMPLE / "weather.yaml", *arguments)

@@ -117,7 +117,7 @@ def assert_sound(score: Score) -> None:
     assert len(json.dumps(score.details)) < 100_000
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(said=texts, answer=st.one_of(st.none(), texts), known=facts, more=st.dictionaries(st.just("x"), junk))
 def test_any_answer_and_any_reference_get_a_score(
     said: str, answer: str | None, known: dict[str, Any], more: dict[str, Any]
@@ -131,7 +131,7 @@ def test_any_answer_and_any_reference_get_a_score(
         assert score.value is None or score.value <= 1
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     made=st.lists(calls, max_size=5),
     known=facts,
@@ -147,7 +147,7 @@ def test_any_calls_and_any_expectations_get_a_score(
         assert_sound(metric.score(trial))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     usage=st.builds(Usage, counts, counts),
     model_calls=counts,

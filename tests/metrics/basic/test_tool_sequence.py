@@ -102,7 +102,7 @@ def test_a_call_in_any_order_is_left_to_who_needs_it(trial: MakeTrial) -> None:
 arguments = st.dictionaries(st.sampled_from("xy"), st.integers(0, 1), max_size=2)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(expected=st.lists(arguments, min_size=1, max_size=4), made=st.lists(arguments, max_size=5))
 def test_any_order_finds_an_assignment_whenever_there_is_one(
     expected: list[dict[str, int]], made: list[dict[str, int]]

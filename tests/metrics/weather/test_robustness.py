@@ -66,7 +66,7 @@ def assert_sound(score: Score) -> None:
     json.dumps(score.details)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(answer=texts, question=texts, earlier=st.lists(st.tuples(texts, texts), max_size=2), known=facts)
 def test_any_texts_and_any_facts_get_a_score(
     answer: str, question: str, earlier: list[tuple[str, str]], known: dict[str, Any]

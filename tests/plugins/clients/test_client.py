@@ -232,7 +232,9 @@ def test_what_agents_and_judges_import_at_the_start_imports_no_sdk() -> None:
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize(("mine", "other"), [("openai", "anthropic"), ("anthropic", "openai")])
+@pytest.mark.parametrize(
+    ("mine", "other"), [("openai", "anthropic"), pytest.param("anthropic", "openai", marks=pytest.mark.slow)]
+)
 def test_one_vendors_client_imports_no_other_sdk(mine: str, other: str) -> None:
     code = f"import sys, keval_clients.{mine}\nprint({mine!r} in sys.modules, {other!r} in sys.modules)"
 

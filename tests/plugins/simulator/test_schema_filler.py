@@ -97,7 +97,7 @@ SCHEMAS = st.recursive(
 DOCUMENTS = st.tuples(SCHEMAS, SCALARS).map(lambda pair: {"$defs": {"It": pair[1]}, **pair[0]})
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(schema=DOCUMENTS, wish=WISHES, seed=st.integers(0, 3))
 def test_every_value_conforms_to_its_schema(schema: dict[str, Any], wish: Any, seed: int) -> None:
     value = conform(schema, lambda path, inner: wish, Random(seed))

@@ -35,6 +35,19 @@ class _Server(uvicorn.Server):
                 async with asyncio.timeout(1):
                     await self._stopping.wait()
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # uvicorn's own gives requests 0.1 s; here nobody waits for their answers any more.
+        for server in self.servers:
+            server.close()
+        for listener in sockets or []:
+            listener.close()
+        for connection in [*self.server_state.connections]:
+            connection.shutdown()
+        tasks = [*self.server_state.tasks]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
@@ -64,7 +77,6 @@ async def serve(app: ASGIApp, port: int = 0) -> AsyncIterator[str]:
         ws="none",
         proxy_headers=False,
         timeout_keep_alive=_KEEP_ALIVE,
-        timeout_graceful_shutdown=0,
     )
     server = _Server(config)
     # The socket listens already, so clients that connect before uvicorn accepts simply wait.
