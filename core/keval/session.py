@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,14 @@ class Session:
             worker = PlanWorker(plan, ready)
             outbox = _Discard()
             tries = Try(TrialKey(f"{label}/{arm}/session/1", label, arm, sample.id, 1), sample, 1, 0, outbox)
-            async with worker.context(tries, Recorder()) as context, plugin.open(context) as conversation:
+            async with AsyncExitStack() as stack:
+                try:
+                    context = await stack.enter_async_context(worker.context(tries, Recorder()))
+                except ValueError as error:
+                    raise ConfigError(
+                        f"the condition {arm!r} cannot be set up: {error}; pass it as facts or metadata"
+                    ) from error
+                conversation = await stack.enter_async_context(plugin.open(context))
                 yield cls(label, arm, context, conversation, plan.evaluation.execution.timeout_seconds)
         finally:
             await scope.close()

@@ -59,7 +59,11 @@ def test_a_session_can_begin_with_a_history_and_another_model(
     assert "I am double/scripted." == asyncio.run(talk())
 
 
-SCRIPTED = "agents: {scripted: {}, modelled: {model: simulated/any}}\nexecution: {timeout_seconds: 0.1}\n"
+SCRIPTED = """
+agents: {scripted: {}, modelled: {type: double/silent}}
+conditions: {named: {system_prompt: "You help {{ who }}."}, baseline: {}}
+execution: {timeout_seconds: 0.1}
+"""
 
 
 @pytest.mark.parametrize(
@@ -67,6 +71,11 @@ SCRIPTED = "agents: {scripted: {}, modelled: {model: simulated/any}}\nexecution:
     [
         ({"agent": "scripted"}, PluginError, "the agent 'scripted' cannot hold a conversation"),
         ({"agent": "scriptd"}, ConfigError, "no agent named 'scriptd'"),
+        (
+            {"agent": "modelled", "condition": "named"},
+            ConfigError,
+            "the condition 'named' cannot be set up: .*'who' is undefined",
+        ),
         ({"condition": "base"}, ConfigError, "no condition named 'base'; did you mean 'baseline'"),
     ],
 )

@@ -35,20 +35,28 @@ __all__ = ["resolve_fields", "structure"]
 
 T = TypeVar("T")
 
-_base: ContextVar[Path] = ContextVar("base")
-"""What relative paths are relative to, in what is being structured."""
+
+@attrs.frozen
+class _Reading:
+    """How data is being read: what relative paths are relative to, and whether keys may be unknown."""
+
+    base: Path
+    strict: bool
+
+
+_reading: ContextVar[_Reading] = ContextVar("reading")
 
 _SWITCHES = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
 def structure(
-    cls: type[T], data: Any, path: KeyPath, base: Path, *, variables: bool = True
+    cls: type[T], data: Any, path: KeyPath, base: Path, *, variables: bool = True, strict: bool = True
 ) -> tuple[T | None, list[FieldError]]:
     """Structure `data`, which stands at `path`, into the attrs class `cls`.
 
     Relative paths are relative to `base`, and `variables` of the environment are filled in. A field with the metadata
-    `unknown_keys` receives the keys that its class has no field for; without one, they are errors. Returns the
-    instance, or `None` with every error.
+    `unknown_keys` receives the keys that its class has no field for; without one they are errors, or left out if not
+    `strict`. Returns the instance, or `None` with every error.
 
     Raises PluginError: the types of the class's fields cannot be resolved.
     """
@@ -59,7 +67,7 @@ def structure(
         return None, [FieldError(path, f"expected a mapping, got {shown(data)}")]
     filled, unset = interpolate(data, path) if variables else (data, [])
     missing = [FieldError(at, message) for at, message in unset]
-    token = _base.set(base)
+    token = _reading.set(_Reading(base, strict))
     try:
         record = _converter().structure(_over_defaults(cls, filled), cls)
         return None if missing else record, missing
@@ -70,7 +78,7 @@ def structure(
             *(field_error for field_error in field_errors(error, path, cls) if field_error.path not in known),
         ]
     finally:
-        _base.reset(token)
+        _reading.reset(token)
 
 
 def resolve_fields(cls: type) -> None:
@@ -112,7 +120,7 @@ def _converter() -> cattrs.Converter:
     converter.register_structure_hook(int, _exactly(int, int))
     converter.register_structure_hook(float, _exactly(float, float))
     converter.register_structure_hook(bool, _exactly(bool, lambda text: _SWITCHES[text.lower()]))
-    converter.register_structure_hook(Path, lambda value, _: _base.get() / _text(value, Path))
+    converter.register_structure_hook(Path, lambda value, _: _reading.get().base / _text(value, Path))
     converter.register_structure_hook(Model, lambda value, _: Model.parse(_text(value, Model)))
     converter.register_structure_hook_func(_is_any, lambda value, _: value)
     converter.register_structure_hook_func(_is_literal, _one_of)
@@ -147,6 +155,8 @@ def _record(converter: cattrs.Converter, wanted: Any) -> Hook:
             given = {**given, "high": math.inf}
         if rest is not None:
             given = {rest: {k: v for k, v in given.items() if k not in known}, **_only(given, known - {rest})}
+        elif not _reading.get().strict:
+            given = _only(given, known)
         return fill(given, wanted)
 
     return hook

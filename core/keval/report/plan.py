@@ -75,6 +75,7 @@ def print_plan(plan: Plan, console: Console) -> None:
     if told["middleware"]:
         console.out(f"  middleware {', '.join(told['middleware'])}")
     console.out(f"  plugins    {', '.join(told['plugins']) or 'none'}")
+    console.out(f"  executor   {told['executor']}")
     console.out(
         f"  about {told['estimated_model_calls']} model calls and {told['estimated_judge_calls']} judge calls;"
         " nothing was run"

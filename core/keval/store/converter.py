@@ -1,4 +1,4 @@
-"""Manifest and summary as JSON, and back. Records with a field for unknown keys keep them; others refuse them."""
+"""Manifest and summary as JSON, and back. Records with a field for unknown keys keep them; others leave them out."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def to_json(record: Any) -> bytes:
 
 def from_plain(cls: type[T], data: Any, path: Path) -> T:
     """Structure plain data into a record. Raises RunError with the file, the first error and the number of others."""
-    record, errors = structure(cls, data, (), Path(), variables=False)
+    record, errors = structure(cls, data, (), Path(), variables=False, strict=False)
     if record is None:
         first = errors[0]
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""

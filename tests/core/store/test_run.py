@@ -128,6 +128,7 @@ def test_what_a_newer_version_wrote_is_kept(notes: Project) -> None:
     manifest["agents"]["scripted"]["newer"] = "x"
     manifest["conditions"]["with_notes"]["servers"]["notes"]["newer"] = 3.5
     manifest["scorers"][0]["newer"] = True
+    manifest["scorers"][0]["scale"]["newer"] = [1]  # where there is no place for it, it is left out
     path.write_text(json.dumps(manifest), encoding="utf-8")
     for name in ("trials.jsonl", "scores.jsonl", "samples.jsonl"):
         lines = [{**line, "newer": {"key": 1}} for line in notes.lines(name)]
