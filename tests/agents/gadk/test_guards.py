@@ -63,11 +63,13 @@ def test_a_server_without_a_tool_that_the_condition_promises(driver: Driver, htt
 
 def test_a_server_with_a_tool_of_no_condition(driver: Driver, http_server: McpServer) -> None:
     wanting = attrs.evolve(http_server, tools=tuple(set(http_server.tools) - {"hang"}))
+    recorder = Recorder()
 
     with pytest.raises(ToolsMissingError, match=": with hang;"):
-        driver.run(lambda _: ChatReply("Sunny."), Context(servers=(wanting,)))
+        driver.run(lambda _: ChatReply("Sunny."), Context(servers=(wanting,), recorder=recorder))
 
     assert driver.requests == []
+    assert recorder.transcript().messages == ()  # not even asked
 
 
 def test_a_tool_that_goes_away_between_two_turns(driver: Driver, tides_server: McpServer) -> None:

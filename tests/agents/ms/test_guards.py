@@ -6,6 +6,7 @@ and behind a log as the tap keeps one.
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,24 @@ def test_a_server_restarted_between_calls_serves_on_where_there_are_no_sessions(
     assert ran(journal) == ["echo hm", "echo hm"]
 
 
+@pytest.mark.parametrize("arguments", [("http",), ("http", "--legacy"), ("sse",)])
+def test_a_server_that_is_gone_before_a_call_fails_the_trial(
+    play: Any, start_toolbox: Any, arguments: tuple[str, ...]
+) -> None:
+    box = start_toolbox(*arguments)
+
+    async def model(request: ChatRequest) -> ChatReply:
+        if request.messages[-1].role == "tool":
+            return ChatReply("It is sunny.")
+        await asyncio.to_thread(box.stop)
+        return ChatReply(calls=(ChatCall("echo", {"text": "hm"}),))
+
+    outcome = play(model, box.server())
+
+    assert isinstance(outcome.error, ServerLostError)
+    assert (len(outcome.requests), outcome.transcript.output) == (1, "")
+
+
 def _restarting(box: Any) -> Any:
     """Return a model that calls a tool, has its server restarted, and calls it again."""
 
@@ -140,20 +159,22 @@ def test_other_calls_of_the_same_reply_do_not_save_the_trial(play: Any, stdio: A
     assert len(outcome.requests) == 1
 
 
-def test_what_the_tap_saw_fails_the_trial(play: Any, toolbox: Any) -> None:
+@pytest.mark.parametrize(("tool", "error"), [("fail", "Error executing tool fail: the server is gone"), ("echo", None)])
+def test_what_the_tap_saw_fails_the_trial(play: Any, toolbox: Any, tool: str, error: str | None) -> None:
     log = CallLog()
 
     def model(request: ChatRequest) -> ChatReply:
         if request.messages[-1].role == "tool":
             return ChatReply("It is sunny.")
         log.lost = "MCP server 'toolbox' ended with exit code 3"
-        return ChatReply(calls=(ChatCall("fail", {"text": "the server is gone"}),))
+        return ChatReply(calls=(ChatCall(tool, {"text": "the server is gone"}),))
 
     outcome = play(model, toolbox.server(log=log))
 
     assert isinstance(outcome.error, ServerLostError)
     assert str(outcome.error) == "MCP server 'toolbox' ended with exit code 3"
-    assert [c.error for c in outcome.transcript.tool_calls] == ["Error executing tool fail: the server is gone"]
+    assert [call.error for call in outcome.transcript.tool_calls] == [error]
+    assert len(outcome.requests) == 1
 
 
 @pytest.mark.parametrize("log", [None, CallLog()], ids=["direct", "tapped"])

@@ -183,8 +183,9 @@ def test_a_server_gets_its_environment_and_directory(play: Any, stdio: Any, tmp_
     assert [f'{{"result": "{tmp_path} t1"}}'] == [call.result for call in outcome.transcript.tool_calls]
 
 
-def test_a_servers_headers_are_sent_with_every_request(play: Any, start_toolbox: Any) -> None:
-    server = start_toolbox("http", "--guarded").server(headers={"x-keval-trial": "t1"})
+@pytest.mark.parametrize("transport", ["http", "sse"])
+def test_a_servers_headers_are_sent_with_every_request(play: Any, start_toolbox: Any, transport: str) -> None:
+    server = start_toolbox(transport, "--guarded").server(headers={"x-keval-trial": "t1"})
 
     outcome = play([ChatReply(calls=(ChatCall("echo", {"text": "hm"}),)), ChatReply("Done.")], server)
 
