@@ -20,6 +20,7 @@ __all__ = [
     "DatasetEntry",
     "JudgeEntry",
     "Manifest",
+    "ResumeEntry",
     "ScorerEntry",
     "SelectionEntry",
     "ServerEntry",
@@ -129,13 +130,27 @@ class ScorerEntry:
 
 
 @attrs.frozen
+class ResumeEntry:
+    """One time that a run was resumed: when, as ISO time, and how many failed trials were run again.
+
+    `changes` says what was different from the manifest then and was accepted with `--force`.
+    """
+
+    at: str
+    retried: int = 0
+    changes: tuple[str, ...] = ()
+    extra: Mapping[str, Any] = _extra()
+
+
+@attrs.frozen
 class Manifest:
     """What a run was made of.
 
     `run` is the run's id, `started` its ISO time. `config` is the configuration as it ran, with variables as written,
     and `config_folder` the folder that its relative paths start from. `trials` is how many trials were planned.
     `rubrics` are by digest. `plugins` maps `group:name` to distribution and version, `versions` distributions to
-    versions. `simulated` names the models that were simulated.
+    versions. `variables` are the values of the config's variables that are no secrets, `None` for one that was not set.
+    `simulated` names the models that were simulated. `resumed` tells each time that the run was resumed.
     """
 
     run: str
@@ -158,7 +173,9 @@ class Manifest:
     scorers: tuple[ScorerEntry, ...] = ()
     plugins: Mapping[str, str] = attrs.field(factory=dict)
     versions: Mapping[str, str] = attrs.field(factory=dict)
+    variables: Mapping[str, str | None] = attrs.field(factory=dict)
     simulated: tuple[str, ...] = ()
+    resumed: tuple[ResumeEntry, ...] = ()
     extra: Mapping[str, Any] = _extra()
 
     def scorer(self, scorer: Scorer) -> ScorerEntry | None:

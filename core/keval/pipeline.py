@@ -7,7 +7,7 @@ scored again, and the same steps do both.
 from __future__ import annotations
 
 import warnings
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,8 +20,9 @@ from keval.errors import RunError
 from keval.execute.describe import describe_run, describe_scoring
 from keval.execute.exchange import ModelExchange
 from keval.execute.outbox import RunOutbox
-from keval.execute.preflight import begin_judges, preflight
+from keval.execute.preflight import Ready, begin_judges, preflight
 from keval.execute.resources import ResourceScope
+from keval.execute.resumption import Resumption
 from keval.execute.worker import PlanWorker
 from keval.infrastructure import Job
 from keval.interfaces import Judge
@@ -32,7 +33,7 @@ from keval.plan.hooks import HookPlugin, Hooks
 from keval.plan.plan import Plan, ResolvedPlugin, Scorers, ScoringPlan, models_of
 from keval.score.digest import rubric_digest, scorer_digests
 from keval.score.scoring import ScoredTrial, score_trials
-from keval.scores import Rubric
+from keval.scores import Rubric, Scorer
 from keval.stats.summarise import Summariser
 from keval.store.journal import Journal
 from keval.store.redact import Redactor
@@ -41,7 +42,7 @@ from keval.store.scores_file import ScoringSpec
 from keval.store.writer import RunWriter
 from keval.summary import Summary
 
-__all__ = ["Watchers", "rescore", "run_plan"]
+__all__ = ["Watchers", "rescore", "resume_run", "run_plan"]
 
 Watchers: TypeAlias = Sequence[tuple[str, object]]
 """Further hook plugins by name, such as a progress display."""
@@ -57,38 +58,41 @@ async def run_plan(plan: Plan, root: Path, watchers: Watchers = ()) -> tuple[Run
     """
     hooks = _hooks(plan.hooks, watchers)
     started = datetime.now(UTC)
-    execution = plan.evaluation.execution
     async with _resources() as scope:
         ready = await preflight(plan, scope)
         writer = RunWriter.create(root, plan.evaluation.folder, started)
         with writer.freezing() as freeze:
-            async for sample in hooks.with_facts(plan.samples, execution.max_concurrent):
+            async for sample in hooks.with_facts(plan.samples, plan.evaluation.execution.max_concurrent):
                 freeze(sample)
         with writer.locked(), _unwrapped():
-            rubrics = _rubrics(plan.scorers)
-            spec = ScoringSpec(
-                scorer_digests(plan.scorers, ready.endpoints, execution.seed),
-                plan.scorers.repetitions(execution.judge_repetitions),
-            )
-            planned = [item.plugin for item in (*plan.agents, *plan.scorers.judges)]
-            endpoints = _endpoints(ready.endpoints, planned, ready.agents.values(), ready.judges.values())
-            redact = Redactor.of(plan.evaluation, endpoints)
-            manifest = describe_run(plan, ready, spec, writer.run.id, started, rubrics=rubrics, redact=redact)
-            writer.write_manifest(manifest)
-            hooks.announce("keval_run_started", directory=writer.path, manifest=manifest)
-            async with Journal(writer.run.trials_file) as journal:
-                job = Job(
-                    manifest=manifest,
-                    keys=plan.trials(),
-                    count=plan.trial_count,
-                    sample=writer.run.samples.named,
-                    worker=PlanWorker(plan, ready),
-                    outbox=RunOutbox(writer, journal, redact, hooks),
-                    max_concurrent=_max_concurrent(plan),
-                )
-                await plan.executor.plugin.execute(job)
-            scores = _Scoring(writer, execution, plan.scorers, ready.judges, ready.exchange, spec, hooks, redact)
-            return writer.run, await scores.score(manifest)
+            running = _Running.of(plan, ready, writer, hooks)
+            return writer.run, await running.finish(running.describe(started))
+
+
+async def resume_run(run: Run, plan: Plan, watchers: Watchers = (), *, resumption: Resumption) -> Summary:
+    """Run the trials of a plan that a run does not have, make the scores that it lacks, and write its summary.
+
+    Raises PreflightError; and RunError: another process is writing to the run, or something changed since it began.
+    """
+    hooks = _hooks(plan.hooks, watchers)
+    writer = RunWriter(run.path)
+    with writer.locked(), _unwrapped():
+        before = writer.run.manifest
+        async with _resources() as scope:
+            ready = await preflight(plan, scope)
+            earlier = {entry.scorer: entry.repetitions for entry in before.scorers}
+            running = _Running.of(plan, ready, writer, hooks, earlier)
+            now = running.describe(datetime.now(UTC))
+            new, changed = resumption.compare(before, now, writer.run.samples, plan.samples)
+            if changed and not resumption.force:
+                raise RunError(resumption.refusal(run.path, changed))
+            if new:
+                with writer.adding() as add:
+                    async for sample in hooks.with_facts(new, plan.evaluation.execution.max_concurrent):
+                        add(sample)
+            retried = writer.set_failures_aside() if resumption.retry_failed else 0
+            manifest = resumption.manifest(before, now, retried, changed)
+            return await running.finish(manifest, done=writer.run.trial_ids(), missing=True)
 
 
 async def rescore(
@@ -127,6 +131,58 @@ async def rescore(
             manifest = describe_scoring(before, evaluation, scorers, endpoints, spec, rubrics=rubrics, redact=redact)
             scores = _Scoring(writer, execution, scorers, judges, exchange, spec, hooks, redact)
             return await scores.score(manifest, missing=missing)
+
+
+@attrs.frozen
+class _Running:
+    """A plan that is up, and the run that it is written to."""
+
+    plan: Plan
+    ready: Ready
+    writer: RunWriter
+    hooks: Hooks
+    spec: ScoringSpec
+    redact: Redactor
+
+    @classmethod
+    def of(
+        cls, plan: Plan, ready: Ready, writer: RunWriter, hooks: Hooks, earlier: Mapping[Scorer, int] | None = None
+    ) -> _Running:
+        """Prepare to write; `earlier` is how often each scorer has graded an answer before."""
+        execution = plan.evaluation.execution
+        spec = ScoringSpec(
+            scorer_digests(plan.scorers, ready.endpoints, execution.seed),
+            plan.scorers.repetitions(execution.judge_repetitions, earlier),
+        )
+        planned = [item.plugin for item in (*plan.agents, *plan.scorers.judges)]
+        endpoints = _endpoints(ready.endpoints, planned, ready.agents.values(), ready.judges.values())
+        return cls(plan, ready, writer, hooks, spec, Redactor.of(plan.evaluation, endpoints))
+
+    def describe(self, started: datetime) -> Manifest:
+        """Describe a run of the plan that begins."""
+        rubrics = _rubrics(self.plan.scorers)
+        run_id = self.writer.run.id
+        return describe_run(self.plan, self.ready, self.spec, run_id, started, rubrics=rubrics, redact=self.redact)
+
+    async def finish(self, manifest: Manifest, *, done: Collection[str] = (), missing: bool = False) -> Summary:
+        """Run the trials that are not `done`, and score. With `missing`, only scores that are lacking are made."""
+        plan, writer, hooks = self.plan, self.writer, self.hooks
+        writer.write_manifest(manifest)
+        hooks.announce("keval_run_started", directory=writer.path, manifest=manifest)
+        async with Journal(writer.run.trials_file) as journal:
+            job = Job(
+                manifest=manifest,
+                keys=(key for key in plan.trials() if key.id not in done),
+                count=sum(key.id not in done for key in plan.trials()) if done else plan.trial_count,
+                sample=writer.run.samples.named,
+                worker=PlanWorker(plan, self.ready),
+                outbox=RunOutbox(writer, journal, self.redact, hooks),
+                max_concurrent=_max_concurrent(plan),
+            )
+            await plan.executor.plugin.execute(job)
+        execution, ready = plan.evaluation.execution, self.ready
+        scores = _Scoring(writer, execution, plan.scorers, ready.judges, ready.exchange, self.spec, hooks, self.redact)
+        return await scores.score(manifest, missing=missing)
 
 
 @attrs.frozen

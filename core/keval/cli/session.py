@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import shlex
 import signal
 import warnings
 from collections.abc import Coroutine, Iterator, MutableMapping
@@ -49,7 +50,19 @@ def finish(run: Run, summary: Summary, *, as_json: bool, quiet: bool = False, un
         left = f", {unrun} were never run" if unrun else ""
         messages.print(f"{failed} of {summary.planned} trials failed{left}, {scores} scores failed or are missing")
     messages.print(str(run.path), markup=False, soft_wrap=True)
+    if not under_way and (hint := _remedy(run, summary)):
+        messages.print(hint, markup=False, soft_wrap=True)
     raise SystemExit(code)
+
+
+def _remedy(run: Run, summary: Summary) -> str:
+    """Return the command that makes what a run lacks; nothing for a run that is whole."""
+    command = f"keval resume {shlex.quote(str(run.path))}"
+    if sum(arm.trials for arm in summary.trials) < summary.planned:
+        return f"`{command}` runs the trials that are left"
+    if any(arm.failed for arm in summary.trials):
+        return f"`{command} --retry-failed` runs the failed trials again"
+    return ""
 
 
 def exit_code(summary: Summary) -> int:

@@ -9,7 +9,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
 import attrs
@@ -17,7 +20,7 @@ import yaml
 
 from keval.errors import ConfigError, Problem
 
-__all__ = ["Interpolated", "KeyPath", "Source", "interpolate"]
+__all__ = ["Interpolated", "KeyPath", "Source", "filling", "interpolate", "variable", "variables_in"]
 
 KeyPath: TypeAlias = tuple[str | int, ...]
 
@@ -26,6 +29,36 @@ T = TypeVar("T")
 _NODE_LIMIT = 200_000
 _VARIABLE = re.compile(r"(?P<literal>\$\$\{)|\$\{(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\})?")
 _Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+_remembered: ContextVar[Mapping[str, str]] = ContextVar("remembered", default=MappingProxyType({}))
+
+
+@contextmanager
+def filling(variables: Mapping[str, str]) -> Iterator[None]:
+    """In this block, variables that the environment does not have are taken from `variables`."""
+    token = _remembered.set(variables)
+    try:
+        yield
+    finally:
+        _remembered.reset(token)
+
+
+def variable(name: str) -> str | None:
+    """Return the value of a variable; `None` if neither the environment nor `filling` has it."""
+    return os.environ.get(name, _remembered.get().get(name))
+
+
+def variables_in(data: Any) -> Iterator[str]:
+    """Yield the names of the variables that plain data refers to, as often as it does."""
+    if isinstance(data, dict):
+        for value in data.values():
+            yield from variables_in(value)
+    elif isinstance(data, list | tuple):
+        for value in data:
+            yield from variables_in(value)
+    elif isinstance(data, str):
+        yield from (match["name"] for match in _VARIABLE.finditer(data) if match["name"])
 
 
 class Interpolated(str):
@@ -227,8 +260,9 @@ def interpolate(data: Any, path: KeyPath) -> tuple[Any, list[tuple[KeyPath, str]
             if default is not None and "${" in default:
                 problems.append((at, f"a default is plain text; ${{{name}:-...}} holds another variable"))
                 return match[0]
-            if name in os.environ and (os.environ[name] or default is None):
-                return os.environ[name]
+            known = variable(name)
+            if known is not None and (known or default is None):
+                return known
             if default is None:
                 problems.append(
                     (at, f"the environment variable {name} is not set; export it or write ${{{name}:-default}}")

@@ -12,6 +12,7 @@ import attrs
 from keval import registry
 from keval.config.evaluation import Evaluation
 from keval.config.load import effective
+from keval.config.source import variable, variables_in
 from keval.execute.preflight import Ready
 from keval.manifest import (
     AgentEntry,
@@ -49,6 +50,7 @@ def describe_run(
     """
     evaluation = plan.evaluation
     components = plan.components()
+    config = effective(evaluation)
     manifest = Manifest(
         run=run_id,
         evaluation=evaluation.name,
@@ -56,7 +58,7 @@ def describe_run(
         seed=evaluation.execution.seed,
         baseline=evaluation.baseline,
         neutral=evaluation.header.neutral,
-        config=effective(evaluation),
+        config=config,
         config_file=evaluation.source.name,
         config_folder=str(evaluation.source.base),
         selection=SelectionEntry(evaluation.limit, evaluation.sample_ids),
@@ -69,8 +71,15 @@ def describe_run(
         scorers=_scorers(plan.scorers, spec, rubrics),
         plugins=_plugins(components),
         versions={"python": platform.python_version(), **_versions(["keval"], components)},
+        variables=_open_variables(config, redact),
     )
     return _with_simulated(manifest)
+
+
+def _open_variables(config: Mapping[str, Any], redact: Redactor) -> dict[str, str | None]:
+    """Return the values of the config's variables, but of no secret one; `None` where a default stands in."""
+    values = {name: variable(name) for name in sorted({*variables_in(config)})}
+    return {name: value for name, value in values.items() if not redact.hides(name, value or "")}
 
 
 def describe_scoring(

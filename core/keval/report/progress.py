@@ -21,7 +21,7 @@ __all__ = ["Progress"]
 class Progress:
     """Shows trials done, failed, their rate and the time left, then scores done. Use as a context manager."""
 
-    def __init__(self, console: Console, trials: int) -> None:
+    def __init__(self, console: Console, trials: int, done: int = 0) -> None:
         self.directory: Path | None = None
         self._display = Display(
             TextColumn("{task.description}"),
@@ -35,7 +35,8 @@ class Progress:
             transient=True,
         )
         self._total = trials
-        self._finished = self._failed = 0
+        self._done = self._finished = done
+        self._failed = 0
         self._answering = self._task("preflight", trials) if trials else None
         self._scoring: TaskID | None = None
 
@@ -55,7 +56,7 @@ class Progress:
     def keval_run_started(self, directory: Path, manifest: Manifest) -> None:
         self.directory = directory
         if self._answering is not None:
-            self._display.reset(self._answering, description="trials", failed=0, rate="")
+            self._display.reset(self._answering, completed=self._done, description="trials", failed=0, rate="")
 
     @hookimpl
     def keval_trial_finished(self, trial: Trial) -> None:

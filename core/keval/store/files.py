@@ -14,7 +14,7 @@ from cattrs.errors import BaseValidationError
 
 from keval.errors import RunError
 
-__all__ = ["explained", "read_lines", "replacing", "write_all"]
+__all__ = ["explained", "read_lines", "replacing", "sync_folder", "write_all"]
 
 T = TypeVar("T")
 
@@ -51,8 +51,20 @@ def replacing(path: Path) -> Iterator[BufferedWriter]:
                 file.flush()
                 os.fsync(file.fileno())
             unfinished.replace(path)
+            sync_folder(path.parent)
         finally:
             unfinished.unlink(missing_ok=True)
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names of a folder's files durable: syncing a file does not make its name so. Raises OSError."""
+    if os.name == "nt":  # folders cannot be opened there
+        return
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 @contextmanager

@@ -11,15 +11,20 @@ import os
 from pathlib import Path
 
 from keval.errors import RunError
+from keval.store.files import explained, sync_folder
 
 __all__ = ["Journal"]
 
 # macOS has no fdatasync.
 _sync = getattr(os, "fdatasync", os.fsync)
+_BLOCK = 1 << 16
 
 
 class Journal:
-    """Appends lines durably. Use as an async context manager, from one event loop."""
+    """Appends lines durably. Use as an async context manager, from one event loop.
+
+    An incomplete last line, as a power cut leaves it, is removed when the journal is opened.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -29,7 +34,10 @@ class Journal:
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Journal:
-        self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        with explained(self._path):
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            _cut_torn_line(self._file)
+            sync_folder(self._path.parent)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -73,3 +81,18 @@ class Journal:
         while view:
             view = view[os.write(self._file, view) :]
         _sync(self._file)
+
+
+def _cut_torn_line(file: int) -> None:
+    """Remove an incomplete last line, as a power cut leaves it; a line after it could not be read."""
+    end = size = os.fstat(file).st_size
+    while end > 0:
+        start = max(0, end - _BLOCK)
+        newline = os.pread(file, end - start, start).rfind(b"\n")
+        if newline >= 0:
+            end = start + newline + 1
+            break
+        end = start
+    if end < size:
+        os.ftruncate(file, end)
+        _sync(file)

@@ -31,6 +31,7 @@ class Redactor:
     """Replaces secrets in lines of JSON, but not in values that keval itself wrote."""
 
     _secrets: tuple[str, ...] = ()
+    _names: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, evaluation: Evaluation, endpoints: Iterable[Endpoint]) -> Redactor:
@@ -42,16 +43,21 @@ class Redactor:
         sections = ("agents", "contexts", "judges", "rubrics", "metrics", "middleware", "plugins")
         specs = [spec for section in sections for spec in getattr(evaluation, section)]
         specs.append(evaluation.executor)
-        named = (name for spec in specs for name in _variables(spec.options, secret=False))
+        named = {name for spec in specs for name in _variables(spec.options, secret=False)}
         values = {*(endpoint.api_key for endpoint in endpoints), *(os.environ.get(name, "") for name in named)}
         # Longest first, so that a secret that contains another one is replaced completely.
-        return cls(tuple(sorted((value for value in values if len(value) >= _SHORTEST), key=len, reverse=True)))
+        secrets = sorted((value for value in values if len(value) >= _SHORTEST), key=len, reverse=True)
+        return cls(tuple(secrets), frozenset(named))
 
     def __call__(self, line: bytes) -> bytes:
         """Return a line with `[secret]` in place of each secret in it."""
         if not any(dump(secret)[1:-1] in line for secret in self._secrets):
             return line
         return dump(self.data(orjson.loads(line), own=True))
+
+    def hides(self, variable: str, value: str) -> bool:
+        """Return whether a variable is secret, or its value holds a secret."""
+        return variable in self._names or bool(_SECRET_NAME.search(variable)) or self.data(value) != value
 
     def data(self, value: Any, *, own: bool = False) -> Any:
         """Return plain data with `[secret]` in place of each secret; with `own`, keval itself wrote the keys."""

@@ -126,6 +126,11 @@ class Run:
             raise RunError(f"no trial {id!r} in {self.path}{hint}")
         return self._read_trial(self._trial_lines[starts[id]])
 
+    def trial_ids(self, *, failed: bool = True) -> set[str]:
+        """Return the ids of the finished trials; without `failed`, only of those that were answered."""
+        found = read_lines(self.trials_file, orjson.loads)
+        return {str(line["id"]) for line in found if failed or line["failure"] is None}
+
     def sample(self, id: str) -> Sample:
         """Return a sample by its id, with the facts that hooks added. Raises RunError when there is none."""
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator
@@ -10,13 +11,14 @@ from datetime import datetime
 from pathlib import Path
 
 import attrs
+import orjson
 
 from keval.errors import PreflightError, RunError
 from keval.manifest import Manifest
 from keval.recorder import Blob
 from keval.records import Sample
 from keval.store.converter import to_json
-from keval.store.files import replacing
+from keval.store.files import explained, read_lines, replacing, sync_folder
 from keval.store.jsonl import sample_line
 from keval.store.run import Run
 from keval.summary import Summary
@@ -38,6 +40,8 @@ class RunWriter:
         made = tuple(folder for folder in path.parents if not folder.exists())
         try:
             path.mkdir(parents=True)
+            for folder in (path.parent, *made):  # their names are in their parents
+                sync_folder(folder if folder == path.parent else folder.parent)
         except OSError as error:
             raise PreflightError(f"the run directory cannot be made: {error}; choose another with -o") from error
         return cls(path, made)
@@ -78,6 +82,28 @@ class RunWriter:
                 for folder in self._made:
                     folder.rmdir()
             raise
+
+    @contextmanager
+    def adding(self) -> Iterator[Callable[[Sample], object]]:
+        """Yield a function that adds a sample. If the block fails, the samples stay as they were."""
+        path = self.path / "samples.jsonl"
+        with replacing(path) as file:
+            file.writelines(read_lines(path, bytes))
+            yield lambda sample: file.write(sample_line(sample) + b"\n")
+
+    def set_failures_aside(self) -> int:
+        """Move failed trials to retried.jsonl, so that they can be run again; returns how many. Raises RunError."""
+        trials, retried = self.run.trials_file, self.path / "retried.jsonl"
+        failed = [line for line in read_lines(trials, bytes) if orjson.loads(line)["failure"] is not None]
+        if failed:
+            # Synced first: cut off in between, a failure stands in both files, and in none never.
+            with explained(retried), retried.open("ab") as file:
+                file.writelines(failed)
+                file.flush()
+                os.fsync(file.fileno())
+            with replacing(trials) as kept:
+                kept.writelines(line for line in read_lines(trials, bytes) if orjson.loads(line)["failure"] is None)
+        return len(failed)
 
     def write_manifest(self, manifest: Manifest) -> None:
         """Write manifest.json, whole or not at all. Raises RunError."""

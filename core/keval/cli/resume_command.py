@@ -1,0 +1,93 @@
+"""`keval resume`: a run that was interrupted, or that should have more, goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+import click
+
+from keval.cli.options import json_option, quiet_option, results_option
+from keval.cli.session import finish, run_to_end
+from keval.config.evaluation import Evaluation
+from keval.config.load import load, rebuild
+from keval.config.source import filling
+from keval.manifest import Manifest
+from keval.report.console import message_console
+from keval.report.plan import print_notices
+from keval.store.run import Run, find_run
+
+__all__ = ["command"]
+
+_POSITIVE = click.IntRange(min=1)
+
+
+@click.command("resume")
+@click.argument("run")
+@click.option("--retry-failed", is_flag=True, help="Run the trials that failed again, too.")
+@click.option("--add-repetitions", type=_POSITIVE, metavar="N", help="Ask every question N more times.")
+@click.option(
+    "--extend",
+    type=click.Path(path_type=Path),
+    metavar="CONFIG",
+    help="Read this config, and run the samples, agents and conditions that it adds.",
+)
+@click.option("--force", is_flag=True, help="Go on although something changed; the manifest says what.")
+@click.option("-j", "--max-concurrent", type=_POSITIVE, metavar="N", help="At most N trials at once.")
+@results_option
+@json_option
+@quiet_option
+def command(
+    *,
+    run: str,
+    retry_failed: bool,
+    add_repetitions: int | None,
+    extend: Path | None,
+    force: bool,
+    max_concurrent: int | None,
+    output_dir: Path,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Go on with RUN: a path, an id or its start, or `latest`. Trials that it has are not run again.
+
+    The run's manifest is the config. If the dataset, a plugin, a variable or a server's tools changed since the run
+    began, it is refused with the differences. Scores that are missing are made afterwards.
+    """
+    from keval.execute.resumption import Resumption
+    from keval.pipeline import resume_run
+    from keval.plan.build import make_plan
+    from keval.report.progress import Progress
+
+    found = find_run(run, output_dir)
+    manifest = found.manifest
+    remembered = {name: value for name, value in manifest.variables.items() if value is not None}
+    with filling(remembered):
+        evaluation = load(extend) if extend else rebuild(manifest, str(found.path / "manifest.json"))
+        execution = attrs.evolve(
+            evaluation.execution,
+            num_repetitions=_repetitions(evaluation, manifest, extend) + (add_repetitions or 0),
+            max_concurrent=max_concurrent or evaluation.execution.max_concurrent,
+        )
+        plan = make_plan(attrs.evolve(evaluation, execution=execution))
+        messages = message_console(quiet=quiet)
+        if extend:  # those of the run's own config were shown when it began
+            print_notices(plan, messages)
+        done = len(found.trial_ids(failed=not retry_failed))
+        progress = Progress(messages, plan.trial_count, done)
+        resumption = Resumption(retry_failed=retry_failed, extended=extend is not None, force=force)
+        try:
+            with progress:
+                work = resume_run(found, plan, [("keval/progress", progress)], resumption=resumption)
+                summary = run_to_end(work)
+        except KeyboardInterrupt:
+            click.echo(f"interrupted; `keval resume {found.path}` goes on", err=True)
+            raise SystemExit(130) from None
+    finish(Run(found.path), summary, as_json=as_json, quiet=quiet)
+
+
+def _repetitions(evaluation: Evaluation, manifest: Manifest, extend: Path | None) -> int:
+    """Return how often a question is asked: as often as before, unless the config that extends the run says more."""
+    given = evaluation.execution.num_repetitions
+    before = manifest.config.get("execution", {}).get("num_repetitions", 1)
+    return max(given, before) if extend else given

@@ -1,0 +1,103 @@
+"""What differs between a run's manifest and what there is now; a run goes on only where nothing does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from keval.manifest import Manifest
+
+__all__ = ["changes"]
+
+_GROWING = ("agents", "contexts", "conditions")
+"""Sections of a config to which another config may add labels."""
+_FREE = ("name", "version", "description", "baseline", "neutral", "metrics", "judges", "rubrics")
+"""Keys of a config that change no trial. Scores have digests of their own."""
+_FREE_EXECUTION = ("num_repetitions", "judge_repetitions", "max_concurrent", "executor", "seed")
+"""Keys of `execution` that change no trial, or that are compared by themselves."""
+
+
+def changes(before: Manifest, now: Manifest, *, extended: bool = False) -> list[str]:
+    """Return every difference that could make new trials unlike those that a run has, one line each.
+
+    If the run is `extended` by another config, that may add agents, conditions and samples, and name another dataset
+    file; the samples themselves are compared elsewhere.
+    """
+    return list(_changes(before, now, extended=extended))
+
+
+def _changes(before: Manifest, now: Manifest, *, extended: bool) -> Iterator[str]:
+    if not extended:
+        yield from _difference(f"dataset {before.dataset.path}: SHA-256", before.dataset.sha256, now.dataset.sha256)
+    yield from _difference("seed", before.seed, now.seed)
+    for label, agent in before.agents.items():
+        if label not in now.agents:
+            yield f"agent {label}: it is gone"
+            continue
+        for name in ("type", "model", "recording"):
+            yield from _difference(f"agent {label}: {name}", getattr(agent, name), getattr(now.agents[label], name))
+    for label, condition in before.conditions.items():
+        if label not in now.conditions:
+            yield f"condition {label}: it is gone"
+            continue
+        for name, server in condition.servers.items():
+            there = now.conditions[label].servers.get(name)
+            if there is None:
+                yield f"condition {label}: the server {name} is gone"
+            else:
+                yield from _difference(f"condition {label}: tools of the server {name}", server.tools, there.tools)
+                if server.tools == there.tools and server.sha256 != there.sha256:
+                    yield f"condition {label}: the server {name} describes its tools otherwise"
+    yield from _config_changes(before.config, now.config)
+    for name, version in before.plugins.items():
+        yield from _difference(f"plugin {name}", version, now.plugins.get(name, version))
+    for name, version in before.versions.items():
+        if name != "python":
+            yield from _difference(f"version of {name}", version, now.versions.get(name, version))
+    for name, value in before.variables.items():
+        yield from _difference(f"variable {name}", value, now.variables.get(name, value))
+
+
+def _config_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    for key in sorted(before.keys() - {*_FREE, "dataset", "execution"}):
+        there = now.get(key)
+        if key in _GROWING and isinstance(there, Mapping):
+            there = {label: there[label] for label in before[key] if label in there}
+        yield from _leaves(key, before[key], there)
+    yield from _leaves("execution", _bound(before.get("execution", {})), _bound(now.get("execution", {})))
+
+
+def _bound(execution: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in execution.items() if key not in _FREE_EXECUTION}
+
+
+def _leaves(path: str, before: Any, now: Any) -> Iterator[str]:
+    """Yield the differences of two values, each at its path."""
+    before, now = _plain(before), _plain(now)
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in dict.fromkeys([*before, *now]):
+            yield from _leaves(f"{path}.{key}", before.get(key), now.get(key))
+    else:
+        yield from _difference(path, before, now)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON would give it back, so that a tuple equals the list that was read."""
+    if attrs.has(type(value)):
+        return attrs.asdict(value)
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _difference(what: str, before: Any, now: Any) -> Iterator[str]:
+    if _plain(before) != _plain(now):
+        yield f"{what}: was {_shown(before)}, is {_shown(now)}"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "not set"
+    return ", ".join(map(str, value)) or "none" if isinstance(value, list | tuple) else str(value)

@@ -1,0 +1,68 @@
+"""Resuming a run: what it has, what has changed since it began, and what its manifest says afterwards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+
+from keval.dataset.samples import Samples
+from keval.execute.changes import changes
+from keval.manifest import Manifest, ResumeEntry
+from keval.records import Sample
+
+__all__ = ["Resumption"]
+
+
+@attrs.frozen
+class Resumption:
+    """How a run is resumed.
+
+    With `retry_failed`, trials that failed are run again, too. An `extended` run gets the samples, agents and
+    conditions that another config adds. With `force`, it goes on although something changed.
+    """
+
+    retry_failed: bool = False
+    extended: bool = False
+    force: bool = False
+
+    def compare(
+        self, before: Manifest, now: Manifest, frozen: Samples, samples: Samples
+    ) -> tuple[Samples, tuple[str, ...]]:
+        """Return the samples that the run does not have, and what changed since it began, one line each."""
+        had = {name: position for position, name in enumerate(frozen.ids)}
+        found = {name: position for position, name in enumerate(samples.ids)}
+        changed = changes(before, now, extended=self.extended)
+        changed += [f"sample {name}: it is gone" for name in had if name not in found]
+        # With one digest, a dataset has the same samples.
+        if before.dataset.sha256 is None or before.dataset.sha256 != now.dataset.sha256:
+            both = (name for name in had if name in found)
+            changed += [
+                f"sample {name}: it asks something else, or has other facts"
+                for name in both
+                if not _is_same(frozen[had[name]], samples[found[name]])
+            ]
+        new = samples.pick([position for name, position in found.items() if name not in had])
+        return new, tuple(changed)
+
+    def refusal(self, run: Path, changed: tuple[str, ...]) -> str:
+        """Return the error for a run that cannot go on as it began."""
+        lines = "".join(f"\n  {line}" for line in changed)
+        return (
+            f"{run} cannot go on as it began, because this has changed:{lines}\n"
+            "restore it, start a new run, or mix the two with --force, which the manifest will say"
+        )
+
+    def manifest(self, before: Manifest, now: Manifest, retried: int, changed: tuple[str, ...]) -> Manifest:
+        """Return the manifest of the resumed run: as it was, with what was added and when."""
+        assert now.started is not None  # noqa: S101 - a manifest that is made now says when
+        entry = ResumeEntry(now.started, retried, changed)
+        extra = {**before.extra, **now.extra}
+        return attrs.evolve(now, started=before.started, resumed=(*before.resumed, entry), extra=extra)
+
+
+def _is_same(frozen: Sample, sample: Sample) -> bool:
+    """Return whether a sample is the one that was frozen, to which hook plugins may have added facts."""
+    added = set(frozen.withheld) - set(sample.withheld)
+    facts = {name: value for name, value in frozen.facts.items() if name not in added}
+    return attrs.evolve(frozen, facts=facts, withheld=sample.withheld) == attrs.evolve(sample, facts=dict(sample.facts))
