@@ -40,8 +40,8 @@ class RunWriter:
         made = tuple(folder for folder in path.parents if not folder.exists())
         try:
             path.mkdir(parents=True)
-            for folder in (path.parent, *made):  # their names are in their parents
-                sync_folder(folder if folder == path.parent else folder.parent)
+            for folder in (path, *made):
+                sync_folder(folder.parent)  # which has its name
         except OSError as error:
             raise PreflightError(f"the run directory cannot be made: {error}; choose another with -o") from error
         return cls(path, made)

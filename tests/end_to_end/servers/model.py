@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-from keval_gateway import ChatReply, ChatRequest, wire_urls
+from keval_gateway import Respond, wire_urls
 from keval_gateway.app import build_app
 from keval_gateway.serving import serve
 
@@ -15,7 +15,7 @@ __all__ = ["gateway"]
 
 
 @contextmanager
-def gateway(respond: Callable[[ChatRequest], ChatReply]) -> Iterator[dict[str, str]]:
+def gateway(respond: Respond) -> Iterator[dict[str, str]]:
     """Run a gateway in a thread, as the environment that leads to it."""
     ready, ended = threading.Event(), threading.Event()
     environ: dict[str, str] = {}

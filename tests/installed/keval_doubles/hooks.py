@@ -83,3 +83,15 @@ class UnknownHook:
     @hookimpl
     def keval_sample_fact(self, sample: Sample) -> dict[str, Any]:
         return {}
+
+
+@attrs.frozen
+class Announcing:
+    """Writes down each trial that is announced as finished."""
+
+    path: Path
+
+    @hookimpl
+    def keval_trial_finished(self, trial: Trial) -> None:
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(f"{trial.id}\n")
