@@ -58,10 +58,10 @@ def lines(path: Path) -> list[str]:
 
 
 def found(path: Path) -> dict[str, Any]:
-    """What a summary says, but for its run's id and how long things took."""
+    """What a summary says, but for its run's id and how long things took; the tokens are those of numbered results."""
     summary: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     for arm in summary["trials"]:
-        del arm["duration"]
+        del arm["duration"], arm["usage"]
     del summary["run"]
     return summary
 
