@@ -15,6 +15,7 @@ __all__ = [
     "KevalError",
     "MiddlewareError",
     "ModelError",
+    "OutageError",
     "PluginError",
     "PluginWarning",
     "PreflightError",
@@ -86,6 +87,10 @@ class MiddlewareError(KevalError):
 
 class RunError(KevalError):
     """A run directory is missing, damaged, or does not hold what was asked for."""
+
+
+class OutageError(RunError):
+    """A model's endpoint has been down for so long that the run stops; what was finished is kept."""
 
 
 class TrialError(KevalError):

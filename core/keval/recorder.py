@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from keval.records import Failure, Message, ToolCall, Transcript, Usage
+from keval.records import Failure, Message, Refusal, ToolCall, Transcript, Usage
 from keval.scores import Judgement
 
 __all__ = ["Blob", "EventKind", "JudgementRecorder", "LiveEvent", "Recorder"]
@@ -69,6 +69,7 @@ class Recorder:
     _model_calls: int | None = attrs.field(default=None, init=False)
     _durations: list[float] = attrs.field(factory=list, init=False)
     _tools: tuple[str, ...] | None = attrs.field(default=None, init=False)
+    _refusals: list[Refusal] = attrs.field(factory=list, init=False)
     _turn: int = attrs.field(default=-1, init=False)
 
     @contextmanager
@@ -126,6 +127,10 @@ class Recorder:
         self._usage = spent if self._usage is None else self._usage + spent
         self._tell("model_called", usage=attrs.asdict(spent))
 
+    def refused(self, refusal: Refusal) -> None:
+        """Report that a model request was refused and is sent again."""
+        self._refusals.append(attrs.evolve(refusal, message=refusal.message[:_LONGEST]))
+
     def offered(self, tools: Iterable[str]) -> None:
         """Report the names of the tools that a model request offers; the latest report counts."""
         self._tools = tuple(sorted(tools))
@@ -147,6 +152,7 @@ class Recorder:
             duration=sum(self._durations) if self._durations else None,
             turn_durations=tuple(self._durations),
             tools=self._tools,
+            refusals=tuple(self._refusals),
         )
 
     def _tell(self, kind: EventKind, **data: Any) -> None:
@@ -162,12 +168,17 @@ class JudgementRecorder:
     _usage: Usage | None = attrs.field(default=None, init=False)
     _claims: tuple[str, ...] | None = attrs.field(default=None, init=False)
     _rejected: list[str] = attrs.field(factory=list, init=False)
+    _refusals: int = attrs.field(default=0, init=False)
 
     def model_called(self, usage: Usage | None = None) -> None:
         """Report that the model answered one request; without `usage`, the judgement's usage is unknown."""
         self._model_calls = (self._model_calls or 0) + 1
         spent = usage or Usage()
         self._usage = spent if self._usage is None else self._usage + spent
+
+    def refused(self, refusal: Refusal) -> None:
+        """Report that a model request was refused and is sent again."""
+        self._refusals += 1
 
     def rejected(self, reply: str) -> None:
         """Report a reply of the model that is not a judgement: it cannot be read, or leaves a rubric's levels.
@@ -194,5 +205,6 @@ class JudgementRecorder:
             model_calls=self._model_calls,
             usage=self._usage or Usage(),
             rejected=tuple(self._rejected),
+            refusals=self._refusals,
             attempts=tuple(attempts),
         )

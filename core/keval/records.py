@@ -109,13 +109,26 @@ class Usage:
 
 
 @attrs.frozen
+class Refusal:
+    """A model request that was refused or broke off, and was sent again after `waited` seconds.
+
+    `status` is the HTTP status; `None` if there was no response. `message` is what came in its place.
+    """
+
+    status: int | None
+    message: str
+    waited: float
+
+
+@attrs.frozen
 class Transcript:
     """What happened in a trial: messages, tool calls, tokens and time.
 
     `duration` is the wall time of all turns in seconds, and `turn_durations` that of each turn, from the question to
     the final answer. `tools` are the names of the tools that the model was offered; `None` when the adapter cannot
     tell. `unlisted_calls` counts calls of the last turn that are not in `tool_calls`, for recorded answers that have
-    only a number; `None` when it is unknown whether there were any.
+    only a number; `None` when it is unknown whether there were any. `refusals` are model requests that were repeated
+    below the agent; the waits between them are in no duration.
     """
 
     messages: tuple[Message, ...] = ()
@@ -126,6 +139,7 @@ class Transcript:
     turn_durations: tuple[float, ...] = ()
     tools: tuple[str, ...] | None = None
     unlisted_calls: int | None = 0
+    refusals: tuple[Refusal, ...] = ()
 
     @cached_property
     def output(self) -> str:

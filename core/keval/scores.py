@@ -83,7 +83,8 @@ class Judgement:
     `repetition` counts from 1. `unverified_claims` is what the answer states and the judge could neither confirm nor
     refute by the golden answer; `None` if it did not say. `model_calls` is 0 if the judge was not asked, because the
     sample has no golden answer and the rubrics need one. `rejected` are replies that could not be read or left a
-    rubric's levels, unchanged; `attempts` are failures after which the judge was asked again.
+    rubric's levels, unchanged; `attempts` are failures after which the judge was asked again, and
+    `refusals` counts model requests that were repeated below it.
     """
 
     repetition: int = 1
@@ -92,6 +93,7 @@ class Judgement:
     usage: Usage = Usage()
     rejected: tuple[str, ...] = ()
     attempts: tuple[Failure, ...] = ()
+    refusals: int = 0
 
 
 @attrs.frozen

@@ -65,13 +65,17 @@ class Condition:
 class Retry:
     """How often a trial or judgement is attempted, and how long keval waits between attempts, in seconds.
 
-    The wait is random between 0 and a bound that grows with each attempt (full jitter).
+    The wait is random between 0 and a bound that grows with each attempt (full jitter). A model request that is refused
+    is sent up to `max_request_attempts` times within one attempt. While an endpoint is down, requests wait for up to
+    `max_outage_seconds`.
     """
 
     max_attempts: int = attrs.field(default=3, validator=ge(1))
     initial_backoff_seconds: float = attrs.field(default=1.0, validator=ge(0))
     backoff_multiplier: float = attrs.field(default=2.0, validator=ge(1))
     max_backoff_seconds: float = attrs.field(default=60.0, validator=ge(0))
+    max_request_attempts: int = attrs.field(default=5, validator=ge(1))
+    max_outage_seconds: float = attrs.field(default=600.0, validator=ge(0))
 
 
 @attrs.frozen

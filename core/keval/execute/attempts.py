@@ -17,6 +17,7 @@ import attrs
 
 from keval.config.evaluation import Retry
 from keval.errors import Stage, TrialError
+from keval.execute.stopwatch import Stopwatch
 from keval.records import Failure
 
 __all__ = ["Attempted", "Patience", "Sleep", "attempt", "being_cancelled", "failure_of"]
@@ -53,9 +54,9 @@ class Patience:
     sleep: Sleep
     rng: random.Random
 
-    def exhausted(self, attempts: int) -> bool:
-        """Return whether no further attempt is allowed after this many."""
-        return attempts >= self.retry.max_attempts
+    def exhausted(self, attempts: int, *, requests: bool = False) -> bool:
+        """Return whether no further attempt is allowed after this many; with `requests`, at one model request."""
+        return attempts >= (self.retry.max_request_attempts if requests else self.retry.max_attempts)
 
     async def wait(self, attempts: int, error: BaseException | None) -> None:
         """Wait after the `attempts`-th failed attempt, for as long as `error` asks or the backoff says."""
@@ -75,11 +76,13 @@ class Patience:
         return max(asked, self.rng.uniform(0.0, bound))
 
 
-async def attempt(work: Callable[[], Awaitable[T]], *, seconds: float | None, late: TrialError) -> Attempted[T]:
+async def attempt(
+    work: Callable[[], Awaitable[T]], *, seconds: float | None, late: TrialError, watch: Stopwatch | None = None
+) -> Attempted[T]:
     """Run `work` once, within `seconds`, and return its outcome; nothing that it raises is raised.
 
-    `late` is the error after a timeout. Foreign work may swallow a cancellation, cancel itself, or leave its task
-    marked as cancelled; none of that affects the caller.
+    `late` is the error after a timeout, and `watch` stops the time while the attempt waits. Foreign work may swallow a
+    cancellation, cancel itself, or leave its task marked as cancelled; none of that affects the caller.
 
     Raises:
         CancelledError: the caller's own task is being cancelled.
@@ -88,7 +91,8 @@ async def attempt(work: Callable[[], Awaitable[T]], *, seconds: float | None, la
 
     async def limited() -> T:
         async with limit:
-            return await work()
+            with (watch or Stopwatch()).limiting(limit):
+                return await work()
 
     try:
         value = await _in_own_task(limited())

@@ -1,16 +1,21 @@
-"""The exchange: passes model requests of agents and judges through the middleware of a run."""
+"""The exchange: passes model requests of agents and judges through the gates of a run and its middleware."""
 
 from __future__ import annotations
 
+import random
 import secrets
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 
 import attrs
 
-from keval.errors import MiddlewareError
+from keval.config.evaluation import Retry
+from keval.errors import MiddlewareError, OutageError
+from keval.execute.gate import Asking, EndpointGate
+from keval.execute.stopwatch import Stopwatch
 from keval.infrastructure import AppliesMiddleware, Middleware, ProxyRoute
 from keval.models import Asker, Endpoint, ModelRequest, ModelResponse, Next
+from keval.records import Refusal
 
 __all__ = ["ASKER_HEADER", "ModelExchange", "applies_middleware"]
 
@@ -27,22 +32,37 @@ def applies_middleware(plugin: object) -> bool:
 
 @attrs.frozen
 class ModelExchange:
-    """The middleware of a run by label, outermost first, and who sends requests at the moment."""
+    """The middleware of a run by label, outermost first, the gate of each endpoint, and who sends requests just now.
+
+    A gate stands around all middleware, so that middleware may refuse a request as an endpoint does.
+    """
 
     middleware: Mapping[str, Middleware] = attrs.field(factory=dict)
-    _askers: dict[str, Asker] = attrs.field(factory=dict, init=False)
+    retry: Retry = attrs.field(factory=Retry)
+    seed: int = 0
+    _gates: dict[tuple[str, ...], EndpointGate] = attrs.field(factory=dict, init=False)
+    _askers: dict[str, tuple[Asker, Asking]] = attrs.field(factory=dict, init=False)
 
-    def __bool__(self) -> bool:
-        return bool(self.middleware)
+    def leads(self, endpoint: Endpoint) -> bool:
+        """Return whether requests to an endpoint pass here: keval's own simulated models refuse nothing."""
+        return bool(self.middleware) or not endpoint.simulated
+
+    @property
+    def outage(self) -> OutageError | None:
+        """Why the run must stop: an endpoint that has been down for too long."""
+        return next((gate.outage for gate in self._gates.values() if gate.outage), None)
 
     @contextmanager
-    def asking(self, asker: Asker) -> Iterator[dict[str, str]]:
-        """Yield the headers that mark requests as this asker's while the block runs."""
-        if not self.middleware:
+    def asking(self, asker: Asker, refused: Callable[[Refusal], object], watch: Stopwatch) -> Iterator[dict[str, str]]:
+        """Yield the headers that mark requests as this asker's while the block runs.
+
+        `refused` is told of requests that are repeated; `watch` stops while they wait.
+        """
+        if not self._gates:
             yield {}
             return
         token = secrets.token_urlsafe(12)
-        self._askers[token] = asker
+        self._askers[token] = (asker, Asking(token, refused, watch.paused))
         try:
             yield {ASKER_HEADER: token}
         finally:
@@ -50,18 +70,24 @@ class ModelExchange:
 
     def route(self, asker: Asker, endpoint: Endpoint) -> ProxyRoute:
         """Return the route of an agent or judge to its endpoint; `asker` holds for requests without those headers."""
+        there = (endpoint.model, *sorted(endpoint.urls.values()))
+        gate = self._gates.get(there)
+        if gate is None:
+            gate = self._gates[there] = EndpointGate(endpoint.model, self.retry, random.Random(self.seed))
+        unknown = Asking(asker.label, lambda refusal: None, nullcontext)
 
         async def exchange(request: ModelRequest, send: Next) -> ModelResponse:
-            return await _chain(self.middleware, send)(self._known(request, asker, endpoint))
+            who, asking = self._askers.get(request.headers.get(ASKER_HEADER, ""), (asker, unknown))
+            return await gate.ask(_known(request, who, endpoint), _chain(self.middleware, send), asking)
 
         return ProxyRoute(asker, endpoint, exchange)
 
-    def _known(self, request: ModelRequest, asker: Asker, endpoint: Endpoint) -> ModelRequest:
-        """Say who asks, as far as that is known, and leave out the headers that are keval's own."""
-        token = request.headers.get(ASKER_HEADER, "")
-        own = {ASKER_HEADER} if endpoint.wants_trial else {ASKER_HEADER, *_TRIAL_HEADERS}
-        kept = {name: value for name, value in request.headers.items() if name not in own}
-        return attrs.evolve(request, asker=self._askers.get(token, asker), headers=kept)
+
+def _known(request: ModelRequest, asker: Asker, endpoint: Endpoint) -> ModelRequest:
+    """Say who asks, and leave out the headers that are keval's own."""
+    own = {ASKER_HEADER} if endpoint.wants_trial else {ASKER_HEADER, *_TRIAL_HEADERS}
+    kept = {name: value for name, value in request.headers.items() if name not in own}
+    return attrs.evolve(request, asker=asker, headers=kept)
 
 
 def _chain(middleware: Mapping[str, Middleware], send: Next) -> Next:

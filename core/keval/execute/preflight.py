@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import attrs
 
 from keval import registry
+from keval.config.evaluation import Execution
 from keval.contexts import McpServer, ToolOffer
 from keval.errors import PluginError, PreflightError
 from keval.execute.exchange import ModelExchange, applies_middleware
@@ -57,7 +58,7 @@ async def preflight(plan: Plan, scope: ResourceScope) -> Ready:
     opening = [_opened(plan.contexts[label], scope) for _, label in wanted]
     exchange, endpoints, *opened = await _all(
         [
-            _begin_middleware(plan.middleware, scope),
+            _begin_middleware(plan.middleware, plan.evaluation.execution, scope),
             _resolve_models(askers, plan.evaluation.execution.seed, scope),
             *opening,
         ]
@@ -76,19 +77,26 @@ async def preflight(plan: Plan, scope: ResourceScope) -> Ready:
 
 
 async def begin_judges(
-    judges: Sequence[ResolvedPlugin], middleware: Sequence[ResolvedPlugin], seed: int, scope: ResourceScope
+    judges: Sequence[ResolvedPlugin],
+    middleware: Sequence[ResolvedPlugin],
+    execution: Execution,
+    scope: ResourceScope,
 ) -> tuple[dict[str, Judge], dict[str, Endpoint], ModelExchange]:
     """Bring up only what grading needs. Raises PreflightError with every problem."""
-    exchange, endpoints = await _all([_begin_middleware(middleware, scope), _resolve_models(judges, seed, scope)])
+    exchange, endpoints = await _all(
+        [_begin_middleware(middleware, execution, scope), _resolve_models(judges, execution.seed, scope)]
+    )
     models = await _lead((), judges, endpoints, exchange, scope)
     return await _begin("judge", judges, models, scope), endpoints, exchange
 
 
-async def _begin_middleware(middleware: Sequence[ResolvedPlugin], scope: ResourceScope) -> ModelExchange:
+async def _begin_middleware(
+    middleware: Sequence[ResolvedPlugin], execution: Execution, scope: ResourceScope
+) -> ModelExchange:
     for item in middleware:
         scope.close_later(item.plugin)
         await _prepared(item, item.plugin)
-    return ModelExchange({item.label: item.plugin for item in middleware})
+    return ModelExchange({item.label: item.plugin for item in middleware}, execution.retry, execution.seed)
 
 
 async def _begin(
@@ -181,11 +189,12 @@ async def _lead(
     for asker, item in askers:
         for field, model in item.models.items():
             endpoint = model.endpoint or endpoints[str(model)]
-            route = exchange.route(asker, endpoint)
-            if exchange and applies_middleware(item.plugin):
-                endpoint = attrs.evolve(endpoint, exchange=route.exchange)
-            elif exchange:
-                proxied[asker, field] = route
+            if exchange.leads(endpoint):
+                route = exchange.route(asker, endpoint)
+                if applies_middleware(item.plugin):
+                    endpoint = attrs.evolve(endpoint, exchange=route.exchange)
+                else:
+                    proxied[asker, field] = route
             models[asker, field] = attrs.evolve(model, endpoint=endpoint)
     if proxied:
         proxy = registry.load(registry.find("keval.proxies", "models"))()

@@ -22,6 +22,7 @@ from keval.execute.compliance import ToolUseError, check_tool_use
 from keval.execute.preflight import OpenedContext, Ready, preflight
 from keval.execute.reconcile import check, merge
 from keval.execute.resources import ResourceScope
+from keval.execute.stopwatch import Stopwatch
 from keval.infrastructure import Outbox
 from keval.interfaces import ConcurrencyLimited
 from keval.manifest import Manifest
@@ -151,10 +152,9 @@ class PlanWorker:
                 raise TrialError(problem, stage="context", kind="bad_context")
             prompts.append(provision.instructions)
             servers += [await _reached(server, opened, stack) for server in provision.servers]
-        headers = self._headers(tries)
-        if self.ready.exchange:
-            asker = Asker("agent", key.agent, key.id, key.repetition, tries.number)
-            headers |= stack.enter_context(self.ready.exchange.asking(asker))
+        asker = Asker("agent", key.agent, key.id, key.repetition, tries.number)
+        asking = self.ready.exchange.asking(asker, recorder.refused, tries.watch)
+        headers = self._headers(tries) | stack.enter_context(asking)
         return Context(
             trial=key.id,
             condition=key.condition,
@@ -178,7 +178,7 @@ class PlanWorker:
 
     async def _attempt(self, tries: Try) -> tuple[Transcript | None, Attempted[Transcript]]:
         """Attempt a trial once; a failed attempt keeps what its recorder had."""
-        recorder = Recorder(emit=tries.emit, keep=tries.outbox.blob)
+        recorder = Recorder(tries.watch.now, emit=tries.emit, keep=tries.outbox.blob)
         context = Context(recorder=recorder)
         tries.tell("trial_started", sample=tries.sample.id, agent=tries.key.agent, condition=tries.key.condition)
 
@@ -190,7 +190,10 @@ class PlanWorker:
                 # While the context is open, as closing it may end calls that the tap still records.
                 return merge(told, context) if _is_transcript(told) else told
 
-        transcript, outcome = _transcript_of(await attempt(asked, seconds=self._seconds, late=self._late))
+        tried = await attempt(asked, seconds=self._seconds, late=self._late, watch=tries.watch)
+        if tried.failure is not None and self.ready.exchange.outage is not None:
+            raise self.ready.exchange.outage
+        transcript, outcome = _transcript_of(tried)
         if outcome.failure is None and transcript is not None:
             try:
                 check(transcript, context)
@@ -218,6 +221,7 @@ class Try:
     number: int
     resamples: int
     outbox: Outbox
+    watch: Stopwatch = attrs.field(factory=Stopwatch)
 
     @property
     def emit(self) -> Any:

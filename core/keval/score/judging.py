@@ -11,6 +11,7 @@ from keval.contexts import JudgeContext
 from keval.errors import TrialError
 from keval.execute.attempts import Patience, attempt, failure_of
 from keval.execute.exchange import ModelExchange
+from keval.execute.stopwatch import Stopwatch
 from keval.interfaces import Judge
 from keval.models import Asker
 from keval.plan.plan import judge_seed, models_of
@@ -56,8 +57,9 @@ class JudgeRunner:
         late = TrialError(f"no judgement within {seconds:g} s", stage="score", kind="timeout", retryable=True)
         blinded = _blinded(trial)
         while True:
-            number = len(failures) + 1
-            with self.exchange.asking(Asker("judge", self.label, trial.id, repetition, number)) as headers:
+            number, watch = len(failures) + 1, Stopwatch()
+            asker = Asker("judge", self.label, trial.id, repetition, number)
+            with self.exchange.asking(asker, recorder.refused, watch) as headers:
                 context = JudgeContext(
                     repetition=repetition,
                     attempt=number,
@@ -69,7 +71,10 @@ class JudgeRunner:
                     lambda context=context: self.judge.grade(blinded, rubrics, context),  # type: ignore[misc]
                     seconds=seconds,
                     late=late,
+                    watch=watch,
                 )
+            if outcome.error is not None and self.exchange.outage is not None:
+                raise self.exchange.outage
             if outcome.error is None:
                 return recorder.judgement(repetition, failures), _graded(outcome.value, rubrics)
             if not outcome.retryable or self.patience.exhausted(number):

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import attrs
 import orjson
 
-from keval.records import Attempt, Failure, Message, Sample, ToolCall, Transcript, Trial, Usage
+from keval.records import Attempt, Failure, Message, Refusal, Sample, ToolCall, Transcript, Trial, Usage
 from keval.scores import Judgement, Score, ScoreLine
 
 __all__ = ["dump", "read_sample", "read_score", "read_trial", "sample_line", "score_line", "trial_line"]
@@ -150,6 +150,7 @@ def _read_judgement(data: dict[str, Any] | None) -> Judgement | None:
         usage=_read(Usage, data.get("usage", {})),
         rejected=tuple(data.get("rejected", ())),
         attempts=tuple(_read(Failure, failure) for failure in data.get("attempts", ())),
+        refusals=data.get("refusals", 0),
     )
 
 
@@ -160,6 +161,7 @@ def _transcript(transcript: Transcript | None) -> dict[str, Any] | None:
         **_fields(transcript),
         "messages": [_fields(message) for message in transcript.messages],
         "tool_calls": [_fields(call) for call in transcript.tool_calls],
+        "refusals": [_fields(refusal) for refusal in transcript.refusals],
         "usage": _fields(transcript.usage),
     }
 
@@ -171,6 +173,7 @@ def _read_transcript(data: dict[str, Any] | None) -> Transcript | None:
     parts = {
         "messages": tuple(_read(Message, message) for message in data.pop("messages", ())),
         "tool_calls": tuple(_read(ToolCall, call) for call in data.pop("tool_calls", ())),
+        "refusals": tuple(_read(Refusal, refusal) for refusal in data.pop("refusals", ())),
         "usage": _read(Usage, data.pop("usage", {})),
         "turn_durations": tuple(data.pop("turn_durations", ())),
         "tools": None if tools is None else tuple(tools),

@@ -1,0 +1,229 @@
+"""The gate in front of a model's endpoint: it repeats what was refused, asks less at once, and waits while it is down.
+
+All of this happens below the agent: a refused request is repeated before anything of a response is passed on, so that a
+trial of many model calls is not lost for one of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, suppress
+
+import attrs
+
+from keval.config.evaluation import Retry
+from keval.errors import MiddlewareError, ModelError, OutageError
+from keval.execute.attempts import Patience
+from keval.models import ModelRequest, ModelResponse, Next, retry_after_seconds
+from keval.records import Refusal
+
+__all__ = ["Asking", "EndpointGate"]
+
+_REPEATED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+_THROTTLED = frozenset({429, 529})
+_FEWEST = 4
+"""Responses in a round: after each round the gate decides whether to let more or fewer requests through."""
+_UNREACHABLE_IN_A_ROW = 5
+_ASKERS_REFUSED_IN_A_ROW = 3
+"""One request that its endpoint always fails at is no outage; three that it fails at are."""
+_FIRST_PROBE_WAIT, _LONGEST_PROBE_WAIT = 1.0, 30.0
+_LONGEST_MESSAGE = 500
+
+
+@attrs.frozen
+class Asking:
+    """Who asks: an id that tells askers apart, what is told of each refusal, and how its time is stopped."""
+
+    id: str
+    refused: Callable[[Refusal], object]
+    paused: Callable[[], AbstractContextManager[object]]
+
+
+@attrs.define(eq=False)
+class EndpointGate:
+    """Leads the requests to one endpoint.
+
+    The number of requests at once follows additive increase and multiplicative decrease: a round of responses in which
+    a fifth was refused with status 429 or 529 halves it, any other raises it by one. When the endpoint is down, all
+    requests wait and one probes it; after `max_outage` seconds they fail with an OutageError.
+    """
+
+    name: str
+    retry: Retry
+    rng: random.Random
+    limit: float = math.inf
+    outage: OutageError | None = None
+    _under_way: int = 0
+    _responses: int = 0
+    _throttled: int = 0
+    _unreachable: int = 0
+    _refused: set[str] = attrs.field(factory=set)
+    _down_since: float | None = None
+    _probe_at: float = 0.0
+    _probe_wait: float = _FIRST_PROBE_WAIT
+    _probing: bool = False
+    _changed: asyncio.Event = attrs.field(factory=asyncio.Event)
+
+    async def ask(self, request: ModelRequest, send: Next, asking: Asking) -> ModelResponse:
+        """Send a request, again where that can help, and return the last response.
+
+        Raises:
+            ModelError: the endpoint could not be reached, or broke the response off, the last time included.
+            MiddlewareError: a middleware failed.
+            OutageError: the endpoint has been down for too long.
+        """
+        patience = Patience(self.retry, asyncio.sleep, self.rng)
+        attempts = 0
+        while True:
+            with asking.paused():
+                probe = await self._admitted()
+            try:
+                outcome = await self._sent(request, send, asking.id, probe=probe)
+            finally:
+                self._under_way -= 1
+                self._probing = self._probing and not probe
+                self._changed.set()
+            if not isinstance(outcome, _Failed):
+                return outcome
+            if self._down_since is not None:  # then every request waits, and one at a time probes
+                asking.refused(Refusal(outcome.status, outcome.message, 0.0))
+                continue
+            attempts += 1
+            if patience.exhausted(attempts, requests=True):
+                return outcome.passed_on()
+            wait = patience.backoff(attempts, outcome.retry_after)
+            asking.refused(Refusal(outcome.status, outcome.message, wait))
+            with asking.paused():
+                await asyncio.sleep(wait)
+
+    async def _admitted(self) -> bool:
+        """Wait until a request may be sent; returns whether it is the one that probes."""
+        loop = asyncio.get_running_loop()
+        while True:
+            until: float | None = None
+            if self._down_since is not None:
+                self._check_outage(loop.time())
+                if not self._probing:
+                    if loop.time() >= self._probe_at:
+                        self._probing = True
+                        break
+                    until = self._probe_at
+            elif self._under_way < self.limit:
+                break
+            self._changed.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(until):
+                    await self._changed.wait()
+        self._under_way += 1
+        return self._probing and self._down_since is not None
+
+    async def _sent(self, request: ModelRequest, send: Next, asker: str, *, probe: bool) -> ModelResponse | _Failed:
+        try:
+            response = await send(request)
+            if response.status not in _REPEATED:
+                await _begun(response)
+                self._responses += 1
+                self._recovered()
+                return response
+            failed = _Failed.refused(response, await response.read())
+        except MiddlewareError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever breaks a response off before it is passed on
+            failed = _Failed.broken(error)
+        if failed.status in _THROTTLED:  # it is up, and busy
+            self._throttled += 1
+            self._recovered()
+        else:
+            self._note(failed, asker, probe=probe)
+        return failed
+
+    def _recovered(self) -> None:
+        """Note that the endpoint is up, and at the end of a round adapt how many requests it gets at once."""
+        self._unreachable, self._down_since, self._probe_wait = 0, None, _FIRST_PROBE_WAIT
+        self._refused.clear()
+        count = self._responses + self._throttled
+        if count < max(_FEWEST, min(self.limit, self._under_way)):
+            return
+        if self._throttled >= max(2, count / 5):
+            self.limit = max(1.0, min(self.limit, self._under_way) // 2)
+        else:
+            self.limit += 1
+        self._responses = self._throttled = 0
+
+    def _note(self, failed: _Failed, asker: str, *, probe: bool) -> None:
+        """Note a failure, and whether the endpoint must be taken for down."""
+        now = asyncio.get_running_loop().time()
+        self._unreachable += failed.status is None
+        self._refused.add(asker)
+        if probe:
+            self._probe_wait = min(2 * self._probe_wait, _LONGEST_PROBE_WAIT)
+            self._probe_at = now + self._probe_wait
+        elif self._down_since is None and (
+            self._unreachable >= _UNREACHABLE_IN_A_ROW or len(self._refused) >= _ASKERS_REFUSED_IN_A_ROW
+        ):
+            self._down_since, self._probe_at = now, now + self._probe_wait
+
+    def _check_outage(self, now: float) -> None:
+        assert self._down_since is not None  # noqa: S101 - for mypy: it is down
+        if now - self._down_since >= self.retry.max_outage_seconds:
+            self.outage = OutageError(
+                f"the endpoint of {self.name} has been down for {self.retry.max_outage_seconds:g} s;"
+                " what is left was not run"
+            )
+        if self.outage is not None:
+            raise self.outage
+
+
+@attrs.frozen
+class _Failed:
+    """A response that is not passed on unless it is the last, or the error in place of one."""
+
+    status: int | None
+    message: str
+    retry_after: float | None = None
+    response: ModelResponse | None = None
+    error: Exception | None = None
+
+    @classmethod
+    def refused(cls, response: ModelResponse, body: bytes) -> _Failed:
+        told = body[:_LONGEST_MESSAGE].decode("utf-8", "replace").strip()
+        wait = retry_after_seconds(response.headers.get("retry-after"))
+        return cls(response.status, told, wait, response)
+
+    @classmethod
+    def broken(cls, error: Exception) -> _Failed:
+        return cls(None, str(error) or type(error).__name__, error=error)
+
+    def passed_on(self) -> ModelResponse:
+        """Return the response; raises the error where there is none."""
+        if self.response is not None:
+            return self.response
+        if isinstance(self.error, ModelError):
+            raise self.error
+        raise ModelError(f"the response broke off: {self.message}") from self.error
+
+
+async def _begun(response: ModelResponse) -> None:
+    """Wait for a response as long as it can still be asked for again: for its end, or the first event of a stream."""
+    if not response.headers.get("content-type", "").startswith("text/event-stream"):
+        await response.read()
+        return
+    following = aiter(response.chunks)
+    first = [chunk async for chunk in _first(following)]
+
+    async def whole() -> AsyncIterator[bytes]:
+        for chunk in first:
+            yield chunk
+        async for chunk in following:
+            yield chunk
+
+    response.chunks = whole()
+
+
+async def _first(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async for chunk in chunks:
+        yield chunk
+        return
