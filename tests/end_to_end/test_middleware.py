@@ -109,7 +109,7 @@ def test_every_request_of_every_agent_and_judge_is_seen_and_known(project: Proje
     for label, (wire, _) in AGENTS.items():
         wanted[label, f"{label}/baseline/q1/1", 1, 1, wire, 200] += 2
         wanted[label, f"{label}/baseline/q2/1", 1, 1, wire, 429] += 1
-        wanted[label, f"{label}/baseline/q2/1", 1, 2, wire, 200] += 1
+        wanted[label, f"{label}/baseline/q2/1", 1, 1, wire, 200] += 1
     assert wanted == of_agents
     of_judges = Counter(
         (each["label"], each["trial"], each["repetition"], each["attempt"], entry["wire"])

@@ -28,9 +28,7 @@ def test_a_busy_model_is_asked_again_once_and_by_keval_alone(weather: Callable[.
 
     (trial,) = project.lines("trials.jsonl")
     assert (0, "It is mild.", 2) == (outcome.code, trial["output"], len(asked))
-    assert [("model", "rate_limit")] == [
-        (attempt["failure"]["stage"], attempt["failure"]["kind"]) for attempt in trial["attempts"]
-    ]
+    assert ([], [429]) == (trial["attempts"], [refusal["status"] for refusal in trial["transcript"]["refusals"]])
 
 
 def test_a_request_that_the_model_refuses_is_not_repeated(weather: Callable[..., Project]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from keval.errors import ConfigError, KevalError, PreflightError
+from keval.errors import ConfigError, KevalError, OutageError, PreflightError
 
 __all__ = ["main"]
 
@@ -50,6 +50,9 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
+        except OutageError as error:
+            click.echo(f"error: {error}", err=True)
+            ctx.exit(3)
         except KevalError as error:
             for problem in error.problems if isinstance(error, ConfigError | PreflightError) else [error]:
                 click.echo(f"error: {problem}", err=True)

@@ -171,7 +171,7 @@ class EndpointGate:
         if now - self._down_since >= self.retry.max_outage_seconds:
             self.outage = OutageError(
                 f"the endpoint of {self.name} has been down for {self.retry.max_outage_seconds:g} s;"
-                " what is left was not run"
+                " what is left was not run; `keval resume latest` goes on"
             )
         if self.outage is not None:
             raise self.outage
