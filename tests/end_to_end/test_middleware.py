@@ -221,7 +221,7 @@ def test_a_judge_with_an_address_of_its_own_is_asked_through_the_middleware_and_
             "agents": agents(IN_PROCESS),
             "judges": {"openai": {"model": "m", "base_url": url}},
             "rubrics": ["double/brevity"],
-            "execution": {"retry": {"max_attempts": 1}},
+            "execution": {"retry": {"max_attempts": 1, "max_request_attempts": 1}},
         }
         digests = []
         for counting in (True, False):

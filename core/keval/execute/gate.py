@@ -30,6 +30,8 @@ _UNREACHABLE_IN_A_ROW = 5
 _ASKERS_REFUSED_IN_A_ROW = 3
 """One request that its endpoint always fails at is no outage; three that it fails at are."""
 _FIRST_PROBE_WAIT, _LONGEST_PROBE_WAIT = 1.0, 30.0
+_NEVER_ANSWERED = 30.0
+"""Seconds after which an endpoint that never answered is given up, as it is more likely wrong than down."""
 _LONGEST_MESSAGE = 500
 
 
@@ -57,6 +59,7 @@ class EndpointGate:
     limit: float = math.inf
     outage: OutageError | None = None
     _under_way: int = 0
+    _has_answered: bool = False
     _responses: int = 0
     _throttled: int = 0
     _unreachable: int = 0
@@ -142,6 +145,7 @@ class EndpointGate:
 
     def _recovered(self) -> None:
         """Note that the endpoint is up, and at the end of a round adapt how many requests it gets at once."""
+        self._has_answered = True
         self._unreachable, self._down_since, self._probe_wait = 0, None, _FIRST_PROBE_WAIT
         self._refused.clear()
         count = self._responses + self._throttled
@@ -168,9 +172,13 @@ class EndpointGate:
 
     def _check_outage(self, now: float) -> None:
         assert self._down_since is not None  # noqa: S101 - for mypy: it is down
-        if now - self._down_since >= self.retry.max_outage_seconds:
+        patience = self.retry.max_outage_seconds
+        if not self._has_answered:
+            patience = min(patience, _NEVER_ANSWERED)
+        if now - self._down_since >= patience:
+            never = "" if self._has_answered else " and has never answered: check its address"
             self.outage = OutageError(
-                f"the endpoint of {self.name} has been down for {self.retry.max_outage_seconds:g} s;"
+                f"the endpoint of {self.name} has been down for {patience:g} s{never};"
                 " what is left was not run; `keval resume latest` goes on"
             )
         if self.outage is not None:
