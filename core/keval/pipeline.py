@@ -16,6 +16,7 @@ from typing import TypeAlias
 import attrs
 
 from keval.config.evaluation import Evaluation, Execution
+from keval.config.secrets import learn_config, learn_endpoints
 from keval.errors import RunError
 from keval.execute.describe import describe_run, describe_scoring
 from keval.execute.exchange import ModelExchange
@@ -30,12 +31,14 @@ from keval.models import Endpoint
 from keval.plan.build import hook_plugins
 from keval.plan.hooks import HookPlugin, Hooks
 from keval.plan.plan import Plan, ResolvedPlugin, Scorers, ScoringPlan, models_of
+from keval.records import Sample
+from keval.redaction import Redactor
 from keval.score.digest import rubric_digest, scorer_digests
 from keval.score.scoring import ScoredTrial, score_trials
 from keval.scores import Rubric
 from keval.stats.summarise import Summariser
 from keval.store.journal import Journal
-from keval.store.redact import Redactor
+from keval.store.jsonl import read_score
 from keval.store.run import Run
 from keval.store.scores_file import ScoringSpec
 from keval.store.writer import RunWriter
@@ -50,29 +53,36 @@ _RECORDED_AT_ONCE = 64
 """Trials at once if all answers are recorded: no model is called, and keval waits only for the disk."""
 
 
-async def run_plan(plan: Plan, root: Path, watchers: Watchers = ()) -> tuple[Run, Summary]:
+async def run_plan(
+    plan: Plan, root: Path, watchers: Watchers = (), *, redactor: Redactor | None = None
+) -> tuple[Run, Summary]:
     """Run a plan, score it and write its summary; nothing is written before preflight has passed.
+
+    `redactor` learns the secrets of the config, and the keys of models.
 
     Raises PreflightError, and RunError when the run's directory cannot be written.
     """
     hooks = _hooks(plan.hooks, watchers)
     started = datetime.now(UTC)
     execution = plan.evaluation.execution
+    redact = redactor or Redactor()
+    learn_config(redact, plan.evaluation)
     async with _resources() as scope:
-        ready = await preflight(plan, scope)
+        ready = await preflight(plan, scope, redact)
+        planned = [item.plugin for item in (*plan.agents, *plan.scorers.judges)]
+        learn_endpoints(redact, _endpoints(ready.endpoints, planned, ready.agents.values(), ready.judges.values()))
+        samples: dict[str, Sample] = {}
         writer = RunWriter.create(root, plan.evaluation.folder, started)
-        with writer.freezing() as freeze:
+        with writer.freezing(redact) as freeze:
             async for sample in hooks.with_facts(plan.samples, execution.max_concurrent):
-                freeze(sample)
+                if freeze(sample):  # agents are asked what the dataset says, and scorers read what is written
+                    samples[sample.id] = sample
         with writer.locked(), _unwrapped():
             rubrics = _rubrics(plan.scorers)
             spec = ScoringSpec(
                 scorer_digests(plan.scorers, ready.endpoints, execution.seed),
                 plan.scorers.repetitions(execution.judge_repetitions),
             )
-            planned = [item.plugin for item in (*plan.agents, *plan.scorers.judges)]
-            endpoints = _endpoints(ready.endpoints, planned, ready.agents.values(), ready.judges.values())
-            redact = Redactor.of(plan.evaluation, endpoints)
             manifest = describe_run(plan, ready, spec, writer.run.id, started, rubrics=rubrics, redact=redact)
             writer.write_manifest(manifest)
             hooks.announce("keval_run_started", directory=writer.path, manifest=manifest)
@@ -81,7 +91,7 @@ async def run_plan(plan: Plan, root: Path, watchers: Watchers = ()) -> tuple[Run
                     manifest=manifest,
                     keys=plan.trials(),
                     count=plan.trial_count,
-                    sample=writer.run.samples.named,
+                    sample=lambda name: samples.get(name) or writer.run.samples.named(name),
                     worker=PlanWorker(plan, ready),
                     outbox=RunOutbox(writer, journal, redact, hooks),
                     max_concurrent=_max_concurrent(plan),
@@ -99,6 +109,7 @@ async def rescore(
     *,
     missing: bool = False,
     judge_repetitions: int | None = None,
+    redactor: Redactor | None = None,
 ) -> Summary:
     """Score a finished run by a scoring plan, in place of what its scorers scored before; no agent is called.
 
@@ -111,8 +122,12 @@ async def rescore(
     scorers = scoring.scorers
     hooks = _hooks(scoring.hooks, watchers)
     execution = evaluation.execution
+    redact = redactor or Redactor()
+    learn_config(redact, evaluation)
     async with _resources() as scope:
-        judges, endpoints, exchange = await begin_judges(scorers.judges, scoring.middleware, execution.seed, scope)
+        judges, endpoints, exchange = await begin_judges(
+            scorers.judges, scoring.middleware, execution.seed, scope, redact
+        )
         writer = RunWriter(run.path)
         with writer.locked(), _unwrapped():
             before = writer.run.manifest
@@ -122,7 +137,7 @@ async def rescore(
             )
             spec = ScoringSpec(scorer_digests(scorers, endpoints, execution.seed), repetitions)
             planned = [item.plugin for item in scorers.judges]
-            redact = Redactor.of(evaluation, _endpoints(endpoints, planned, judges.values()))
+            learn_endpoints(redact, _endpoints(endpoints, planned, judges.values()))
             rubrics = _rubrics(scorers)
             manifest = describe_scoring(before, evaluation, scorers, endpoints, spec, rubrics=rubrics, redact=redact)
             scores = _Scoring(writer, execution, scorers, judges, exchange, spec, hooks, redact)
@@ -148,11 +163,17 @@ class _Scoring:
         with run.scores_file.scoring(self.spec, missing=missing) as scoring:
 
             def keep(scored: ScoredTrial) -> None:
-                if scored.written:
-                    scoring.write(b"".join(self.redact(line) + b"\n" for line in scored.written))
+                written = self.redact.lines(scored.written)
+                # What is summed up and announced is what the file says.
+                lines = [
+                    line if kept == told else read_score(kept)
+                    for line, told, kept in zip(scored.lines, scored.written, written, strict=True)
+                ]
+                if written:
+                    scoring.write(b"".join(line + b"\n" for line in written))
                 summariser.add_trial(scored.trial)
-                summariser.add_scores(scored.lines)
-                self.hooks.announce("keval_trial_scored", trial=scored.trial, scores=scored.lines)
+                summariser.add_scores(lines)
+                self.hooks.announce("keval_trial_scored", trial=scored.trial, scores=lines)
 
             await score_trials(
                 run.trials(),

@@ -17,21 +17,36 @@ import yaml
 
 from keval.errors import ConfigError, Problem
 
-__all__ = ["Interpolated", "KeyPath", "Source", "interpolate"]
+__all__ = ["VARIABLE", "Interpolated", "KeyPath", "Source", "hide_values", "interpolate", "written_passwords"]
 
 KeyPath: TypeAlias = tuple[str | int, ...]
 
 T = TypeVar("T")
 
 _NODE_LIMIT = 200_000
-_VARIABLE = re.compile(r"(?P<literal>\$\$\{)|\$\{(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\})?")
+_TELLING = 4
+"""Characters from which a value in a message is taken for that of the variable."""
+VARIABLE = re.compile(r"(?P<literal>\$\$\{)|\$\{(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\})?")
+_PASSWORD = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:@]*:([^\s/?#@]+)@")
 _Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Interpolated(str):
-    """A text in which variables were filled in. Unlike a plain text, it may be read as a number or boolean."""
+    """A text in which variables were filled in. Unlike a plain text, it may be read as a number or boolean.
 
-    __slots__ = ()
+    `written` is the text with its variables, which errors show in place of their values.
+    """
+
+    __slots__ = ("written",)
+
+    written: str
+
+    @classmethod
+    def of(cls, text: str, written: str) -> Interpolated:
+        """Return a text, and how it was written."""
+        filled = cls(text)
+        filled.written = written
+        return filled
 
 
 @attrs.frozen
@@ -236,6 +251,36 @@ def interpolate(data: Any, path: KeyPath) -> tuple[Any, list[tuple[KeyPath, str]
                 return ""
             return default
 
-        return Interpolated(_VARIABLE.sub(fill, value))
+        return Interpolated.of(VARIABLE.sub(fill, value), value)
 
     return walk(data, path), problems
+
+
+def hide_values(message: str, data: Any) -> str:
+    """Return a message with the variables of `data` as they are written, in place of their values.
+
+    What raises an error about a value, such as the validator of a plugin's option, does not know where it came from.
+    """
+    for name in sorted(_names(data), key=lambda name: -len(os.environ.get(name, ""))):
+        value = os.environ.get(name, "")
+        if len(value) >= _TELLING:
+            for form in (value, repr(value)[1:-1]):
+                message = message.replace(form, f"${{{name}}}")
+    return message
+
+
+def written_passwords(data: Any, path: KeyPath) -> Iterator[KeyPath]:
+    """Yield where a text of `data`, which stands at `path`, has an address with a password that is written out."""
+    if isinstance(data, dict | list):
+        for step, item in data.items() if isinstance(data, dict) else enumerate(data):
+            yield from written_passwords(item, (*path, step))
+    elif isinstance(data, str):
+        found = _PASSWORD.findall(VARIABLE.sub("\0", data))
+        if any(password.strip("\0") for password in found):
+            yield path
+
+
+def _names(data: Any) -> set[str]:
+    if isinstance(data, dict | list):
+        return {name for item in (data.values() if isinstance(data, dict) else data) for name in _names(item)}
+    return {match["name"] for match in VARIABLE.finditer(data) if match["name"]} if isinstance(data, str) else set()

@@ -15,6 +15,7 @@ from keval.errors import PreflightError, RunError
 from keval.manifest import Manifest
 from keval.recorder import Blob
 from keval.records import Sample
+from keval.redaction import Redactor
 from keval.store.converter import to_json
 from keval.store.files import replacing
 from keval.store.jsonl import sample_line
@@ -67,11 +68,21 @@ class RunWriter:
             lock.release()
 
     @contextmanager
-    def freezing(self) -> Iterator[Callable[[Sample], object]]:
-        """Yield a function that writes a sample. If the block fails, the directory is removed."""
+    def freezing(self, redact: Redactor) -> Iterator[Callable[[Sample], bool]]:
+        """Yield a function that writes a sample and returns whether it was redacted.
+
+        If the block fails, the directory is removed.
+        """
         try:
             with replacing(self.path / "samples.jsonl") as file:
-                yield lambda sample: file.write(sample_line(sample) + b"\n")
+
+                def freeze(sample: Sample) -> bool:
+                    told = sample_line(sample)
+                    line = redact.line(told)
+                    file.write(line + b"\n")
+                    return line != told
+
+                yield freeze
         except BaseException:
             shutil.rmtree(self.path)
             with suppress(OSError):  # another run has begun in the folder
