@@ -7,14 +7,12 @@ import os
 import pty
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from keval.cli import main
 from tests.conftest import Project
+from tests.printed import printed
 
 # Clears the screen, fills the clipboard, forges a link, rings, moves the cursor, turns writing round, hides letters.
 HOSTILE = "\x1b[2J\x1b]52;c;ZXZpbA==\x07\x1b]8;;http://evil\x1b\\x\x1b]8;;\x1b\\\x9b31m\b\r\u202eevil\u2066\U000e0041"
@@ -34,12 +32,9 @@ def written(project: Project, **changes: object) -> None:
 
 
 def shown(*args: str, code: int) -> str:
-    """What a command writes to a terminal; a pipe would be spared by click."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        result = CliRunner().invoke(main, args, color=True)
-    assert code == result.exit_code, result.output
-    return result.output
+    found, output = printed(*args)
+    assert code == found, output
+    return output
 
 
 def obeyed(text: str) -> list[str]:

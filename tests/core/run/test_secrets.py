@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import re
-from urllib.parse import quote, quote_plus
 
 import pytest
 
+from tests.canaries import forms, leaks
 from tests.conftest import Project
 
 SECRET = 'öko/te"st+ ==?\nzweite Zeile'
@@ -21,33 +19,7 @@ metrics: [double/length]
 """
 
 
-def encoded(before: str) -> str:
-    return base64.b64encode(f"{before}{SECRET} and what follows".encode()).decode()
-
-
-FORMS = {
-    "plain": SECRET,
-    "json": json.dumps(SECRET)[1:-1],
-    "json as UTF-8": json.dumps(SECRET, ensure_ascii=False)[1:-1],
-    "json in json": json.dumps(json.dumps(SECRET))[3:-3],
-    "repr": repr(SECRET)[1:-1],
-    "repr of bytes": repr(SECRET.encode())[2:-1],
-    "url": quote(SECRET, safe=""),
-    "url path": quote(SECRET),
-    "url in lower case": re.sub("%..", lambda found: found[0].lower(), quote(SECRET, safe="")),
-    "form": quote_plus(SECRET),
-    "base64": base64.b64encode(SECRET.encode()).decode(),
-    "base64 for URLs": base64.urlsafe_b64encode(SECRET.encode()).decode().rstrip("="),
-    "base64, first position": encoded("us:"),
-    "base64, second position": encoded("user:"),
-    "base64, third position": encoded("use:"),
-}
-
-
-def leaked(project: Project) -> list[str]:
-    """The names of forms of the secret that any file of the results holds."""
-    written = [path.read_bytes() for path in (project.root / "results").rglob("*") if path.is_file()]
-    return [name for name, form in FORMS.items() for content in written if form.encode() in content]
+FORMS = forms(SECRET)
 
 
 def test_no_form_of_a_secret_reaches_the_disk_and_scoring_again_gives_the_same(project: Project) -> None:
@@ -64,7 +36,7 @@ def test_no_form_of_a_secret_reaches_the_disk_and_scoring_again_gives_the_same(p
     alone = project.keval("score", "latest", "--json", env={"CANARY": "something else"})
     assert (0, 0, 0) == (outcome.code, again.code, alone.code)
     assert [] == [line["sample"] for line in project.lines("trials.jsonl") if "[secret]" not in line["output"]]
-    assert [] == leaked(project)
+    assert [] == leaks({"CANARY": SECRET}, [outcome.stdout, outcome.stderr], project.root, ["questions.jsonl"])
     assert (scores, summary) == (project.lines("scores.jsonl"), project.read("summary.json"))
     assert outcome.data == again.data == alone.data
     assert f"note: ${{CANARY}} was replaced by [secret] in {2 * len(FORMS)} lines" in outcome.stderr
