@@ -7,7 +7,8 @@ import secrets
 import shlex
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import click
@@ -97,17 +98,18 @@ async def _serve(respond: Respond, described: str, key: _Key, *, port: int, late
     app = build_app(respond, token=key.value, latency=latency)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    _on_signals(lambda: loop.call_soon_threadsafe(stop.set))
-    async with serve(app, port) as base:
-        if child:
-            _on_stdin_closed(lambda: loop.call_soon_threadsafe(stop.set))
-            click.echo(f'{{"port": {base.rpartition(":")[2]}}}')
-        else:
-            click.echo(_welcome(described, base, key))
-        await stop.wait()
+    with _on_signals(lambda: loop.call_soon_threadsafe(stop.set)):
+        async with serve(app, port) as base:
+            if child:
+                _on_stdin_closed(lambda: loop.call_soon_threadsafe(stop.set))
+                click.echo(f'{{"port": {base.rpartition(":")[2]}}}')
+            else:
+                click.echo(_welcome(described, base, key))
+            await stop.wait()
 
 
-def _on_signals(call: Callable[[], object]) -> None:
+@contextmanager
+def _on_signals(call: Callable[[], object]) -> Iterator[None]:
     """Call back on SIGINT and SIGTERM, and end the process soon after, also if a responder holds up the event loop."""
 
     def end(number: int, frame: object) -> None:
@@ -116,8 +118,12 @@ def _on_signals(call: Callable[[], object]) -> None:
         timer.daemon = True
         timer.start()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, end)
+    usual = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in usual.items():
+            signal.signal(number, handler)
 
 
 def _on_stdin_closed(call: Callable[[], object]) -> None:
