@@ -7,36 +7,26 @@ scored again, and the same steps do both.
 from __future__ import annotations
 
 import warnings
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
 
-import attrs
-
-from keval.config.evaluation import Evaluation, Execution
+from keval.config.evaluation import Evaluation
+from keval.config.secrets import learn_config, learn_endpoints
 from keval.errors import RunError
-from keval.execute.describe import describe_run, describe_scoring
-from keval.execute.exchange import ModelExchange
-from keval.execute.outbox import RunOutbox
-from keval.execute.preflight import Ready, begin_judges, preflight
+from keval.execute.describe import describe_scoring
+from keval.execute.preflight import begin_judges, preflight
 from keval.execute.resources import ResourceScope
 from keval.execute.resumption import Resumption
-from keval.execute.worker import PlanWorker
-from keval.infrastructure import Job
-from keval.interfaces import Judge
-from keval.manifest import Manifest
-from keval.models import Endpoint
 from keval.plan.build import hook_plugins
 from keval.plan.hooks import HookPlugin, Hooks
-from keval.plan.plan import Plan, ResolvedPlugin, Scorers, ScoringPlan, models_of
-from keval.score.digest import rubric_digest, scorer_digests
-from keval.score.scoring import ScoredTrial, score_trials
-from keval.scores import Rubric, Scorer
-from keval.stats.summarise import Summariser
-from keval.store.journal import Journal
-from keval.store.redact import Redactor
+from keval.plan.plan import Plan, ResolvedPlugin, ScoringPlan
+from keval.records import Sample
+from keval.redaction import Redactor
+from keval.score.digest import scorer_digests
+from keval.stages import Running, Scoring, endpoints_of, rubrics_of
 from keval.store.run import Run
 from keval.store.scores_file import ScoringSpec
 from keval.store.writer import RunWriter
@@ -47,49 +37,61 @@ __all__ = ["Watchers", "rescore", "resume_run", "run_plan"]
 Watchers: TypeAlias = Sequence[tuple[str, object]]
 """Further hook plugins by name, such as a progress display."""
 
-_RECORDED_AT_ONCE = 64
-"""Trials at once if all answers are recorded: no model is called, and keval waits only for the disk."""
 
-
-async def run_plan(plan: Plan, root: Path, watchers: Watchers = ()) -> tuple[Run, Summary]:
+async def run_plan(
+    plan: Plan, root: Path, watchers: Watchers = (), *, redactor: Redactor | None = None
+) -> tuple[Run, Summary]:
     """Run a plan, score it and write its summary; nothing is written before preflight has passed.
+
+    `redactor` learns the secrets of the config, and the keys of models.
 
     Raises PreflightError, and RunError when the run's directory cannot be written.
     """
     hooks = _hooks(plan.hooks, watchers)
     started = datetime.now(UTC)
+    redact = redactor or Redactor()
+    learn_config(redact, plan.evaluation)
     async with _resources() as scope:
-        ready = await preflight(plan, scope)
+        ready = await preflight(plan, scope, redact)
+        samples: dict[str, Sample] = {}
         writer = RunWriter.create(root, plan.evaluation.folder, started)
-        with writer.freezing() as freeze:
+        with writer.freezing(redact) as freeze:
             async for sample in hooks.with_facts(plan.samples, plan.evaluation.execution.max_concurrent):
-                freeze(sample)
+                if freeze(sample):  # agents are asked what the dataset says, and scorers read what is written
+                    samples[sample.id] = sample
         with writer.locked(), _unwrapped():
-            running = _Running.of(plan, ready, writer, hooks)
+            running = Running.of(plan, ready, writer, hooks=hooks, redact=redact, samples=samples)
             return writer.run, await running.finish(running.describe(started))
 
 
-async def resume_run(run: Run, plan: Plan, watchers: Watchers = (), *, resumption: Resumption) -> Summary:
+async def resume_run(
+    run: Run, plan: Plan, watchers: Watchers = (), *, resumption: Resumption, redactor: Redactor | None = None
+) -> Summary:
     """Run the trials of a plan that a run does not have, make the scores that it lacks, and write its summary.
 
     Raises PreflightError; and RunError: another process is writing to the run, or something changed since it began.
     """
     hooks = _hooks(plan.hooks, watchers)
     writer = RunWriter(run.path)
+    redact = redactor or Redactor()
+    learn_config(redact, plan.evaluation)
     with writer.locked(), _unwrapped():
-        before = writer.run.manifest
+        before, frozen = writer.run.manifest, writer.run.samples
         async with _resources() as scope:
-            ready = await preflight(plan, scope)
+            ready = await preflight(plan, scope, redact)
+            samples: dict[str, Sample] = {}
             earlier = {entry.scorer: entry.repetitions for entry in before.scorers}
-            running = _Running.of(plan, ready, writer, hooks, earlier)
+            running = Running.of(plan, ready, writer, hooks=hooks, redact=redact, samples=samples, earlier=earlier)
             now = running.describe(datetime.now(UTC))
-            new, changed = resumption.compare(before, now, writer.run.samples, plan.samples)
+            new, changed = resumption.compare(before, now, frozen, plan.samples, redact)
             if changed and not resumption.force:
                 raise RunError(resumption.refusal(run.path, changed))
+            samples |= resumption.originals(frozen, plan.samples, redact)
             if new:
-                with writer.adding() as add:
+                with writer.adding(redact) as add:
                     async for sample in hooks.with_facts(new, plan.evaluation.execution.max_concurrent):
-                        add(sample)
+                        if add(sample):
+                            samples[sample.id] = sample
             retried = writer.set_failures_aside() if resumption.retry_failed else 0
             manifest = resumption.manifest(before, now, retried, changed)
             return await running.finish(manifest, done=writer.run.trial_ids(), missing=True)
@@ -103,6 +105,7 @@ async def rescore(
     *,
     missing: bool = False,
     judge_repetitions: int | None = None,
+    redactor: Redactor | None = None,
 ) -> Summary:
     """Score a finished run by a scoring plan, in place of what its scorers scored before; no agent is called.
 
@@ -115,8 +118,10 @@ async def rescore(
     scorers = scoring.scorers
     hooks = _hooks(scoring.hooks, watchers)
     execution = evaluation.execution
+    redact = redactor or Redactor()
+    learn_config(redact, evaluation)
     async with _resources() as scope:
-        judges, endpoints, exchange = await begin_judges(scorers.judges, scoring.middleware, execution, scope)
+        judges, endpoints, exchange = await begin_judges(scorers.judges, scoring.middleware, execution, scope, redact)
         writer = RunWriter(run.path)
         with writer.locked(), _unwrapped():
             before = writer.run.manifest
@@ -126,131 +131,11 @@ async def rescore(
             )
             spec = ScoringSpec(scorer_digests(scorers, endpoints, execution.seed), repetitions)
             planned = [item.plugin for item in scorers.judges]
-            redact = Redactor.of(evaluation, _endpoints(endpoints, planned, judges.values()))
-            rubrics = _rubrics(scorers)
+            learn_endpoints(redact, endpoints_of(endpoints, planned, judges.values()))
+            rubrics = rubrics_of(scorers)
             manifest = describe_scoring(before, evaluation, scorers, endpoints, spec, rubrics=rubrics, redact=redact)
-            scores = _Scoring(writer, execution, scorers, judges, exchange, spec, hooks, redact)
+            scores = Scoring(writer, execution, scorers, judges, exchange, spec, hooks, redact)
             return await scores.score(manifest, missing=missing)
-
-
-@attrs.frozen
-class _Running:
-    """A plan that is up, and the run that it is written to."""
-
-    plan: Plan
-    ready: Ready
-    writer: RunWriter
-    hooks: Hooks
-    spec: ScoringSpec
-    redact: Redactor
-
-    @classmethod
-    def of(
-        cls, plan: Plan, ready: Ready, writer: RunWriter, hooks: Hooks, earlier: Mapping[Scorer, int] | None = None
-    ) -> _Running:
-        """Prepare to write; `earlier` is how often each scorer has graded an answer before."""
-        execution = plan.evaluation.execution
-        spec = ScoringSpec(
-            scorer_digests(plan.scorers, ready.endpoints, execution.seed),
-            plan.scorers.repetitions(execution.judge_repetitions, earlier),
-        )
-        planned = [item.plugin for item in (*plan.agents, *plan.scorers.judges)]
-        endpoints = _endpoints(ready.endpoints, planned, ready.agents.values(), ready.judges.values())
-        return cls(plan, ready, writer, hooks, spec, Redactor.of(plan.evaluation, endpoints))
-
-    def describe(self, started: datetime) -> Manifest:
-        """Describe a run of the plan that begins."""
-        rubrics = _rubrics(self.plan.scorers)
-        run_id = self.writer.run.id
-        return describe_run(self.plan, self.ready, self.spec, run_id, started, rubrics=rubrics, redact=self.redact)
-
-    async def finish(self, manifest: Manifest, *, done: Collection[str] = (), missing: bool = False) -> Summary:
-        """Run the trials that are not `done`, and score. With `missing`, only scores that are lacking are made."""
-        plan, writer, hooks = self.plan, self.writer, self.hooks
-        writer.write_manifest(manifest)
-        hooks.announce("keval_run_started", directory=writer.path, manifest=manifest)
-        async with Journal(writer.run.trials_file) as journal:
-            job = Job(
-                manifest=manifest,
-                keys=(key for key in plan.trials() if key.id not in done),
-                count=sum(key.id not in done for key in plan.trials()) if done else plan.trial_count,
-                sample=writer.run.samples.named,
-                worker=PlanWorker(plan, self.ready),
-                outbox=RunOutbox(writer, journal, self.redact, hooks),
-                max_concurrent=_max_concurrent(plan),
-            )
-            await plan.executor.plugin.execute(job)
-        execution, ready = plan.evaluation.execution, self.ready
-        scores = _Scoring(writer, execution, plan.scorers, ready.judges, ready.exchange, self.spec, hooks, self.redact)
-        return await scores.score(manifest, missing=missing)
-
-
-@attrs.frozen
-class _Scoring:
-    """A scoring pass over a run."""
-
-    writer: RunWriter
-    execution: Execution
-    scorers: Scorers
-    judges: Mapping[str, Judge]
-    exchange: ModelExchange
-    spec: ScoringSpec
-    hooks: Hooks
-    redact: Redactor
-
-    async def score(self, manifest: Manifest, *, missing: bool = False) -> Summary:
-        """Make the scores and write them, the manifest that tells of them, and the summary."""
-        run, summariser = self.writer.run, Summariser(manifest)
-        with run.scores_file.scoring(self.spec, missing=missing) as scoring:
-
-            def keep(scored: ScoredTrial) -> None:
-                if scored.written:
-                    scoring.write(b"".join(self.redact(line) + b"\n" for line in scored.written))
-                summariser.add_trial(scored.trial)
-                summariser.add_scores(scored.lines)
-                self.hooks.announce("keval_trial_scored", trial=scored.trial, scores=scored.lines)
-
-            await score_trials(
-                run.trials(),
-                self.scorers,
-                self.judges,
-                self.execution,
-                keep,
-                spec=self.spec,
-                lacks=scoring.lacks,
-                exchange=self.exchange,
-            )
-            # Before the scores replace earlier ones, so that there is no score by a scorer that the manifest lacks.
-            self.writer.write_manifest(manifest)
-        others = {entry.scorer for entry in manifest.scorers} - self.spec.digests.keys()
-        for line in run.scores_file.read() if others or scoring.had else ():
-            if line.scorer in others or scoring.had_already(line):
-                summariser.add_scores([line])
-        summary = summariser.summary()
-        self.writer.write_summary(summary)
-        self.hooks.announce("keval_run_finished", directory=run.path, summary=summary)
-        return summary
-
-
-def _max_concurrent(plan: Plan) -> int:
-    """Return how many trials may run at once."""
-    if all(agent.prerecorded for agent in plan.agents):
-        return _RECORDED_AT_ONCE
-    return plan.evaluation.execution.max_concurrent
-
-
-def _rubrics(scorers: Scorers) -> dict[str, Rubric]:
-    """Return what judges grade by, by digest: a rubric of one name may have said something else to another judge."""
-    return {rubric_digest(rubric): rubric for rubric in (scorers.rubrics if scorers.judges else ())}
-
-
-def _endpoints(endpoints: Mapping[str, Endpoint], *plugins: Iterable[object]) -> list[Endpoint]:
-    """Return every endpoint that a run asks: those that providers found, and those that plugins know themselves.
-
-    Behind a proxy a plugin has another key than the one that it was constructed with.
-    """
-    models = (model for group in plugins for plugin in group for model in models_of(plugin).values())
-    return [*endpoints.values(), *(model.endpoint for model in models if model.endpoint is not None)]
 
 
 def _hooks(plugins: Sequence[ResolvedPlugin], watchers: Watchers) -> Hooks:

@@ -24,7 +24,7 @@ CORE = ROOT / "core" / "keval"
 # From the bottom up: a module may import from its own room and from those before it.
 FLOORS = [
     {"errors"},
-    {"records"},
+    {"records", "redaction"},
     {"scores"},
     {"models", "recorder"},
     {"contexts", "manifest"},
@@ -38,6 +38,7 @@ FLOORS = [
     {"plan"},
     {"execute"},
     {"score"},
+    {"stages"},
     {"pipeline", "session"},
     {"report"},
     {"plugin"},

@@ -118,7 +118,9 @@ def test_an_endpoint_that_stays_down_stops_the_run_and_burns_no_trial(project: P
     outcome = project.keval("run", "eval.yaml", env={"OPENAI_BASE_URL": nobody, "OPENAI_API_KEY": "key-of-nobody"})
 
     assert 3 == outcome.code, outcome.stderr
-    assert "the endpoint of gpt-test has been down for 1.5 s and has never answered: check its address;" in outcome.stderr
+    assert (
+        "the endpoint of gpt-test has been down for 1.5 s and has never answered: check its address;" in outcome.stderr
+    )
     assert "keval resume " in outcome.stderr
     assert [] == project.lines("trials.jsonl")
     with gateway(lambda request: ChatReply("Fine.")) as environ:

@@ -48,23 +48,29 @@ class _Commands(click.Group):
                 formatter.write_dl(list(plugged.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except OutageError as error:
-            click.echo(f"error: {error}", err=True)
-            ctx.exit(3)
-        except KevalError as error:
-            for problem in error.problems if isinstance(error, ConfigError | PreflightError) else [error]:
-                click.echo(f"error: {problem}", err=True)
-            ctx.exit(2)
-        except KeyboardInterrupt:
-            ctx.exit(130)
-        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
-            raise  # click ends quietly if the reader, such as `head`, closes the pipe
-        except Exception as error:  # noqa: BLE001 - the last seam: a defect must not look like a failed gate (exit 1)
-            traceback.print_exc()
-            click.echo(f"error: this is a defect of keval or a plugin, not of your config: {error!r}", err=True)
-            ctx.exit(70)
+        from keval.report.terminal import foreign, guarded, tell  # `keval --help` need not wait for it
+
+        with guarded():
+            try:
+                return super().invoke(ctx)
+            except OutageError as error:
+                tell(f"error: {error}")
+                ctx.exit(3)
+            except KevalError as error:
+                for problem in error.problems if isinstance(error, ConfigError | PreflightError) else [error]:
+                    tell(f"error: {problem}")
+                ctx.exit(2)
+            except KeyboardInterrupt:
+                ctx.exit(130)
+            except click.ClickException as error:
+                error.message = foreign(error.message)  # type: ignore[misc]  # click shows it
+                raise
+            except (click.exceptions.Exit, click.Abort, BrokenPipeError):
+                raise  # click ends quietly if the reader, such as `head`, closes the pipe
+            except Exception as error:  # noqa: BLE001 - the last seam: a defect must not look like a failed gate
+                tell(traceback.format_exc())
+                tell(f"error: this is a defect of keval or a plugin, not of your config: {error!r}")
+                ctx.exit(70)
 
 
 def _plugin_commands() -> dict[str, str]:

@@ -12,10 +12,11 @@ import click
 
 from keval import registry
 from keval.cli.options import json_option, results_option
-from keval.config.source import Interpolated
 from keval.config.structure import resolve_fields, structure
+from keval.config.variables import Interpolated
 from keval.errors import ConfigError, PluginError, Problem, RunError
 from keval.report.console import message_console, print_json, safe
+from keval.report.terminal import foreign
 from keval.store.export import Exporter
 from keval.store.run import find_run
 
@@ -110,7 +111,7 @@ def command(
         print_json({"format": format_name, "folder": str(folder), "files": files, "left_out": list(exported.left_out)})
     else:
         for path in exported.files:
-            click.echo(path)
+            click.echo(foreign(str(path)))
 
 
 def _constructed(name: str, options: dict[str, Any]) -> Exporter:

@@ -12,6 +12,7 @@ from keval.errors import RunError
 from keval.manifest import Manifest
 from keval.report.console import data_console, print_json
 from keval.report.runs import describe_runs, print_runs
+from keval.report.terminal import tell
 from keval.store.run import list_runs
 from keval.summary import Summary
 
@@ -23,7 +24,7 @@ def _readable(root: Path) -> Iterator[tuple[str, Manifest, Summary | None]]:
         try:
             yield str(run.path), run.manifest, run.written_summary()
         except RunError as error:
-            click.echo(f"left out: {error}", err=True)
+            tell(f"left out: {error}")
 
 
 @click.command("list")
@@ -37,4 +38,4 @@ def command(output_dir: Path, as_json: bool) -> None:
     elif described:
         print_runs(described, data_console())
     else:
-        click.echo(f"no runs under {output_dir}; `keval run CONFIG` makes one", err=True)
+        tell(f"no runs under {output_dir}; `keval run CONFIG` makes one")

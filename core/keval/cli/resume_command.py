@@ -8,13 +8,15 @@ import attrs
 import click
 
 from keval.cli.options import json_option, quiet_option, results_option
-from keval.cli.session import finish, run_to_end
+from keval.cli.session import finish, run_to_end, tell_replaced
 from keval.config.evaluation import Evaluation
 from keval.config.load import load, rebuild
-from keval.config.source import filling
+from keval.config.secrets import learn_config
+from keval.config.variables import filling
 from keval.manifest import Manifest
 from keval.report.console import message_console
 from keval.report.plan import print_notices
+from keval.report.terminal import redactor, tell
 from keval.store.run import Run, find_run
 
 __all__ = ["command"]
@@ -62,6 +64,7 @@ def command(
     found = find_run(run, output_dir)
     manifest = found.manifest
     remembered = {name: value for name, value in manifest.variables.items() if value is not None}
+    hidden = redactor()
     with filling(remembered):
         evaluation = load(extend) if extend else rebuild(manifest, str(found.path / "manifest.json"))
         execution = attrs.evolve(
@@ -69,6 +72,7 @@ def command(
             num_repetitions=_repetitions(evaluation, manifest, extend) + (add_repetitions or 0),
             max_concurrent=max_concurrent or evaluation.execution.max_concurrent,
         )
+        learn_config(hidden, evaluation)
         plan = make_plan(attrs.evolve(evaluation, execution=execution))
         messages = message_console(quiet=quiet)
         if extend:  # those of the run's own config were shown when it began
@@ -78,11 +82,13 @@ def command(
         resumption = Resumption(retry_failed=retry_failed, extended=extend is not None, force=force)
         try:
             with progress:
-                work = resume_run(found, plan, [("keval/progress", progress)], resumption=resumption)
+                watchers = [("keval/progress", progress)]
+                work = resume_run(found, plan, watchers, resumption=resumption, redactor=hidden)
                 summary = run_to_end(work)
         except KeyboardInterrupt:
-            click.echo(f"interrupted; `keval resume {found.path}` goes on", err=True)
+            tell(f"interrupted; `keval resume {found.path}` goes on")
             raise SystemExit(130) from None
+    tell_replaced(hidden.replaced, quiet=quiet)
     finish(Run(found.path), summary, as_json=as_json, quiet=quiet)
 
 

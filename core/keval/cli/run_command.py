@@ -7,11 +7,13 @@ from pathlib import Path
 import click
 
 from keval.cli.options import json_option, quiet_option, results_option, selection_options
-from keval.cli.session import finish, run_to_end
+from keval.cli.session import finish, run_to_end, tell_replaced
 from keval.config.load import load
+from keval.config.secrets import learn_config
 from keval.config.select import Selection, select
 from keval.report.console import data_console, message_console, print_json
 from keval.report.plan import describe, print_notices, print_plan
+from keval.report.terminal import redactor, tell
 
 __all__ = ["command"]
 
@@ -31,7 +33,9 @@ def command(*, config: Path, selection: Selection, dry_run: bool, output_dir: Pa
     """
     from keval.plan.build import make_plan
 
-    plan = make_plan(select(load(config), selection))
+    evaluation = load(config)
+    learn_config(redactor(), evaluation)
+    plan = make_plan(select(evaluation, selection))
     messages = message_console(quiet=quiet)
     print_notices(plan, messages)
     if dry_run:
@@ -47,10 +51,12 @@ def command(*, config: Path, selection: Selection, dry_run: bool, output_dir: Pa
     progress = Progress(messages, plan.trial_count)
     try:
         with progress:
-            run, summary = run_to_end(run_plan(plan, output_dir, [("keval/progress", progress)]))
+            hidden = redactor()
+            run, summary = run_to_end(run_plan(plan, output_dir, [("keval/progress", progress)], redactor=hidden))
     except KeyboardInterrupt:
         where = f"; what was finished is in {progress.directory}" if progress.directory else ""
         where += f"; `keval score {progress.directory}` goes on" if progress.scoring else ""
-        click.echo(f"interrupted{where}", err=True)
+        tell(f"interrupted{where}")
         raise SystemExit(130) from None
+    tell_replaced(hidden.replaced, quiet=quiet)
     finish(run, summary, as_json=as_json, quiet=quiet)

@@ -10,9 +10,11 @@ import click
 from keval.cli.options import json_option, judge_repetitions_option, quiet_option, results_option
 from keval.cli.session import finish, run_to_end
 from keval.config.load import rebuild_scoring
+from keval.config.secrets import learn_config
 from keval.config.select import Selection, select
 from keval.report.console import message_console
 from keval.report.progress import Progress
+from keval.report.terminal import redactor, tell
 from keval.store.run import find_run
 
 __all__ = ["command"]
@@ -51,7 +53,9 @@ def command(
     found = find_run(run, output_dir)
     # No agent is called, so none is chosen or given another model.
     selection = Selection(metrics=metric, judges=judge, models=model)
-    evaluation = select(rebuild_scoring(found.manifest, str(found.path / "manifest.json")), selection)
+    rebuilt = rebuild_scoring(found.manifest, str(found.path / "manifest.json"))
+    learn_config(redactor(), rebuilt)
+    evaluation = select(rebuilt, selection)
     if metric or judge:
         evaluation = attrs.evolve(
             evaluation,
@@ -69,11 +73,12 @@ def command(
         [("keval/progress", progress)],
         missing=missing,
         judge_repetitions=judge_repetitions,
+        redactor=redactor(),
     )
     try:
         with progress:
             summary = run_to_end(work)
     except KeyboardInterrupt:
-        click.echo(f"interrupted; the same command goes on where scoring {found.path} stopped", err=True)
+        tell(f"interrupted; the same command goes on where scoring {found.path} stopped")
         raise SystemExit(130) from None
     finish(found, summary, as_json=as_json, quiet=quiet)

@@ -1,4 +1,4 @@
-"""What the commands that run or score share: their environment, warnings and exit codes."""
+"""What the commands that run or score share: their environment, what they print last, and exit codes."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ import gc
 import os
 import shlex
 import signal
-import warnings
-from collections.abc import Coroutine, Iterator, MutableMapping
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Coroutine, MutableMapping
 from typing import Any, TypeVar
 
-from keval.errors import PluginWarning
+from keval.redaction import MARK
 from keval.report.console import data_console, message_console, print_json, safe
 from keval.report.tables import print_summary
 from keval.store.converter import to_plain
 from keval.store.run import Run
 from keval.summary import Summary
 
-__all__ = ["exit_code", "finish", "run_to_end"]
+__all__ = ["exit_code", "finish", "run_to_end", "tell_replaced"]
 
 T = TypeVar("T")
 
@@ -31,8 +30,7 @@ def run_to_end(work: Coroutine[Any, Any, T]) -> T:
     _bypass_proxy_on_loopback(os.environ)
     _end_on_sigterm()
     gc.freeze()  # modules stay loaded, so collections need not look at them
-    with _plain_warnings():
-        return asyncio.run(work)
+    return asyncio.run(work)
 
 
 def finish(run: Run, summary: Summary, *, as_json: bool, quiet: bool = False, under_way: bool = False) -> None:
@@ -49,9 +47,9 @@ def finish(run: Run, summary: Summary, *, as_json: bool, quiet: bool = False, un
         unrun = summary.planned - sum(arm.trials for arm in summary.trials)
         left = f", {unrun} were never run" if unrun else ""
         messages.print(f"{failed} of {summary.planned} trials failed{left}, {scores} scores failed or are missing")
-    messages.print(str(run.path), markup=False, soft_wrap=True)
+    messages.print(safe(str(run.path)), soft_wrap=True)
     if not under_way and (hint := _remedy(run, summary)):
-        messages.print(hint, markup=False, soft_wrap=True)
+        messages.print(safe(hint), soft_wrap=True)
     raise SystemExit(code)
 
 
@@ -63,6 +61,14 @@ def _remedy(run: Run, summary: Summary) -> str:
     if any(arm.failed for arm in summary.trials):
         return f"`{command} --retry-failed` runs the failed trials again"
     return ""
+
+
+def tell_replaced(found: Counter[str], *, quiet: bool) -> None:
+    """Tell which secrets were replaced in the files of a run, because scorers read what is written there."""
+    for name, count in found.items():
+        told = f"note: {name} was replaced by {MARK} in {count} lines of the run, and scorers read them so"
+        remedy = "; add it to `public:` if it is no secret" if name.startswith("${") else ""
+        message_console(quiet=quiet).print(safe(told + remedy, "yellow"), soft_wrap=True)
 
 
 def exit_code(summary: Summary) -> int:
@@ -89,22 +95,3 @@ def _end_on_sigterm() -> None:
     # A shell starts background processes with SIGINT ignored, and raising it would have no effect.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
-
-
-@contextmanager
-def _plain_warnings() -> Iterator[None]:
-    """Show the warnings about plugins without the line of keval's own code that gave them."""
-    usual = warnings.formatwarning
-
-    def plain(
-        message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
-    ) -> str:
-        if issubclass(category, PluginWarning):
-            return f"warning: {safe(str(message)).plain}\n"
-        return usual(message, category, filename, lineno, line)
-
-    warnings.formatwarning = plain
-    try:
-        yield
-    finally:
-        warnings.formatwarning = usual

@@ -8,9 +8,11 @@ import click
 
 from keval.cli.options import selection_options
 from keval.config.load import load
+from keval.config.secrets import learn_config
 from keval.config.select import Selection, select
 from keval.report.console import message_console
 from keval.report.plan import print_notices
+from keval.report.terminal import foreign, redactor
 
 __all__ = ["command"]
 
@@ -25,9 +27,11 @@ def command(config: Path, selection: Selection) -> None:
     """
     from keval.plan.build import make_plan
 
-    plan = make_plan(select(load(config), selection))
+    evaluation = load(config)
+    learn_config(redactor(), evaluation)
+    plan = make_plan(select(evaluation, selection))
     print_notices(plan, message_console())
     judges = len(plan.scorers.judges)
     judged = plan.trial_count * judges * plan.evaluation.execution.judge_repetitions
     more = f", {judged} judgements by {', '.join(item.label for item in plan.scorers.judges)}" if judges else ""
-    click.echo(f"{config}: valid; {plan.trial_count} trials ({len(plan.samples)} samples){more}")
+    click.echo(foreign(f"{config}: valid; {plan.trial_count} trials ({len(plan.samples)} samples){more}"))

@@ -97,13 +97,14 @@ class Execution:
 
 @attrs.frozen
 class Header:
-    """The keys of an evaluation that stand alone."""
+    """The keys of an evaluation that stand alone. `public` names variables whose values are no secret."""
 
     name: str | None = attrs.field(default=None, validator=_optional_name)
     version: str | float | None = None
     description: str | None = None
     baseline: str | None = None
     neutral: Literal["omit", "count"] = "omit"
+    public: tuple[str, ...] = ()
 
 
 @attrs.frozen

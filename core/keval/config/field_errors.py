@@ -17,6 +17,7 @@ from cattrs.errors import (
 )
 
 from keval.config.source import KeyPath
+from keval.config.variables import Interpolated
 from keval.errors import FieldError, suggestion
 from keval.models import Model
 
@@ -60,7 +61,9 @@ def field_errors(error: Exception, path: KeyPath, cls: Any) -> Iterator[FieldErr
 
 
 def shown(value: Any) -> str:
-    """Show a value within a message."""
+    """Show a value within a message; one that came out of a variable, as it is written."""
+    if isinstance(value, Interpolated) and (written := getattr(value, "written", None)) is not None:
+        return f"the value of {written}"
     if isinstance(value, dict | list):
         return "a mapping" if isinstance(value, dict) else "a list"
     if value is None:

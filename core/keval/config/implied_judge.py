@@ -7,7 +7,7 @@ from typing import Any
 
 from keval import registry
 from keval.config.model_names import provider_of
-from keval.config.source import interpolate
+from keval.config.variables import interpolate
 from keval.errors import PluginError
 
 __all__ = ["implied_judge", "implies_judge"]

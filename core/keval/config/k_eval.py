@@ -13,7 +13,8 @@ from typing import Any
 import attrs
 
 from keval import registry
-from keval.config.source import KeyPath, Source, interpolate
+from keval.config.source import KeyPath, Source
+from keval.config.variables import interpolate
 from keval.errors import Problem
 
 __all__ = ["Translation", "agent_type", "extend_schema", "model_name", "spellings", "translate"]

@@ -11,8 +11,9 @@ import attrs
 from keval import registry
 from keval.config.evaluation import Condition, DatasetFile, Evaluation, Execution, Header, PluginSpec
 from keval.config.implied_judge import implied_judge, implies_judge
-from keval.config.source import KeyPath, Source, interpolate
+from keval.config.source import KeyPath, Source
 from keval.config.structure import resolve_fields, structure
+from keval.config.variables import interpolate, written_passwords
 from keval.errors import FieldError, PluginError, Problem, suggestion
 
 __all__ = ["NOUNS", "SECRET_OPTION", "SECTIONS", "SectionReader"]
@@ -241,6 +242,9 @@ class SectionReader:
                     f"write {key}: ${{{key.upper()}}} and export that; what stands here is in every copy of this file"
                 )
                 self._problem((*path, key), problem)
+        for at in written_passwords(options, path):
+            problem = "write the password in the address as a variable, such as ${PASSWORD}, and export that"
+            self._problem(at, f"{problem}; what stands here is in every copy of this file")
 
     def _filled(self, text: str, path: KeyPath) -> str:
         """Fill in the variables of a plugin's name."""

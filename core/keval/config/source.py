@@ -1,18 +1,13 @@
 """A YAML file as plain data, with the place of every key and value.
 
-`${VAR}` and `${VAR:-default}` stay as written here, and are filled in when a value is structured. So the data can be
+Variables stay as written here, and are filled in when a value is structured (see `variables.py`). So the data can be
 kept without secrets.
 """
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
 import attrs
@@ -20,51 +15,14 @@ import yaml
 
 from keval.errors import ConfigError, Problem
 
-__all__ = ["Interpolated", "KeyPath", "Source", "filling", "interpolate", "variable", "variables_in"]
+__all__ = ["KeyPath", "Source"]
 
 KeyPath: TypeAlias = tuple[str | int, ...]
 
 T = TypeVar("T")
 
 _NODE_LIMIT = 200_000
-_VARIABLE = re.compile(r"(?P<literal>\$\$\{)|\$\{(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\})?")
 _Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-_remembered: ContextVar[Mapping[str, str]] = ContextVar("remembered", default=MappingProxyType({}))
-
-
-@contextmanager
-def filling(variables: Mapping[str, str]) -> Iterator[None]:
-    """In this block, variables that the environment does not have are taken from `variables`."""
-    token = _remembered.set(variables)
-    try:
-        yield
-    finally:
-        _remembered.reset(token)
-
-
-def variable(name: str) -> str | None:
-    """Return the value of a variable; `None` if neither the environment nor `filling` has it."""
-    return os.environ.get(name, _remembered.get().get(name))
-
-
-def variables_in(data: Any) -> Iterator[str]:
-    """Yield the names of the variables that plain data refers to, as often as it does."""
-    if isinstance(data, dict):
-        for value in data.values():
-            yield from variables_in(value)
-    elif isinstance(data, list | tuple):
-        for value in data:
-            yield from variables_in(value)
-    elif isinstance(data, str):
-        yield from (match["name"] for match in _VARIABLE.finditer(data) if match["name"])
-
-
-class Interpolated(str):
-    """A text in which variables were filled in. Unlike a plain text, it may be read as a number or boolean."""
-
-    __slots__ = ()
 
 
 @attrs.frozen
@@ -236,40 +194,3 @@ class _Reader:
     def _problem(self, node: yaml.Node, message: str) -> None:
         place = f"{self.name}:{node.start_mark.line + 1}:{node.start_mark.column + 1}"
         self.problems.append(Problem(place, message))
-
-
-def interpolate(data: Any, path: KeyPath) -> tuple[Any, list[tuple[KeyPath, str]]]:
-    """Fill in the environment's variables; returns the data, and a message per path at which that failed."""
-    problems: list[tuple[KeyPath, str]] = []
-
-    def walk(value: Any, at: KeyPath) -> Any:
-        if isinstance(value, dict):
-            return {key: walk(item, (*at, key)) for key, item in value.items()}
-        if isinstance(value, list):
-            return [walk(item, (*at, index)) for index, item in enumerate(value)]
-        if not isinstance(value, str) or "${" not in value:
-            return value
-
-        def fill(match: re.Match[str]) -> str:
-            name, default = match["name"], match["default"]
-            if match["literal"]:
-                return "${"
-            if name is None:
-                problems.append((at, "this is no variable; write ${NAME}, ${NAME:-default}, or $${ for a plain ${"))
-                return match[0]
-            if default is not None and "${" in default:
-                problems.append((at, f"a default is plain text; ${{{name}:-...}} holds another variable"))
-                return match[0]
-            known = variable(name)
-            if known is not None and (known or default is None):
-                return known
-            if default is None:
-                problems.append(
-                    (at, f"the environment variable {name} is not set; export it or write ${{{name}:-default}}")
-                )
-                return ""
-            return default
-
-        return Interpolated(_VARIABLE.sub(fill, value))
-
-    return walk(data, path), problems

@@ -26,7 +26,8 @@ from cattrs.gen import make_dict_structure_fn
 
 from keval.config.field_errors import MAPPINGS, SEQUENCES, UNIONS, field_errors, shown, type_name
 from keval.config.model_names import provider_of
-from keval.config.source import Interpolated, KeyPath, interpolate
+from keval.config.source import KeyPath
+from keval.config.variables import Interpolated, hide_values, interpolate
 from keval.errors import FieldError, PluginError, suggestion
 from keval.models import Model
 from keval.scores import Scale
@@ -75,7 +76,11 @@ def structure(
         known = {at for at, _ in unset}
         return None, [
             *missing,
-            *(field_error for field_error in field_errors(error, path, cls) if field_error.path not in known),
+            *(
+                found._replace(message=hide_values(found.message, data) if variables else found.message)
+                for found in field_errors(error, path, cls)
+                if found.path not in known
+            ),
         ]
     finally:
         _reading.reset(token)

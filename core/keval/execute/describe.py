@@ -12,7 +12,8 @@ import attrs
 from keval import registry
 from keval.config.evaluation import Evaluation
 from keval.config.load import effective
-from keval.config.source import variable, variables_in
+from keval.config.secrets import secret_variables
+from keval.config.variables import variable, variables_in
 from keval.execute.preflight import Ready
 from keval.manifest import (
     AgentEntry,
@@ -26,9 +27,9 @@ from keval.manifest import (
 )
 from keval.models import Endpoint
 from keval.plan.plan import Arm, Plan, ResolvedPlugin, Scorers
+from keval.redaction import Redactor
 from keval.registry import Component
 from keval.scores import Rubric
-from keval.store.redact import Redactor
 from keval.store.scores_file import ScoringSpec
 
 __all__ = ["describe_run", "describe_scoring"]
@@ -64,22 +65,22 @@ def describe_run(
         selection=SelectionEntry(evaluation.limit, evaluation.sample_ids),
         dataset=DatasetEntry(str(plan.dataset.path), plan.dataset.digest, len(plan.samples)),
         trials=plan.trial_count,
-        agents={item.label: _agent(item, ready.endpoints) for item in plan.agents},
-        conditions={arm.label: _condition(arm, ready) for arm in plan.arms},
+        agents={item.label: _agent(item, ready.endpoints, redact) for item in plan.agents},
+        conditions={arm.label: _condition(arm, ready, redact) for arm in plan.arms},
         judges=_judges(evaluation, plan.scorers, ready.endpoints),
         rubrics={digest: _redacted(rubric, redact) for digest, rubric in rubrics.items()},
         scorers=_scorers(plan.scorers, spec, rubrics),
         plugins=_plugins(components),
         versions={"python": platform.python_version(), **_versions(["keval"], components)},
-        variables=_open_variables(config, redact),
+        variables=_open_variables(evaluation, config),
     )
     return _with_simulated(manifest)
 
 
-def _open_variables(config: Mapping[str, Any], redact: Redactor) -> dict[str, str | None]:
+def _open_variables(evaluation: Evaluation, config: Mapping[str, Any]) -> dict[str, str | None]:
     """Return the values of the config's variables, but of no secret one; `None` where a default stands in."""
-    values = {name: variable(name) for name in sorted({*variables_in(config)})}
-    return {name: value for name, value in values.items() if not redact.hides(name, value or "")}
+    secret = {name for _, name in secret_variables(evaluation.source.data)}
+    return {name: variable(name) for name in sorted({*variables_in(config)} - secret)}
 
 
 def describe_scoring(
@@ -132,20 +133,23 @@ def _name(entry: Any) -> str:
     return next(iter(entry)) if isinstance(entry, dict) else str(entry)
 
 
-def _agent(item: ResolvedPlugin, endpoints: Mapping[str, Endpoint]) -> AgentEntry:
+def _agent(item: ResolvedPlugin, endpoints: Mapping[str, Endpoint], redact: Redactor) -> AgentEntry:
     return AgentEntry(
         type=item.component.name,
         model=str(item.model) if item.model else None,
         simulated=_is_simulated(item, endpoints),
-        characteristics=item.characteristics,
+        characteristics=redact.data(dict(item.characteristics)),
         recording=item.prerecorded.digest if item.prerecorded else None,
     )
 
 
-def _condition(arm: Arm, ready: Ready) -> ConditionEntry:
+def _condition(arm: Arm, ready: Ready, redact: Redactor) -> ConditionEntry:
     return ConditionEntry(
         contexts=arm.contexts,
-        servers={offer.server: ServerEntry(offer.tools, offer.digest) for offer in ready.offers(arm.label)},
+        servers={
+            offer.server: ServerEntry(tuple(redact.data(offer.tools)), offer.digest)
+            for offer in ready.offers(arm.label)
+        },
         require_mcp_tool_use=arm.condition.require_mcp_tool_use,
         require_mcp_tool_success=arm.condition.require_mcp_tool_success,
         on_missing_tool_use=arm.condition.on_missing_tool_use,
@@ -185,9 +189,9 @@ def _scorers(scorers: Scorers, spec: ScoringSpec, rubrics: Mapping[str, Rubric])
 def _redacted(rubric: Rubric, redact: Redactor) -> Rubric:
     return attrs.evolve(
         rubric,
-        name=redact.data(rubric.name),
-        instructions=redact.data(rubric.instructions),
-        levels={level: redact.data(text) for level, text in rubric.levels.items()},
+        name=redact.text(rubric.name),
+        instructions=redact.text(rubric.instructions),
+        levels={level: redact.text(text) for level, text in rubric.levels.items()},
     )
 
 

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import attrs
 
 from keval.plan.hooks import Hooks
 from keval.recorder import Blob, LiveEvent
 from keval.records import Failure, Trial
+from keval.redaction import Redactor
 from keval.store.journal import Journal
-from keval.store.jsonl import trial_line
-from keval.store.redact import Redactor
+from keval.store.jsonl import read_trial, trial_line
 from keval.store.writer import RunWriter
 
 __all__ = ["RunOutbox"]
 
+_SHA256 = re.compile(rb"\b[0-9a-f]{64}\b")
+
 
 @attrs.define(eq=False)
 class RunOutbox:
-    """Writes trials and blobs to a run, and tells hook plugins of trials and live events."""
+    """Writes trials and blobs to a run, and tells hook plugins of trials and live events; all without secrets."""
 
     _writer: RunWriter
     _journal: Journal
     _redact: Redactor
     _hooks: Hooks
     _blobs: dict[str, Blob] = attrs.field(factory=dict, init=False)
+    _renamed: dict[bytes, bytes] = attrs.field(factory=dict, init=False)
     wants_events: bool = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -36,16 +40,29 @@ class RunOutbox:
         if self._blobs:
             blobs, self._blobs = self._blobs, {}
             await asyncio.to_thread(self._writer.write_blobs, blobs.values())
-        await self._journal.append(self._redact(_line(trial)))
+        told = _line(trial)
+        line = self._redact.line(told)
+        if self._renamed:
+            line = _SHA256.sub(lambda found: self._renamed.get(found[0], found[0]), line)
+        await self._journal.append(line)
+        if line != told:
+            trial = read_trial(line, lambda _: trial.sample, lambda _: trial.characteristics)
         self._hooks.announce("keval_trial_finished", trial=trial)
 
     def event(self, event: LiveEvent) -> None:
         """Tell hook plugins of a live event."""
         if self.wants_events:
-            self._hooks.announce("keval_live_event", event=event)
+            self._hooks.announce(
+                "keval_live_event", event=attrs.evolve(event, data=self._redact.data(dict(event.data)))
+            )
 
     def blob(self, blob: Blob) -> None:
-        """Keep content until the next trial is written."""
+        """Keep content until the next trial is written. Without its secrets, it has another SHA-256."""
+        content = self._redact.content(blob.content)
+        if content is not blob.content:
+            kept = Blob.of(content, blob.media_type)
+            self._renamed[blob.sha256.encode()] = kept.sha256.encode()
+            blob = kept
         self._blobs[blob.sha256] = blob
 
 

@@ -11,6 +11,7 @@ import attrs
 
 from keval import registry
 from keval.config.evaluation import Execution
+from keval.config.secrets import learn_endpoints
 from keval.contexts import McpServer, ToolOffer
 from keval.errors import PluginError, PreflightError
 from keval.execute.exchange import ModelExchange, applies_middleware
@@ -19,6 +20,7 @@ from keval.infrastructure import ConnectedServer, ProxyRoute
 from keval.interfaces import Agent, ContextSource, Judge, Preparable
 from keval.models import Asker, Endpoint, Model
 from keval.plan.plan import Plan, ResolvedPlugin
+from keval.redaction import Redactor
 
 __all__ = ["OpenedContext", "Ready", "begin_judges", "preflight"]
 
@@ -50,8 +52,11 @@ class Ready:
         return [offer for context in self.contexts[condition] for offer in context.offers]
 
 
-async def preflight(plan: Plan, scope: ResourceScope) -> Ready:
-    """Bring everything up at once, held by `scope`. Raises PreflightError with every problem."""
+async def preflight(plan: Plan, scope: ResourceScope, redactor: Redactor | None = None) -> Ready:
+    """Bring everything up at once, held by `scope`. Raises PreflightError with every problem.
+
+    `redactor` learns the keys of models before they are used.
+    """
     asked = any(agent.prerecorded is None for agent in plan.agents)
     wanted = [(arm.label, label) for arm in plan.arms for label in arm.contexts if asked]
     askers = (*plan.agents, *plan.scorers.judges)
@@ -63,6 +68,7 @@ async def preflight(plan: Plan, scope: ResourceScope) -> Ready:
             *opening,
         ]
     )
+    learn_endpoints(redactor or Redactor(), endpoints.values())
     contexts = {
         arm.label: tuple(each for (condition, _), each in zip(wanted, opened, strict=True) if condition == arm.label)
         for arm in plan.arms
@@ -81,11 +87,13 @@ async def begin_judges(
     middleware: Sequence[ResolvedPlugin],
     execution: Execution,
     scope: ResourceScope,
+    redactor: Redactor,
 ) -> tuple[dict[str, Judge], dict[str, Endpoint], ModelExchange]:
     """Bring up only what grading needs. Raises PreflightError with every problem."""
     exchange, endpoints = await _all(
         [_begin_middleware(middleware, execution, scope), _resolve_models(judges, execution.seed, scope)]
     )
+    learn_endpoints(redactor, endpoints.values())
     models = await _lead((), judges, endpoints, exchange, scope)
     return await _begin("judge", judges, models, scope), endpoints, exchange
 

@@ -10,6 +10,8 @@ from keval.dataset.samples import Samples
 from keval.execute.changes import changes
 from keval.manifest import Manifest, ResumeEntry
 from keval.records import Sample
+from keval.redaction import Redactor
+from keval.store.jsonl import read_sample, sample_line
 
 __all__ = ["Resumption"]
 
@@ -27,7 +29,7 @@ class Resumption:
     force: bool = False
 
     def compare(
-        self, before: Manifest, now: Manifest, frozen: Samples, samples: Samples
+        self, before: Manifest, now: Manifest, frozen: Samples, samples: Samples, redact: Redactor
     ) -> tuple[Samples, tuple[str, ...]]:
         """Return the samples that the run does not have, and what changed since it began, one line each."""
         had = {name: position for position, name in enumerate(frozen.ids)}
@@ -40,10 +42,20 @@ class Resumption:
             changed += [
                 f"sample {name}: it asks something else, or has other facts"
                 for name in both
-                if not _is_same(frozen[had[name]], samples[found[name]])
+                if not _is_same(frozen[had[name]], _written(samples[found[name]], redact))
             ]
         new = samples.pick([position for name, position in found.items() if name not in had])
         return new, tuple(changed)
+
+    def originals(self, frozen: Samples, samples: Samples, redact: Redactor) -> dict[str, Sample]:
+        """Return the samples that hold a secret, by id: they are asked as the dataset has them."""
+        had = {name: position for position, name in enumerate(frozen.ids)}
+        found: dict[str, Sample] = {}
+        for sample in samples:
+            if sample.id in had and _written(sample, redact) != sample:
+                kept = frozen[had[sample.id]]
+                found[sample.id] = attrs.evolve(sample, facts={**kept.facts, **sample.facts}, withheld=kept.withheld)
+        return found
 
     def refusal(self, run: Path, changed: tuple[str, ...]) -> str:
         """Return the error for a run that cannot go on as it began."""
@@ -59,6 +71,11 @@ class Resumption:
         entry = ResumeEntry(now.started, retried, changed)
         extra = {**before.extra, **now.extra}
         return attrs.evolve(now, started=before.started, resumed=(*before.resumed, entry), extra=extra)
+
+
+def _written(sample: Sample, redact: Redactor) -> Sample:
+    """Return a sample as it is when it is written and read again."""
+    return read_sample(redact.line(sample_line(sample)))
 
 
 def _is_same(frozen: Sample, sample: Sample) -> bool:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from keval.config.evaluation import Evaluation
 from keval.config.prompt import Prompt, compile_prompt
+from keval.config.secrets import secret_notices
 from keval.dataset.read import Dataset, read_dataset
 from keval.dataset.samples import Samples
 from keval.errors import ConfigError, PluginError, Problem, suggestion
@@ -41,7 +42,7 @@ def make_plan(evaluation: Evaluation) -> Plan:
     unanswered = _check_recordings(evaluation, agents, dataset, samples, problems)
     lacking, notices = missing_answers(evaluation, dataset, samples, scorers)
     problems += lacking
-    idle = [] if problems else idle_keys(evaluation)
+    idle = [] if problems else [*idle_keys(evaluation), *secret_notices(evaluation)]
     return _finished(
         problems,
         lambda: Plan(

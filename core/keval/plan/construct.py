@@ -11,8 +11,9 @@ import attrs
 from keval import registry
 from keval.config.evaluation import Evaluation, PluginSpec
 from keval.config.rubric import read_rubric
-from keval.config.source import KeyPath, interpolate
+from keval.config.source import KeyPath
 from keval.config.structure import structure
+from keval.config.variables import interpolate
 from keval.errors import ConfigError, PluginError, Problem
 from keval.plan.plan import ResolvedPlugin, Scorers
 from keval.scores import Rubric, Scale

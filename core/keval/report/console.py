@@ -1,20 +1,25 @@
-"""The terminal: a console for data, one for messages, and a function that makes foreign text safe for both."""
+"""The consoles: one for data, one for messages, and a function that makes text of others safe for both."""
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
+import attrs
 import click
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
+from rich.segment import Segment
 from rich.text import Text
+
+from keval.report.terminal import foreign, visible
 
 __all__ = ["data_console", "message_console", "print_json", "safe"]
 
 
 def data_console() -> Console:
     """Return the console for results: stdout, at least 100 columns wide if it is not a terminal."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=max(console.width, 100))
+    console = _console()
+    return console if console.is_terminal else _console(width=max(console.width, 100))
 
 
 def print_json(data: object) -> None:
@@ -24,10 +29,31 @@ def print_json(data: object) -> None:
 
 def message_console(*, quiet: bool = False) -> Console:
     """Return the console for progress and messages: stderr."""
-    return Console(stderr=True, quiet=quiet, highlight=False)
+    return _console(stderr=True, quiet=quiet)
 
 
 def safe(text: str, style: str = "") -> Text:
-    """Return foreign text for the terminal: without markup, and with � in place of control characters."""
-    shown = (char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text)
-    return Text("".join(shown), style)
+    """Return text of others for a console: as `foreign` makes it, and without markup."""
+    return Text(foreign(text), style)
+
+
+def _console(**options: Any) -> Console:
+    console = Console(highlight=False, **options)
+    console.push_render_hook(_Guard())
+    return console
+
+
+class _Guard(RenderHook):
+    """Keeps control characters from a console, whoever forgot `safe`."""
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [_Guarded(renderable) for renderable in renderables]
+
+
+@attrs.frozen
+class _Guarded:
+    _renderable: ConsoleRenderable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for text, style, control in console.render(self._renderable, options):
+            yield Segment(text if control else visible(text), style, control)

@@ -52,6 +52,10 @@ def describe(plan: Plan) -> dict[str, Any]:
 
 def print_plan(plan: Plan, console: Console) -> None:
     """Print a plan for people."""
+
+    def show(line: str) -> None:
+        console.print(safe(line), soft_wrap=True)
+
     told = describe(plan)
     arms = f"{len(told['agents'])} agents × {len(told['conditions'])} conditions × {told['samples']} samples"
     recorded = sum(agent.prerecorded is not None for agent in plan.agents)
@@ -59,24 +63,24 @@ def print_plan(plan: Plan, console: Console) -> None:
     often += ["as many as were recorded"] if recorded else []
     grid = f"{arms} × {' or '.join(often)}"
     at_once = f", {told['max_concurrent']} at once" if recorded < len(plan.agents) else ""
-    console.out(f"{told['evaluation']}: {told['trials']} trials ({grid}){at_once}")
+    show(f"{told['evaluation']}: {told['trials']} trials ({grid}){at_once}")
     for label, agent in told["agents"].items():
-        console.out(f"  agent      {label}: {agent['type']}, model {agent['model'] or 'none'}")
+        show(f"  agent      {label}: {agent['type']}, model {agent['model'] or 'none'}")
     for label, condition in told["conditions"].items():
         given = ", ".join(f"{name} ({kind})" for name, kind in condition["contexts"].items()) or "no context"
-        console.out(f"  condition  {label}: {given}")
-    console.out(f"  models     {', '.join(told['models']) or 'none'}")
-    console.out(f"  servers    {told['servers']} to start")
-    console.out(f"  metrics    {', '.join(told['metrics']) or 'none'}")
+        show(f"  condition  {label}: {given}")
+    show(f"  models     {', '.join(told['models']) or 'none'}")
+    show(f"  servers    {told['servers']} to start")
+    show(f"  metrics    {', '.join(told['metrics']) or 'none'}")
     for label, judge in told["judges"].items():
-        console.out(f"  judge      {label}: {judge['type']}, model {judge['model'] or 'none'}")
+        show(f"  judge      {label}: {judge['type']}, model {judge['model'] or 'none'}")
     if told["judges"]:
-        console.out(f"  rubrics    {', '.join(told['rubrics'])}")
+        show(f"  rubrics    {', '.join(told['rubrics'])}")
     if told["middleware"]:
-        console.out(f"  middleware {', '.join(told['middleware'])}")
-    console.out(f"  plugins    {', '.join(told['plugins']) or 'none'}")
-    console.out(f"  executor   {told['executor']}")
-    console.out(
+        show(f"  middleware {', '.join(told['middleware'])}")
+    show(f"  plugins    {', '.join(told['plugins']) or 'none'}")
+    show(f"  executor   {told['executor']}")
+    show(
         f"  about {told['estimated_model_calls']} model calls and {told['estimated_judge_calls']} judge calls;"
         " nothing was run"
     )

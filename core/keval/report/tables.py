@@ -63,11 +63,11 @@ def _table(summary: Summary, arms: Sequence[tuple[str, str]], scorers: Sequence[
         for condition in group:
             found = (means.get((agent, condition, *scorer)) for scorer in scorers)
             # The label stands beside the first line of its cells.
-            table.add_row(f"{agent} [dim]{condition}[/]\n", *map(_mean, found))
+            table.add_row(Text.assemble(safe(agent), " ", safe(condition, "dim"), "\n"), *map(_mean, found))
         for condition in group:
             if condition != summary.baseline:
                 changes = (effects.get((agent, condition, *scorer)) for scorer in scorers)
-                table.add_row(f"[dim]  Δ {condition}[/]", *map(_change, changes), end_section=True)
+                table.add_row(safe(f"  Δ {condition}", "dim"), *map(_change, changes), end_section=True)
     return table
 
 
@@ -135,11 +135,14 @@ def _print_footer(summary: Summary, console: Console, run: Path, *, under_way: b
     )
     if summary.effects:
         console.print(
-            f"[dim]Δ is the mean difference to {summary.baseline} ± its standard error, over the samples that both"
-            " have scores for.[/]"
+            safe(
+                f"Δ is the mean difference to {summary.baseline} ± its standard error, over the samples that both"
+                " have scores for.",
+                "dim",
+            )
         )
     for named in _bands(entry.scale for entry in summary.scorers):
-        console.print(f"[dim]{named}[/]")
+        console.print(safe(named, "dim"))
     if unscored := sum(entry.unscored for entry in summary.arms):
         failed = sum(entry.failed for entry in summary.arms)
         console.print(f"{unscored} scores have no value ({failed} because the scorer failed); scores.jsonl says why.")

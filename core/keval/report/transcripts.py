@@ -22,7 +22,9 @@ Bands: TypeAlias = Mapping[str, Mapping[str, float]]
 
 def print_run(manifest: Manifest, trials: Iterable[Trial], console: Console) -> None:
     """Print what a run was made of, and its trials, one per line."""
-    console.print(Text.assemble(safe(manifest.evaluation, "bold"), f" {manifest.run}, started {manifest.started}"))
+    console.print(
+        Text.assemble(safe(manifest.evaluation, "bold"), safe(f" {manifest.run}, started {manifest.started}"))
+    )
     for label, agent in manifest.agents.items():
         console.print(safe(f"  agent      {label}: {agent.type}, model {agent.model or 'none'}"))
     for label, condition in manifest.conditions.items():
@@ -34,8 +36,9 @@ def print_run(manifest: Manifest, trials: Iterable[Trial], console: Console) -> 
     if rubrics := dict.fromkeys(rubric.name for rubric in manifest.rubrics.values()):
         console.print(safe(f"  rubrics    {', '.join(rubrics)}"))
     dataset = manifest.dataset
-    console.print(f"  dataset    {dataset.samples} samples, sha256 {(dataset.sha256 or 'unknown')[:12]}")
-    console.print(f"  versions   {', '.join(f'{name} {version}' for name, version in manifest.versions.items())}")
+    console.print(safe(f"  dataset    {dataset.samples} samples, sha256 {(dataset.sha256 or 'unknown')[:12]}"))
+    versions = (f"{name} {version}" for name, version in manifest.versions.items())
+    console.print(safe(f"  versions   {', '.join(versions)}"))
     for trial in trials:
         outcome = f"failed: {trial.failure.kind}" if trial.failure else " ".join(trial.output.split())
         line = Text.assemble(safe(" ".join(trial.id.split()), "bold"), "  ", safe(outcome))
@@ -45,7 +48,7 @@ def print_run(manifest: Manifest, trials: Iterable[Trial], console: Console) -> 
 
 def print_trial(trial: Trial, scores: Sequence[ScoreLine], bands: Bands, console: Console) -> None:
     """Print one trial: messages, tool calls, time, tokens and scores."""
-    console.print(Text.assemble(safe(trial.id, "bold"), f"  model {trial.model or 'none'}"))
+    console.print(Text.assemble(safe(trial.id, "bold"), safe(f"  model {trial.model or 'none'}")))
     for message in trial.sample.history:
         console.print(Text.assemble((f"{message.role} (earlier): ", "dim"), safe(message.text)))
     transcript = trial.transcript

@@ -8,6 +8,8 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from functools import partial
+from io import BufferedWriter
 from pathlib import Path
 
 import attrs
@@ -17,6 +19,7 @@ from keval.errors import PreflightError, RunError
 from keval.manifest import Manifest
 from keval.recorder import Blob
 from keval.records import Sample
+from keval.redaction import Redactor
 from keval.store.converter import to_json
 from keval.store.files import explained, read_lines, replacing, sync_folder
 from keval.store.jsonl import sample_line
@@ -71,11 +74,14 @@ class RunWriter:
             lock.release()
 
     @contextmanager
-    def freezing(self) -> Iterator[Callable[[Sample], object]]:
-        """Yield a function that writes a sample. If the block fails, the directory is removed."""
+    def freezing(self, redact: Redactor) -> Iterator[Callable[[Sample], bool]]:
+        """Yield a function that writes a sample and returns whether it was redacted.
+
+        If the block fails, the directory is removed.
+        """
         try:
             with replacing(self.path / "samples.jsonl") as file:
-                yield lambda sample: file.write(sample_line(sample) + b"\n")
+                yield partial(_write_sample, file, redact)
         except BaseException:
             shutil.rmtree(self.path)
             with suppress(OSError):  # another run has begun in the folder
@@ -84,12 +90,12 @@ class RunWriter:
             raise
 
     @contextmanager
-    def adding(self) -> Iterator[Callable[[Sample], object]]:
-        """Yield a function that adds a sample. If the block fails, the samples stay as they were."""
+    def adding(self, redact: Redactor) -> Iterator[Callable[[Sample], bool]]:
+        """Yield a function that adds a sample, as that of `freezing`. If the block fails, all stays as it was."""
         path = self.path / "samples.jsonl"
         with replacing(path) as file:
             file.writelines(read_lines(path, bytes))
-            yield lambda sample: file.write(sample_line(sample) + b"\n")
+            yield partial(_write_sample, file, redact)
 
     def set_failures_aside(self) -> int:
         """Move failed trials to retried.jsonl, so that they can be run again; returns how many. Raises RunError."""
@@ -124,3 +130,10 @@ class RunWriter:
     def _write(self, name: str, content: bytes) -> None:
         with replacing(self.path / name) as file:
             file.write(content)
+
+
+def _write_sample(file: BufferedWriter, redact: Redactor, sample: Sample) -> bool:
+    told = sample_line(sample)
+    line = redact.line(told)
+    file.write(line + b"\n")
+    return line != told

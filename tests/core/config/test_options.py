@@ -29,7 +29,10 @@ def test_what_the_environment_gives_must_fit_too(project: Project) -> None:
 
     outcome = project.keval("run", "eval.yaml", env={"REPEAT": "often"})
 
-    assert (2, "error: eval.yaml:5:30: expected a whole number, got 'often'\n") == (outcome.code, outcome.stderr)
+    assert (2, "error: eval.yaml:5:30: expected a whole number, got the value of ${REPEAT}\n") == (
+        outcome.code,
+        outcome.stderr,
+    )
 
 
 def test_one_characteristic_overrides_and_the_others_stay(project: Project) -> None:

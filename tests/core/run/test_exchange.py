@@ -9,15 +9,23 @@ from typing import Any
 import attrs
 import pytest
 
+from keval.config.evaluation import Retry
 from keval.execute.exchange import ASKER_HEADER, ModelExchange
+from keval.execute.stopwatch import Stopwatch
 from keval.plugin import Asker, Endpoint, MiddlewareError, ModelError, ModelRequest, ModelResponse, Next
+from keval.records import Refusal
 from tests.conftest import Project
 
 ROUTE = Asker("agent", "a")
+ONCE = Retry(max_request_attempts=1)
 TRIAL = Asker("agent", "a", "a/baseline/s1/1", 1, 2)
 REAL = Endpoint("m", {"openai-chat": "http://127.0.0.1:1/v1"}, "sk-canary")
 SIMULATED = attrs.evolve(REAL, simulated=True, wants_trial=True)
 TRIAL_HEADERS = {"x-keval-trial": "t", "x-keval-repetition": "1", "x-keval-resample": "2"}
+
+
+def nobody(refusal: Refusal) -> None:
+    """Nobody wants to know."""
 
 
 @attrs.frozen
@@ -73,11 +81,12 @@ def pass_on(
         return ModelResponse.of(200, {}, b"")
 
     async def scenario() -> None:
-        exchange = ModelExchange(middleware)
-        with exchange.asking(TRIAL) as told:
+        exchange = ModelExchange(middleware, ONCE)
+        route = exchange.route(ROUTE, endpoint)
+        with exchange.asking(TRIAL, nobody, Stopwatch()) as told:
             own = told if known else {ASKER_HEADER: "of another run"}
             request = ModelRequest("m", "openai-chat", "POST", "/chat/completions", {**(headers or {}), **own}, b"")
-            await exchange.route(ROUTE, endpoint).exchange(request, send)
+            await route.exchange(request, send)
 
     asyncio.run(scenario())
     return arrived[-1]
@@ -99,7 +108,8 @@ def test_who_asks_is_known_by_a_header_and_otherwise_as_far_as_the_route_tells()
 
 def test_a_header_is_worth_nothing_when_its_trial_is_over() -> None:
     exchange = ModelExchange({"noting": Noting("n", [])})
-    with exchange.asking(TRIAL) as told:
+    route = exchange.route(ROUTE, REAL)
+    with exchange.asking(TRIAL, nobody, Stopwatch()) as told:
         pass
 
     async def send(request: ModelRequest) -> ModelResponse:
@@ -107,11 +117,11 @@ def test_a_header_is_worth_nothing_when_its_trial_is_over() -> None:
         return ModelResponse.of(200, {}, b"")
 
     late = ModelRequest("m", "openai-chat", "POST", "/", told, b"")
-    asyncio.run(exchange.route(ROUTE, REAL).exchange(late, send))  # type: ignore[arg-type]
+    asyncio.run(route.exchange(late, send))  # type: ignore[arg-type]
 
 
-def test_without_middleware_nobody_is_told_who_asks() -> None:
-    with ModelExchange().asking(TRIAL) as told:
+def test_where_no_requests_pass_nobody_is_told_who_asks() -> None:
+    with ModelExchange().asking(TRIAL, nobody, Stopwatch()) as told:
         assert {} == told
 
 

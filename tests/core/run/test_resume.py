@@ -77,7 +77,8 @@ def test_a_run_that_was_killed_goes_on_and_comes_to_the_same_end(killed: Project
     again = asked(killed) - done
     trials = [trial["id"] for trial in killed.lines("trials.jsonl")]
     assert (PLANNED, PLANNED) == (len(trials), len({*trials}))
-    assert 9 <= len(before) < PLANNED
+    # Up to four were under way, and four being written.
+    assert 5 <= len(before) < PLANNED
     assert before.isdisjoint(again)
     assert {*trials} - before == again.keys()
     (entry,) = killed.read("manifest.json")["resumed"]

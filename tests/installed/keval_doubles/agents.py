@@ -64,7 +64,7 @@ class Scripted:
         if tries <= script.get("busy", 0):
             raise ModelError("too many requests", status=429, retry_after=script.get("retry_after"))
         if script.get("fail") == "bug":
-            raise ZeroDivisionError("division by zero")
+            raise ZeroDivisionError(script.get("bug", "division by zero"))
         if script.get("fail") == "grouped":
             raise ExceptionGroup("in a group", [ModelError("bad request", status=400)])
         if script.get("fail"):

@@ -1,6 +1,8 @@
 """Hook plugins that add facts."""
 
 import json
+import logging
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -52,10 +54,19 @@ class Diary:
             file.write(f"{line}\n")
 
 
+@attrs.frozen
 class Clumsy:
+    """Fails at every trial; with `warns`, it also warns and logs."""
+
+    says: str = "nobody listens"
+    warns: bool = False
+
     @hookimpl
     def keval_trial_finished(self, trial: Trial) -> None:
-        raise ConnectionError("nobody listens")
+        if self.warns:
+            warnings.warn(self.says, UserWarning, stacklevel=1)
+            logging.getLogger("clumsy").warning(self.says)
+        raise ConnectionError(self.says)
 
 
 class Later:

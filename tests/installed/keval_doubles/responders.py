@@ -7,6 +7,7 @@ A step has one of these keys, or `text` and `calls` together:
     text: It is mild.                                   an answer, be it one that breaks what was asked for
     calls: [{name: weather, arguments: {city: Oslo}}]   tool calls
     fault: {status: 429, message: Too many requests., retry_after: 1}     an HTTP error
+    blocks: 60                                          nothing at all, for so many seconds
     returns: 42                                         something that is no reply, which a gateway answers with a 500
 
 In a text, `{model}` is the model that was asked for, `{seed}` the run's seed and `{result}` the last tool's result.
@@ -19,6 +20,7 @@ Where KEVAL_DOUBLES_JOURNAL names a file, a line of JSON is added to it for ever
 
 import json
 import os
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -55,6 +57,8 @@ class Scripted:
     def _reply(self, step: Mapping[str, Any], request: ChatRequest) -> ChatReply:
         if "fault" in step:
             raise ModelFault(**{"message": "as the script says", **step["fault"]})
+        if "blocks" in step:
+            time.sleep(step["blocks"])
         if "returns" in step:
             reply: ChatReply = step["returns"]
             return reply

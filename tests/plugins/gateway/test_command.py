@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
 
+import httpx
 import pytest
 from click.testing import CliRunner
 
@@ -36,6 +44,89 @@ def test_it_says_what_answers_and_where_until_it_is_interrupted(options: list[st
     assert [True] * len(told) == [each in shown for each in told]
     for variable in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL"):
         assert f"{variable}=http://127.0.0.1:" in shown
+
+
+TOKENS = {
+    "a random one": ([], {}, None, r"OPENAI_API_KEY=([\w-]{32})\n"),
+    "the one that is said": (
+        ["--token", "t0 ken"],
+        {KEY_VARIABLE: "from-env"},
+        "t0 ken",
+        r"OPENAI_API_KEY=('t0 ken')\n",
+    ),
+    "any": (["--no-token"], {KEY_VARIABLE: "from-env"}, None, r"OPENAI_API_KEY=(any)\n"),
+}
+
+
+@pytest.mark.parametrize("case", TOKENS)
+@pytest.mark.usefixtures("doubles_installed")
+def test_it_admits_one_key_and_says_which(case: str) -> None:
+    options, environ, key, told = TOKENS[case]
+    with serving(*options, environ=environ) as (shown, _):
+        (found,) = re.findall(told, shown)
+        url = re.findall(r"OPENAI_BASE_URL=(\S+)", shown)[0]
+        statuses = [ask(url, tried).status_code for tried in (key or found, "another")]
+
+    assert [200, 200 if case == "any" else 401] == statuses
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--token", "a", "--no-token"], "say --token or --no-token, one of the two"),
+        (["--token", ""], "a token goes through HTTP headers"),
+        (["--token", "żółw"], "a token goes through HTTP headers"),
+    ],
+)
+def test_a_token_that_cannot_be_is_refused(options: list[str], problem: str) -> None:
+    result = CliRunner().invoke(gateway, ["--responder", "scripted", *options])
+
+    assert (2, True) == (result.exit_code, problem in result.output)
+
+
+@pytest.mark.parametrize("script", ["{blocks: 60}", "{text: slow}"], ids=["a responder that blocks", "a slow answer"])
+@pytest.mark.usefixtures("doubles_installed")
+def test_sigterm_ends_it_at_once(script: str, tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    environ = {"KEVAL_DOUBLES_JOURNAL": str(journal)}
+    slow = [] if "blocks" in script else ["--latency-ms", "60000"]
+    with serving("--no-token", *slow, environ=environ) as (shown, process), ThreadPoolExecutor() as threads:
+        url = re.findall(r"OPENAI_BASE_URL=(\S+)", shown)[0]
+        asking = threads.submit(ask, url, "any", f"{{script: [{script}]}}")
+        while not journal.exists():
+            assert process.poll() is None
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(timeout=20)
+        took = time.monotonic() - began
+        answered = asking.exception() is None
+
+    assert (0, False) == (code, answered and asking.result().is_success)
+    assert took < 5
+
+
+@contextmanager
+def serving(*options: str, environ: Mapping[str, str]) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Run the command; what it says at its start, and its process, which is killed at the end."""
+    command = [sys.executable, "-m", "keval_gateway", "--responder", "scripted", "--port", "0", *options]
+    env = {**{name: value for name, value in os.environ.items() if name != KEY_VARIABLE}, **environ}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
+        try:
+            assert process.stdout is not None
+            shown = ""
+            while "Ctrl-C" not in shown:
+                line = process.stdout.readline()
+                assert line, "the command ended"
+                shown += line
+            yield shown, process
+        finally:
+            process.kill()
+
+
+def ask(url: str, key: str, text: str = "{script: [{text: Yes.}]}") -> httpx.Response:
+    body = {"model": "m", "messages": [{"role": "user", "content": text}]}
+    headers = {"authorization": f"Bearer {key}"}
+    return httpx.post(f"{url}/chat/completions", json=body, headers=headers, timeout=60)
 
 
 @pytest.mark.parametrize("options", [[], ["--simulate", "--responder", "scripted"]], ids=["none", "both"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -16,7 +17,7 @@ from openai import AsyncOpenAI
 
 from keval import Usage
 from keval_doubles.responders import Scripted
-from keval_gateway import ChatCall, ChatMessage, ChatReply, ChatRequest, ModelFault, Respond, wire_urls
+from keval_gateway import ChatCall, ChatMessage, ChatReply, ChatRequest, ModelFault, Respond, admission, wire_urls
 from keval_gateway.app import build_app
 from keval_gateway.serving import serve
 
@@ -434,24 +435,116 @@ def test_malformed_requests_are_refused_with_400() -> None:
     assert all(response.json()["error"]["message"] for response in responses)
 
 
-def test_only_loopback_names_are_answered() -> None:
-    hosts = {
-        "evil.example": 421,
-        "evil.example:80": 421,
-        "127.0.0.1.evil.example": 421,
-        "": 421,
-        "localhost": 200,
-        "127.0.0.1:1": 200,
-        "[::1]:80": 200,
-    }
-
+@pytest.mark.parametrize(
+    ("header", "statuses"),
+    [
+        ("host", {
+            "evil.example": 421, "evil.example:{port}": 421, "127.0.0.1.evil.example:{port}": 421, "": 421,
+            "localhost": 421, "127.0.0.1:1": 421, "localhost:{port}": 200, "LocalHost:{port}": 200, "[::1]:{port}": 200,
+        }),
+        ("origin", {
+            "http://evil.example": 403, "null": 403, "": 403, "http://localhost": 403, "http://127.0.0.1:1": 403,
+            "http://localhost:{port}": 200, "http://127.0.0.1:{port}": 200, "http://evil.example:{port}": 403,
+        }),
+    ],
+)  # fmt: skip
+def test_only_loopback_on_its_own_port_is_answered(header: str, statuses: dict[str, int]) -> None:
     async def each(base: str) -> dict[str, int]:
+        port = base.rpartition(":")[2]
         body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
         url = f"{base}/openai/v1/chat/completions"
         async with httpx.AsyncClient() as client:
-            return {host: (await client.post(url, json=body, headers={"host": host})).status_code for host in hosts}
+            return {
+                value: (await client.post(url, json=body, headers={header: value.format(port=port)})).status_code
+                for value in statuses
+            }
 
-    assert hosts == run(Script(ChatReply("Hi.")), each)
+    assert statuses == run(Script(ChatReply("Hi.")), each)
+
+
+PATHS = {
+    "openai-chat": "/openai/v1/chat/completions",
+    "openai-responses": "/openai/v1/responses",
+    "anthropic": "/anthropic/v1/messages",
+    "gemini": "/gemini/v1beta/models/m:generateContent",
+}
+
+
+def with_tool(wire: str, schema: Any) -> Any:
+    """A request with one tool of this schema."""
+    said = [{"role": "user", "content": "Hi"}]
+    if wire == "openai-chat":
+        function = {"name": "t", "parameters": schema}
+        return {"model": "m", "messages": said, "tools": [{"type": "function", "function": function}]}
+    if wire == "openai-responses":
+        return {"model": "m", "input": "Hi", "tools": [{"type": "function", "name": "t", "parameters": schema}]}
+    if wire == "anthropic":
+        tools = [{"name": "t", "input_schema": schema}]
+        return {"model": "m", "max_tokens": 9, "messages": said, "tools": tools}
+    declared = [{"name": "t", "parametersJsonSchema": schema}]
+    return {"contents": [{"parts": [{"text": "Hi"}]}], "tools": [{"functionDeclarations": declared}]}
+
+
+def nested(levels: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {}
+    for _ in range(levels):
+        schema = {"items": schema}
+    return schema
+
+
+SCHEMAS = {
+    "fits": ({"enum": ["x"] * 19_990}, 200, ""),
+    "deep": (nested(63), 200, ""),
+    "too large": ({"enum": ["x"] * 20_000}, 400, "the schema of the tool 't' has more than 20,000 values"),
+    "too deep": (nested(64), 400, "the schema of the tool 't' is nested more than 64 levels deep"),
+    "far too deep": (nested(900), 400, "nested more than 64 levels deep"),
+}
+
+
+@EACH_WIRE
+def test_schemas_are_bounded(wire: str) -> None:
+    async def each(base: str) -> list[httpx.Response]:
+        async with httpx.AsyncClient() as client:
+            return [
+                await client.post(base + PATHS[wire], content=json.dumps(with_tool(wire, schema)))
+                for schema, _, _ in SCHEMAS.values()
+            ]
+
+    responses = run(Script(ChatReply("Hi.")), each)
+
+    told = [(r.status_code, "" if r.is_success else r.json()["error"]["message"]) for r in responses]
+    assert [status for _, status, _ in SCHEMAS.values()] == [status for status, _ in told]
+    assert all(problem in said for (_, _, problem), (_, said) in zip(SCHEMAS.values(), told, strict=True))
+
+
+TOO_LARGE: dict[str, dict[str, Any]] = {
+    "openai-chat": {"type": "invalid_request_error"},
+    "openai-responses": {"type": "invalid_request_error"},
+    "anthropic": {"type": "request_too_large"},
+    "gemini": {"code": 413},
+}
+
+
+@EACH_WIRE
+@pytest.mark.parametrize("times", [1.01, 5])
+def test_a_body_that_is_too_large_is_refused_in_the_protocols_form(
+    wire: str, times: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "MOST_BYTES", 500_000)
+    script = Script(ChatReply("Hi."))
+
+    async def sent(base: str) -> tuple[int, Any]:
+        body = {**with_tool(wire, {}), "more": "x" * int(500_000 * times)}
+        async with httpx.AsyncClient() as client:
+            fits = await client.post(base + PATHS[wire], json=with_tool(wire, {}))
+            response = await client.post(base + PATHS[wire], json=body)
+            return fits.status_code, (response.status_code, response.json()["error"])
+
+    fits, (status, error) = run(script, sent)
+
+    assert (200, 413, 1) == (fits, status, len(script.seen))
+    assert TOO_LARGE[wire].items() <= error.items()
+    assert error["message"] == "the request's body is larger than 500,000 bytes; send less"
 
 
 def test_a_request_still_being_answered_does_not_keep_the_server() -> None:

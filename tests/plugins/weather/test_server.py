@@ -66,7 +66,7 @@ def url() -> Iterator[str]:
 
 
 def _started(*arguments: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, *MODULE, "--transport", "http", "--exit-with-stdin", *arguments]
+    command = [sys.executable, *MODULE, "--transport", "http", "--path", "/mcp", "--exit-with-stdin", *arguments]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={})
 
 

@@ -9,7 +9,7 @@ from keval.plugin import Wire
 __all__ = ["KEY_VARIABLE", "wire_urls"]
 
 KEY_VARIABLE = "KEVAL_GATEWAY_KEY"
-"""The environment variable that has the only API key a gateway admits; a command's argument would show in `ps`."""
+"""The environment variable that may have the API key that a gateway admits; a command's argument shows in `ps`."""
 
 
 def wire_urls(base: str) -> Mapping[Wire, str]:

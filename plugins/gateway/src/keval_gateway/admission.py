@@ -1,29 +1,43 @@
-"""Admitting a request: it is addressed to loopback and has the key, in any of the forms the SDKs send one."""
+"""Admitting a request: it is addressed to this port of loopback, comes from no web page, is small, and has the key."""
 
 from __future__ import annotations
 
 import hmac
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from starlette.requests import Request
 
-from keval_gateway.chat import ModelFault
+from keval_gateway.chat import ChatRequest, ModelFault
 
-__all__ = ["admit"]
+__all__ = ["MOST_BYTES", "admit", "check_schemas", "read_body"]
 
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
+MOST_BYTES = 32 * 1024 * 1024
+"""Bytes of a request's body; Anthropic's API takes as many."""
+_MOST_DISCARDED = 4 * MOST_BYTES
+_MOST_NODES = 20_000
+_DEEPEST = 64
+"""Values in a JSON Schema, and levels of it. OpenAI's API takes 5,000 properties on 10 levels."""
+
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 def admit(request: Request, token: str | None) -> None:
-    """Refuse a request without the token, and one for another host than loopback.
+    """Refuse a request without the token, one for another host or port than this, and one of a web page of another.
 
-    A web page sends the latter when DNS has led its host name to loopback.
+    A web page sends the former two when DNS has led its host name to loopback, and names itself in `Origin` always.
 
     Raises:
         ModelFault: what the request is refused with.
     """
+    _, port = request.scope.get("server") or ("", None)
+    here = {f"{name}:{port}" for name in _LOOPBACK} | (set(_LOOPBACK) if port == 80 else set())
     host = request.headers.get("host", "")
-    if host.rpartition(":")[0] not in _LOOPBACK and host not in _LOOPBACK:
-        raise ModelFault(421, f"this gateway answers on loopback only, not as {host!r}")
+    if host.lower() not in here:
+        raise ModelFault(421, f"this gateway answers on loopback only, on its own port, not as {host[:200]!r}")
+    for origin in request.headers.getlist("origin"):
+        if origin.lower().partition("://")[2] not in here:
+            raise ModelFault(403, f"this gateway answers no web page of {origin[:200]!r}")
     if token is not None and not hmac.compare_digest(_key(request).encode(), token.encode()):
         raise ModelFault(401, "the API key is not this gateway's token")
 
@@ -35,3 +49,50 @@ def _key(request: Request) -> str:
     if scheme.lower() == "bearer":
         return bearer
     return headers.get("x-api-key") or headers.get("x-goog-api-key") or request.query_params.get("key", "")
+
+
+async def read_body(request: Request) -> bytes:
+    """Read a request's body, and keep no more of it than it may have. Raises ModelFault."""
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size <= MOST_BYTES:
+            chunks.append(chunk)
+        else:
+            chunks.clear()
+            # A client that is still sending may not see the refusal, so what is a little too large is read to its end.
+            if size > _MOST_DISCARDED:
+                break
+    if size > MOST_BYTES:
+        raise ModelFault(413, f"the request's body is larger than {MOST_BYTES:,} bytes; send less")
+    return b"".join(chunks)
+
+
+def check_schemas(asked: ChatRequest) -> None:
+    """Refuse JSON Schemas that are too large or nested too deeply to be filled in. Raises ModelFault."""
+    for tool in asked.tools:
+        _check_schema(tool.parameters, f"the schema of the tool {tool.name[:100]!r}")
+    if asked.response_schema is not None:
+        _check_schema(asked.response_schema, "the schema of the response")
+
+
+def _check_schema(schema: Any, which: str) -> None:
+    left = _MOST_NODES
+    level: list[Any] = [schema]
+    for _ in range(_DEEPEST + 1):
+        if not level:
+            return
+        left -= len(level)
+        if left < 0:
+            raise ModelFault(
+                400, f"{which} has more than {_MOST_NODES:,} values; leave out what the model need not know"
+            )
+        level = [item for value in level for item in _items(value)]
+    raise ModelFault(400, f"{which} is nested more than {_DEEPEST} levels deep; write it flatter, with $defs")
+
+
+def _items(value: Any) -> Iterable[Any]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list) else ()

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from keval_gateway.admission import admit
+from keval_gateway.admission import admit, check_schemas, read_body
 from keval_gateway.chat import ChatReply, ChatRequest, ModelFault, Observe, Respond
 from keval_gateway.protocols import (
     AnthropicMessages,
@@ -127,7 +127,7 @@ class _Gate:
 
 
 async def _read(wire: WireProtocol, request: Request, prepare: _Prepare) -> ChatRequest:
-    content = await request.body()
+    content = await read_body(request)
     try:
         body = orjson.loads(content) if content else {}
     except orjson.JSONDecodeError as error:
@@ -137,6 +137,7 @@ async def _read(wire: WireProtocol, request: Request, prepare: _Prepare) -> Chat
     body = prepare(request, body)
     try:
         asked = wire.parse(body)
+        check_schemas(asked)
         repetition = int(request.headers.get("x-keval-repetition", "1"))
         resample = int(request.headers.get("x-keval-resample", "0"))
     except KeyError as error:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import secrets
+import shlex
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
 
 import click
 
@@ -15,6 +19,15 @@ from keval_gateway.chat import Respond
 from keval_gateway.responders import RespondersByName, installed_responders, make_responder
 
 __all__ = ["gateway"]
+
+_END_SECONDS = 1.0
+
+
+class _Key(NamedTuple):
+    """The API key that is admitted, or `None` for any, and what a shell reads it from."""
+
+    value: str | None
+    told: str
 
 
 class _NotInstalledError(click.ClickException):
@@ -29,9 +42,25 @@ class _NotInstalledError(click.ClickException):
 @click.option("--port", type=click.IntRange(0, 65535), default=8089, show_default=True, help="0 takes a free port.")
 @click.option("--seed", type=int, default=0, show_default=True, help="What the responders are made with.")
 @click.option("--latency-ms", type=click.FloatRange(0), default=0.0, help="Send no answer sooner after its request.")
+@click.option("--token", metavar="KEY", help=f"The only API key to admit.  [default: {KEY_VARIABLE}, or a random one]")
+@click.option("--no-token", is_flag=True, help="Admit any API key: any program on this machine may ask.")
 @click.option("--child", is_flag=True, hidden=True, help="Announce the port as JSON; exit when stdin closes.")
-def gateway(*, simulate: bool, responder: str | None, port: int, seed: int, latency_ms: float, child: bool) -> None:
+def gateway(
+    *,
+    simulate: bool,
+    responder: str | None,
+    port: int,
+    seed: int,
+    latency_ms: float,
+    token: str | None,
+    no_token: bool,
+    child: bool,
+) -> None:
     """Serve a model on loopback that speaks the OpenAI, Anthropic and Gemini protocols."""
+    if token is not None and no_token:
+        raise click.UsageError("say --token or --no-token, one of the two")
+    if token is not None and not (token.isascii() and token.isprintable() and token.strip() == token != ""):
+        raise click.UsageError("a token goes through HTTP headers: write letters, digits and signs of ASCII")
     if simulate == (responder is not None):
         raise click.UsageError(
             "say what should answer: `keval gateway --simulate` or `keval gateway --responder NAME`, one of the two"
@@ -40,36 +69,61 @@ def gateway(*, simulate: bool, responder: str | None, port: int, seed: int, late
         respond = make_responder(responder, seed) if responder else RespondersByName(seed)
     except PluginError as error:
         raise _NotInstalledError(str(error)) from error
+    key = _key(token, no_token)
     # The web server takes a third of a second to import, for which `--help` need not wait.
     import asyncio
 
     try:
-        asyncio.run(_serve(respond, _described(responder), port, latency_ms / 1000, child))
+        asyncio.run(_serve(respond, _described(responder), key, port=port, latency=latency_ms / 1000, child=child))
     except OSError as error:
         raise click.ClickException(f"cannot listen on port {port}: {error.strerror}; choose another --port") from error
 
 
-async def _serve(respond: Respond, described: str, port: int, latency: float, child: bool) -> None:
+def _key(token: str | None, no_token: bool) -> _Key:
+    """Choose the key: what the command says, else the environment, else a random one."""
+    if no_token:
+        return _Key(None, "any")
+    if token is None and (given := os.environ.get(KEY_VARIABLE)):
+        return _Key(given, f"${KEY_VARIABLE}")
+    chosen = token or secrets.token_urlsafe(24)
+    return _Key(chosen, shlex.quote(chosen))
+
+
+async def _serve(respond: Respond, described: str, key: _Key, *, port: int, latency: float, child: bool) -> None:
     import asyncio
 
     from keval_gateway.app import build_app
     from keval_gateway.serving import serve
 
-    token = os.environ.get(KEY_VARIABLE)
-    app = build_app(respond, token=token, latency=latency)
+    app = build_app(respond, token=key.value, latency=latency)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for name in ("SIGINT", "SIGTERM"):
-        # Windows' loop has no signal handlers; there Ctrl-C ends asyncio.run instead.
-        if os.name != "nt":
-            loop.add_signal_handler(getattr(signal, name), stop.set)
-    async with serve(app, port) as base:
-        if child:
-            _on_stdin_closed(lambda: loop.call_soon_threadsafe(stop.set))
-            click.echo(f'{{"port": {base.rpartition(":")[2]}}}')
-        else:
-            click.echo(_welcome(described, base, token))
-        await stop.wait()
+    with _on_signals(lambda: loop.call_soon_threadsafe(stop.set)):
+        async with serve(app, port) as base:
+            if child:
+                _on_stdin_closed(lambda: loop.call_soon_threadsafe(stop.set))
+                click.echo(f'{{"port": {base.rpartition(":")[2]}}}')
+            else:
+                click.echo(_welcome(described, base, key))
+            await stop.wait()
+
+
+@contextmanager
+def _on_signals(call: Callable[[], object]) -> Iterator[None]:
+    """Call back on SIGINT and SIGTERM, and end the process soon after, also if a responder holds up the event loop."""
+
+    def end(number: int, frame: object) -> None:
+        call()
+        timer = threading.Timer(_END_SECONDS, os._exit, [0])
+        timer.daemon = True
+        timer.start()
+
+    usual = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in usual.items():
+            signal.signal(number, handler)
 
 
 def _on_stdin_closed(call: Callable[[], object]) -> None:
@@ -94,9 +148,8 @@ A SIMULATED model answers here: rules, no language model. Measure plumbing with 
 Any model name is served; these have a responder of their own: {named}."""
 
 
-def _welcome(described: str, base: str, token: str | None) -> str:
-    urls = wire_urls(base)
-    key = f"${KEY_VARIABLE}" if token else "any"
+def _welcome(described: str, base: str, chosen: _Key) -> str:
+    urls, key = wire_urls(base), chosen.told
     return f"""\
 {described}
 

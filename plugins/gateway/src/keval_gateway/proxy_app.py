@@ -17,7 +17,7 @@ from starlette.types import Message, Receive, Scope, Send
 from keval import KevalError
 from keval.plugin import Endpoint, ModelRequest, ModelResponse, ProxyRoute, Wire, request_headers, response_headers
 from keval_gateway.address import wire_urls
-from keval_gateway.admission import admit
+from keval_gateway.admission import admit, read_body
 from keval_gateway.chat import ModelFault
 from keval_gateway.protocols import AnthropicMessages, GeminiContent, OpenAIChat, OpenAIResponses, WireProtocol
 from keval_gateway.protocols.protocol import frame
@@ -58,6 +58,7 @@ class ProxyApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request. A client that hangs up ends the request to the endpoint."""
         request = Request(scope, receive)
+        wire: Wire = "openai-chat"
         try:
             way, wire, path = self._led(request)
             asked = ModelRequest(
@@ -66,11 +67,11 @@ class ProxyApp:
                 method=request.method,
                 path=path,
                 headers=request_headers(request.headers.items()),
-                body=await request.body(),
+                body=await read_body(request),
                 asker=way.route.asker,
             )
         except ModelFault as fault:
-            await _whole(send, _refusal("openai-chat", fault))
+            await _whole(send, _refusal(wire, fault))
             return
         except ClientDisconnect:
             return

@@ -96,19 +96,21 @@ async def _served(label: str, startup_timeout: float) -> AsyncIterator[str]:
             start_new_session=True,  # Ctrl-C in a terminal is for keval, which still needs the server to finish
         )
         try:
-            yield f"http://127.0.0.1:{await _port(label, process, startup_timeout, errors)}/mcp"
+            yield f"http://127.0.0.1:{await _address(label, process, startup_timeout, errors)}"
         finally:
             if process.returncode is None:
                 process.kill()  # its state ends with the run, so there is nothing to wait for
             await process.wait()
 
 
-async def _port(label: str, process: asyncio.subprocess.Process, patience: float, errors: IO[bytes]) -> int:
+async def _address(label: str, process: asyncio.subprocess.Process, patience: float, errors: IO[bytes]) -> str:
+    """Read the port and path that the server announces. Raises PreflightError."""
     assert process.stdout is not None  # noqa: S101 - a pipe was asked for
     try:
         async with asyncio.timeout(patience):
-            return int(json.loads(await process.stdout.readline())["port"])
-    except (TimeoutError, ValueError) as error:
+            announced = json.loads(await process.stdout.readline())
+            return f"{announced['port']}{announced['path']}"
+    except (TimeoutError, ValueError, KeyError, TypeError) as error:
         errors.seek(0)
         said = errors.read().decode(errors="replace").strip().splitlines()[-20:]
         problem = f"did not start within {patience:g} s" if isinstance(error, TimeoutError) else "ended at its start"

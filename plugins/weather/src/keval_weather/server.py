@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import json
 import os
+import secrets
 import socket
 import threading
 from collections.abc import Sequence
@@ -33,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--transport", choices=("stdio", "http"), default="stdio", help="default: %(default)s")
     parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1 for http; default: any free one")
+    parser.add_argument("--path", default="", help="path of the URL for http, such as /mcp; default: a random one")
     parser.add_argument(
         "--exit-with-stdin", action="store_true", help="for http: end when stdin closes, so as not to outlive a parent"
     )
@@ -46,7 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         except (OSError, OverflowError) as error:
             parser.error(f"port {options.port} cannot be used: {error}; choose another with --port")
         with listener:
-            asyncio.run(_serve_http(listener, options.exit_with_stdin))
+            path = f"/{options.path.strip('/') or secrets.token_urlsafe(18)}"
+            asyncio.run(_serve_http(listener, path, options.exit_with_stdin))
 
 
 def _listen(port: int) -> socket.socket:
@@ -69,19 +72,27 @@ async def _serve_stdio() -> None:
         await build_server(source, PreferenceStore()).run_stdio_async()
 
 
-async def _serve_http(listener: socket.socket, exit_with_stdin: bool) -> None:
-    """Serve at /mcp and print `{"port": N}`, as one line on stdout; connections wait from then on."""
+async def _serve_http(listener: socket.socket, path: str, exit_with_stdin: bool) -> None:
+    """Serve at `path` and print `{"port": N, "path": PATH}`, as one line on stdout; connections wait from then on."""
     import uvicorn  # with the MCP SDK, see above
+    from mcp.server.transport_security import TransportSecuritySettings
 
     from keval_weather.tools import build_server
 
     async with open_source(os.environ) as source:
         # State belongs to trials, not to sessions, so there are none: a client never finds its session gone.
-        app = build_server(source, PreferenceStore()).streamable_http_app(stateless_http=True, json_response=True)
+        port = listener.getsockname()[1]
+        app = build_server(source, PreferenceStore()).streamable_http_app(
+            streamable_http_path=path,
+            stateless_http=True,
+            json_response=True,
+            # A web page is led here by DNS under another host, or names itself as the origin.
+            transport_security=TransportSecuritySettings(allowed_hosts=[f"{_LOOPBACK}:{port}", f"localhost:{port}"]),
+        )
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=1))
         if exit_with_stdin:
             threading.Thread(target=_end_with_stdin, args=(server,), daemon=True).start()
-        print(json.dumps({"port": listener.getsockname()[1]}), flush=True)  # noqa: T201 - the command's output
+        print(json.dumps({"port": port, "path": path}), flush=True)  # noqa: T201 - the command's output
         await server.serve(sockets=[listener])
 
 

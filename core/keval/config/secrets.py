@@ -1,0 +1,106 @@
+"""Secrets of a config: the variables of the environment whose values are neither printed nor written.
+
+A variable is secret by its own name, by the name of an option that it stands in or below, or because it stands in a
+longer text. Paths, models, names and numbers are not, nor is a default that is written out, and `public:` frees others.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from keval.config.evaluation import Evaluation
+from keval.config.source import KeyPath
+from keval.config.variables import VARIABLE
+from keval.errors import Problem, suggestion
+from keval.models import Endpoint
+from keval.redaction import SHORTEST, Redactor
+
+__all__ = ["learn_config", "learn_endpoints", "secret_notices", "secret_variables"]
+
+_SECRET_OPTION = re.compile(
+    r"env(?:ironment)?|headers?|args?|arguments|(?:.*_)?(?:url|uri|dsn|proxy|webhook|connection_?string)s?"
+    r"|(?:.*[_-])?keys?(?:[_-].*)?|.*(?:api_?key|token(?!s)|secret|passw|passphrase|credential|auth(?!ors?$)|cookie).*",
+    re.IGNORECASE,
+)
+_SECRET_NAME = re.compile(r"key|tok(?!ens)|secret|passw|credential|auth|cookie", re.IGNORECASE)
+_PLAIN_NAME = re.compile(r".*_(?:file|path|dir|folder|model)", re.IGNORECASE)
+_PLAIN_OPTION = re.compile(
+    r"(?:.*_)?(?:type|name|label|model|path|file|folder|dir|directory|root|cwd|command|version)s?"
+    r"|question_key|answer_key|description",
+    re.IGNORECASE,
+)
+"""Options whose texts are paths, models and names, also where a variable is only a part of them."""
+_LABELLED = {("agents",), ("contexts",), ("conditions",), ("judges",)}
+_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
+
+
+def learn_config(redactor: Redactor, evaluation: Evaluation) -> None:
+    """Let a redactor know the secrets of an evaluation's config."""
+    found = secret_variables(evaluation.source.data)
+    redactor.learn((f"${{{name}}}", os.environ[name]) for name in dict.fromkeys(name for _, name in found))
+
+
+def learn_endpoints(redactor: Redactor, endpoints: Iterable[Endpoint]) -> None:
+    """Let a redactor know the keys of models, too."""
+    redactor.learn((f"the key of {endpoint.model}", endpoint.api_key) for endpoint in endpoints)
+
+
+def secret_variables(data: Any) -> Iterator[tuple[KeyPath, str]]:
+    """Yield the secret variables of a config that are set, each with every path at which it stands."""
+    freed = _freed(data)
+    for path, name, secret in _variables(data):
+        if secret and name not in freed and os.environ.get(name):
+            yield path, name
+
+
+def secret_notices(evaluation: Evaluation) -> Iterator[Problem]:
+    """Yield what a user should know: secrets that are too short to be replaced, and names that free nothing."""
+    data = evaluation.source.data
+    told: set[str] = set()
+    for path, name in secret_variables(data):
+        if len(os.environ[name]) < SHORTEST and name not in told:
+            told.add(name)
+            yield Problem(
+                evaluation.source.place(path),
+                f"the value of ${{{name}}} is shorter than {SHORTEST} characters, so it is not replaced in what keval"
+                f" writes; use a longer one, or add `public: [{name}]` if it is no secret",
+            )
+    used = {name for _, name, _ in _variables(data)}
+    for index, name in enumerate(evaluation.header.public):
+        if name not in used:
+            place = evaluation.source.place(("public", index))
+            yield Problem(place, f"no value uses ${{{name}}}, so it frees nothing{suggestion(name, used)}")
+
+
+def _freed(data: Any) -> set[str]:
+    listed = data.get("public") if isinstance(data, dict) else None
+    return {str(name) for name in listed} if isinstance(listed, list) else set()
+
+
+def _variables(data: Any, path: KeyPath = (), *, below: bool = False) -> Iterator[tuple[KeyPath, str, bool]]:
+    """Yield every variable with its path, and whether it is secret there; `below` an option that says so it is."""
+    if isinstance(data, dict):
+        for key, value in data.items():
+            # Labels and the names of plugins stand above options.
+            option = path not in _LABELLED and (len(path) != 2 or not isinstance(path[1], int))
+            here = below or (option and not _plain(str(key)) and bool(_SECRET_OPTION.fullmatch(str(key))))
+            yield from _variables(value, (*path, key), below=here)
+    elif isinstance(data, list):
+        for index, item in enumerate(data):
+            yield from _variables(item, (*path, index), below=below)
+    elif isinstance(data, str):
+        last = next((step for step in reversed(path) if isinstance(step, str)), "")
+        for match in VARIABLE.finditer(data):
+            if (name := match["name"]) is not None:
+                part = match[0] != data
+                number = bool(_NUMBER.fullmatch(os.environ.get(name, "")))
+                named = bool(_SECRET_NAME.search(name)) and not _PLAIN_NAME.fullmatch(name) and not number
+                free = part and not _plain(last) and not (number and len(os.environ[name]) < SHORTEST)
+                yield path, name, below or named or free
+
+
+def _plain(option: str) -> bool:
+    return bool(_PLAIN_OPTION.fullmatch(option))

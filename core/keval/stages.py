@@ -1,0 +1,176 @@
+"""The stages of a run that is up: trials are run and written, then scored and summarised."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+
+import attrs
+
+from keval.config.evaluation import Execution
+from keval.config.secrets import learn_endpoints
+from keval.execute.describe import describe_run
+from keval.execute.exchange import ModelExchange
+from keval.execute.outbox import RunOutbox
+from keval.execute.preflight import Ready
+from keval.execute.worker import PlanWorker
+from keval.infrastructure import Job
+from keval.interfaces import Judge
+from keval.manifest import Manifest
+from keval.models import Endpoint
+from keval.plan.hooks import Hooks
+from keval.plan.plan import Plan, Scorers, models_of
+from keval.records import Sample
+from keval.redaction import Redactor
+from keval.score.digest import rubric_digest, scorer_digests
+from keval.score.scoring import ScoredTrial, score_trials
+from keval.scores import Rubric, Scorer
+from keval.stats.summarise import Summariser
+from keval.store.journal import Journal
+from keval.store.jsonl import read_score
+from keval.store.scores_file import ScoringSpec
+from keval.store.writer import RunWriter
+from keval.summary import Summary
+
+__all__ = ["Running", "Scoring", "endpoints_of", "rubrics_of"]
+
+_RECORDED_AT_ONCE = 64
+"""Trials at once if all answers are recorded: no model is called, and keval waits only for the disk."""
+
+
+@attrs.frozen
+class Running:
+    """A plan that is up, and the run that it is written to."""
+
+    plan: Plan
+    ready: Ready
+    writer: RunWriter
+    hooks: Hooks
+    spec: ScoringSpec
+    redact: Redactor
+    samples: Mapping[str, Sample]
+
+    @classmethod
+    def of(
+        cls,
+        plan: Plan,
+        ready: Ready,
+        writer: RunWriter,
+        *,
+        hooks: Hooks,
+        redact: Redactor,
+        samples: Mapping[str, Sample],
+        earlier: Mapping[Scorer, int] | None = None,
+    ) -> Running:
+        """Prepare to write. `samples` are those that are asked otherwise than they are written, by id.
+
+        `earlier` is how often each scorer has graded an answer before.
+        """
+        execution = plan.evaluation.execution
+        spec = ScoringSpec(
+            scorer_digests(plan.scorers, ready.endpoints, execution.seed),
+            plan.scorers.repetitions(execution.judge_repetitions, earlier),
+        )
+        planned = [item.plugin for item in (*plan.agents, *plan.scorers.judges)]
+        learn_endpoints(redact, endpoints_of(ready.endpoints, planned, ready.agents.values(), ready.judges.values()))
+        return cls(plan, ready, writer, hooks, spec, redact, samples)
+
+    def describe(self, started: datetime) -> Manifest:
+        """Describe a run of the plan that begins."""
+        rubrics = rubrics_of(self.plan.scorers)
+        run_id = self.writer.run.id
+        return describe_run(self.plan, self.ready, self.spec, run_id, started, rubrics=rubrics, redact=self.redact)
+
+    async def finish(self, manifest: Manifest, *, done: Collection[str] = (), missing: bool = False) -> Summary:
+        """Run the trials that are not `done`, and score. With `missing`, only scores that are lacking are made."""
+        plan, writer, hooks, written = self.plan, self.writer, self.hooks, self.writer.run.samples
+        writer.write_manifest(manifest)
+        hooks.announce("keval_run_started", directory=writer.path, manifest=manifest)
+        async with Journal(writer.run.trials_file) as journal:
+            job = Job(
+                manifest=manifest,
+                keys=(key for key in plan.trials() if key.id not in done),
+                count=sum(key.id not in done for key in plan.trials()) if done else plan.trial_count,
+                sample=lambda name: self.samples.get(name) or written.named(name),
+                worker=PlanWorker(plan, self.ready),
+                outbox=RunOutbox(writer, journal, self.redact, hooks),
+                max_concurrent=_max_concurrent(plan),
+            )
+            await plan.executor.plugin.execute(job)
+        execution, ready = plan.evaluation.execution, self.ready
+        scores = Scoring(writer, execution, plan.scorers, ready.judges, ready.exchange, self.spec, hooks, self.redact)
+        return await scores.score(manifest, missing=missing)
+
+
+@attrs.frozen
+class Scoring:
+    """A scoring pass over a run."""
+
+    writer: RunWriter
+    execution: Execution
+    scorers: Scorers
+    judges: Mapping[str, Judge]
+    exchange: ModelExchange
+    spec: ScoringSpec
+    hooks: Hooks
+    redact: Redactor
+
+    async def score(self, manifest: Manifest, *, missing: bool = False) -> Summary:
+        """Make the scores and write them, the manifest that tells of them, and the summary."""
+        run, summariser = self.writer.run, Summariser(manifest)
+        with run.scores_file.scoring(self.spec, missing=missing) as scoring:
+
+            def keep(scored: ScoredTrial) -> None:
+                written = self.redact.lines(scored.written)
+                # What is summed up and announced is what the file says.
+                lines = [
+                    line if kept == told else read_score(kept)
+                    for line, told, kept in zip(scored.lines, scored.written, written, strict=True)
+                ]
+                if written:
+                    scoring.write(b"".join(line + b"\n" for line in written))
+                summariser.add_trial(scored.trial)
+                summariser.add_scores(lines)
+                self.hooks.announce("keval_trial_scored", trial=scored.trial, scores=lines)
+
+            await score_trials(
+                run.trials(),
+                self.scorers,
+                self.judges,
+                self.execution,
+                keep,
+                spec=self.spec,
+                lacks=scoring.lacks,
+                exchange=self.exchange,
+            )
+            # Before the scores replace earlier ones, so that there is no score by a scorer that the manifest lacks.
+            self.writer.write_manifest(manifest)
+        others = {entry.scorer for entry in manifest.scorers} - self.spec.digests.keys()
+        for line in run.scores_file.read() if others or scoring.had else ():
+            if line.scorer in others or scoring.had_already(line):
+                summariser.add_scores([line])
+        summary = summariser.summary()
+        self.writer.write_summary(summary)
+        self.hooks.announce("keval_run_finished", directory=run.path, summary=summary)
+        return summary
+
+
+def _max_concurrent(plan: Plan) -> int:
+    """Return how many trials may run at once."""
+    if all(agent.prerecorded for agent in plan.agents):
+        return _RECORDED_AT_ONCE
+    return plan.evaluation.execution.max_concurrent
+
+
+def rubrics_of(scorers: Scorers) -> dict[str, Rubric]:
+    """Return what judges grade by, by digest: a rubric of one name may have said something else to another judge."""
+    return {rubric_digest(rubric): rubric for rubric in (scorers.rubrics if scorers.judges else ())}
+
+
+def endpoints_of(endpoints: Mapping[str, Endpoint], *plugins: Iterable[object]) -> list[Endpoint]:
+    """Return every endpoint that a run asks: those that providers found, and those that plugins know themselves.
+
+    Behind a proxy a plugin has another key than the one that it was constructed with.
+    """
+    models = (model for group in plugins for plugin in group for model in models_of(plugin).values())
+    return [*endpoints.values(), *(model.endpoint for model in models if model.endpoint is not None)]
