@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         TrialInfo,
     )
     from keval.dataset.line_file import LineFile
+    from keval.endings import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL, SILENCE, Ending, EndingKind
     from keval.errors import (
         ConfigError,
         FieldError,
@@ -112,6 +113,10 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "CONTEXT_WINDOW",
+    "MAX_OUTPUT_TOKENS",
+    "REFUSAL",
+    "SILENCE",
     "Agent",
     "AgentChecker",
     "AgentEntry",
@@ -137,6 +142,8 @@ __all__ = [
     "DatasetReader",
     "DatasetRequest",
     "Effect",
+    "Ending",
+    "EndingKind",
     "Endpoint",
     "Exchange",
     "Executor",
@@ -209,7 +216,18 @@ __all__ = [
 ]
 
 _HOMES = (
-    *("errors", "records", "scores", "models", "recorder", "contexts", "dataset.line_file", "hookspecs", "interfaces"),
+    *(
+        "errors",
+        "endings",
+        "records",
+        "scores",
+        "models",
+        "recorder",
+        "contexts",
+        "dataset.line_file",
+        "hookspecs",
+        "interfaces",
+    ),
     *("manifest", "summary", "infrastructure", "rubrics", "store.jsonl", "store.files", "store.converter"),
     *("store.export", "execute.worker"),
 )

@@ -24,6 +24,7 @@ CORE = ROOT / "core" / "keval"
 # From the bottom up: a module may import from its own room and from those before it.
 FLOORS = [
     {"errors"},
+    {"endings"},
     {"records"},
     {"scores"},
     {"models", "recorder"},
