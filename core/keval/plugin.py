@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         ServerProxy,
         Worker,
     )
+    from keval.input_file import open_input, read_input
     from keval.interfaces import (
         Agent,
         AgentChecker,
@@ -204,7 +205,9 @@ __all__ = [
     "dump",
     "hookimpl",
     "named_band",
+    "open_input",
     "open_worker",
+    "read_input",
     "read_rubric",
     "replacing",
     "request_headers",
@@ -219,6 +222,7 @@ _HOMES = (
     *(
         "errors",
         "endings",
+        "input_file",
         "records",
         "scores",
         "models",

@@ -13,6 +13,7 @@ import orjson
 from cattrs.errors import BaseValidationError
 
 from keval.errors import RunError
+from keval.input_file import open_input
 
 __all__ = ["explained", "read_lines", "replacing", "write_all"]
 
@@ -27,7 +28,7 @@ def read_lines(path: Path, read: Callable[[bytes], T]) -> Iterator[T]:
     if not path.exists():
         return
     try:
-        file = path.open("rb")
+        file = open_input(path)
     except OSError as error:
         raise RunError(f"{path} cannot be read: {error}") from error
     with file:

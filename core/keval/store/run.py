@@ -16,6 +16,7 @@ import orjson
 from keval.dataset.line_file import LineFile
 from keval.dataset.samples import Samples
 from keval.errors import RunError, suggestion
+from keval.input_file import read_input
 from keval.manifest import FORMAT, Manifest
 from keval.records import Sample, Trial
 from keval.scores import ScoreLine
@@ -154,7 +155,7 @@ class Run:
         """Return content that a trial refers to by its SHA-256. Raises RunError."""
         path = self.path / "blobs" / sha256
         try:
-            return path.read_bytes()
+            return read_input(path)
         except OSError as error:
             raise RunError(f"{path} cannot be read: {error}") from error
 
@@ -227,6 +228,6 @@ def _consistent(manifest: Manifest, path: Path) -> Manifest:
 
 def _json(path: Path) -> Any:
     try:
-        return orjson.loads(path.read_bytes())
+        return orjson.loads(read_input(path))
     except (OSError, orjson.JSONDecodeError) as error:
         raise RunError(f"{path} cannot be read: {error}; is {path.parent} a run directory?") from error
