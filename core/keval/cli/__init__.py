@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import traceback
 from importlib import import_module
-from io import TextIOWrapper
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
+from keval.cli.output import OutputError, guarded_output
 from keval.errors import ConfigError, KevalError, PreflightError
 
 __all__ = ["main"]
@@ -46,21 +45,39 @@ class _Commands(click.Group):
             with formatter.section("Commands of plugins"):
                 formatter.write_dl(list(plugged.items()))
 
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            with guarded_output():
+                return super().main(*args, **kwargs)
+        except OutputError as error:
+            click.echo(f"error: {error}", err=True)
+            raise SystemExit(2) from error
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
+        except OutputError:
+            raise
         except KevalError as error:
             for problem in error.problems if isinstance(error, ConfigError | PreflightError) else [error]:
                 click.echo(f"error: {problem}", err=True)
             ctx.exit(2)
         except KeyboardInterrupt:
             ctx.exit(130)
-        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
-            raise  # click ends quietly if the reader, such as `head`, closes the pipe
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except OSError as error:
+            if error.filename is None:
+                return self._defect(ctx, error)
+            click.echo(f"error: {error.filename}: {error.strerror}; name another file or folder", err=True)
+            ctx.exit(2)
         except Exception as error:  # noqa: BLE001 - the last seam: a defect must not look like a failed gate (exit 1)
-            traceback.print_exc()
-            click.echo(f"error: this is a defect of keval or a plugin, not of your config: {error!r}", err=True)
-            ctx.exit(70)
+            return self._defect(ctx, error)
+
+    def _defect(self, ctx: click.Context, error: Exception) -> NoReturn:
+        traceback.print_exception(error)
+        click.echo(f"error: this is a defect of keval or a plugin, not of your config: {error!r}", err=True)
+        ctx.exit(70)
 
 
 def _plugin_commands() -> dict[str, str]:
@@ -86,9 +103,5 @@ def main() -> None:
     """Measure what a context does for an AI agent.
 
     Exit codes: 0 done; 2 the usage, the config or a plugin is wrong; 3 done, but some trials or scores failed;
-    130 interrupted; 70 a defect.
+    130 interrupted; 141 the reader of the output, such as `head`, closed the pipe; 70 a defect.
     """
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show Δ shows ?, and the report goes on.
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -46,8 +47,9 @@ def open_run(run: str | Path = "latest", root: str | Path = "results") -> Run:
 
 def find_run(run: str, root: Path) -> Run:
     """Find a run as `open_run` does, without reading it. Raises RunError."""
-    if (Path(run) / "manifest.json").is_file():
-        return Run(Path(run))
+    with suppress(OSError):  # a name that is too long for a path may be an id's
+        if (Path(run) / "manifest.json").is_file():
+            return Run(Path(run))
     runs = list_runs(root)
     matching = runs[-1:] if run == "latest" else [found for found in runs if found.id.startswith(run)]
     if len(matching) == 1:
@@ -58,9 +60,13 @@ def find_run(run: str, root: Path) -> Run:
 
 
 def list_runs(root: Path) -> list[Run]:
-    """Return every run under `root`, oldest first."""
-    found = ((path.parent.name[:15], path.stat().st_mtime_ns, path.parent) for path in root.glob("*/*/manifest.json"))
-    return [Run(folder) for _, _, folder in sorted(found)]
+    """Return every run under `root`, oldest first. Raises RunError."""
+    manifests = root.glob("*/*/manifest.json")
+    try:
+        found = sorted((path.parent.name[:15], path.stat().st_mtime_ns, path.parent) for path in manifests)
+    except OSError as error:
+        raise RunError(f"{root} cannot be read: {error.strerror}; choose another results directory with -o") from error
+    return [Run(folder) for _, _, folder in found]
 
 
 @attrs.frozen(slots=False)
@@ -215,15 +221,27 @@ class Run:
 
 def _consistent(manifest: Manifest, path: Path) -> Manifest:
     """Return a manifest whose parts refer to each other. Raises RunError."""
-    lacking = [f"no condition {manifest.baseline!r}"] if manifest.baseline not in manifest.conditions else []
+    lacking = [*_absent(manifest.config, "agents", manifest.agents)]
+    lacking += _absent(manifest.config, "conditions", manifest.conditions)
+    lacking += [f"no condition {manifest.baseline!r}"] if manifest.baseline not in manifest.conditions else []
     for entry in manifest.scorers:
         if entry.judge is not None and entry.judge not in manifest.judges:
             lacking.append(f"no judge {entry.judge!r}")
-        if entry.rubric is not None and entry.rubric not in manifest.rubrics:
+        if (entry.rubric is not None or entry.judge is not None) and entry.rubric not in manifest.rubrics:
             lacking.append(f"no rubric {entry.rubric!r}")
     if lacking:
         raise RunError(f"{path} is damaged: it has {lacking[0]}, which it refers to; restore the file")
     return manifest
+
+
+def _absent(config: Mapping[str, Any], section: str, labels: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a manifest's config lacks of the agents or conditions that the run had."""
+    given = config.get(section)
+    for label in labels:
+        # A condition may be empty.
+        found = given.get(label, ...) if isinstance(given, dict) else ...
+        if not (isinstance(found, dict) or (found is None and section == "conditions")):
+            yield f"no config.{section}.{label}"
 
 
 def _json(path: Path) -> Any:
