@@ -23,7 +23,7 @@ from keval.records import Sample, Trial
 from keval.scores import ScoreLine
 from keval.stats.summarise import is_current, summarise
 from keval.store.converter import from_plain
-from keval.store.files import read_lines
+from keval.store.files import read_lines, undamaged
 from keval.store.jsonl import read_sample, read_trial
 from keval.store.scores_file import ScoresFile
 from keval.summary import Summary
@@ -109,7 +109,7 @@ class Run:
 
     def summary(self) -> Summary:
         """Summarise the trials and scores that the run has now. Raises RunError."""
-        return summarise(self.manifest, self.trials(), self.scores_file.read())
+        return summarise(self.manifest, self.trials(), self._known_scores())
 
     def written_summary(self) -> Summary | None:
         """Return summary.json as the last command that finished wrote it; `None` without one. Raises RunError."""
@@ -123,7 +123,7 @@ class Run:
     def scores(self) -> Iterator[ScoreLine]:
         """Read the scores that count, one by one: those by the scorers as the manifest has them."""
         scorers = {entry.scorer: entry for entry in self.manifest.scorers}
-        return (line for line in self.scores_file.read() if is_current(line, scorers.get(line.scorer)))
+        return (line for line in self._known_scores() if is_current(line, scorers.get(line.scorer)))
 
     def trial(self, id: str) -> Trial:
         """Return a trial by its id. Raises RunError when there is none."""
@@ -131,7 +131,8 @@ class Run:
         if id not in starts:
             hint = suggestion(id, starts) or f"; for example {next(iter(starts))!r}" if starts else "; it has no trials"
             raise RunError(f"no trial {id!r} in {self.path}{hint}")
-        return self._read_trial(self._trial_lines[starts[id]])
+        with undamaged(f"{self.trials_file}:{starts[id] + 1}"):
+            return self._read_trial(self._trial_lines[starts[id]])
 
     def sample(self, id: str) -> Sample:
         """Return a sample by its id, with the facts that hooks added. Raises RunError when there is none."""
@@ -155,7 +156,12 @@ class Run:
             starts.append(start)
             start += size
         lines = LineFile(path, starts)
-        return Samples(ids, lambda position: read_sample(lines[position]))
+
+        def read(position: int) -> Sample:
+            with undamaged(f"{path}:{position + 1}"):
+                return read_sample(lines[position])
+
+        return Samples(ids, read)
 
     def blob(self, sha256: str) -> bytes:
         """Return content that a trial refers to by its SHA-256. Raises RunError."""
@@ -203,6 +209,16 @@ class Run:
         if trial.condition not in conditions:
             raise ValueError(f"the run has no condition {trial.condition!r}")
         return trial
+
+    def _known_scores(self) -> Iterator[ScoreLine]:
+        agents, conditions = self.manifest.agents, self.manifest.conditions
+        for line in self.scores_file.read():
+            if line.agent not in agents or line.condition not in conditions:
+                told = f"a score of the agent {line.agent!r} under the condition {line.condition!r}"
+                raise RunError(
+                    f"{self.scores_file.path} is damaged: it has {told}, which the run does not have; remove it"
+                )
+            yield line
 
     @cached_property
     def _trials_by_id(self) -> Mapping[str, int]:
