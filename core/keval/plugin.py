@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         TrialInfo,
     )
     from keval.dataset.line_file import LineFile
+    from keval.endings import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL, SILENCE, Ending, EndingKind
     from keval.errors import (
         ConfigError,
         FieldError,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
         ServerProxy,
         Worker,
     )
+    from keval.input_file import open_input, read_input
     from keval.interfaces import (
         Agent,
         AgentChecker,
@@ -112,6 +114,10 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "CONTEXT_WINDOW",
+    "MAX_OUTPUT_TOKENS",
+    "REFUSAL",
+    "SILENCE",
     "Agent",
     "AgentChecker",
     "AgentEntry",
@@ -137,6 +143,8 @@ __all__ = [
     "DatasetReader",
     "DatasetRequest",
     "Effect",
+    "Ending",
+    "EndingKind",
     "Endpoint",
     "Exchange",
     "Executor",
@@ -197,7 +205,9 @@ __all__ = [
     "dump",
     "hookimpl",
     "named_band",
+    "open_input",
     "open_worker",
+    "read_input",
     "read_rubric",
     "replacing",
     "request_headers",
@@ -209,7 +219,19 @@ __all__ = [
 ]
 
 _HOMES = (
-    *("errors", "records", "scores", "models", "recorder", "contexts", "dataset.line_file", "hookspecs", "interfaces"),
+    *(
+        "errors",
+        "endings",
+        "input_file",
+        "records",
+        "scores",
+        "models",
+        "recorder",
+        "contexts",
+        "dataset.line_file",
+        "hookspecs",
+        "interfaces",
+    ),
     *("manifest", "summary", "infrastructure", "rubrics", "store.jsonl", "store.files", "store.converter"),
     *("store.export", "execute.worker"),
 )

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
+from keval.endings import SILENCE
 from keval.records import Failure, Message, Refusal, ToolCall, Transcript, Usage
 from keval.scores import Judgement
 
@@ -74,7 +75,12 @@ class Recorder:
 
     @contextmanager
     def turn(self, text: str) -> Iterator[None]:
-        """Time one turn of the conversation, which begins with the user's `text`."""
+        """Time one turn of the conversation, which begins with the user's `text`.
+
+        Raises:
+            TrialError: of kind `no_answer`; the turn ended, and after its last tool call the agent said nothing. An
+                adapter that knows why raises that itself, with `keval.plugin.Ending`.
+        """
         self._turn += 1
         self._messages.append(Message("user", text, self._turn))
         self._tell("turn_started", turn=self._turn, text=text)
@@ -83,6 +89,9 @@ class Recorder:
             yield
         finally:
             self._durations.append(self._clock() - began)
+        answer = itertools.takewhile(lambda message: message.role == "assistant", reversed(self._messages))
+        if not any(message.text.strip() for message in answer):
+            raise SILENCE.no_answer()
 
     def said(self, text: str) -> None:
         """Report that the agent wrote `text`; the last text of a turn is its answer. Empty text is ignored."""

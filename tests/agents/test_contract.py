@@ -12,10 +12,12 @@ from typing import Any, TypeAlias
 
 import attrs
 import pytest
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
-from keval import Message, Sample, Transcript
+from keval import Message, Sample, Transcript, Usage
 from keval.execute.reconcile import check, merge
-from keval.plugin import Agent, Closable, Context, Endpoint, Model, ModelError
+from keval.plugin import Agent, Closable, Context, Endpoint, Model, ModelError, TrialError
 from keval_gateway import ChatCall, ChatReply, ChatRequest, ModelFault, wire_urls
 from keval_gateway.app import build_app
 from keval_gateway.serving import serve
@@ -252,6 +254,102 @@ def test_a_model_that_fails_shows_and_is_asked_once(play: Any, adapter: Adapter,
     assert len(outcome.requests) == 2
     assert [call.result for call in outcome.transcript.tool_calls] == ["5"]
     assert outcome.transcript.output == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "cut", "kind"), [("", "length", "cut_off"), (" \n", "refusal", "refused"), ("", None, "no_answer")]
+)
+def test_a_reply_without_text_fails_the_trial_by_its_ending(play: Any, text: str, cut: Any, kind: str) -> None:
+    # Claude Code asks a model that was cut off, or said nothing, again.
+    outcome = play(calls(("add", {"a": 2, "b": 3})), *[lambda request: ChatReply(text, cut=cut)] * 5)
+
+    error = outcome.error
+    assert isinstance(error, TrialError)
+    assert (error.stage, error.kind, error.retryable) == ("model", kind, False)
+    assert [call.result for call in outcome.transcript.tool_calls] == ["5"]
+    assert outcome.transcript.usage.output_tokens
+
+
+def test_a_text_that_was_cut_off_is_an_answer(play: Any, adapter: Adapter) -> None:
+    if adapter.module == "keval_claude_code":
+        pytest.skip("Claude Code takes what was cut off for an error")
+
+    outcome = play(lambda request: ChatReply("It is", cut="length"))
+
+    assert (outcome.error, outcome.transcript.output) == (None, "It is")
+
+
+BAD_REPLIES = (
+    b'{"id": "x", "choices": [{"mess',
+    b"<html>It works!</html>",
+    b"[1, 2]",
+    b"",
+    b"{}",
+    b'{"id": "x", "choices": [], "output": null, "content": null}',
+    (
+        b'{"id": "x", "status": "completed", "content": [{"type": "text", "text": 1}],'
+        b' "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": [1]}}],'
+        b' "output": [{"type": "message", "id": "m", "content": [{"type": "output_text", "text": 1}]}],'
+        b' "candidates": [{"content": {"parts": [{"text": 1}]}}]}'
+    ),
+)
+
+ODD_USAGE = b"""{
+  "id": "x", "object": "chat.completion", "created": 0, "model": "m", "type": "message", "role": "assistant",
+  "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Five."}}],
+  "status": "completed", "created_at": 0, "parallel_tool_calls": true, "tool_choice": "auto", "tools": [],
+  "output": [{"type": "message", "id": "m", "role": "assistant", "status": "completed",
+    "content": [{"type": "output_text", "text": "Five.", "annotations": []}]}],
+  "content": [{"type": "text", "text": "Five."}], "stop_reason": "end_turn",
+  "candidates": [{"content": {"role": "model", "parts": [{"text": "Five."}]}, "finishReason": "STOP"}],
+  "usage": {"prompt_tokens": "many", "completion_tokens": -1, "total_tokens": null, "input_tokens": "many",
+    "output_tokens": [], "prompt_tokens_details": 7, "input_tokens_details": 7},
+  "usageMetadata": {"promptTokenCount": "many"}
+}"""
+"""A reply of every API at once, with token counts that are none."""
+
+
+def test_replies_that_are_none_fail_the_trial_and_may_be_asked_for_again(told_by: Any) -> None:
+    told = told_by(*BAD_REPLIES)
+
+    expected = [("model", "bad_reply", True)] * len(BAD_REPLIES)
+    assert [(error.stage, error.kind, error.retryable) for error in told] == expected
+
+
+def test_usage_that_is_none_is_unknown_or_may_be_asked_for_again(told_by: Any) -> None:
+    (told,) = told_by(ODD_USAGE)
+
+    if isinstance(told, TrialError):
+        assert (told.kind, told.retryable) == ("bad_reply", True)
+    else:
+        assert (told.output, told.usage) == ("Five.", Usage())
+
+
+@pytest.fixture
+def told_by(runner: asyncio.Runner, adapter: Adapter) -> Callable[..., list[Transcript | Exception]]:
+    """Run a trial per body that a model's endpoint answers with, and return the transcripts and errors."""
+    if adapter.module == "keval_claude_code":
+        pytest.skip("Claude Code reads a reply itself, and tells an error in its place")
+
+    async def told(bodies: Sequence[bytes]) -> list[Transcript | Exception]:
+        outcomes: list[Transcript | Exception] = []
+        body = b""
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            await Response(body, media_type="application/json")(scope, receive, send)
+
+        async with serve(app) as base:
+            agent = adapter.build(Model("simulated", "m", Endpoint("m", wire_urls(base), "key")))
+            for body in bodies:  # noqa: B007 - the app reads it
+                try:
+                    outcomes.append(await agent.run(QUESTION, Context()))
+                except Exception as error:  # noqa: BLE001 - the test looks at it
+                    outcomes.append(error)
+            if isinstance(agent, Closable):
+                await agent.aclose()
+        return outcomes
+
+    return lambda *bodies: runner.run(asyncio.wait_for(told(bodies), 60))
 
 
 def test_a_cancelled_trial_leaves_no_process_and_no_task(

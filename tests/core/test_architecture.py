@@ -23,7 +23,8 @@ ROOT = Path(__file__).parents[2]
 CORE = ROOT / "core" / "keval"
 # From the bottom up: a module may import from its own room and from those before it.
 FLOORS = [
-    {"errors"},
+    {"errors", "input_file"},
+    {"endings"},
     {"records", "redaction"},
     {"scores"},
     {"models", "recorder"},

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import traceback
 from importlib import import_module
-from io import TextIOWrapper
 from typing import Any
 
 import click
 
+from keval.cli.output import OutputError, guarded_output
 from keval.errors import ConfigError, KevalError, OutageError, PreflightError
 
 __all__ = ["main"]
@@ -47,12 +46,22 @@ class _Commands(click.Group):
             with formatter.section("Commands of plugins"):
                 formatter.write_dl(list(plugged.items()))
 
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            with guarded_output():
+                return super().main(*args, **kwargs)
+        except OutputError as error:
+            click.echo(f"error: {error}", err=True)
+            raise SystemExit(2) from error
+
     def invoke(self, ctx: click.Context) -> Any:
         from keval.report.terminal import foreign, guarded, tell  # `keval --help` need not wait for it
 
         with guarded():
             try:
                 return super().invoke(ctx)
+            except OutputError:
+                raise
             except OutageError as error:
                 tell(f"error: {error}")
                 ctx.exit(3)
@@ -65,9 +74,12 @@ class _Commands(click.Group):
             except click.ClickException as error:
                 error.message = foreign(error.message)  # type: ignore[misc]  # click shows it
                 raise
-            except (click.exceptions.Exit, click.Abort, BrokenPipeError):
-                raise  # click ends quietly if the reader, such as `head`, closes the pipe
+            except (click.exceptions.Exit, click.Abort):
+                raise
             except Exception as error:  # noqa: BLE001 - the last seam: a defect must not look like a failed gate
+                if isinstance(error, OSError) and error.filename is not None:
+                    tell(f"error: {error.filename}: {error.strerror}; name another file or folder")
+                    ctx.exit(2)
                 tell(traceback.format_exc())
                 tell(f"error: this is a defect of keval or a plugin, not of your config: {error!r}")
                 ctx.exit(70)
@@ -96,9 +108,5 @@ def main() -> None:
     """Measure what a context does for an AI agent.
 
     Exit codes: 0 done; 2 the usage, the config or a plugin is wrong; 3 done, but some trials or scores failed;
-    130 interrupted; 70 a defect.
+    130 interrupted; 141 the reader of the output, such as `head`, closed the pipe; 70 a defect.
     """
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show Δ shows ?, and the report goes on.
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +15,9 @@ from keval.config.source import KeyPath, Source
 from keval.errors import Problem
 
 __all__ = ["Condition", "DatasetFile", "Evaluation", "Execution", "Header", "PluginSpec", "Retry"]
+
+_LONGEST_FOLDER = 200
+"""Bytes; file systems take 255."""
 
 
 def _optional_name(instance: object, attribute: attrs.Attribute[Any], value: str | None) -> None:
@@ -156,8 +160,12 @@ class Evaluation:
 
     @property
     def folder(self) -> str:
-        """The name for a folder, with _ in place of all but letters, digits, spaces and .+-_."""
-        return re.sub(r"[^\w .+-]", "_", self.name).strip(" .") or "evaluation"
+        """The name for a folder, with _ in place of all but letters, digits, spaces and .+-_; at most 200 bytes."""
+        name = re.sub(r"[^\w .+-]", "_", self.name).strip(" .") or "evaluation"
+        written = name.encode("utf-8", "replace")
+        if len(written) <= _LONGEST_FOLDER:
+            return name
+        return f"{written[: _LONGEST_FOLDER - 9].decode('utf-8', 'ignore')}-{hashlib.sha256(written).hexdigest()[:8]}"
 
     @property
     def baseline(self) -> str:

@@ -37,16 +37,18 @@ def compile_prompt(text: str) -> Prompt:
     if "{{" not in text and "{%" not in text and "{#" not in text:
         return Prompt(text)
     # Jinja2 is imported only for a prompt that is a template.
-    from jinja2 import StrictUndefined, TemplateError
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
+    from jinja2 import TemplateError
 
-    environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
+    from keval.config.template import Bounded
+
+    environment = Bounded()
     try:
         template = environment.from_string(text)
-    except TemplateError as error:
+    except (TemplateError, RecursionError, SyntaxError, MemoryError) as error:
         raise ValueError(f"the template is not valid: {error}") from error
 
     def render(sample: Sample) -> str:
+        environment.begin()
         try:
             return template.render(
                 id=sample.id,
@@ -55,7 +57,15 @@ def compile_prompt(text: str) -> Prompt:
                 facts={name: fact for name, fact in sample.facts.items() if name not in sample.withheld},
                 metadata=sample.metadata,
             )
-        except (TemplateError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
+        except (
+            TemplateError,
+            ArithmeticError,
+            LookupError,
+            RecursionError,
+            MemoryError,
+            TypeError,
+            ValueError,
+        ) as error:
             raise ValueError(f"for sample {sample.id!r}: {error}") from error
 
     return Prompt(text, render)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import attrs
 import yaml
 
+from keval.config.depth import check_depth
 from keval.errors import ConfigError, Problem
+from keval.input_file import read_input
 
 __all__ = ["KeyPath", "Source"]
 
@@ -21,7 +23,9 @@ KeyPath: TypeAlias = tuple[str | int, ...]
 
 T = TypeVar("T")
 
+_MERGE = "tag:yaml.org,2002:merge"
 _NODE_LIMIT = 200_000
+_MOST_BYTES = 10_000_000
 _Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -44,7 +48,7 @@ class Source:
     def read(cls, path: Path) -> Source:
         """Read a YAML file. Raises ConfigError: unreadable, not UTF-8, not YAML, or a key that is repeated."""
         try:
-            text = path.read_text(encoding="utf-8")
+            text = read_input(path, _MOST_BYTES).decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError([Problem(str(path), f"cannot be read: {error}")]) from error
         return cls.parse(text, str(path), path.resolve().parent)
@@ -52,8 +56,9 @@ class Source:
     @classmethod
     def parse(cls, text: str, name: str, base: Path) -> Source:
         """Parse YAML text; raises as `read` does."""
-        loader = _Loader(text)
         try:
+            check_depth(text, name)
+            loader = _Loader(text)
             root = loader.get_single_node()
             if root is None:
                 problem = "the file is empty; see `keval schema` for what belongs in it"
@@ -141,8 +146,7 @@ class _Reader:
     def convert(self, node: yaml.Node, path: KeyPath) -> Any:
         self._count += 1
         if self._count > _NODE_LIMIT or id(node) in self._open:
-            place = f"{self.name}:{node.start_mark.line + 1}:{node.start_mark.column + 1}"
-            raise ConfigError([Problem(place, "aliases unfold to too much or to themselves; write the values out")])
+            self._refuse(node)
         self.values[path] = (node.start_mark.line + 1, node.start_mark.column + 1)
         if isinstance(node, yaml.ScalarNode):
             value = self._scalar(node)
@@ -171,6 +175,8 @@ class _Reader:
             # Merging `<<` changes the node, so an alias must not be merged again.
             self._flattened.add(id(node))
             self._check_duplicates(node)
+            if self._merged(node, {}) > _NODE_LIMIT:
+                self._refuse(node)
             self.loader.flatten_mapping(node)
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
@@ -181,10 +187,30 @@ class _Reader:
             self.keys[(*path, key)] = (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
             yield key, self.convert(value_node, (*path, key))
 
+    def _merged(self, node: yaml.MappingNode, sizes: dict[int, int]) -> int:
+        """Return how many pairs a mapping has when what `<<` names is merged into it."""
+        if id(node) not in sizes:
+            sizes[id(node)] = 0  # until it is known, so that a mapping may name itself
+            size = 0
+            for key, value in node.value:
+                parts = value.value if isinstance(value, yaml.SequenceNode) else [value]
+                merges = key.tag == _MERGE
+                size += (
+                    sum(self._merged(part, sizes) for part in parts if isinstance(part, yaml.MappingNode))
+                    if merges
+                    else 1
+                )
+            sizes[id(node)] = size
+        return sizes[id(node)]
+
+    def _refuse(self, node: yaml.Node) -> NoReturn:
+        place = f"{self.name}:{node.start_mark.line + 1}:{node.start_mark.column + 1}"
+        raise ConfigError([Problem(place, "aliases unfold to too much or to themselves; write the values out")])
+
     def _check_duplicates(self, node: yaml.MappingNode) -> None:
         seen: dict[str, int] = {}
         for key_node, _ in node.value:
-            if not isinstance(key_node, yaml.ScalarNode) or key_node.tag == "tag:yaml.org,2002:merge":
+            if not isinstance(key_node, yaml.ScalarNode) or key_node.tag == _MERGE:
                 continue
             if key_node.value in seen:
                 first = seen[key_node.value]

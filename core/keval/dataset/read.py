@@ -19,6 +19,7 @@ from keval.dataset.record import KNOWN_KEYS, sample_of
 from keval.dataset.samples import Samples
 from keval.errors import ConfigError, PluginError, Problem
 from keval.infrastructure import DatasetReader, DatasetRequest, RawRecord, RereadableDataset
+from keval.input_file import open_input
 from keval.records import Sample
 
 __all__ = ["Dataset", "read_dataset"]
@@ -49,7 +50,7 @@ def read_dataset(file: DatasetFile) -> Dataset:
     request = DatasetRequest(file.path, text_keys=("id", file.answer_key), json_keys=KNOWN_KEYS[1:])
     checked = _Checked(file)
     try:
-        with file.path.open("rb") as content:
+        with open_input(file.path) as content:
             digest = hashlib.file_digest(content, "sha256").hexdigest()
         rereadable = isinstance(reader, RereadableDataset)
         for record in reader.read(request):

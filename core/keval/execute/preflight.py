@@ -240,7 +240,12 @@ def _clashes(condition: str, contexts: Iterable[OpenedContext]) -> list[str]:
     owner: dict[str, str] = {}
     problems = []
     for offer in (offer for context in contexts for offer in context.offers):
-        for tool in offer.tools:
+        for tool in dict.fromkeys(offer.tools):
+            if offer.tools.count(tool) > 1:
+                problems.append(
+                    f"condition {condition!r}: the server {offer.server!r} lists {offer.tools.count(tool)} tools named"
+                    f" {tool!r}; an agent cannot tell them apart, so the server must name them differently"
+                )
             if tool in owner:
                 problems.append(
                     f"condition {condition!r}: the servers {owner[tool]!r} and {offer.server!r} both offer a tool"

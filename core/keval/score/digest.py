@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from keval.config.sections import SECRET_OPTION
+from keval.input_file import read_input
 from keval.models import Endpoint, Model
 from keval.plan.plan import Scorers
 from keval.registry import Component
@@ -53,7 +54,7 @@ def _described(component: Component, plugin: Any, endpoints: Mapping[str, Endpoi
 
 def _value(value: Any, endpoints: Mapping[str, Endpoint]) -> Any:
     if isinstance(value, Path) and value.is_file():
-        return hashlib.sha256(value.read_bytes()).hexdigest()  # its content counts, and not its path
+        return hashlib.sha256(read_input(value)).hexdigest()  # its content counts, and not its path
     if not isinstance(value, Model):
         return value
     # Not a proxy's endpoint, and not that of a simulated model: their ports differ between runs.

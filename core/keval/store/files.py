@@ -9,14 +9,17 @@ from io import BufferedWriter, RawIOBase
 from pathlib import Path
 from typing import TypeVar
 
-import orjson
 from cattrs.errors import BaseValidationError
 
 from keval.errors import RunError
+from keval.input_file import open_input
 
-__all__ = ["explained", "read_lines", "replacing", "sync_folder", "write_all"]
+__all__ = ["explained", "read_lines", "replacing", "sync_folder", "undamaged", "write_all"]
 
 T = TypeVar("T")
+
+_DAMAGE = (AttributeError, LookupError, RecursionError, TypeError, ValueError, BaseValidationError)
+"""What reading a line raises that is not what keval writes."""
 
 
 def read_lines(path: Path, read: Callable[[bytes], T]) -> Iterator[T]:
@@ -27,7 +30,7 @@ def read_lines(path: Path, read: Callable[[bytes], T]) -> Iterator[T]:
     if not path.exists():
         return
     try:
-        file = path.open("rb")
+        file = open_input(path)
     except OSError as error:
         raise RunError(f"{path} cannot be read: {error}") from error
     with file:
@@ -35,9 +38,23 @@ def read_lines(path: Path, read: Callable[[bytes], T]) -> Iterator[T]:
             if not line.endswith(b"\n"):
                 return
             try:
-                yield read(line)
-            except (orjson.JSONDecodeError, LookupError, TypeError, ValueError, BaseValidationError) as error:
-                raise RunError(f"{path}:{number}: this line is damaged: {error!r}; remove it to go on") from error
+                found = read(line)
+            except _DAMAGE as error:
+                raise _damaged(f"{path}:{number}", error) from error
+            yield found
+
+
+@contextmanager
+def undamaged(place: str) -> Iterator[None]:
+    """Raise RunError for what is raised when a line of a run is not what keval writes."""
+    try:
+        yield
+    except _DAMAGE as error:
+        raise _damaged(place, error) from error
+
+
+def _damaged(place: str, error: Exception) -> RunError:
+    return RunError(f"{place}: this line is damaged: {error!r:.300}; remove it to go on")
 
 
 @contextmanager

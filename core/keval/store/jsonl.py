@@ -15,6 +15,7 @@ import orjson
 
 from keval.records import Attempt, Failure, Message, Refusal, Sample, ToolCall, Transcript, Trial, Usage
 from keval.scores import Judgement, Score, ScoreLine
+from keval.store.shapes import shaped
 
 __all__ = ["dump", "read_sample", "read_score", "read_trial", "sample_line", "score_line", "trial_line"]
 
@@ -76,7 +77,7 @@ def read_trial(
     `sample` returns a sample by its id, and `characteristics` those of an agent by its label.
     """
     data = orjson.loads(line)
-    return Trial(
+    trial = Trial(
         id=data["id"],
         sample=sample(data["sample"]),
         agent=data["agent"],
@@ -92,6 +93,7 @@ def read_trial(
         characteristics=characteristics(data["agent"]),
         model=data.get("model"),
     )
+    return shaped(trial)
 
 
 def score_line(line: ScoreLine) -> bytes:
@@ -119,7 +121,7 @@ def score_line(line: ScoreLine) -> bytes:
 def read_score(line: bytes) -> ScoreLine:
     """Read a line of scores.jsonl. Raises LookupError, TypeError or ValueError."""
     data = orjson.loads(line)
-    return ScoreLine(
+    scored = ScoreLine(
         trial=data["trial"],
         sample=data["sample"],
         agent=data["agent"],
@@ -127,11 +129,12 @@ def read_score(line: bytes) -> ScoreLine:
         repetition=data["repetition"],
         metric=data["metric"],
         judge=data.get("judge"),
-        score=Score(data["value"], data.get("reason", ""), data.get("neutral", False), data.get("details", {})),
+        score=shaped(Score(data["value"], data.get("reason", ""), data.get("neutral", False), data.get("details", {}))),
         failure=_read_failure(data.get("failure")),
         judgement=_read_judgement(data.get("judgement")),
         digest=data.get("digest", ""),
     )
+    return shaped(scored)
 
 
 def _judgement(judgement: Judgement) -> dict[str, Any]:
@@ -143,7 +146,7 @@ def _read_judgement(data: dict[str, Any] | None) -> Judgement | None:
     if data is None:
         return None
     claims = data.get("unverified_claims")
-    return Judgement(
+    judgement = Judgement(
         repetition=data["repetition"],
         unverified_claims=None if claims is None else tuple(claims),
         model_calls=data.get("model_calls"),
@@ -152,6 +155,7 @@ def _read_judgement(data: dict[str, Any] | None) -> Judgement | None:
         attempts=tuple(_read(Failure, failure) for failure in data.get("attempts", ())),
         refusals=data.get("refusals", 0),
     )
+    return shaped(judgement)
 
 
 def _transcript(transcript: Transcript | None) -> dict[str, Any] | None:
@@ -187,12 +191,12 @@ def _read_failure(data: dict[str, Any] | None) -> Failure | None:
 
 def _read(kind: Callable[..., T], data: dict[str, Any]) -> T:
     try:
-        return kind(**data)
+        return shaped(kind(**data))
     except TypeError:  # unknown keys are rare, so they are looked for only after an error
         known = {name: value for name, value in data.items() if name in _names(kind)}
         if len(known) == len(data):
             raise
-        return kind(**known)
+        return shaped(kind(**known))
 
 
 def _fields(record: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -16,12 +17,13 @@ import orjson
 from keval.dataset.line_file import LineFile
 from keval.dataset.samples import Samples
 from keval.errors import RunError, suggestion
+from keval.input_file import read_input
 from keval.manifest import FORMAT, Manifest
 from keval.records import Sample, Trial
 from keval.scores import ScoreLine
 from keval.stats.summarise import is_current, summarise
 from keval.store.converter import from_plain
-from keval.store.files import read_lines
+from keval.store.files import read_lines, undamaged
 from keval.store.jsonl import read_sample, read_trial
 from keval.store.scores_file import ScoresFile
 from keval.summary import Summary
@@ -45,8 +47,9 @@ def open_run(run: str | Path = "latest", root: str | Path = "results") -> Run:
 
 def find_run(run: str, root: Path) -> Run:
     """Find a run as `open_run` does, without reading it. Raises RunError."""
-    if (Path(run) / "manifest.json").is_file():
-        return Run(Path(run))
+    with suppress(OSError):  # a name that is too long for a path may be an id's
+        if (Path(run) / "manifest.json").is_file():
+            return Run(Path(run))
     runs = list_runs(root)
     matching = runs[-1:] if run == "latest" else [found for found in runs if found.id.startswith(run)]
     if len(matching) == 1:
@@ -57,9 +60,13 @@ def find_run(run: str, root: Path) -> Run:
 
 
 def list_runs(root: Path) -> list[Run]:
-    """Return every run under `root`, oldest first."""
-    found = ((path.parent.name[:15], path.stat().st_mtime_ns, path.parent) for path in root.glob("*/*/manifest.json"))
-    return [Run(folder) for _, _, folder in sorted(found)]
+    """Return every run under `root`, oldest first. Raises RunError."""
+    manifests = root.glob("*/*/manifest.json")
+    try:
+        found = sorted((path.parent.name[:15], path.stat().st_mtime_ns, path.parent) for path in manifests)
+    except OSError as error:
+        raise RunError(f"{root} cannot be read: {error.strerror}; choose another results directory with -o") from error
+    return [Run(folder) for _, _, folder in found]
 
 
 @attrs.frozen(slots=False)
@@ -102,7 +109,7 @@ class Run:
 
     def summary(self) -> Summary:
         """Summarise the trials and scores that the run has now. Raises RunError."""
-        return summarise(self.manifest, self.trials(), self.scores_file.read())
+        return summarise(self.manifest, self.trials(), self._known_scores())
 
     def written_summary(self) -> Summary | None:
         """Return summary.json as the last command that finished wrote it; `None` without one. Raises RunError."""
@@ -116,7 +123,7 @@ class Run:
     def scores(self) -> Iterator[ScoreLine]:
         """Read the scores that count, one by one: those by the scorers as the manifest has them."""
         scorers = {entry.scorer: entry for entry in self.manifest.scorers}
-        return (line for line in self.scores_file.read() if is_current(line, scorers.get(line.scorer)))
+        return (line for line in self._known_scores() if is_current(line, scorers.get(line.scorer)))
 
     def trial(self, id: str) -> Trial:
         """Return a trial by its id. Raises RunError when there is none."""
@@ -124,7 +131,8 @@ class Run:
         if id not in starts:
             hint = suggestion(id, starts) or f"; for example {next(iter(starts))!r}" if starts else "; it has no trials"
             raise RunError(f"no trial {id!r} in {self.path}{hint}")
-        return self._read_trial(self._trial_lines[starts[id]])
+        with undamaged(f"{self.trials_file}:{starts[id] + 1}"):
+            return self._read_trial(self._trial_lines[starts[id]])
 
     def trial_ids(self, *, failed: bool = True) -> set[str]:
         """Return the ids of the finished trials; without `failed`, only of those that were answered."""
@@ -153,13 +161,18 @@ class Run:
             starts.append(start)
             start += size
         lines = LineFile(path, starts)
-        return Samples(ids, lambda position: read_sample(lines[position]))
+
+        def read(position: int) -> Sample:
+            with undamaged(f"{path}:{position + 1}"):
+                return read_sample(lines[position])
+
+        return Samples(ids, read)
 
     def blob(self, sha256: str) -> bytes:
         """Return content that a trial refers to by its SHA-256. Raises RunError."""
         path = self.path / "blobs" / sha256
         try:
-            return path.read_bytes()
+            return read_input(path)
         except OSError as error:
             raise RunError(f"{path} cannot be read: {error}") from error
 
@@ -202,6 +215,16 @@ class Run:
             raise ValueError(f"the run has no condition {trial.condition!r}")
         return trial
 
+    def _known_scores(self) -> Iterator[ScoreLine]:
+        agents, conditions = self.manifest.agents, self.manifest.conditions
+        for line in self.scores_file.read():
+            if line.agent not in agents or line.condition not in conditions:
+                told = f"a score of the agent {line.agent!r} under the condition {line.condition!r}"
+                raise RunError(
+                    f"{self.scores_file.path} is damaged: it has {told}, which the run does not have; remove it"
+                )
+            yield line
+
     @cached_property
     def _trials_by_id(self) -> Mapping[str, int]:
         found = read_lines(self.trials_file, lambda line: str(orjson.loads(line)["id"]))
@@ -219,19 +242,31 @@ class Run:
 
 def _consistent(manifest: Manifest, path: Path) -> Manifest:
     """Return a manifest whose parts refer to each other. Raises RunError."""
-    lacking = [f"no condition {manifest.baseline!r}"] if manifest.baseline not in manifest.conditions else []
+    lacking = [*_absent(manifest.config, "agents", manifest.agents)]
+    lacking += _absent(manifest.config, "conditions", manifest.conditions)
+    lacking += [f"no condition {manifest.baseline!r}"] if manifest.baseline not in manifest.conditions else []
     for entry in manifest.scorers:
         if entry.judge is not None and entry.judge not in manifest.judges:
             lacking.append(f"no judge {entry.judge!r}")
-        if entry.rubric is not None and entry.rubric not in manifest.rubrics:
+        if (entry.rubric is not None or entry.judge is not None) and entry.rubric not in manifest.rubrics:
             lacking.append(f"no rubric {entry.rubric!r}")
     if lacking:
         raise RunError(f"{path} is damaged: it has {lacking[0]}, which it refers to; restore the file")
     return manifest
 
 
+def _absent(config: Mapping[str, Any], section: str, labels: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a manifest's config lacks of the agents or conditions that the run had."""
+    given = config.get(section)
+    for label in labels:
+        # A condition may be empty.
+        found = given.get(label, ...) if isinstance(given, dict) else ...
+        if not (isinstance(found, dict) or (found is None and section == "conditions")):
+            yield f"no config.{section}.{label}"
+
+
 def _json(path: Path) -> Any:
     try:
-        return orjson.loads(path.read_bytes())
+        return orjson.loads(read_input(path))
     except (OSError, orjson.JSONDecodeError) as error:
         raise RunError(f"{path} cannot be read: {error}; is {path.parent} a run directory?") from error

@@ -40,8 +40,8 @@ class RunWriter:
     def create(cls, root: Path, name: str, now: datetime) -> RunWriter:
         """Make a new directory `root/name/<run id>`. Raises PreflightError when that cannot be written."""
         path = root / name / f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
-        made = tuple(folder for folder in path.parents if not folder.exists())
         try:
+            made = tuple(folder for folder in path.parents if not folder.exists())
             path.mkdir(parents=True)
             for folder in (path, *made):
                 sync_folder(folder.parent)  # which has its name

@@ -46,7 +46,7 @@ def test_a_reply_that_is_none_is_no_answer(play: Any, answer: Any) -> None:
 
 @pytest.mark.parametrize(
     ("ended", "kind"),
-    [("max_tokens", "max_output_tokens"), ("refusal", "refusal"), ("model_context_window_exceeded", "context_window")],
+    [("max_tokens", "cut_off"), ("refusal", "refused"), ("model_context_window_exceeded", "cut_off")],
 )
 @pytest.mark.parametrize("blocks", [[], [{"type": "thinking", "thinking": "Hm.", "signature": "EqQ"}], ["\n"]])
 def test_a_reply_that_ended_early_with_nothing_in_it_is_no_answer(

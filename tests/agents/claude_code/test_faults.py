@@ -131,8 +131,8 @@ def test_a_model_that_cannot_be_reached_is_a_model_error(runner: Any) -> None:
         ("none", "connection", True, 1),
         ("error", "http_529", True, 1),
         # Claude Code lets the model go on three times, and puts a refusal to it once more.
-        ("max_tokens", "max_output_tokens", False, 4),
-        ("refusal", "refusal", False, 2),
+        ("max_tokens", "cut_off", False, 4),
+        ("refusal", "refused", False, 2),
     ],
 )
 def test_a_message_that_does_not_come_to_its_end_is_no_answer(

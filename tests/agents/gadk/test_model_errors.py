@@ -115,7 +115,7 @@ def test_max_turns_counts_anew_for_every_turn(driver: Driver) -> None:
 
 @each_api
 def test_a_model_that_says_nothing_is_no_answer(driver: Driver, api: Api) -> None:
-    with pytest.raises(TrialError, match="ended without an answer") as raised:
+    with pytest.raises(TrialError, match="the model itself ended the reply before it said anything") as raised:
         driver.run(lambda _: ChatReply(""), api=api)
 
     assert (raised.value.stage, raised.value.kind) == ("model", "no_answer")

@@ -98,7 +98,7 @@ def test_a_model_that_cannot_be_reached_is_a_model_error(api: Any) -> None:
 def test_a_reply_that_is_none_is_no_answer(api: str) -> None:
     error = outcome_behind(PlainTextResponse("<html>It works!</html>"), api)
 
-    assert (error.stage, error.kind, error.retryable) == ("model", "bad_reply", False)
+    assert (error.stage, error.kind, error.retryable) == ("model", "bad_reply", True)
 
 
 @pytest.mark.parametrize(("code", "status"), [("rate_limit_exceeded", 429), ("server_error", 500)])

@@ -53,8 +53,8 @@ def test_a_reply_that_is_none_is_no_answer(play: Any, api: str, answer: Any) -> 
 @pytest.mark.parametrize(
     ("ended", "expected"),
     [
-        ("length", ("max_output_tokens", f"the limit of output tokens {NOTHING}; raise max_tokens")),
-        ("content_filter", ("refusal", f"a refusal by the model or by a filter at its endpoint {NOTHING}; {REWORD}")),
+        ("length", ("cut_off", f"the limit of output tokens {NOTHING}; raise max_tokens")),
+        ("content_filter", ("refused", f"a refusal by the model or by a filter at its endpoint {NOTHING}; {REWORD}")),
     ],
 )
 @pytest.mark.parametrize("text", [None, " \n"])
@@ -74,9 +74,9 @@ def test_a_completion_that_ended_early_with_nothing_in_it_is_no_answer(
 @pytest.mark.parametrize(
     ("details", "kind", "told"),
     [
-        ({"reason": "max_output_tokens"}, "max_output_tokens", "raise max_tokens"),
-        ({"reason": "content_filter"}, "refusal", "look at what it was asked"),
-        (None, "incomplete", "it gives no known reason"),
+        ({"reason": "max_output_tokens"}, "cut_off", "raise max_tokens"),
+        ({"reason": "content_filter"}, "refused", "look at what it was asked"),
+        (None, "cut_off", "it gives no known reason"),
     ],
 )
 def test_a_response_that_ended_early_with_nothing_in_it_is_no_answer(

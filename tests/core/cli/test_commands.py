@@ -502,7 +502,7 @@ def test_a_reader_that_has_enough_is_no_defect(project: Project) -> None:
     done = subprocess.run(command, cwd=project.root, env=environ, stdout=writing, stderr=subprocess.PIPE, text=True)
     os.close(writing)
 
-    assert (1, "") == (done.returncode, done.stderr)
+    assert (141, "") == (done.returncode, done.stderr)
 
 
 def test_an_interruption_while_judging_says_how_to_go_on(project: Project) -> None:

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from keval.plugin import JudgementRecorder, Recorder
+from keval.plugin import JudgementRecorder, Recorder, TrialError
 from tests.conftest import Project, scale_of
 
 CONFIG = """
@@ -489,10 +489,16 @@ def test_an_evaluation_may_have_any_name_and_labels_in_any_script(project: Proje
 
 def test_what_was_said_before_the_last_tool_call_is_no_answer() -> None:
     recorder = Recorder()
-    with recorder.turn("How high is it?"):
-        recorder.said("Let me look.")
-        recorder.called("look", {})
-        recorder.returned("7 m")
-        recorder.said("")
 
+    def turn() -> None:
+        with recorder.turn("How high is it?"):
+            recorder.said("Let me look.")
+            recorder.called("look", {})
+            recorder.returned("7 m")
+            recorder.said("")
+
+    with pytest.raises(TrialError, match="before it said anything") as raised:
+        turn()
+
+    assert "no_answer" == raised.value.kind
     assert "" == recorder.transcript().output

@@ -158,6 +158,18 @@ def test_two_servers_with_a_tool_of_one_name_are_refused(project: Project) -> No
     assert (2, True) == (outcome.code, "both offer a tool named 'look'" in outcome.stderr)
 
 
+def test_a_server_that_lists_a_tool_twice_is_refused(project: Project) -> None:
+    config = CONFIG.replace("tools: [look]", "tools: [look, look]", 1).replace(
+        "baseline: {}", "it: {contexts: [notes]}"
+    )
+    project.write(eval_yaml=config, questions_jsonl=QUESTIONS)
+
+    outcome = project.keval("run", "eval.yaml", env={"OPENAI_API_KEY": "k"})
+
+    assert 2 == outcome.code
+    assert "the server 'notes' lists 2 tools named 'look'; an agent cannot tell them apart" in outcome.stderr
+
+
 def test_variables_stand_in_the_manifest_as_written(project: Project) -> None:
     config = CONFIG.replace("notes: {tools: [look]}", "notes: {tools: [look], text: '${KEVAL_CANARY}'}")
     config = config.replace("baseline: {}", "it: {contexts: [notes], system_prompt: '${KEVAL_CANARY}'}")

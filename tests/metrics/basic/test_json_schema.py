@@ -209,3 +209,72 @@ def test_a_file_without_a_schema_is_refused(content: bytes | None, problem: str,
 def test_a_schema_is_given_once(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="'path' must not be given beside `schema`; keep one"):
         JsonSchema(schema=SCHEMA, path=tmp_path / "shape.json")
+
+
+NARROW = {"patternProperties": {"^a": {}}, "properties": {"b": {}}, "additionalProperties": False}
+SLOW = "^(a|aa)+$"
+LONG = "a" * 60 + "!"
+HUNG: dict[str, tuple[dict[str, Any], str]] = {
+    "pattern": ({"pattern": SLOW}, f'"{LONG}"'),
+    "patternProperties": ({"patternProperties": {SLOW: {}}}, f'{{"{LONG}": 1}}'),
+    "additionalProperties": ({"patternProperties": {SLOW: {}}, "additionalProperties": False}, f'{{"{LONG}": 1}}'),
+    "references": (
+        {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "$defs": {
+                **{f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(30)},
+                "d30": {"type": "integer"},
+            },
+            "$ref": "#/$defs/d0",
+        },
+        "1",
+    ),
+    "itself": (
+        {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "$defs": {"p": {"pattern": SLOW}},
+            "properties": {"a": {"$ref": "#"}, "b": {"$ref": "#/$defs/p"}},
+        },
+        f'{{"a": {{"b": "{LONG}"}}}}',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HUNG)
+def test_a_schema_that_takes_too_long_is_given_up(trial: MakeTrial, name: str) -> None:
+    schema, said = HUNG[name]
+
+    score = JsonSchema(schema=schema).score(trial(said))
+
+    assert score.value is None
+    assert "the schema was not done with the answer in 1 s" in score.reason
+
+
+@pytest.mark.parametrize(
+    ("schema", "said", "value"),
+    [
+        ({"pattern": "^(a+)+$"}, '"' + "a" * 50 + '"', 1.0),
+        ({"pattern": "^(a+)+$"}, f'"{LONG}"', 0.0),
+        ({"patternProperties": {"^a": {"type": "integer"}}}, '{"ab": 1, "c": "x"}', 1.0),
+        ({"patternProperties": {"^a": {"type": "integer"}}}, '{"ab": "x"}', 0.0),
+        (
+            {"patternProperties": {"^a": {}}, "properties": {"b": {}}, "additionalProperties": False},
+            '{"a1": 1, "b": 2}',
+            1.0,
+        ),
+        (
+            {"patternProperties": {"^a": {}}, "properties": {"b": {}}, "additionalProperties": False},
+            '{"a1": 1, "c": 2}',
+            0.0,
+        ),
+    ],
+)
+def test_patterns_of_a_schema_are_searched_for(trial: MakeTrial, schema: Any, said: str, value: float) -> None:
+    assert value == JsonSchema(schema=schema).score(trial(said)).value
+
+
+def test_a_schema_whose_patterns_cannot_be_bounded_is_refused() -> None:
+    schema = {"patternProperties": {"^a": {}}, "unevaluatedProperties": False}
+
+    with pytest.raises(ValueError, match="both patternProperties and unevaluatedProperties"):
+        JsonSchema(schema=schema)

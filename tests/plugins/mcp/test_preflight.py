@@ -81,6 +81,20 @@ def test_server_that_says_nothing_is_given_up(server: Callable[..., Stdio], door
     assert expected == asyncio.run(start())
 
 
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [(r"b'\xff\xfe loading\n'", "\ufffd\ufffd loading"), ("b'Welcome to weather!\\n'", "Welcome to")],
+)
+def test_server_whose_standard_output_is_no_mcp_says_so(written: str, shown: str) -> None:
+    code = f"import os, sys; os.write(1, {written}); sys.stdin.read()"
+
+    problem = _problem(Stdio(command=sys.executable, args=("-c", code), startup_timeout=1.5))
+
+    assert f"its standard output has what is no MCP message: '{shown}" in problem
+    assert "write logs to standard error" in problem
+    assert "startup_timeout" not in problem
+
+
 def test_server_without_tools() -> None:
     code = "from tests.stdio_server import serve; serve('empty', dict)"
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval.plugin import Context
-from keval_clients import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL, Ending, messages_usage, no_reply, quoted
+from keval.plugin import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL, Context, Ending
+from keval_clients import messages_usage, no_reply, quoted
 from keval_mcp.loop import Call, Reply, Result
 from keval_mcp.sessions import Tool
 

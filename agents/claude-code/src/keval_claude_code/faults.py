@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from claude_agent_sdk import AssistantMessage, ResultMessage, TextBlock
 
-from keval.plugin import ModelError, TrialError
+from keval.plugin import MAX_OUTPUT_TOKENS, ModelError, TrialError
 
 __all__ = ["turn_fault"]
 
@@ -42,8 +42,10 @@ def turn_fault(result: ResultMessage, stand_in: AssistantMessage | None, max_tur
         said = "\n".join(block.text for block in stand_in.content if isinstance(block, TextBlock))
         if stand_in.stop_reason == "refusal":
             return TrialError(
-                f"the model refused to answer; ask another way, or another model: {said}", stage="model", kind="refusal"
+                f"the model refused to answer; ask another way, or another model: {said}", stage="model", kind="refused"
             )
+        if stand_in.error == "max_output_tokens":
+            return MAX_OUTPUT_TOKENS.no_answer(said)
         status = result.api_error_status or _STATUSES.get(stand_in.error)
         if status is None and stand_in.error != _UNREACHED:
             kind = stand_in.error or "bad_reply"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import aclosing
 
 import attrs
 from google.adk.agents import LlmAgent, RunConfig
+from google.adk.agents.callback_context import CallbackContext
 from google.adk.agents.invocation_context import LlmCallsLimitExceededError
 from google.adk.events import Event
+from google.adk.models.llm_request import LlmRequest
 from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService, Session
 from google.genai.types import Content, GenerateContentConfig, HttpOptions, Part
@@ -17,6 +19,7 @@ from google.genai.types import Content, GenerateContentConfig, HttpOptions, Part
 from keval import Message
 from keval.plugin import Context, TrialError
 from keval_gadk.client import ModelClient
+from keval_gadk.failure import bad_reply
 from keval_gadk.observer import Observer
 
 __all__ = ["Conversation"]
@@ -70,6 +73,7 @@ class Conversation:
             before_model_callback=observer.before_model,
             after_model_callback=observer.after_model,
             after_tool_callback=observer.after_tool,
+            on_model_error_callback=_unread(client.errors),
         )
         sessions = InMemorySessionService()
         runner = Runner(app_name="keval", agent=agent, session_service=sessions)
@@ -110,3 +114,13 @@ class Conversation:
                     kind="max_turns",
                 ) from error
             self._observer.check_turn()
+
+
+def _unread(known: tuple[type[Exception], ...]) -> Callable[[CallbackContext, LlmRequest, Exception], None]:
+    """Return ADK's callback for an error of a model request: any that is not `known` was met in reading the reply."""
+
+    def failed(callback_context: CallbackContext, llm_request: LlmRequest, error: Exception) -> None:
+        if not isinstance(error, (*known, TrialError, LlmCallsLimitExceededError)):
+            raise bad_reply(f"{type(error).__name__}: {error}") from error
+
+    return failed

@@ -1,12 +1,25 @@
-"""What a failed model request means to a run: its status, and how long the endpoint asked to wait."""
+"""What a failed model request, or a reply without an answer, means to a run."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
-from keval.plugin import ModelError, retry_after_seconds
+from google.adk.models.llm_response import LlmResponse
+from google.genai.types import BlockedReason, FinishReason
 
-__all__ = ["refused", "unreachable"]
+from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, SILENCE, Ending, ModelError, TrialError, retry_after_seconds
+
+__all__ = ["bad_reply", "refused", "silent", "unreachable"]
+
+_QUOTED = 1000
+_FILTERED = {
+    *("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"),
+    *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
+    *(reason.value for reason in BlockedReason if reason is not BlockedReason.OTHER),
+}
+"""Why a filter stopped a reply, or refused the prompt."""
+_NO_CHOICES = "OpenAI response contained no choices."
 
 
 def refused(status: int, reason: str, headers: Mapping[str, str]) -> ModelError:
@@ -16,6 +29,44 @@ def refused(status: int, reason: str, headers: Mapping[str, str]) -> ModelError:
         status=status,
         retry_after=retry_after_seconds(headers.get("retry-after")),
     )
+
+
+def bad_reply(problem: object) -> TrialError:
+    """Return the error for a reply that does not have the API's shape; another attempt may get another one."""
+    said = f"ADK made nothing of the model's reply: {problem}"[:_QUOTED]
+    return TrialError(said, stage="model", kind="bad_reply", retryable=True)
+
+
+def silent(response: LlmResponse) -> TrialError:
+    """Return the error for a reply with neither text nor a tool call."""
+    code = response.error_code or response.finish_reason
+    reason = str(getattr(code, "value", code) or "")
+    said = response.error_message or ""
+    told = _told(said)
+    if code is None or said == _NO_CHOICES:
+        return bad_reply(said or "it has no candidates")
+    if "code" in told:  # OpenAI's Responses API reports a failure inside a reply
+        limited = told["code"] == "rate_limit_exceeded"
+        return ModelError(
+            f"the model failed: {told['code']}: {told.get('message') or 'no reason given'}",
+            status=429 if limited else 500,
+        )
+    return _ending(reason, told).no_answer(": ".join(filter(None, [reason, said]))[:_QUOTED])
+
+
+def _told(said: str) -> Mapping[str, object]:
+    """Read the JSON object that ADK makes of what the Responses API says of a reply."""
+    try:
+        told = json.loads(said)
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _ending(reason: str, told: Mapping[str, object]) -> Ending:
+    if reason == FinishReason.MAX_TOKENS.value:
+        return MAX_OUTPUT_TOKENS
+    return REFUSAL if reason in _FILTERED or told.get("reason") == "content_filter" else SILENCE
 
 
 def unreachable(error: Exception) -> ModelError:

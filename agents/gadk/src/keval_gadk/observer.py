@@ -18,6 +18,7 @@ from google.genai.types import Tool
 
 from keval import Usage
 from keval.plugin import Context, Recorder, ServerLostError, ToolsMissingError, TrialError
+from keval_gadk.failure import silent
 from keval_gadk.toolset import TrialToolset
 
 __all__ = ["Observer"]
@@ -34,7 +35,7 @@ class Observer:
     toolsets: Sequence[TrialToolset]
     _output_includes_thoughts: bool
     _open_calls: list[str | None] = attrs.field(factory=list, init=False)
-    _mute: str | None = attrs.field(default=None, init=False)
+    _silence: TrialError | None = attrs.field(default=None, init=False)
 
     @property
     def _recorder(self) -> Recorder:
@@ -70,14 +71,16 @@ class Observer:
         text = "".join(part.text for part in parts if part.text and not part.thought)
         self._recorder.said(text)
         # ADK also announces what a run is about to raise this way, so nothing is raised here.
-        mute = event.error_code and not text and not event.get_function_calls()
-        self._mute = f"{event.error_code}: {event.error_message or 'no reason given'}" if mute else None
+        if text.strip() or event.get_function_calls() or event.get_function_responses():
+            self._silence = None
+        elif event.error_code or event.finish_reason or event.content is not None:
+            self._silence = silent(event)
 
     def check_turn(self) -> None:
         """Raise TrialError when a turn that seems to have gone well proves nothing."""
         self._check_servers()
-        if self._mute is not None:
-            raise TrialError(f"the model ended without an answer: {self._mute}", stage="model", kind="no_answer")
+        if self._silence is not None:
+            raise self._silence
 
     def _check_servers(self) -> None:
         for toolset in self.toolsets:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+from agent_framework import ChatResponse
 from openai import APIConnectionError, APIStatusError
 
-from keval.plugin import ModelError, TrialError, retry_after_seconds
+from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Ending, ModelError, TrialError, retry_after_seconds
 
 __all__ = ["causes", "described", "model_fault", "reply_fault"]
+
+_ENDINGS: Mapping[str | None, Ending] = {"length": MAX_OUTPUT_TOKENS, "content_filter": REFUSAL}
+"""The values of the framework's `finish_reason` with which a reply may be cut off."""
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -33,14 +38,34 @@ def model_fault(error: Exception) -> TrialError:
             # The SDK only says "Connection error."; what failed underneath is in its cause.
             return ModelError(f"{cause} {cause.__cause__ or ''}".strip())
         case _:
-            said = f"the framework made nothing of the model's reply: {described(error)}"
-            return TrialError(said, stage="model", kind="bad_reply")
+            return _bad_reply(described(error))
 
 
-def reply_fault(reply: object) -> ModelError | None:
-    """Find the failure that the Responses API reports inside a reply with HTTP status 200."""
-    if getattr(reply, "status", None) != "failed":
+def reply_fault(response: ChatResponse[Any]) -> TrialError | None:
+    """Find why a reply with HTTP status 200 fails the trial, if it does."""
+    reply = response.raw_representation
+    if getattr(reply, "status", None) == "failed":
+        return _reported(reply)
+    # The framework takes a completion without choices for an answer that is empty.
+    if not response.messages:
+        return _bad_reply("it has no choices")
+    contents = [content for message in response.messages for content in message.contents]
+    if any(content.type == "text" and not isinstance(content.text, str) for content in contents):
+        return _bad_reply("its content is no text")
+    if response.text.strip() or any(content.type == "function_call" for content in contents):
         return None
+    cut = _ENDINGS.get(response.finish_reason)
+    return cut.no_answer() if cut else None
+
+
+def _bad_reply(problem: str) -> TrialError:
+    """Return the error for a reply that does not have the API's shape; another attempt may get another one."""
+    said = f"the framework made nothing of the model's reply: {problem}"
+    return TrialError(said, stage="model", kind="bad_reply", retryable=True)
+
+
+def _reported(reply: object) -> ModelError:
+    """Return the failure that the Responses API reports inside a reply."""
     error = getattr(reply, "error", None)
     code, message = getattr(error, "code", "failed"), getattr(error, "message", "no reason given")
     return ModelError(f"the model failed: {code}: {message}", status=429 if code == "rate_limit_exceeded" else 500)

@@ -109,7 +109,7 @@ class Watch:
 
     def _report(self, response: ChatResponse[Any]) -> None:
         self.context.recorder.model_called(_usage(response.usage_details))
-        if failed := reply_fault(response.raw_representation):
+        if failed := reply_fault(response):
             raise failed
         for message in response.messages:
             self._said = message.text
@@ -157,8 +157,13 @@ def _usage(details: Mapping[str, Any] | None) -> Usage | None:
     if details is None:
         return None
     return Usage(
-        input_tokens=details.get("input_token_count"),
-        output_tokens=details.get("output_token_count"),
-        cached_tokens=details.get("cache_read_input_token_count"),
-        reasoning_tokens=details.get("reasoning_output_token_count"),
+        input_tokens=_count(details.get("input_token_count")),
+        output_tokens=_count(details.get("output_token_count")),
+        cached_tokens=_count(details.get("cache_read_input_token_count")),
+        reasoning_tokens=_count(details.get("reasoning_output_token_count")),
     )
+
+
+def _count(tokens: object) -> int | None:
+    """Return a number of tokens; what is none is unknown. The SDK hands over what the endpoint wrote, unchecked."""
+    return tokens if type(tokens) is int and tokens >= 0 else None

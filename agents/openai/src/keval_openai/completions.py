@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval.plugin import Context, ModelError
-from keval_clients import MAX_OUTPUT_TOKENS, REFUSAL, Ending, completions_usage, no_reply
+from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, Ending, ModelError
+from keval_clients import completions_usage, no_reply
 from keval_mcp.loop import Call, Reply, Result
 from keval_mcp.sessions import Tool
 from keval_openai.failure import read_failure

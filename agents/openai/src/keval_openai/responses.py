@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval.plugin import Context, ModelError
-from keval_clients import MAX_OUTPUT_TOKENS, REFUSAL, Ending, no_reply, responses_usage
+from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, Ending, ModelError
+from keval_clients import no_reply, responses_usage
 from keval_mcp.loop import Reply, Result
 from keval_mcp.sessions import Tool
 from keval_openai.failure import read_failure
@@ -22,7 +22,7 @@ __all__ = ["Reasoning", "ResponsesChat"]
 _ENDINGS: Mapping[str | None, Ending] = {"max_output_tokens": MAX_OUTPUT_TOKENS, "content_filter": REFUSAL}
 """The reasons for which a reply may be incomplete."""
 
-_UNEXPLAINED = Ending("incomplete", "the endpoint", "it gives no known reason, so look into what it logs")
+_UNEXPLAINED = Ending("cut_off", "the endpoint", "it gives no known reason, so look into what it logs")
 
 
 @attrs.define

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from keval_clients import Ending, quoted, read_json
+from keval.plugin import Ending
+from keval_clients import quoted, read_json
 from keval_mcp.loop import Call, Result
 from keval_mcp.sessions import Tool
 

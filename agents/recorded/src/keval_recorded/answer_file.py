@@ -12,7 +12,7 @@ from zlib import crc32
 
 import orjson
 
-from keval.plugin import Problem, TrialError
+from keval.plugin import Problem, TrialError, open_input
 from keval_recorded.answer import Answer, read_answer
 
 __all__ = ["AnswerFile"]
@@ -38,7 +38,7 @@ class AnswerFile:
         digest = hashlib.sha256()
         end = 0
         try:
-            with self.path.open("rb") as lines:
+            with open_input(self.path) as lines:
                 for number, line in enumerate(lines, start=1):
                     digest.update(line)
                     start, end = end, end + len(line)
@@ -80,7 +80,7 @@ class AnswerFile:
         start, check = places[at : at + 2]
         try:
             if self._open is None:
-                self._open = self.path.open("rb")
+                self._open = open_input(self.path)
             self._open.seek(start)
             line = self._open.readline()
         except OSError as error:

@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import regex
 
 from keval import Score, Trial
+from keval.plugin import read_input
+from keval_metrics_basic.bounded import time_limit
 from keval_metrics_basic.evidence import NO_TRANSCRIPT, excerpt
 from keval_metrics_basic.references import is_place, no_reference, value_at
 from keval_metrics_basic.schemas import SchemaMisfitError, compiled
@@ -19,6 +22,8 @@ from keval_metrics_basic.schemas import SchemaMisfitError, compiled
 __all__ = ["JsonSchema"]
 
 _MOST_ERRORS = 20
+_MOST_BYTES = 10_000_000
+_SECONDS = 1.0
 _WANTED = "a JSON Schema"
 
 
@@ -69,10 +74,16 @@ class JsonSchema:
         from referencing.exceptions import Unresolvable  # with jsonschema, which compiling has imported
 
         try:
-            errors = [
-                {"path": error.json_path, "message": excerpt(error.message, 300)}
-                for error in islice(validator.iter_errors(value), _MOST_ERRORS)
-            ]
+            with time_limit(_SECONDS):
+                errors = [
+                    {"path": error.json_path, "message": excerpt(error.message, 300)}
+                    for error in islice(validator.iter_errors(value), _MOST_ERRORS)
+                ]
+        except (TimeoutError, MemoryError):
+            remedy = "make the repeats in its patterns possessive or bounded"
+            return Score(None, f"the schema was not done with the answer in {_SECONDS:g} s; {remedy}")
+        except regex.error as error:
+            return Score(None, f"a pattern of the schema cannot be used: {error}")
         except (RecursionError, OverflowError, Unresolvable) as error:
             reason = f"the schema cannot be applied to this answer: {excerpt(str(error))}"
             return Score(None, reason, details={"json": where})
@@ -87,7 +98,7 @@ class JsonSchema:
 def _loaded(path: Path) -> Mapping[str, Any]:
     """Read a schema from a file. Raises ValueError."""
     try:
-        schema = _schema(path.read_text(encoding="utf-8"))
+        schema = _schema(read_input(path, _MOST_BYTES).decode("utf-8"))
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from error
     if schema is None:

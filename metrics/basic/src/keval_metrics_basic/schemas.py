@@ -7,12 +7,15 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from keval_metrics_basic.bounded import bounded
 from keval_metrics_basic.evidence import excerpt, listed
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
 
 __all__ = ["SchemaMisfitError", "compiled"]
+
+_PATTERNS = '"patternProperties"'
 
 
 class SchemaMisfitError(ValueError):
@@ -58,7 +61,11 @@ def _compiled(text: str) -> Validator:
         raise SchemaMisfitError(
             f"it refers to {excerpt(reference)!r}, which it does not hold; put that under $defs, as nothing is fetched"
         )
-    validator: Validator = chosen(schema, registry=registry)
+    if "unevaluatedProperties" in chosen.VALIDATORS and '"unevaluatedProperties"' in text and _PATTERNS in text:
+        raise SchemaMisfitError("it has both patternProperties and unevaluatedProperties; write additionalProperties")
+    # With `$schema` a part that refers to the whole would be checked by the draft's own class, without a time limit.
+    whole = {name: part for name, part in schema.items() if name != "$schema"}
+    validator: Validator = bounded(chosen)(whole, registry=registry)
     return validator
 
 

@@ -4,16 +4,11 @@
 half a second or more; what is here imports none.
 """
 
-from keval_clients.ending import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL, Ending
 from keval_clients.reply import no_reply, quoted
 from keval_clients.strict import read_json
 from keval_clients.usage import completions_usage, messages_usage, responses_usage
 
 __all__ = [
-    "CONTEXT_WINDOW",
-    "MAX_OUTPUT_TOKENS",
-    "REFUSAL",
-    "Ending",
     "completions_usage",
     "messages_usage",
     "no_reply",

@@ -43,13 +43,13 @@ def aggregate(
         "model_info": record.model,
         "eval_library": {
             "name": "keval",
-            "version": manifest.versions["keval"],
+            "version": manifest.versions.get("keval", "unknown"),
             "additional_details": as_texts(
                 {
                     "run": record.run,
                     "agent": record.agent,
                     "seed": manifest.seed,
-                    "python": manifest.versions["python"],
+                    "python": manifest.versions.get("python"),
                     "plugins": manifest.plugins,
                 }
             ),

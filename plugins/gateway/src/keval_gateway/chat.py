@@ -111,11 +111,15 @@ class ChatRequest:
 
 @attrs.frozen
 class ChatReply:
-    """The model's reply: text, tool calls or both. Unset `usage` is counted by the gateway."""
+    """The model's reply: text, tool calls or both. Unset `usage` is counted by the gateway.
+
+    `cut` is what ended the reply before its time: the limit of its length, or a refusal.
+    """
 
     text: str = ""
     calls: tuple[ChatCall, ...] = ()
     usage: Usage | None = None
+    cut: Literal["length", "refusal"] | None = None
 
 
 class ModelFault(Exception):  # noqa: N818 - it is an answer the model gives, not an error of the gateway

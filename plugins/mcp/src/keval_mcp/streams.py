@@ -1,10 +1,10 @@
-"""A message stream that tells when it ends."""
+"""A message stream that tells when it ends, and what came over it that is no message."""
 
 from __future__ import annotations
 
 import asyncio
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import anyio
 import attrs
@@ -16,10 +16,12 @@ __all__ = ["WatchedStream"]
 
 T = TypeVar("T")
 
+_LONGEST = 200
+
 
 @attrs.frozen
 class WatchedStream(Generic[T]):
-    """A session's incoming messages; sets `ended` when the server closes them.
+    """A session's incoming messages; sets `ended` when the server closes them, and keeps the first text that is none.
 
     The SDK tells only the callers that are waiting, so without this the death of an idle server goes unnoticed until
     a trial's next call fails.
@@ -27,10 +29,14 @@ class WatchedStream(Generic[T]):
 
     _stream: ReadStream[T]
     _ended: asyncio.Event
+    _junk: list[str]
 
     async def receive(self) -> T:
         try:
-            return await self._stream.receive()
+            message = await self._stream.receive()
+            if isinstance(message, ValueError) and not self._junk:
+                self._junk.append(_written(message))
+            return message
         except (anyio.EndOfStream, anyio.ClosedResourceError):
             self._ended.set()
             raise
@@ -54,3 +60,10 @@ class WatchedStream(Generic[T]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+
+def _written(error: ValueError) -> str:
+    """Return the line that could not be read as a message, which pydantic's error has."""
+    errors: Any = getattr(error, "errors", None)
+    written = errors()[0]["input"] if errors else error
+    return repr(str(written)[:_LONGEST])

@@ -76,22 +76,28 @@ def _http_client(
 
 @asynccontextmanager
 async def connect(
-    server: McpServer | ServerSpec, stderr: Stderr, ended: asyncio.Event
+    server: McpServer | ServerSpec, stderr: Stderr, ended: asyncio.Event, junk: list[str]
 ) -> AsyncIterator[TransportStreams]:
     """Open the streams of a session with `server`.
 
-    A process started for it writes to `stderr`; `ended` is set when the server closes its side.
+    A process started for it writes to `stderr`; `ended` is set when the server closes its side. The first text that
+    is no message is added to `junk`.
     """
     async with AsyncExitStack() as stack:
         incoming, outgoing = await stack.enter_async_context(await _transport(server, stderr, stack))
-        yield WatchedStream(incoming, ended), outgoing
+        yield WatchedStream(incoming, ended, junk), outgoing
 
 
 async def _transport(server: McpServer | ServerSpec, stderr: Stderr, stack: AsyncExitStack) -> Transport:
     if server.transport == "stdio":
         file = stack.enter_context(stderr.file())
         parameters = StdioServerParameters(
-            command=server.command or "", args=list(server.args), env=dict(server.env), cwd=server.cwd
+            command=server.command or "",
+            args=list(server.args),
+            env=dict(server.env),
+            cwd=server.cwd,
+            # What is not UTF-8 is no message either; it must not end the session before that can be said.
+            encoding_error_handler="replace",
         )
         return stdio_client(parameters, errlog=file)
     url, headers = server.url or "", dict(server.headers)

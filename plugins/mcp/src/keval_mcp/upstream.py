@@ -45,6 +45,7 @@ class Upstream:
     _checking: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     _scope: anyio.CancelScope = attrs.field(factory=anyio.CancelScope, init=False)
     _stderr: Stderr = attrs.field(factory=Stderr, init=False)
+    _junk: list[str] = attrs.field(factory=list, init=False)
 
     @classmethod
     async def connect(cls, server: McpServer | ServerSpec, within: float) -> Upstream:
@@ -56,8 +57,8 @@ class Upstream:
                 await upstream._ready.wait()
         except TimeoutError:
             await upstream.close()
-            slow = "raise its startup_timeout if it is only slow to start"
-            raise upstream._lost(f"{_place(server)}did not answer within {within:g} s; {slow}") from None
+            slow = "" if upstream._junk else "; raise its startup_timeout if it is only slow to start"
+            raise upstream._lost(f"{_place(server)}did not answer within {within:g} s{slow}") from None
         except asyncio.CancelledError:
             await upstream.close()
             raise
@@ -117,7 +118,7 @@ class Upstream:
     async def _own(self) -> None:
         with self._scope, refusals() as refused:
             try:
-                async with Client(connect(self.server, self._stderr, self._ended), cache=None) as client:
+                async with Client(connect(self.server, self._stderr, self._ended, self._junk), cache=None) as client:
                     self._session = client.session
                     self.listing = await Listing.read(client)
                     self._ready.set()
@@ -150,6 +151,11 @@ class Upstream:
                 self._ended.set()
 
     def _lost(self, problem: str) -> ServerLostError:
+        if self._junk:
+            problem += (
+                f"\nits standard output has what is no MCP message: {self._junk[0]}; that is for MCP alone, in"
+                " UTF-8: write logs to standard error"
+            )
         said = self._stderr.tail()
         ending = f"\nits standard error ends:\n{said}" if said else ""
         return ServerLostError(f"server '{self.server.name}' {problem}{ending}")

@@ -125,6 +125,8 @@ def _head(request: ChatRequest, answer: Answer) -> dict[str, Any]:
 
 
 def _stop(answer: Answer) -> str:
+    if answer.cut is not None:
+        return {"length": "max_tokens", "refusal": "refusal"}[answer.cut]
     return "tool_use" if answer.calls else "end_turn"
 
 

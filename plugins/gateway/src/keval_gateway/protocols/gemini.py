@@ -153,7 +153,7 @@ def _response(request: ChatRequest, answer: Answer, parts: list[dict[str, Any]],
     candidate: dict[str, Any] = {"content": {"role": "model", "parts": parts}, "index": 0}
     usage: dict[str, Any] = {"promptTokenCount": answer.input_tokens, "totalTokenCount": answer.input_tokens}
     if last:
-        candidate["finishReason"] = "STOP"
+        candidate["finishReason"] = {None: "STOP", "length": "MAX_TOKENS", "refusal": "SAFETY"}[answer.cut]
         usage = {
             "promptTokenCount": answer.input_tokens,
             "candidatesTokenCount": answer.output_tokens - answer.reasoning_tokens,

@@ -128,6 +128,8 @@ def _head(request: ChatRequest, answer: Answer, kind: str) -> dict[str, Any]:
 
 
 def _finish(answer: Answer) -> str:
+    if answer.cut is not None:
+        return {"length": "length", "refusal": "content_filter"}[answer.cut]
     return "tool_calls" if answer.calls else "stop"
 
 

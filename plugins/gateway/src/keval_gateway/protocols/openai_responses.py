@@ -57,7 +57,7 @@ class OpenAIResponses:
             self._stored[f"resp_{answer.id}"] = (*request.messages, said)
             while len(self._stored) > _KEPT:
                 self._stored.popitem(last=False)
-        return _response(request, answer, "completed", _output(answer))
+        return _response(request, answer, "incomplete" if answer.cut else "completed", _output(answer))
 
     def events(self, request: ChatRequest, answer: Answer) -> Iterator[bytes]:
         """Yield the response's events; `sequence_number` counts from 0."""
@@ -143,7 +143,8 @@ def _call_item(answer: Answer, index: int, status: str) -> dict[str, Any]:
 
 def _response(request: ChatRequest, answer: Answer, status: str, output: list[dict[str, Any]]) -> dict[str, Any]:
     raw = request.raw
-    done = status == "completed"
+    done = status in {"completed", "incomplete"}
+    reason = {"length": "max_output_tokens", "refusal": "content_filter"}.get(answer.cut or "")
     usage = {
         "input_tokens": answer.input_tokens,
         "input_tokens_details": {"cached_tokens": answer.cached_tokens, "cache_write_tokens": 0},
@@ -157,7 +158,7 @@ def _response(request: ChatRequest, answer: Answer, status: str, output: list[di
         "created_at": answer.created,
         "status": status,
         "error": None,
-        "incomplete_details": None,
+        "incomplete_details": {"reason": reason} if status == "incomplete" else None,
         "instructions": raw.get("instructions"),
         "metadata": raw.get("metadata") or {},
         "model": request.model,
@@ -193,7 +194,7 @@ def _events(request: ChatRequest, answer: Answer, finished: dict[str, Any]) -> I
                 "arguments": item["arguments"],
             }
         yield {"type": "response.output_item.done", "output_index": index, "item": item}
-    yield {"type": "response.completed", "response": finished}
+    yield {"type": f"response.{finished['status']}", "response": finished}
 
 
 def _added(index: int, item: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import attrs
 import orjson
@@ -32,7 +32,7 @@ _PIECE = 48
 class Answer:
     """A reply with the ids and token counts that every protocol needs.
 
-    `id` is 24 hexadecimal digits, `created` a Unix time in seconds.
+    `id` is 24 hexadecimal digits, `created` a Unix time in seconds, `cut` what ended the reply before its time.
     """
 
     id: str
@@ -43,6 +43,7 @@ class Answer:
     output_tokens: int
     cached_tokens: int = 0
     reasoning_tokens: int = 0
+    cut: Literal["length", "refusal"] | None = None
 
 
 class WireProtocol(Protocol):
@@ -92,6 +93,7 @@ def complete(request: ChatRequest, reply: ChatReply, created: int) -> Answer:
         _tokens(said) if usage.output_tokens is None else usage.output_tokens,
         usage.cached_tokens or 0,
         usage.reasoning_tokens or 0,
+        reply.cut,
     )
 
 
