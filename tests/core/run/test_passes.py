@@ -408,7 +408,7 @@ def test_repetitions_of_an_agent_count_alike_though_their_judge_failed_at_some(j
 def test_a_real_judge_in_place_of_a_simulated_one_is_not_called_simulated(project: Project) -> None:
     config = CONFIG.replace('reader: {key: "${KEY:-level}", journal: journal.txt}', "openai: {model: simulated/judge}")
     question = json.dumps({"id": "a", "question": "q", "answer": "g", "says": "g"})
-    config = config.replace("max_concurrent: 1", "retry: {max_attempts: 1}")
+    config = config.replace("max_concurrent: 1", "retry: {max_attempts: 1, max_request_attempts: 1}")
     project.write(eval_yaml=config, tone_yaml=TONE, questions_jsonl=question + "\n")
     project.keval("run", "eval.yaml")
     before = project.read("manifest.json")["simulated"]

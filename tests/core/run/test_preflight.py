@@ -171,14 +171,14 @@ def test_a_server_that_lists_a_tool_twice_is_refused(project: Project) -> None:
 
 
 def test_variables_stand_in_the_manifest_as_written(project: Project) -> None:
-    config = CONFIG.replace("notes: {tools: [look]}", "notes: {tools: [look], text: '${KEVAL_CANARY}'}")
-    config = config.replace("baseline: {}", "it: {contexts: [notes], system_prompt: '${KEVAL_CANARY}'}")
+    config = CONFIG.replace("notes: {tools: [look]}", "notes: {tools: [look], text: '${KEVAL_TOKEN}'}")
+    config = config.replace("baseline: {}", "it: {contexts: [notes], system_prompt: '${KEVAL_TOKEN}'}")
     project.write(eval_yaml=config, questions_jsonl=QUESTIONS)
 
-    outcome = project.keval("run", "eval.yaml", env={"OPENAI_API_KEY": "sk-canary", "KEVAL_CANARY": "s3cret"})
+    outcome = project.keval("run", "eval.yaml", env={"OPENAI_API_KEY": "sk-canary", "KEVAL_TOKEN": "s3cret"})
 
     manifest = (project.run_directory() / "manifest.json").read_text(encoding="utf-8")
-    assert (0, True) == (outcome.code, "${KEVAL_CANARY}" in manifest)
+    assert (0, True) == (outcome.code, "${KEVAL_TOKEN}" in manifest)
     assert not [secret for secret in ("sk-canary", "s3cret") if secret in manifest]
 
 

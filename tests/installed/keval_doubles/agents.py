@@ -110,6 +110,8 @@ class Narrow:
 class Modelled:
     """Says which model and endpoint it was given; leaves a file behind when it is closed."""
 
+    applies_middleware: ClassVar[bool] = True  # no proxy stands in front of the endpoint that it is given
+
     model: Model
     refuses: str | None = None
     closes: Path | None = None
