@@ -41,7 +41,7 @@ def test_a_model_is_reached_where_the_environment_says(project: Project) -> None
     outcome = project.keval("run", "eval.yaml", env=env)
 
     (trial,) = project.lines("trials.jsonl")
-    assert (0, "openai/gpt-test http://127.0.0.1:9/v1 [secret] []") == (outcome.code, trial["output"])
+    assert (0, "openai/gpt-test http://127.0.0.1:9/v1 [secret] ['x-keval-asker']") == (outcome.code, trial["output"])
     assert ("openai/gpt-test", []) == (trial["model"], project.read("manifest.json")["simulated"])
 
 
@@ -70,7 +70,7 @@ def test_a_flag_gives_an_agent_another_model(project: Project) -> None:
     project.keval("run", "eval.yaml", "--model", "modelled=google/gemini-test", env={"GEMINI_API_KEY": "k"})
 
     (trial,) = project.lines("trials.jsonl")
-    assert "google/gemini-test https://generativelanguage.googleapis.com/v1beta/openai k []" == trial["output"]
+    assert "google/gemini-test https://generativelanguage.googleapis.com/v1beta/openai k ['x-keval-asker']" == trial["output"]
 
 
 def test_what_stands_in_headers_and_env_never_reaches_the_disk(project: Project) -> None:
