@@ -39,7 +39,7 @@ FLOORS = [
     {"plan"},
     {"execute"},
     {"score"},
-    {"stages"},
+    {"stages", "doctor"},
     {"pipeline", "session"},
     {"report"},
     {"plugin"},

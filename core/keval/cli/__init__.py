@@ -22,6 +22,7 @@ _COMMANDS = {
     "list": "List the runs in the results directory.",
     "show": "Show what a run was made of, or one of its trials.",
     "export": "Write a run in the format of others.",
+    "doctor": "Look whether what a run needs is there.",
     "plugins": "List what is installed, and where it comes from.",
     "schema": "Print the JSON Schema of a config.",
 }

@@ -70,7 +70,10 @@ def test_a_flag_gives_an_agent_another_model(project: Project) -> None:
     project.keval("run", "eval.yaml", "--model", "modelled=google/gemini-test", env={"GEMINI_API_KEY": "k"})
 
     (trial,) = project.lines("trials.jsonl")
-    assert "google/gemini-test https://generativelanguage.googleapis.com/v1beta/openai k ['x-keval-asker']" == trial["output"]
+    assert (
+        "google/gemini-test https://generativelanguage.googleapis.com/v1beta/openai k ['x-keval-asker']"
+        == trial["output"]
+    )
 
 
 def test_what_stands_in_headers_and_env_never_reaches_the_disk(project: Project) -> None:
