@@ -110,6 +110,7 @@ if TYPE_CHECKING:
         ScorerScale,
         UsageTotal,
     )
+    from keval.supervisor import supervised
 
 __all__ = [
     "Agent",
@@ -205,13 +206,14 @@ __all__ = [
     "retry_after_seconds",
     "run_conversation",
     "suggestion",
+    "supervised",
     "to_plain",
 ]
 
 _HOMES = (
     *("errors", "records", "scores", "models", "recorder", "contexts", "dataset.line_file", "hookspecs", "interfaces"),
     *("manifest", "summary", "infrastructure", "rubrics", "store.jsonl", "store.files", "store.converter"),
-    *("store.export", "execute.worker"),
+    *("store.export", "supervisor", "execute.worker"),
 )
 """The modules that have the names; those that import quickly come first."""
 

@@ -28,7 +28,7 @@ _LOOPBACK = ("127.0.0.1", "localhost")
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:
     """Run the asynchronous part of a command. Raises KeyboardInterrupt for Ctrl-C and for SIGTERM."""
     _bypass_proxy_on_loopback(os.environ)
-    _end_on_sigterm()
+    _end_on_signals()
     gc.freeze()  # modules stay loaded, so collections need not look at them
     with _plain_warnings():
         return asyncio.run(work)
@@ -71,11 +71,13 @@ def _bypass_proxy_on_loopback(environ: MutableMapping[str, str]) -> None:
             environ[name] = ",".join([*hosts, *(host for host in _LOOPBACK if host not in hosts)])
 
 
-def _end_on_sigterm() -> None:
-    """Treat SIGTERM, by which CI and containers end a process, as Ctrl-C: servers and agents are closed."""
+def _end_on_signals() -> None:
+    """Treat SIGTERM, by which CI and containers end a process, and SIGHUP, by which terminals do, as Ctrl-C."""
     # A shell starts background processes with SIGINT ignored, and raising it would have no effect.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    for name in ("SIGTERM", "SIGHUP"):  # Windows has no SIGHUP
+        if number := getattr(signal, name, None):
+            signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
 
 
 @contextmanager

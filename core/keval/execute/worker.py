@@ -30,6 +30,7 @@ from keval.plan.build import make_plan
 from keval.plan.plan import Arm, Plan, ResolvedPlugin, trial_seed
 from keval.recorder import EventKind, LiveEvent, Recorder
 from keval.records import Attempt, Sample, Transcript, Trial, TrialKey
+from keval.supervisor import supervised
 
 __all__ = ["PlanWorker", "Try", "open_worker"]
 
@@ -237,12 +238,20 @@ def _emit(tries: Try, kind: EventKind, data: Mapping[str, Any]) -> None:
 async def _reached(server: Any, opened: OpenedContext, stack: AsyncExitStack) -> McpServer:
     """Return how the agent reaches a server that a context gives."""
     if isinstance(server, McpServer):
-        return server
+        return _supervised(server)
     connected = opened.servers.get(getattr(server, "name", ""))
     if connected is None:
         problem = f"a context gives the trial {server!r:.100}, which is none of the servers that it started with"
         raise TrialError(problem, stage="context", kind="bad_context")
-    return await stack.enter_async_context(connected.open(server))
+    return _supervised(await stack.enter_async_context(connected.open(server)))
+
+
+def _supervised(server: McpServer) -> McpServer:
+    """Return a server that the agent's framework starts, if it does, so that it ends with keval."""
+    if server.transport != "stdio" or server.command is None:
+        return server
+    command, *args = supervised((server.command, *server.args))
+    return attrs.evolve(server, command=command, args=tuple(args))
 
 
 def _is_transcript(told: object) -> bool:
