@@ -22,6 +22,7 @@ from keval.execute.exchange import ModelExchange
 from keval.execute.outbox import RunOutbox
 from keval.execute.preflight import begin_judges, preflight
 from keval.execute.resources import ResourceScope
+from keval.execute.stopping import Stop
 from keval.execute.worker import PlanWorker
 from keval.infrastructure import Job
 from keval.interfaces import Judge
@@ -50,12 +51,13 @@ _RECORDED_AT_ONCE = 64
 """Trials at once if all answers are recorded: no model is called, and keval waits only for the disk."""
 
 
-async def run_plan(plan: Plan, root: Path, watchers: Watchers = ()) -> tuple[Run, Summary]:
+async def run_plan(plan: Plan, root: Path, watchers: Watchers = (), stop: Stop | None = None) -> tuple[Run, Summary]:
     """Run a plan, score it and write its summary; nothing is written before preflight has passed.
 
-    Raises PreflightError, and RunError when the run's directory cannot be written.
+    Raises PreflightError, RunError when the run's directory cannot be written, and StoppedError when `stop` was asked
+    while trials were run.
     """
-    hooks = _hooks(plan.hooks, watchers)
+    hooks, stop = _hooks(plan.hooks, watchers), stop or Stop()
     started = datetime.now(UTC)
     execution = plan.evaluation.execution
     async with _resources() as scope:
@@ -79,14 +81,14 @@ async def run_plan(plan: Plan, root: Path, watchers: Watchers = ()) -> tuple[Run
             async with Journal(writer.run.trials_file) as journal:
                 job = Job(
                     manifest=manifest,
-                    keys=plan.trials(),
+                    keys=stop.until(plan.trials()),
                     count=plan.trial_count,
                     sample=writer.run.samples.named,
                     worker=PlanWorker(plan, ready),
                     outbox=RunOutbox(writer, journal, redact, hooks),
                     max_concurrent=_max_concurrent(plan),
                 )
-                await plan.executor.plugin.execute(job)
+                await stop.run(plan.executor.plugin.execute(job), execution.grace_seconds)
             scores = _Scoring(writer, execution, plan.scorers, ready.judges, ready.exchange, spec, hooks, redact)
             return writer.run, await scores.score(manifest)
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from keval.cli.interruption import Interruption
 from keval.cli.options import json_option, quiet_option, results_option, selection_options
 from keval.cli.session import finish, run_to_end
 from keval.config.load import load
 from keval.config.select import Selection, select
+from keval.execute.stopping import Stop
 from keval.report.console import data_console, message_console, print_json
 from keval.report.plan import describe, print_notices, print_plan
+
+if TYPE_CHECKING:  # it imports what a dry run does not need
+    from keval.report.progress import Progress
 
 __all__ = ["command"]
 
@@ -44,13 +50,26 @@ def command(*, config: Path, selection: Selection, dry_run: bool, output_dir: Pa
     from keval.pipeline import run_plan
     from keval.report.progress import Progress
 
-    progress = Progress(messages, plan.trial_count)
+    progress, stop = Progress(messages, plan.trial_count), Stop()
+
+    def interrupted() -> None:
+        progress.stop()
+        click.echo(_interrupted(progress), err=True)
+
+    interruption = Interruption(stop, plan.evaluation.execution.grace_seconds, interrupted)
     try:
         with progress:
-            run, summary = run_to_end(run_plan(plan, output_dir, [("keval/progress", progress)]))
+            work = run_plan(plan, output_dir, [("keval/progress", progress)], stop)
+            run, summary = run_to_end(work, interruption)
     except KeyboardInterrupt:
-        where = f"; what was finished is in {progress.directory}" if progress.directory else ""
-        where += f"; `keval score {progress.directory}` goes on" if progress.scoring else ""
-        click.echo(f"interrupted{where}", err=True)
+        interrupted()
         raise SystemExit(130) from None
     finish(run, summary, as_json=as_json, quiet=quiet)
+
+
+def _interrupted(progress: Progress) -> str:
+    """Say where what was finished is, and which command goes on."""
+    if progress.directory is None:
+        return "interrupted"
+    command = "score" if progress.scoring else "resume"
+    return f"interrupted; what was finished is in {progress.directory}; `keval {command} {progress.directory}` goes on"

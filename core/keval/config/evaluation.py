@@ -78,6 +78,8 @@ class Retry:
 class Execution:
     """How trials are run. `timeout_seconds` bounds one attempt at a trial, or at a judgement.
 
+    `grace_seconds` is how long trials in flight may go on after Ctrl-C.
+
     `num_repetitions` is how often a question is asked, and `judge_repetitions` how often each judge grades an answer.
     `executor` names what runs the trials, or maps `type` and its options.
     """
@@ -86,6 +88,7 @@ class Execution:
     judge_repetitions: int = attrs.field(default=1, validator=ge(1))
     max_concurrent: int = attrs.field(default=8, validator=ge(1))
     timeout_seconds: float = attrs.field(default=300.0, validator=gt(0))
+    grace_seconds: float = attrs.field(default=10.0, validator=ge(0))
     retry: Retry = Retry()
     seed: int = 0
     executor: str | Mapping[str, Any] = "local"
