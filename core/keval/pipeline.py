@@ -114,7 +114,7 @@ async def rescore(
     hooks = _hooks(scoring.hooks, watchers)
     execution = evaluation.execution
     async with _resources() as scope:
-        judges, endpoints, exchange = await begin_judges(scorers.judges, scoring.middleware, execution.seed, scope)
+        judges, endpoints, exchange = await begin_judges(scorers.judges, scoring.middleware, execution, scope)
         writer = RunWriter(run.path)
         with writer.locked(), _unwrapped():
             before = writer.run.manifest

@@ -34,6 +34,7 @@ def unruly(weather: Callable[..., Project]) -> Project:
             "contexts: [weather]}\n  other: {contexts: [over-http]}\n"
             + "".join(f"  {way}: {{contexts: [{way}]}}\n" for way in WAYS),
         ),
+        ("execution: {", "execution: {grace_seconds: 0.5, "),
     )
 
 

@@ -22,6 +22,7 @@ from keval.execute.compliance import ToolUseError, check_tool_use
 from keval.execute.preflight import OpenedContext, Ready, preflight
 from keval.execute.reconcile import check, merge
 from keval.execute.resources import ResourceScope
+from keval.execute.shorten import shorten
 from keval.infrastructure import Outbox
 from keval.interfaces import ConcurrencyLimited
 from keval.manifest import Manifest
@@ -151,7 +152,7 @@ class PlanWorker:
                 problem = f"a context yielded {provision!r:.100} in place of a Provision"
                 raise TrialError(problem, stage="context", kind="bad_context")
             prompts.append(provision.instructions)
-            servers += [await _reached(server, opened, stack) for server in provision.servers]
+            servers += [await self._reached(server, opened, stack) for server in provision.servers]
         headers = self._headers(tries)
         if self.ready.exchange:
             asker = Asker("agent", key.agent, key.id, key.repetition, tries.number)
@@ -168,6 +169,17 @@ class PlanWorker:
             history=sample.history,
             recorder=recorder,
         )
+
+    async def _reached(self, server: Any, opened: OpenedContext, stack: AsyncExitStack) -> McpServer:
+        """Return how the agent reaches a server that a context gives."""
+        if isinstance(server, McpServer):
+            return _supervised(server)
+        connected = opened.servers.get(getattr(server, "name", ""))
+        if connected is None:
+            problem = f"a context gives the trial {server!r:.100}, which is none of the servers that it started with"
+            raise TrialError(problem, stage="context", kind="bad_context")
+        bounded = attrs.evolve(server, max_result_bytes=self.plan.evaluation.execution.largest_result)
+        return _supervised(await stack.enter_async_context(connected.open(bounded)))
 
     async def _recall(self, tries: Try) -> tuple[Transcript | None, Attempted[Transcript]]:
         """Take a recorded answer. No model and no server is involved, so nothing is opened or reconciled."""
@@ -198,6 +210,9 @@ class PlanWorker:
             except TrialError as error:
                 outcome = Attempted.failed(error)
         transcript = transcript or merge(recorder.transcript(), context)
+        execution = self.plan.evaluation.execution
+        keep = tries.outbox.blob if execution.keep_large_results else None
+        transcript = shorten(transcript, execution.largest_recorded, keep)
         tries.tell("trial_finished", failure=outcome.failure and outcome.failure.kind)
         return transcript, outcome
 
@@ -233,17 +248,6 @@ class Try:
 
 def _emit(tries: Try, kind: EventKind, data: Mapping[str, Any]) -> None:
     tries.outbox.event(LiveEvent(kind, tries.key.id, tries.number, time.time(), data))
-
-
-async def _reached(server: Any, opened: OpenedContext, stack: AsyncExitStack) -> McpServer:
-    """Return how the agent reaches a server that a context gives."""
-    if isinstance(server, McpServer):
-        return _supervised(server)
-    connected = opened.servers.get(getattr(server, "name", ""))
-    if connected is None:
-        problem = f"a context gives the trial {server!r:.100}, which is none of the servers that it started with"
-        raise TrialError(problem, stage="context", kind="bad_context")
-    return _supervised(await stack.enter_async_context(connected.open(server)))
 
 
 def _supervised(server: McpServer) -> McpServer:

@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from tests.stdio_server import NoAnswerError, Tool, serve, text
 
@@ -16,7 +17,7 @@ WAY, FILE = sys.argv[1:]
 DEAF = "import signal, time; [signal.signal(n, signal.SIG_IGN) for n in (1, 2, 15)]; time.sleep(3600)"
 
 
-def weather(arguments, meta):
+def weather(arguments: dict[str, Any], meta: dict[str, Any]) -> list[dict[str, Any]]:
     if WAY == "hangs":
         Path(FILE).touch()
         raise NoAnswerError
