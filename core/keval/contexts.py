@@ -46,7 +46,8 @@ class ServerSpec:
     A `stdio` server has `command`, `args`, `env` and `cwd`; the others have `url` and `headers`. keval connects to it
     and offers it to agents through the tap; with `tap=False` agents connect to it themselves. `isolation` says whether
     the trials of a condition share one connection or each trial has its own. `meta` goes with every call through the
-    tap as entries of `_meta`. `timeout` bounds a call and `startup_timeout` the start, in seconds.
+    tap as entries of `_meta`. `timeout` bounds a call and `startup_timeout` the start, in seconds. A result of more
+    than `max_result_bytes` fails the trial; keval sets it from `execution.max_result_bytes`.
     """
 
     name: str
@@ -62,17 +63,20 @@ class ServerSpec:
     tap: bool = True
     isolation: Isolation = "condition"
     meta: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
+    max_result_bytes: int | None = None
 
 
 @attrs.define
 class CallLog:
     """The calls of one attempt at a trial to one MCP server, as the tap recorded them.
 
-    `calls` are in the order in which they ended. `lost` says why the server was lost, if it was.
+    `calls` are in the order in which they ended. `lost` says why the server was lost, if it was, and `kind` what kind
+    of failure that is.
     """
 
     calls: list[ToolCall] = attrs.field(factory=list)
     lost: str | None = None
+    kind: str = "server_lost"
 
 
 @attrs.frozen

@@ -155,8 +155,8 @@ class ServerLostError(TrialError):
     stage: Stage = "mcp"
     kind = "server_lost"
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, retryable=True)
+    def __init__(self, message: str, *, kind: str | None = None) -> None:
+        super().__init__(message, kind=kind, retryable=True)
 
 
 def suggestion(name: str, known: Iterable[Any]) -> str:

@@ -221,9 +221,10 @@ class Outbox(Protocol):
 class Job:
     """What an executor is to do.
 
-    `keys` are the trials to run, enumerated lazily, `count` how many there are, and `sample` gets a sample by its id,
-    with the facts that hooks added. `worker` is brought up in this process; a worker elsewhere can be brought up from
-    `manifest` alone. At most `max_concurrent` trials may run at once.
+    `keys` are the trials to run, enumerated lazily; they end early when the run is asked to stop, so take a key only
+    when its trial can begin. `count` is how many there are, and `sample` gets a sample by its id, with the facts that
+    hooks added. `worker` is brought up in this process; a worker elsewhere can be brought up from `manifest` alone. At
+    most `max_concurrent` trials may run at once.
     """
 
     manifest: Manifest

@@ -124,7 +124,8 @@ class Endpoint:
 
     `urls` has a base URL for each wire protocol that it speaks, in the form that the vendor's own SDK takes. With
     `wants_trial`, requests carry the headers of `Context.model_headers`. `exchange` is there for a plugin that passes
-    its requests through the middleware itself (see `keval.plugin.AppliesMiddleware`).
+    its requests through the middleware itself (see `keval.plugin.AppliesMiddleware`). A reply of more than
+    `max_reply_bytes`, decoded, is an error of kind `reply_too_large`; keval's clients and its proxy read no further.
     """
 
     model: str
@@ -133,6 +134,7 @@ class Endpoint:
     simulated: bool = False
     wants_trial: bool = False
     exchange: Exchange | None = attrs.field(default=None, eq=False, repr=False)
+    max_reply_bytes: int | None = None
 
 
 @attrs.frozen

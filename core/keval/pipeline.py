@@ -20,6 +20,7 @@ from keval.execute.describe import describe_scoring
 from keval.execute.preflight import begin_judges, preflight
 from keval.execute.resources import ResourceScope
 from keval.execute.resumption import Resumption
+from keval.execute.stopping import Stop
 from keval.plan.build import hook_plugins
 from keval.plan.hooks import HookPlugin, Hooks
 from keval.plan.plan import Plan, ResolvedPlugin, ScoringPlan
@@ -39,13 +40,14 @@ Watchers: TypeAlias = Sequence[tuple[str, object]]
 
 
 async def run_plan(
-    plan: Plan, root: Path, watchers: Watchers = (), *, redactor: Redactor | None = None
+    plan: Plan, root: Path, watchers: Watchers = (), *, redactor: Redactor | None = None, stop: Stop | None = None
 ) -> tuple[Run, Summary]:
     """Run a plan, score it and write its summary; nothing is written before preflight has passed.
 
     `redactor` learns the secrets of the config, and the keys of models.
 
-    Raises PreflightError, and RunError when the run's directory cannot be written.
+    Raises PreflightError, RunError when the run's directory cannot be written, and StoppedError when `stop` was asked
+    while trials were run.
     """
     hooks = _hooks(plan.hooks, watchers)
     started = datetime.now(UTC)
@@ -61,15 +63,22 @@ async def run_plan(
                     samples[sample.id] = sample
         with writer.locked(), _unwrapped():
             running = Running.of(plan, ready, writer, hooks=hooks, redact=redact, samples=samples)
-            return writer.run, await running.finish(running.describe(started))
+            return writer.run, await running.finish(running.describe(started), stop=stop)
 
 
 async def resume_run(
-    run: Run, plan: Plan, watchers: Watchers = (), *, resumption: Resumption, redactor: Redactor | None = None
+    run: Run,
+    plan: Plan,
+    watchers: Watchers = (),
+    *,
+    resumption: Resumption,
+    redactor: Redactor | None = None,
+    stop: Stop | None = None,
 ) -> Summary:
     """Run the trials of a plan that a run does not have, make the scores that it lacks, and write its summary.
 
-    Raises PreflightError; and RunError: another process is writing to the run, or something changed since it began.
+    Raises PreflightError; and RunError: another process is writing to the run, something changed since it began;
+    and StoppedError when `stop` was asked while trials were run.
     """
     hooks = _hooks(plan.hooks, watchers)
     writer = RunWriter(run.path)
@@ -94,7 +103,7 @@ async def resume_run(
                             samples[sample.id] = sample
             retried = writer.set_failures_aside() if resumption.retry_failed else 0
             manifest = resumption.manifest(before, now, retried, changed)
-            return await running.finish(manifest, done=writer.run.trial_ids(), missing=True)
+            return await running.finish(manifest, done=writer.run.trial_ids(), stop=stop, missing=True)
 
 
 async def rescore(

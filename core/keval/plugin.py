@@ -112,6 +112,7 @@ if TYPE_CHECKING:
         ScorerScale,
         UsageTotal,
     )
+    from keval.supervisor import supervised
 
 __all__ = [
     "CONTEXT_WINDOW",
@@ -215,6 +216,7 @@ __all__ = [
     "retry_after_seconds",
     "run_conversation",
     "suggestion",
+    "supervised",
     "to_plain",
 ]
 
@@ -233,7 +235,7 @@ _HOMES = (
         "interfaces",
     ),
     *("manifest", "summary", "infrastructure", "rubrics", "store.jsonl", "store.files", "store.converter"),
-    *("store.export", "execute.worker"),
+    *("store.export", "supervisor", "execute.worker"),
 )
 """The modules that have the names; those that import quickly come first."""
 

@@ -18,7 +18,8 @@ from keval.execute.attempts import attempt
 from keval.execute.preflight import preflight
 from keval.execute.reconcile import check, merge
 from keval.execute.resources import ResourceScope
-from keval.execute.worker import PlanWorker, Try
+from keval.execute.tries import Try
+from keval.execute.worker import PlanWorker
 from keval.interfaces import Conversation, ConversationalAgent
 from keval.plan.build import make_session_plan
 from keval.recorder import Blob, LiveEvent, Recorder

@@ -13,6 +13,7 @@ from keval.execute.describe import describe_run
 from keval.execute.exchange import ModelExchange
 from keval.execute.outbox import RunOutbox
 from keval.execute.preflight import Ready
+from keval.execute.stopping import Stop
 from keval.execute.worker import PlanWorker
 from keval.infrastructure import Job
 from keval.interfaces import Judge
@@ -81,22 +82,25 @@ class Running:
         run_id = self.writer.run.id
         return describe_run(self.plan, self.ready, self.spec, run_id, started, rubrics=rubrics, redact=self.redact)
 
-    async def finish(self, manifest: Manifest, *, done: Collection[str] = (), missing: bool = False) -> Summary:
+    async def finish(
+        self, manifest: Manifest, *, stop: Stop | None = None, done: Collection[str] = (), missing: bool = False
+    ) -> Summary:
         """Run the trials that are not `done`, and score. With `missing`, only scores that are lacking are made."""
+        stop = stop or Stop()
         plan, writer, hooks, written = self.plan, self.writer, self.hooks, self.writer.run.samples
         writer.write_manifest(manifest)
         hooks.announce("keval_run_started", directory=writer.path, manifest=manifest)
         async with Journal(writer.run.trials_file) as journal:
             job = Job(
                 manifest=manifest,
-                keys=(key for key in plan.trials() if key.id not in done),
+                keys=stop.until(key for key in plan.trials() if key.id not in done),
                 count=sum(key.id not in done for key in plan.trials()) if done else plan.trial_count,
                 sample=lambda name: self.samples.get(name) or written.named(name),
                 worker=PlanWorker(plan, self.ready),
                 outbox=RunOutbox(writer, journal, self.redact, hooks),
                 max_concurrent=_max_concurrent(plan),
             )
-            await plan.executor.plugin.execute(job)
+            await stop.run(plan.executor.plugin.execute(job), plan.evaluation.execution.grace_seconds)
         execution, ready = plan.evaluation.execution, self.ready
         scores = Scoring(writer, execution, plan.scorers, ready.judges, ready.exchange, self.spec, hooks, self.redact)
         return await scores.score(manifest, missing=missing)

@@ -1,7 +1,8 @@
-"""However keval ends, no server, gateway or agent outlives it."""
+"""However keval ends, no server, gateway or agent outlives it, and no file stays but the run."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -13,29 +14,81 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Project
+from tests.stdio_server import ENVIRONMENT
 
-# What an ordered end closes is tried with the command line and with each plugin, too.
-ORDERED = [pytest.param(how, marks=pytest.mark.slow) for how in (signal.SIGINT, signal.SIGTERM)]
+SIGNALS = [
+    signal.SIGKILL,
+    *(pytest.param(how, marks=pytest.mark.slow) for how in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)),
+]
+WAYS = ("deaf", "daemon", "hangs", "wrapped", "direct")
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, *ORDERED], ids=lambda how: how.name)
-def test_no_process_outlives_keval(weather: Callable[..., Project], how: signal.Signals) -> None:
-    project = weather(
+@pytest.fixture
+def unruly(weather: Callable[..., Project]) -> Project:
+    """A project with the weather server over both transports, and with servers that do not want to end."""
+    return weather(
         ("gadk: ", "openai: "),  # the quickest to import
-        ("weather: {}", "weather: {}\n  over-http: {type: weather, transport: http}"),
-        ("contexts: [weather]}", "contexts: [weather]}\n  other: {contexts: [over-http]}"),
+        ("weather: {}", "weather: {}\n  over-http: {type: weather, transport: http}\n" + _contexts(Path.cwd())),
+        (
+            "contexts: [weather]}",
+            "contexts: [weather]}\n  other: {contexts: [over-http]}\n"
+            + "".join(f"  {way}: {{contexts: [{way}]}}\n" for way in WAYS),
+        ),
+        ("execution: {", "execution: {grace_seconds: 0.5, "),
     )
-    command = [sys.executable, "-m", "keval", "run", "eval.yaml", "--repetitions", "50", "-q"]
-    process = subprocess.Popen(command, cwd=project.root)
 
-    _wait(lambda: any(project.root.glob("results/*/*/trials.jsonl")), 60)
-    children = _children(process.pid)
-    process.send_signal(how)
-    process.wait(timeout=30)
+
+def _contexts(root: Path) -> str:
+    written = ""
+    for way in WAYS:
+        server = [sys.executable, "-m", "tests.end_to_end.servers.unruly"]
+        options: dict[str, object] = {"type": "stdio", "env": ENVIRONMENT}
+        if way == "wrapped":
+            command = ["sh", "-c", 'exec 3<&0; "$@" <&3 & wait', "sh", *server, "deaf"]
+        elif way == "direct":
+            command, options["tap"] = [*server, "hangs"], False
+        else:
+            command = [*server, way]
+        options |= {"command": command[0], "args": [*command[1:], str(root / f"called-{way}")]}
+        written += f"  {way}: {json.dumps(options)}\n"
+    return written
+
+
+@pytest.mark.parametrize("how", SIGNALS, ids=lambda how: how.name)
+def test_no_process_outlives_keval(unruly: Project, how: signal.Signals, tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    command = [sys.executable, "-m", "keval", "run", "eval.yaml", "--repetitions", "50", "-q"]
+    process = subprocess.Popen(command, cwd=unruly.root, env={**os.environ, "TMPDIR": str(temporary)})
+    try:
+        _wait(lambda: all((unruly.root / f"called-{way}").exists() for way in ("hangs", "direct")), 20)
+        children = _children(process.pid)
+        assert len(WAYS) <= len(_named(unruly.root))
+        process.send_signal(how)
+        process.wait(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
 
     # A gateway and two servers at least.
     assert 3 <= len(children)
-    _wait(lambda: not any(_runs(child) for child in children), 30)
+    _wait(lambda: not any(_runs(child) for child in {*children, *_named(unruly.root)}), 5)
+    assert [] == list(temporary.iterdir())
+
+
+@pytest.mark.parametrize("ending", ["finished", pytest.param("preflight", marks=pytest.mark.slow)])
+def test_no_process_outlives_a_run_that_ends_by_itself(unruly: Project, ending: str) -> None:
+    conditions = [flag for way in ("deaf", "daemon", "wrapped") for flag in ("--condition", way)]
+    if ending == "preflight":
+        config = (unruly.root / "eval.yaml").read_text(encoding="utf-8")
+        config = config.replace("contexts:\n", "contexts:\n  missing: {type: stdio, command: 'false'}\n", 1)
+        config = config.replace("contexts: [deaf]", "contexts: [deaf, missing]", 1)
+        (unruly.root / "eval.yaml").write_text(config, encoding="utf-8")
+
+    outcome = unruly.run("eval.yaml", *conditions, "--sample-id", "helsinki-now", "-q")
+
+    assert (2 if ending == "preflight" else 0) == outcome.code, outcome.stderr
+    assert [] == _named(unruly.root)
 
 
 def _children(parent: int) -> list[int]:
@@ -44,6 +97,19 @@ def _children(parent: int) -> list[int]:
     for task in Path(f"/proc/{parent}/task").iterdir():
         for child in (task / "children").read_text(encoding="ascii").split():
             found += [int(child), *_children(int(child))]
+    return found
+
+
+def _named(root: Path) -> list[int]:
+    """All processes with a file of `root` in their command line, wherever they have gone."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if f"{root}/called-".encode() in command and _runs(int(process.name)):
+            found.append(int(process.name))
     return found
 
 

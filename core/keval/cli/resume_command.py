@@ -7,6 +7,7 @@ from pathlib import Path
 import attrs
 import click
 
+from keval.cli.interruption import Interruption
 from keval.cli.options import json_option, quiet_option, results_option
 from keval.cli.session import finish, run_to_end, tell_replaced
 from keval.config.evaluation import Evaluation
@@ -57,6 +58,7 @@ def command(
     began, it is refused with the differences. Scores that are missing are made afterwards.
     """
     from keval.execute.resumption import Resumption
+    from keval.execute.stopping import Stop
     from keval.pipeline import resume_run
     from keval.plan.build import make_plan
     from keval.report.progress import Progress
@@ -78,15 +80,21 @@ def command(
         if extend:  # those of the run's own config were shown when it began
             print_notices(plan, messages)
         done = len(found.trial_ids(failed=not retry_failed))
-        progress = Progress(messages, plan.trial_count, done)
+        progress, stop = Progress(messages, plan.trial_count, done), Stop()
+
+        def interrupted() -> None:
+            progress.stop()
+            tell(f"interrupted; `keval resume {found.path}` goes on")
+
+        interruption = Interruption(stop, execution.grace_seconds, interrupted)
         resumption = Resumption(retry_failed=retry_failed, extended=extend is not None, force=force)
         try:
             with progress:
                 watchers = [("keval/progress", progress)]
-                work = resume_run(found, plan, watchers, resumption=resumption, redactor=hidden)
-                summary = run_to_end(work)
+                work = resume_run(found, plan, watchers, resumption=resumption, redactor=hidden, stop=stop)
+                summary = run_to_end(work, interruption)
         except KeyboardInterrupt:
-            tell(f"interrupted; `keval resume {found.path}` goes on")
+            interrupted()
             raise SystemExit(130) from None
     tell_replaced(hidden.replaced, quiet=quiet)
     finish(Run(found.path), summary, as_json=as_json, quiet=quiet)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from keval.cli.interruption import Interruption
 from keval.cli.options import json_option, quiet_option, results_option, selection_options
 from keval.cli.session import finish, run_to_end, tell_replaced
 from keval.config.load import load
 from keval.config.secrets import learn_config
 from keval.config.select import Selection, select
+from keval.execute.stopping import Stop
 from keval.report.console import data_console, message_console, print_json
 from keval.report.plan import describe, print_notices, print_plan
 from keval.report.terminal import redactor, tell
+
+if TYPE_CHECKING:  # it imports what a dry run does not need
+    from keval.report.progress import Progress
 
 __all__ = ["command"]
 
@@ -48,15 +54,28 @@ def command(*, config: Path, selection: Selection, dry_run: bool, output_dir: Pa
     from keval.pipeline import run_plan
     from keval.report.progress import Progress
 
-    progress = Progress(messages, plan.trial_count)
+    progress, stop = Progress(messages, plan.trial_count), Stop()
+
+    def interrupted() -> None:
+        progress.stop()
+        tell(_interrupted(progress))
+
+    interruption = Interruption(stop, plan.evaluation.execution.grace_seconds, interrupted)
     try:
         with progress:
             hidden = redactor()
-            run, summary = run_to_end(run_plan(plan, output_dir, [("keval/progress", progress)], redactor=hidden))
+            work = run_plan(plan, output_dir, [("keval/progress", progress)], redactor=hidden, stop=stop)
+            run, summary = run_to_end(work, interruption)
     except KeyboardInterrupt:
-        where = f"; what was finished is in {progress.directory}" if progress.directory else ""
-        where += f"; `keval score {progress.directory}` goes on" if progress.scoring else ""
-        tell(f"interrupted{where}")
+        interrupted()
         raise SystemExit(130) from None
     tell_replaced(hidden.replaced, quiet=quiet)
     finish(run, summary, as_json=as_json, quiet=quiet)
+
+
+def _interrupted(progress: Progress) -> str:
+    """Say where what was finished is, and which command goes on."""
+    if progress.directory is None:
+        return "interrupted"
+    command = "score" if progress.scoring else "resume"
+    return f"interrupted; what was finished is in {progress.directory}; `keval {command} {progress.directory}` goes on"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import os
 import shlex
-import signal
 from collections import Counter
 from collections.abc import Coroutine, MutableMapping
 from typing import Any, TypeVar
 
+from keval.cli.interruption import Interruption
 from keval.redaction import MARK
 from keval.report.console import data_console, message_console, print_json, safe
 from keval.report.tables import print_summary
@@ -25,12 +24,11 @@ T = TypeVar("T")
 _LOOPBACK = ("127.0.0.1", "localhost")
 
 
-def run_to_end(work: Coroutine[Any, Any, T]) -> T:
-    """Run the asynchronous part of a command. Raises KeyboardInterrupt for Ctrl-C and for SIGTERM."""
+def run_to_end(work: Coroutine[Any, Any, T], interruption: Interruption | None = None) -> T:
+    """Run the asynchronous part of a command. Raises KeyboardInterrupt for Ctrl-C, SIGTERM and SIGHUP."""
     _bypass_proxy_on_loopback(os.environ)
-    _end_on_sigterm()
     gc.freeze()  # modules stay loaded, so collections need not look at them
-    return asyncio.run(work)
+    return (interruption or Interruption()).run(work)
 
 
 def finish(run: Run, summary: Summary, *, as_json: bool, quiet: bool = False, under_way: bool = False) -> None:
@@ -88,10 +86,3 @@ def _bypass_proxy_on_loopback(environ: MutableMapping[str, str]) -> None:
         hosts = [host for host in environ.get(name, "").split(",") if host]
         if "*" not in hosts:
             environ[name] = ",".join([*hosts, *(host for host in _LOOPBACK if host not in hosts)])
-
-
-def _end_on_sigterm() -> None:
-    """Treat SIGTERM, by which CI and containers end a process, as Ctrl-C: servers and agents are closed."""
-    # A shell starts background processes with SIGINT ignored, and raising it would have no effect.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import attrs
 from attrs.validators import ge, gt
 
+from keval.config.size import is_size, size
 from keval.config.source import KeyPath, Source
 from keval.errors import Problem
 
@@ -86,6 +87,10 @@ class Retry:
 class Execution:
     """How trials are run. `timeout_seconds` bounds one attempt at a trial, or at a judgement.
 
+    `grace_seconds` is how long trials in flight may go on after Ctrl-C. A model's reply of more than `max_reply_bytes`
+    and a tool's result of more than `max_result_bytes` fail the attempt. A tool's result of more than
+    `max_recorded_bytes` is cut in the record; with `keep_large_results` the whole of it is in the run's `blobs/`.
+
     `num_repetitions` is how often a question is asked, and `judge_repetitions` how often each judge grades an answer.
     `executor` names what runs the trials, or maps `type` and its options.
     """
@@ -94,9 +99,29 @@ class Execution:
     judge_repetitions: int = attrs.field(default=1, validator=ge(1))
     max_concurrent: int = attrs.field(default=8, validator=ge(1))
     timeout_seconds: float = attrs.field(default=300.0, validator=gt(0))
+    grace_seconds: float = attrs.field(default=10.0, validator=ge(0))
+    max_reply_bytes: int | str = attrs.field(default="20 MB", validator=is_size)
+    max_result_bytes: int | str = attrs.field(default="10 MB", validator=is_size)
+    max_recorded_bytes: int | str = attrs.field(default="1 MB", validator=is_size)
+    keep_large_results: bool = False
     retry: Retry = Retry()
     seed: int = 0
     executor: str | Mapping[str, Any] = "local"
+
+    @property
+    def largest_reply(self) -> int:
+        """`max_reply_bytes` in bytes."""
+        return size(self.max_reply_bytes)
+
+    @property
+    def largest_result(self) -> int:
+        """`max_result_bytes` in bytes."""
+        return size(self.max_result_bytes)
+
+    @property
+    def largest_recorded(self) -> int:
+        """`max_recorded_bytes` in bytes."""
+        return size(self.max_recorded_bytes)
 
 
 @attrs.frozen

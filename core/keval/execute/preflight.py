@@ -60,11 +60,12 @@ async def preflight(plan: Plan, scope: ResourceScope, redactor: Redactor | None 
     asked = any(agent.prerecorded is None for agent in plan.agents)
     wanted = [(arm.label, label) for arm in plan.arms for label in arm.contexts if asked]
     askers = (*plan.agents, *plan.scorers.judges)
-    opening = [_opened(plan.contexts[label], scope) for _, label in wanted]
+    execution = plan.evaluation.execution
+    opening = [_opened(plan.contexts[label], execution.largest_result, scope) for _, label in wanted]
     exchange, endpoints, *opened = await _all(
         [
-            _begin_middleware(plan.middleware, plan.evaluation.execution, scope),
-            _resolve_models(askers, plan.evaluation.execution.seed, scope),
+            _begin_middleware(plan.middleware, execution, scope),
+            _resolve_models(askers, execution, scope),
             *opening,
         ]
     )
@@ -91,7 +92,7 @@ async def begin_judges(
 ) -> tuple[dict[str, Judge], dict[str, Endpoint], ModelExchange]:
     """Bring up only what grading needs. Raises PreflightError with every problem."""
     exchange, endpoints = await _all(
-        [_begin_middleware(middleware, execution, scope), _resolve_models(judges, execution.seed, scope)]
+        [_begin_middleware(middleware, execution, scope), _resolve_models(judges, execution, scope)]
     )
     learn_endpoints(redactor, endpoints.values())
     models = await _lead((), judges, endpoints, exchange, scope)
@@ -128,7 +129,7 @@ async def _prepared(resolved: ResolvedPlugin, plugin: object) -> None:
             await plugin.prepare()
 
 
-async def _opened(context: ResolvedPlugin, scope: ResourceScope) -> OpenedContext:
+async def _opened(context: ResolvedPlugin, largest_result: int, scope: ResourceScope) -> OpenedContext:
     """Start a context, connect to its servers and list their tools."""
     with _placed(context):
         source: ContextSource = await scope.enter(context.plugin.start(context.label))
@@ -140,7 +141,8 @@ async def _opened(context: ResolvedPlugin, scope: ResourceScope) -> OpenedContex
             if isinstance(server, McpServer):  # the context itself is connected to it
                 offers.append(ToolOffer(server.name, server.tools))
                 continue
-            connected[server.name] = await scope.enter(_server_proxy().connect(server))
+            bounded = attrs.evolve(server, max_result_bytes=largest_result)
+            connected[server.name] = await scope.enter(_server_proxy().connect(bounded))
             offers.append(connected[server.name].offer)
         return OpenedContext(source, connected, offers)
 
@@ -166,7 +168,9 @@ def _placed(resolved: ResolvedPlugin) -> Iterator[None]:
         raise PreflightError(f"{place}{owner} does not start: {type(error).__name__}: {error}") from error
 
 
-async def _resolve_models(resolved: Iterable[ResolvedPlugin], seed: int, scope: ResourceScope) -> dict[str, Endpoint]:
+async def _resolve_models(
+    resolved: Iterable[ResolvedPlugin], execution: Execution, scope: ResourceScope
+) -> dict[str, Endpoint]:
     """Ask the providers for the endpoints of these plugins' models. Raises PreflightError with every problem."""
     names: dict[str, list[str]] = {}
     for item in resolved:
@@ -174,9 +178,9 @@ async def _resolve_models(resolved: Iterable[ResolvedPlugin], seed: int, scope: 
             if model.name not in names.setdefault(model.provider, []):
                 names[model.provider].append(model.name)
     providers = {name: registry.load(registry.find("keval.models", name))() for name in names}
-    found = await _all([scope.enter(providers[name].open(models, seed)) for name, models in names.items()])
+    found = await _all([scope.enter(providers[name].open(models, execution.seed)) for name, models in names.items()])
     return {
-        f"{provider}/{name}": endpoint
+        f"{provider}/{name}": attrs.evolve(endpoint, max_reply_bytes=execution.largest_reply)
         for provider, endpoints in zip(names, found, strict=True)
         for name, endpoint in endpoints.items()
     }

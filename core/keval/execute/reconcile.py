@@ -28,7 +28,7 @@ def check(transcript: Transcript, context: Context) -> None:
     """
     for server in context.servers:
         if server.log is not None and server.log.lost is not None:
-            raise ServerLostError(server.log.lost)
+            raise ServerLostError(server.log.lost, kind=server.log.kind)
     if transcript.tools is not None and set(transcript.tools) != set(context.tools):
         raise ToolsMissingError(set(context.tools) - set(transcript.tools), set(transcript.tools) - set(context.tools))
     tapped = {tool for server in context.servers if server.log is not None for tool in server.tools}

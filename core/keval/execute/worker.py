@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
-from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -22,17 +20,19 @@ from keval.execute.compliance import ToolUseError, check_tool_use
 from keval.execute.preflight import OpenedContext, Ready, preflight
 from keval.execute.reconcile import check, merge
 from keval.execute.resources import ResourceScope
-from keval.execute.stopwatch import Stopwatch
+from keval.execute.shorten import shorten
+from keval.execute.tries import Try
 from keval.infrastructure import Outbox
 from keval.interfaces import ConcurrencyLimited
 from keval.manifest import Manifest
 from keval.models import Asker
 from keval.plan.build import make_plan
 from keval.plan.plan import Arm, Plan, ResolvedPlugin, trial_seed
-from keval.recorder import EventKind, LiveEvent, Recorder
+from keval.recorder import Recorder
 from keval.records import Attempt, Sample, Transcript, Trial, TrialKey
+from keval.supervisor import supervised
 
-__all__ = ["PlanWorker", "Try", "open_worker"]
+__all__ = ["PlanWorker", "open_worker"]
 
 
 @asynccontextmanager
@@ -151,7 +151,7 @@ class PlanWorker:
                 problem = f"a context yielded {provision!r:.100} in place of a Provision"
                 raise TrialError(problem, stage="context", kind="bad_context")
             prompts.append(provision.instructions)
-            servers += [await _reached(server, opened, stack) for server in provision.servers]
+            servers += [await self._reached(server, opened, stack) for server in provision.servers]
         asker = Asker("agent", key.agent, key.id, key.repetition, tries.number)
         asking = self.ready.exchange.asking(asker, recorder.refused, tries.watch)
         headers = self._headers(tries) | stack.enter_context(asking)
@@ -167,6 +167,17 @@ class PlanWorker:
             history=sample.history,
             recorder=recorder,
         )
+
+    async def _reached(self, server: Any, opened: OpenedContext, stack: AsyncExitStack) -> McpServer:
+        """Return how the agent reaches a server that a context gives."""
+        if isinstance(server, McpServer):
+            return _supervised(server)
+        connected = opened.servers.get(getattr(server, "name", ""))
+        if connected is None:
+            problem = f"a context gives the trial {server!r:.100}, which is none of the servers that it started with"
+            raise TrialError(problem, stage="context", kind="bad_context")
+        bounded = attrs.evolve(server, max_result_bytes=self.plan.evaluation.execution.largest_result)
+        return _supervised(await stack.enter_async_context(connected.open(bounded)))
 
     async def _recall(self, tries: Try) -> tuple[Transcript | None, Attempted[Transcript]]:
         """Take a recorded answer. No model and no server is involved, so nothing is opened or reconciled."""
@@ -200,6 +211,9 @@ class PlanWorker:
             except TrialError as error:
                 outcome = Attempted.failed(error)
         transcript = transcript or merge(recorder.transcript(), context)
+        execution = self.plan.evaluation.execution
+        keep = tries.outbox.blob if execution.keep_large_results else None
+        transcript = shorten(transcript, execution.largest_recorded, keep)
         tries.tell("trial_finished", failure=outcome.failure and outcome.failure.kind)
         return transcript, outcome
 
@@ -212,41 +226,12 @@ class PlanWorker:
         return {**trial, **resample}
 
 
-@attrs.frozen
-class Try:
-    """One attempt at a trial: its number (from 1), and how often an answer was discarded before."""
-
-    key: TrialKey
-    sample: Sample
-    number: int
-    resamples: int
-    outbox: Outbox
-    watch: Stopwatch = attrs.field(factory=Stopwatch)
-
-    @property
-    def emit(self) -> Any:
-        """The function by which the recorder reports live events, if anybody listens."""
-        return partial(_emit, self) if self.outbox.wants_events else None
-
-    def tell(self, kind: EventKind, **data: Any) -> None:
-        """Hand over a live event, if anybody listens."""
-        if self.outbox.wants_events:
-            _emit(self, kind, data)
-
-
-def _emit(tries: Try, kind: EventKind, data: Mapping[str, Any]) -> None:
-    tries.outbox.event(LiveEvent(kind, tries.key.id, tries.number, time.time(), data))
-
-
-async def _reached(server: Any, opened: OpenedContext, stack: AsyncExitStack) -> McpServer:
-    """Return how the agent reaches a server that a context gives."""
-    if isinstance(server, McpServer):
+def _supervised(server: McpServer) -> McpServer:
+    """Return a server that the agent's framework starts, if it does, so that it ends with keval."""
+    if server.transport != "stdio" or server.command is None:
         return server
-    connected = opened.servers.get(getattr(server, "name", ""))
-    if connected is None:
-        problem = f"a context gives the trial {server!r:.100}, which is none of the servers that it started with"
-        raise TrialError(problem, stage="context", kind="bad_context")
-    return await stack.enter_async_context(connected.open(server))
+    command, *args = supervised((server.command, *server.args))
+    return attrs.evolve(server, command=command, args=tuple(args))
 
 
 def _is_transcript(told: object) -> bool:

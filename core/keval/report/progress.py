@@ -50,6 +50,10 @@ class Progress:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Show nothing more; safe to call again."""
         self._display.stop()
 
     @hookimpl

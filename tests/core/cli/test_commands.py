@@ -447,25 +447,72 @@ def test_plugins_lists_what_is_installed_by_kind(project: Project) -> None:
     assert "  double/length" in project.keval("plugins").stdout
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "a supervisor"])
+HANGS = json.dumps({"id": "hangs", "question": "Why?", "hang": True}) + "\n"
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda sent: sent.name)
 def test_an_interruption_keeps_what_is_finished_and_exits_130(project: Project, sent: signal.Signals) -> None:
-    sample = {"id": "hangs", "question": "Why?", "hang": True}
-    project.write(eval_yaml=CONFIG, questions_jsonl=QUESTIONS + json.dumps(sample) + "\n")
-    command = [sys.executable, "-m", "keval", "run", "eval.yaml"]
-    environ = {**os.environ, "PYTHONPATH": str(INSTALLED)}
-    process = subprocess.Popen(command, cwd=project.root, env=environ, stderr=subprocess.PIPE, text=True)
+    config = CONFIG.replace("num_repetitions: 2", "num_repetitions: 2, grace_seconds: 0.1")
+    project.write(eval_yaml=config, questions_jsonl=QUESTIONS + HANGS)
+    process = _started(project)
 
     _wait_for_lines(project.root, 12)
     process.send_signal(sent)
     _, stderr = process.communicate(timeout=30)
 
-    assert (130, True) == (process.returncode, stderr.startswith("interrupted; what was finished is in results/notes/"))
+    where = project.run_directory().relative_to(project.root)
+    told = [
+        "stopping: trials in flight may finish within 0.1 s, no other one begins; Ctrl-C again stops at once",
+        f"interrupted; what was finished is in {where}; `keval resume {where}` goes on",
+    ]
+    assert (130, told) == (process.returncode, stderr.splitlines()[-2:])
     assert {"a", "bb", "ccc"} == {trial["sample"] for trial in project.lines("trials.jsonl")}
 
 
+def test_trials_in_flight_may_finish_after_ctrl_c_and_no_other_one_begins(project: Project) -> None:
+    config = CONFIG.replace("scripted: {}", "scripted: {delay: 1.0}")
+    project.write(eval_yaml=config.replace("num_repetitions: 2", "num_repetitions: 50, max_concurrent: 6"))
+    project.write(questions_jsonl=QUESTIONS)
+    process = _started(project)
+
+    _wait_for_lines(project.root, 6)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+
+    assert 130 == process.returncode
+    assert [None] * 12 == [trial["failure"] for trial in project.lines("trials.jsonl")]
+
+
+def test_the_second_ctrl_c_stops_at_once(project: Project) -> None:
+    config = CONFIG.replace("num_repetitions: 2", "num_repetitions: 2, grace_seconds: 60")
+    project.write(eval_yaml=config, questions_jsonl=QUESTIONS + HANGS)
+    process = _started(project)
+
+    _wait_for_lines(project.root, 12)
+    process.send_signal(signal.SIGINT)
+    _wait_for_words(process, "stopping")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=5)
+
+    assert 130 == process.returncode
+    assert 12 == len(project.lines("trials.jsonl"))
+
+
+def test_a_metric_that_never_ends_does_not_keep_ctrl_c_from_ending_keval(project: Project) -> None:
+    project.write(eval_yaml=CONFIG.replace("double/length", "stuck/endless"), questions_jsonl=QUESTIONS)
+    process = _started(project)
+
+    _wait_for_words(process, "endless")
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
+    _, stderr = process.communicate(timeout=30)
+
+    assert (130, True) == (process.returncode, "interrupted; what was finished is in" in stderr)
+
+
 def test_a_scripts_background_job_can_be_ended(project: Project) -> None:
-    sample = {"id": "hangs", "question": "Why?", "hang": True}
-    project.write(eval_yaml=CONFIG, questions_jsonl=QUESTIONS + json.dumps(sample) + "\n")
+    config = CONFIG.replace("num_repetitions: 2", "num_repetitions: 2, grace_seconds: 0")
+    project.write(eval_yaml=config, questions_jsonl=QUESTIONS + HANGS)
     # As a shell begins what a script puts in the background.
     command = ["sh", "-c", f"trap '' INT; exec {sys.executable} -m keval run eval.yaml"]
     environ = {**os.environ, "PYTHONPATH": str(INSTALLED)}
@@ -489,7 +536,7 @@ def test_ctrl_c_stops_workers_whose_agents_make_something_else_of_it(project: Pr
     process.send_signal(signal.SIGINT)
 
     assert 130 == process.wait(timeout=30)
-    # Of 800 trials no more begin, and those under way are not kept.
+    # Of 800 trials no more begin.
     assert 20 > len(project.lines("trials.jsonl"))
 
 
@@ -529,6 +576,18 @@ def _interrupted_while_judging(project: Project, *args: str) -> tuple[int, str]:
     _, stderr = process.communicate(timeout=30)
     said = "".join(line for line in stderr.splitlines(keepends=True) if not line.startswith("note: "))
     return process.returncode, said
+
+
+def _started(project: Project) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "keval", "run", "eval.yaml"]
+    environ = {**os.environ, "PYTHONPATH": str(INSTALLED)}
+    return subprocess.Popen(command, cwd=project.root, env=environ, stderr=subprocess.PIPE, text=True)
+
+
+def _wait_for_words(process: subprocess.Popen[str], words: str) -> None:
+    assert process.stderr is not None
+    while not process.stderr.readline().startswith(words):
+        assert process.poll() is None
 
 
 def _wait_for_lines(root: Path, wanted: int) -> None:

@@ -1,6 +1,7 @@
 """Metrics that score, fail, leave their scale, are neutral and read facts."""
 
 import math
+import sys
 import threading
 import time
 from typing import ClassVar
@@ -24,6 +25,14 @@ class Length:
 class Broken:
     def score(self, trial: Trial) -> Score:
         raise RuntimeError("the metric is broken")
+
+
+class Endless:
+    def score(self, trial: Trial) -> Score:
+        sys.stderr.write("endless\n")
+        sys.stderr.flush()
+        while True:
+            pass
 
 
 class Beyond:

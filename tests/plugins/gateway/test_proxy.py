@@ -418,6 +418,35 @@ def test_a_stream_that_breaks_off_tells_why_and_does_not_end_as_if_it_were_whole
     assert "incomplete" in broken
 
 
+@pytest.mark.parametrize("told", [True, False], ids=["of a known length", "as it comes"])
+def test_a_reply_that_is_too_large_is_refused_or_cut_off(told: bool) -> None:
+    async def large(request: Request) -> Response:
+        async def chunks() -> AsyncIterator[bytes]:
+            for _ in range(1000):
+                yield b" " * 100_000
+
+        return StreamingResponse(chunks(), headers={"content-length": "100000000"} if told else {})
+
+    async def scenario() -> str:
+        async with (
+            serve(Starlette(routes=[Route("/{path:path}", large, methods=["POST"])])) as base,
+            model_proxy().open(
+                [ProxyRoute(ASKER, Endpoint("m", wire_urls(base), KEY, max_reply_bytes=10**6), passing)]
+            ) as (endpoint,),
+            httpx2.AsyncClient(headers={"authorization": f"Bearer {endpoint.api_key}"}, timeout=30) as client,
+        ):
+            try:
+                response = await client.post(chat(endpoint), content=b"{}")
+            except httpx2.RemoteProtocolError:
+                return "cut off"
+            return f"{response.status_code} {response.json()['error']['message']}"
+
+    outcome = run(scenario())
+
+    words = "502 the model's reply has more than 1,000,000 bytes; raise execution.max_reply_bytes if that is right"
+    assert outcome == words if told else outcome == "cut off"
+
+
 def test_a_redirect_is_followed_on_the_same_host_alone() -> None:
     async def scenario() -> tuple[httpx2.Response, httpx2.Response, list[str]]:
         asked: list[str] = []

@@ -21,7 +21,7 @@ import attrs
 import claude_agent_sdk
 from claude_agent_sdk import Transport
 
-from keval.plugin import PreflightError, TrialError
+from keval.plugin import PreflightError, TrialError, supervised
 
 __all__ = ["Process", "find_program"]
 
@@ -68,7 +68,7 @@ class Process(Transport):
         try:
             with self.stderr.open("wb") as stderr:
                 self._process = await asyncio.create_subprocess_exec(
-                    *self.command,
+                    *supervised(self.command),
                     stdin=asyncio.subprocess.PIPE,
                     stdout=asyncio.subprocess.PIPE,
                     stderr=stderr,

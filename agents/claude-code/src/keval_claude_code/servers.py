@@ -122,7 +122,7 @@ class Servers:
         alias, _ = self.tools[tool]
         log = self.aliases[alias].log
         if log is not None and log.lost is not None:
-            raise ServerLostError(log.lost)
+            raise ServerLostError(log.lost, kind=log.kind)
         if refusal is not None and _LOST.match(refusal):
             raise self._lost(alias, f"was lost during a call: {refusal}")
 

@@ -17,7 +17,7 @@ from google.adk.tools.tool_context import ToolContext
 from google.genai.types import Tool
 
 from keval import Usage
-from keval.plugin import Context, Recorder, ServerLostError, ToolsMissingError, TrialError
+from keval.plugin import Context, Recorder, ToolsMissingError, TrialError
 from keval_gadk.failure import silent
 from keval_gadk.toolset import TrialToolset
 
@@ -84,8 +84,8 @@ class Observer:
 
     def _check_servers(self) -> None:
         for toolset in self.toolsets:
-            if toolset.lost is not None:
-                raise ServerLostError(toolset.lost)
+            if (loss := toolset.loss) is not None:
+                raise loss
 
     def _returned(self, call: str | None, response: Mapping[str, Any]) -> None:
         if call not in self._open_calls:

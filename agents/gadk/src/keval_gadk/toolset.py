@@ -83,6 +83,14 @@ class TrialToolset(McpToolset):
         """Why the server must be taken for lost; `None` while it is well."""
         return self._reason or (self._server.log.lost if self._server.log else None)
 
+    @property
+    def loss(self) -> ServerLostError | None:
+        """The error for a server that is lost."""
+        log = self._server.log
+        if self._reason is None and log is not None and log.lost is not None:
+            return ServerLostError(log.lost, kind=log.kind)
+        return None if self._reason is None else ServerLostError(self._reason)
+
     async def open(self) -> None:
         """Connect and list the tools."""
         try:

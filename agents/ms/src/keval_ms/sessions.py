@@ -68,7 +68,7 @@ class Session:
     def loss(self, error: BaseException | None = None) -> ServerLostError | None:
         """Say whether the server was lost, by what the tap saw or by the `error` a call raised."""
         if self.server.log is not None and self.server.log.lost is not None:
-            return ServerLostError(self.server.log.lost)
+            return ServerLostError(self.server.log.lost, kind=self.server.log.kind)
         for cause in causes(error):
             match cause:
                 case ServerLostError():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import attrs
 import httpx2
 
-from keval.plugin import ModelError, retry_after_seconds
+from keval.plugin import ModelError, TrialError, retry_after_seconds
 from keval_clients.reply import no_reply, quoted
 from keval_clients.strict import read_json
 
@@ -43,7 +43,7 @@ class Client:
 
         Raises:
             ModelError: the endpoint refused, failed or could not be reached.
-            TrialError: kind `bad_reply`, it did not answer with a JSON object.
+            TrialError: kind `bad_reply`, it did not answer with a JSON object; `reply_too_large`.
         """
         try:
             response = await self._sdk.post(
@@ -53,6 +53,8 @@ class Client:
             wait = retry_after_seconds(refused.response.headers.get("retry-after"))
             raise ModelError(quoted(_told(refused)), status=refused.status_code, retry_after=wait) from refused
         except self._failed as failed:
+            if isinstance(failed.__cause__, TrialError):
+                raise failed.__cause__ from failed
             # The SDKs say no more than "Connection error."; what really failed is the cause.
             raise ModelError(f"the model's endpoint gave no answer: {failed.__cause__ or failed}") from failed
         try:

@@ -15,6 +15,7 @@ from keval.plugin import (
     ModelError,
     ModelRequest,
     ModelResponse,
+    TrialError,
     Wire,
     request_headers,
     response_headers,
@@ -74,6 +75,8 @@ class _Exchanging(httpx2.AsyncBaseTransport):
             response = await self._exchange(asked, send)
         except ModelError as unreachable:
             raise httpx2.TransportError(str(unreachable.__cause__ or unreachable)) from unreachable
+        except TrialError:
+            raise
         except Exception as error:  # noqa: BLE001 - the seam to the middleware
             return _failed(error)
         return httpx2.Response(

@@ -14,7 +14,7 @@ __all__ = ["build"]
 
 def build(url: str, endpoint: Endpoint) -> Client:
     """Build a client without retries, as keval retries in one place, and without a limit to a request's time."""
-    http = through_middleware(http_client(url), url, endpoint, _wire)
+    http = through_middleware(http_client(url, endpoint.max_reply_bytes), url, endpoint, _wire)
     sdk = AsyncOpenAI(base_url=url, api_key=endpoint.api_key, max_retries=0, http_client=http)
     return Client(endpoint.model, sdk, APIStatusError, APIConnectionError)
 

@@ -6,6 +6,7 @@ SDK expects.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from ssl import SSLContext
@@ -14,9 +15,9 @@ from urllib.request import getproxies, proxy_bypass
 
 import attrs
 import httpx2
-from aiohttp import ClientError, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
+from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 
-from keval.plugin import PreflightError
+from keval.plugin import PreflightError, TrialError
 
 __all__ = ["http_client"]
 
@@ -27,17 +28,36 @@ _KEEP_ALIVE = 4.0
 """Seconds: less than the 5 after which uvicorn, and many a model server with it, hangs up on an idle connection."""
 
 
-def http_client(url: str) -> httpx2.AsyncClient:
+_PIECE = 2**12
+"""Bytes of a compressed body that are decoded at a time: even these can become some megabytes."""
+
+
+def http_client(url: str, max_reply_bytes: int | None = None) -> httpx2.AsyncClient:
     """Return a client for one endpoint, on which any number of requests at once wait for no connection.
+
+    A longer reply than `max_reply_bytes`, decoded, raises TrialError of kind `reply_too_large` and is read no further.
 
     Raises PreflightError: the environment names a proxy that cannot be used.
     """
     return httpx2.AsyncClient(
-        transport=_Transport(_proxy(url), _tls()),
+        transport=_Transport(_proxy(url), _tls(), max_reply_bytes),
         cookies=CookieJar(policy=DefaultCookiePolicy(allowed_domains=[])),
         follow_redirects=True,
         timeout=None,
     )
+
+
+_OF_THE_ENCODED_BODY = {b"content-encoding", b"content-length", b"transfer-encoding"}
+
+
+@attrs.define(eq=False)
+class _Pieces(httpx2.AsyncByteStream):
+    """A body as it arrives."""
+
+    _pieces: AsyncIterator[bytes]
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._pieces
 
 
 @attrs.define(eq=False)
@@ -46,6 +66,7 @@ class _Transport(httpx2.AsyncBaseTransport):
 
     _proxy: str | None
     _tls: SSLContext
+    _limit: int | None
     _session: ClientSession | None = attrs.field(default=None, init=False)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -60,10 +81,30 @@ class _Transport(httpx2.AsyncBaseTransport):
                 allow_redirects=False,
                 proxy=self._proxy,
             ) as response:
-                body = httpx2.ByteStream(await response.read())
+                body = await self._body(response)
         except (ClientError, OSError) as error:
             raise httpx2.TransportError(f"{type(error).__name__}: {error}") from error  # the message alone may be empty
-        return httpx2.Response(response.status, headers=response.raw_headers, stream=body)
+        headers = [pair for pair in response.raw_headers if pair[0].lower() not in _OF_THE_ENCODED_BODY]
+        return httpx2.Response(response.status, headers=headers, stream=httpx2.ByteStream(body))
+
+    async def _body(self, response: ClientResponse) -> bytes:
+        """Read and decode the body, as far as it may go."""
+        encoded = "content-encoding" in response.headers
+        pieces = response.content.iter_chunked(_PIECE if encoded else 16 * _PIECE)
+        answer = httpx2.Response(response.status, headers=response.raw_headers, stream=_Pieces(pieces))
+        read, length = [], 0
+        async for piece in answer.aiter_bytes():
+            length += len(piece)
+            if self._limit is not None and length > self._limit:
+                raise TrialError(
+                    f"the model's reply has more than {self._limit:,} bytes; raise execution.max_reply_bytes if that is"
+                    " right",
+                    stage="model",
+                    kind="reply_too_large",
+                    retryable=True,
+                )
+            read.append(piece)
+        return b"".join(read)
 
     async def aclose(self) -> None:
         if self._session is not None:

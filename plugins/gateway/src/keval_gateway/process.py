@@ -15,7 +15,7 @@ from typing import IO, cast
 import attrs
 import orjson
 
-from keval.plugin import PreflightError, Wire
+from keval.plugin import PreflightError, Wire, supervised
 from keval_gateway.address import KEY_VARIABLE, wire_urls
 
 __all__ = ["RunningGateway", "run_gateway"]
@@ -50,13 +50,8 @@ async def run_gateway(*options: str, startup: float = 30.0, shutdown: float = 5.
 
 async def _spawn(options: Sequence[str], key: str, errors: IO[bytes]) -> Process:
     return await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-P",  # no module in the working directory may stand in for ours
-        "-m",
-        "keval_gateway",
-        *options,
-        "--port=0",
-        "--child",
+        # -P, as no module in the working directory may stand in for ours
+        *supervised((sys.executable, "-P", "-m", "keval_gateway", *options, "--port=0", "--child")),
         stdin=PIPE,
         stdout=PIPE,
         stderr=errors,
@@ -82,9 +77,11 @@ async def _port(child: Process, options: Sequence[str], errors: IO[bytes], start
 async def _end(child: Process, shutdown: float) -> None:
     """Close the process's stdin, on which it exits; kill it if it does not."""
     cast(asyncio.StreamWriter, child.stdin).close()  # it is a pipe
-    try:
-        async with asyncio.timeout(shutdown):
-            await child.wait()
-    except TimeoutError:
-        child.kill()
-        await child.wait()
+    for further in (child.terminate, child.kill):
+        try:
+            async with asyncio.timeout(shutdown):
+                await child.wait()
+            return
+        except TimeoutError:
+            further()
+    await child.wait()

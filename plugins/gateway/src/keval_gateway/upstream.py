@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 
 import httpx2
@@ -83,8 +83,11 @@ async def send_on(
         opened.push_async_callback(response.aclose)
         following = response.next_request
         if following is None:
+            _check_length(response, endpoint.max_reply_bytes)
             return ModelResponse(
-                response.status_code, response_headers(response.headers.multi_items()), response.aiter_bytes()
+                response.status_code,
+                response_headers(response.headers.multi_items()),
+                _bounded(response.aiter_bytes(), endpoint.max_reply_bytes),
             )
         if _origin(following.url) != _origin(sent.url):
             raise ModelError(
@@ -93,6 +96,29 @@ async def send_on(
             )
         sent = following
     raise ModelError(f"the model's endpoint redirects more than {_REDIRECTS} times")
+
+
+async def _bounded(chunks: AsyncIterator[bytes], limit: int | None) -> AsyncIterator[bytes]:
+    """Yield a body as it arrives, decoded, and read no more than `limit` bytes of it."""
+    length = 0
+    async for chunk in chunks:
+        length += len(chunk)
+        if limit is not None and length > limit:
+            raise _too_large(limit)
+        yield chunk
+
+
+def _check_length(response: httpx2.Response, limit: int | None) -> None:
+    """Raise ModelError if a response says that it is too large, before anything of it is passed on."""
+    length = response.headers.get("content-length", "")
+    if limit is not None and length.isascii() and length.isdigit() and int(length) > limit:
+        raise _too_large(limit)
+
+
+def _too_large(limit: int) -> ModelError:
+    return ModelError(
+        f"the model's reply has more than {limit:,} bytes; raise execution.max_reply_bytes if that is right"
+    )
 
 
 def _with_key(request: ModelRequest, key: str) -> list[tuple[bytes, bytes]]:

@@ -75,7 +75,7 @@ class CallProxy:
             began = time.perf_counter()
             result = await upstream.call(name, params.arguments, {**_custom(params.meta), **self.meta})
         except ServerLostError as lost:
-            self._lose(str(lost))
+            self._lose(str(lost), lost.kind)
             problem = str(lost).partition("\n")[0]  # the agent needs no standard error
             self._record(call, began, error=problem)
             return _error(problem)
@@ -99,8 +99,9 @@ class CallProxy:
         took = time.perf_counter() - began
         self.log.calls.append(attrs.evolve(call, result=result, error=error, duration=took))
 
-    def _lose(self, reason: str) -> None:
-        self.log.lost = self.log.lost or reason
+    def _lose(self, reason: str, kind: str = "server_lost") -> None:
+        if self.log.lost is None:
+            self.log.lost, self.log.kind = reason, kind
 
 
 def _custom(meta: Mapping[str, Any] | None) -> dict[str, Any]:

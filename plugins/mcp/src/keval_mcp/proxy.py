@@ -17,6 +17,7 @@ from keval.plugin import (
     ServerLostError,
     ServerSpec,
     ToolOffer,
+    supervised,
 )
 from keval_mcp.call_proxy import CallProxy
 from keval_mcp.connection import ServerConnection
@@ -41,7 +42,7 @@ class McpProxy:
         Raises:
             PreflightError: the server does not come up, or has no tools.
         """
-        connection = ServerConnection(server)
+        connection = ServerConnection(_supervised(server))
         try:
             try:
                 listing = (await connection.upstream()).listing
@@ -104,7 +105,7 @@ class _Tapped:
         async with AsyncExitStack() as stack:
             connection = self.connection
             if server.isolation == "trial":
-                connection = ServerConnection(server, digest=self.offer.digest)
+                connection = ServerConnection(_supervised(server), digest=self.offer.digest)
                 stack.push_async_callback(connection.close)
                 async with self._starts:
                     await connection.upstream()
@@ -121,3 +122,11 @@ class _Tapped:
                 timeout=server.timeout + 2 * CHECK_SECONDS,
                 log=calls.log,
             )
+
+
+def _supervised(server: ServerSpec) -> ServerSpec:
+    """Return a server that keval starts, if it does, so that it ends with keval."""
+    if server.transport != "stdio" or server.command is None:
+        return server
+    command, *args = supervised((server.command, *server.args))
+    return attrs.evolve(server, command=command, args=tuple(args))

@@ -78,7 +78,7 @@ class Sessions:
             outcome = Outcome(result_text(result), result.is_error)
         log = self._logs[tool.server]
         if log is not None and log.lost is not None:  # the tap answers with a tool error then
-            raise ServerLostError(log.lost)
+            raise ServerLostError(log.lost, kind=log.kind)
         return outcome
 
 

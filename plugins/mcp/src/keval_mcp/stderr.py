@@ -1,11 +1,11 @@
-"""What a stdio server writes to its standard error, kept in a file so that errors can show the end of it."""
+"""What a stdio server writes to its standard error; errors show the end of it."""
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TextIO
 
 import attrs
@@ -14,35 +14,38 @@ __all__ = ["Stderr"]
 
 _LINES = 20
 _BYTES = 8192
+_READ = 65536
+_PATIENCE = 1.0
+"""Seconds for what was written last to arrive; all of it has, unless a process that the server left holds the pipe."""
 
 
 @attrs.define
 class Stderr:
-    """The standard error of one server process."""
+    """The end of what one server process wrote to its standard error; however much that is, no more is kept."""
 
-    _path: Path | None = attrs.field(default=None, init=False)
-    _last: str = attrs.field(default="", init=False)
+    _kept: bytes = attrs.field(default=b"", init=False)
 
     @contextmanager
     def file(self) -> Iterator[TextIO]:
-        """Yield the file for the process to write to; its end is remembered and the file removed.
-
-        It is a real file because a child process needs a file number, which a captured `sys.stderr` lacks.
-        """
-        with TemporaryDirectory(prefix="keval-mcp-") as folder:
-            self._path = Path(folder, "stderr.txt")
-            try:
-                with self._path.open("w", encoding="utf-8") as file:
-                    yield file
-            finally:
-                self._last, self._path = self.tail(), None
+        """Yield the file for the process to write to: a pipe, as a captured `sys.stderr` has no file number."""
+        reading, writing = os.pipe()
+        # A thread, so that the server can write also while the event loop is busy.
+        reader = threading.Thread(target=self._read, args=(reading,), name="keval-mcp-stderr", daemon=True)
+        reader.start()
+        try:
+            with os.fdopen(writing, "w", encoding="utf-8") as file:
+                yield file
+        finally:
+            reader.join(_PATIENCE)
 
     def tail(self) -> str:
         """Return the last lines written so far."""
-        if self._path is None:
-            return self._last
-        with self._path.open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(max(0, size - _BYTES))
-            lines = file.read().decode("utf-8", errors="replace").strip().splitlines()
+        lines = self._kept.decode("utf-8", errors="replace").strip().splitlines()
         return "\n".join(lines[-_LINES:])
+
+    def _read(self, descriptor: int) -> None:
+        try:
+            while said := os.read(descriptor, _READ):
+                self._kept = (self._kept + said)[-_BYTES:]
+        finally:
+            os.close(descriptor)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import httpx2
@@ -17,7 +18,9 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from keval.plugin import McpServer, ServerSpec
+from keval_mcp.limits import TooLargeError, bound
 from keval_mcp.stderr import Stderr
+from keval_mcp.stdio import stdio_streams
 from keval_mcp.streams import WatchedStream
 
 if TYPE_CHECKING:  # the SDK exports no name for its stream types
@@ -25,16 +28,16 @@ if TYPE_CHECKING:  # the SDK exports no name for its stream types
 
 __all__ = ["connect", "refusals"]
 
-_refusals: ContextVar[list[str] | None] = ContextVar("keval_mcp_refusals", default=None)
+_refusals: ContextVar[list[str | TooLargeError] | None] = ContextVar("keval_mcp_refusals", default=None)
 
 
 @contextmanager
-def refusals() -> Iterator[list[str]]:
-    """Collect the HTTP errors that answer what is sent from here, tasks started here included.
+def refusals() -> Iterator[list[str | TooLargeError]]:
+    """Collect the HTTP errors that answer what is sent from here, and what was too large, by tasks started here too.
 
     The SDK reports a 503 of a proxy like an error that the server itself returned; only the status tells them apart.
     """
-    noted: list[str] = []
+    noted: list[str | TooLargeError] = []
     token = _refusals.set(noted)
     try:
         yield noted
@@ -44,7 +47,12 @@ def refusals() -> Iterator[list[str]]:
 
 async def _note_refusal(response: httpx2.Response) -> None:
     noted = _refusals.get()
-    if noted is None or response.status_code < 400:
+    if noted is None:
+        return
+    if response.status_code < 400:
+        kind = response.headers.get("content-type", "")
+        if response.status_code == 200 and not kind.startswith(("application/json", "text/event-stream")):
+            noted.append(f"{kind.partition(';')[0] or 'something'} that is no MCP message")
         return
     # A body of JSON is the server's own word, except on 404, where it says that the session is gone.
     if response.status_code == 404 or "json" not in response.headers.get("content-type", ""):
@@ -57,20 +65,35 @@ def _certificates() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
+def _note(error: TooLargeError) -> None:
+    if (noted := _refusals.get()) is not None:
+        noted.append(error)
+
+
 def _http_client(
-    headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None
+    headers: dict[str, str] | None = None,
+    timeout: httpx2.Timeout | None = None,
+    auth: httpx2.Auth | None = None,
+    *,
+    limit: int | None = None,
 ) -> httpx2.AsyncClient:
     """Return a client that waits as long as its caller does and opens as many connections as there are calls.
 
-    It has the signature that the SDK asks of a client factory; the `timeout` it proposes is not used.
+    It has the signature that the SDK asks of a client factory; the `timeout` it proposes is not used. A message of more
+    than `limit` bytes is not read further.
     """
+
+    async def keep_small(response: httpx2.Response) -> None:
+        if limit is not None:
+            bound(response, limit, _note)
+
     return httpx2.AsyncClient(
         headers=headers,
         auth=auth,
         verify=_certificates(),
         timeout=httpx2.Timeout(30.0, read=None),
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
-        event_hooks={"response": [_note_refusal]},
+        event_hooks={"response": [_note_refusal, keep_small]},
     )
 
 
@@ -89,8 +112,11 @@ async def connect(
 
 
 async def _transport(server: McpServer | ServerSpec, stderr: Stderr, stack: AsyncExitStack) -> Transport:
+    limit = server.max_result_bytes if isinstance(server, ServerSpec) else None
     if server.transport == "stdio":
         file = stack.enter_context(stderr.file())
+        if sys.platform != "win32":
+            return stdio_streams(server, file, limit)
         parameters = StdioServerParameters(
             command=server.command or "",
             args=list(server.args),
@@ -102,7 +128,7 @@ async def _transport(server: McpServer | ServerSpec, stderr: Stderr, stack: Asyn
         return stdio_client(parameters, errlog=file)
     url, headers = server.url or "", dict(server.headers)
     if server.transport == "sse":
-        return sse_client(url, headers=headers, httpx_client_factory=_http_client)
-    client = await stack.enter_async_context(_http_client(headers))
-    # A large result arrives as one event; what is too large for an agent is for the agent to say.
+        return sse_client(url, headers=headers, httpx_client_factory=partial(_http_client, limit=limit))
+    client = await stack.enter_async_context(_http_client(headers, limit=limit))
+    # A large result arrives as one event, and our client has a limit of its own.
     return streamable_http_client(url, http_client=client, max_sse_event_size=None)

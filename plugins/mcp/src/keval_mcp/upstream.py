@@ -14,10 +14,18 @@ from urllib.parse import urlsplit
 import anyio
 import attrs
 from mcp import Client, ClientSession, MCPError
-from mcp.types import CONNECTION_CLOSED, CallToolRequest, CallToolRequestParams, CallToolResult, RequestParamsMeta
+from mcp.types import (
+    CONNECTION_CLOSED,
+    PARSE_ERROR,
+    CallToolRequest,
+    CallToolRequestParams,
+    CallToolResult,
+    RequestParamsMeta,
+)
 
 from keval.plugin import McpServer, ServerLostError, ServerSpec
 from keval_mcp.explain import explain
+from keval_mcp.limits import TOO_LARGE, TooLargeError
 from keval_mcp.listing import Listing
 from keval_mcp.settle import settle
 from keval_mcp.stderr import Stderr
@@ -81,6 +89,7 @@ class Upstream:
         """
         with refusals() as refused:  # the task below inherits it
             request = asyncio.create_task(self._send(name, arguments, meta))
+        kind: str | None = None
         try:
             await asyncio.wait({request, self._owner}, timeout=self.server.timeout, return_when=asyncio.FIRST_COMPLETED)
             timed_out = not (request.done() or self._owner.done())
@@ -97,12 +106,17 @@ class Upstream:
             except MCPError as error:
                 if refused:
                     problem = f"answered {name!r} with {refused[-1]}"
+                    kind = TOO_LARGE if isinstance(refused[-1], TooLargeError) else None
+                elif error.data == TOO_LARGE:
+                    problem, kind = f"answered {name!r} with {error.message}", TOO_LARGE
                 elif error.code == CONNECTION_CLOSED:
                     problem = f"was lost during {name!r}"
+                elif error.code == PARSE_ERROR:  # the client's word as a rule
+                    problem = f"answered {name!r} with something that is no MCP message"
                 else:
                     raise
         await self._check()
-        raise self._lost(problem if self.alive else f"{problem}: {self.reason}")
+        raise self._lost(problem if self.alive else f"{problem}: {self.reason}", kind)
 
     async def close(self) -> None:
         """End the session, and with it the process of a stdio server; safe to call again."""
@@ -124,7 +138,7 @@ class Upstream:
                     self._ready.set()
                     await self._ended.wait()
             except Exception as error:  # noqa: BLE001 - a seam: whatever ends a session is the reason callers are given
-                self.reason = "; ".join(dict.fromkeys([explain(error), *refused]))
+                self.reason = "; ".join(dict.fromkeys([explain(error), *map(str, refused)]))
             finally:
                 self._ended.set()
                 self._ready.set()
@@ -150,7 +164,7 @@ class Upstream:
                 self.reason = "it stopped answering" if isinstance(error, TimeoutError) else explain(error)
                 self._ended.set()
 
-    def _lost(self, problem: str) -> ServerLostError:
+    def _lost(self, problem: str, kind: str | None = None) -> ServerLostError:
         if self._junk:
             problem += (
                 f"\nits standard output has what is no MCP message: {self._junk[0]}; that is for MCP alone, in"
@@ -158,7 +172,7 @@ class Upstream:
             )
         said = self._stderr.tail()
         ending = f"\nits standard error ends:\n{said}" if said else ""
-        return ServerLostError(f"server '{self.server.name}' {problem}{ending}")
+        return ServerLostError(f"server '{self.server.name}' {problem}{ending}", kind=kind)
 
 
 def _place(server: McpServer | ServerSpec) -> str:

@@ -15,7 +15,7 @@ import attrs
 from attrs.validators import gt
 
 from keval import Sample
-from keval.plugin import ContextSource, PreflightError
+from keval.plugin import ContextSource, PreflightError, supervised
 from keval_mcp import Http, Stdio
 
 __all__ = ["Weather"]
@@ -85,10 +85,7 @@ async def _served(label: str, startup_timeout: float) -> AsyncIterator[str]:
     inherited = {name: value for name, value in os.environ.items() if name in _INHERITED_VARIABLES}
     with tempfile.TemporaryFile() as errors:
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *_MODULE,
-            "--transport=http",
-            "--exit-with-stdin",
+            *supervised((sys.executable, *_MODULE, "--transport=http", "--exit-with-stdin")),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=errors,

@@ -1,0 +1,43 @@
+"""One attempt at a trial: what it is of, its number, its time, and to whom it is told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import attrs
+
+from keval.execute.stopwatch import Stopwatch
+from keval.infrastructure import Outbox
+from keval.recorder import EventKind, LiveEvent
+from keval.records import Sample, TrialKey
+
+__all__ = ["Try"]
+
+
+@attrs.frozen
+class Try:
+    """One attempt at a trial: its number (from 1), and how often an answer was discarded before."""
+
+    key: TrialKey
+    sample: Sample
+    number: int
+    resamples: int
+    outbox: Outbox
+    watch: Stopwatch = attrs.field(factory=Stopwatch)
+
+    @property
+    def emit(self) -> Any:
+        """The function by which the recorder reports live events, if anybody listens."""
+        return partial(_emit, self) if self.outbox.wants_events else None
+
+    def tell(self, kind: EventKind, **data: Any) -> None:
+        """Hand over a live event, if anybody listens."""
+        if self.outbox.wants_events:
+            _emit(self, kind, data)
+
+
+def _emit(tries: Try, kind: EventKind, data: Mapping[str, Any]) -> None:
+    tries.outbox.event(LiveEvent(kind, tries.key.id, tries.number, time.time(), data))

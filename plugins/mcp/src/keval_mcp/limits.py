@@ -1,0 +1,86 @@
+"""A limit for what one message of a server may hold, counted decoded while it arrives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable
+
+import attrs
+import httpx2
+
+__all__ = ["TOO_LARGE", "TooLargeError", "bound"]
+
+TOO_LARGE = "result_too_large"
+"""The kind of failure; also the `data` of the error that stands for a message that was too large."""
+
+_PIECE = 2**12
+"""Bytes of a compressed body that are decoded at a time: even these can become some megabytes."""
+_EVENT_END = re.compile(rb"\r?\n\r?\n")
+
+
+class TooLargeError(httpx2.SSEError):
+    """A message has more bytes than allowed."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"a result of more than {limit:,} bytes; raise execution.max_result_bytes if that is right")
+
+
+def bound(response: httpx2.Response, limit: int, note: Callable[[TooLargeError], None]) -> None:
+    """Let a response whose body has not been read end with TooLargeError, which is noted, when it is too large.
+
+    Of a stream of events, each is counted for itself.
+    """
+    stream = response.stream
+    assert isinstance(stream, httpx2.AsyncByteStream)  # noqa: S101 - an asynchronous client's
+    encoded = "content-encoding" in response.headers
+    if encoded:
+        stream = _Decoded(stream, response.headers.copy())
+        del response.headers["content-encoding"]  # it is decoded once
+    events = response.headers.get("content-type", "").startswith("text/event-stream")
+    response.stream = _Bounded(stream, limit, note, events)
+
+
+@attrs.define(eq=False)
+class _Decoded(httpx2.AsyncByteStream):
+    _stream: httpx2.AsyncByteStream
+    _headers: httpx2.Headers
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in httpx2.Response(200, headers=self._headers, stream=_Pieces(self._stream)).aiter_bytes():
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+@attrs.define(eq=False)
+class _Pieces(httpx2.AsyncByteStream):
+    _stream: httpx2.AsyncByteStream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._stream:
+            for start in range(0, len(chunk), _PIECE):
+                yield chunk[start : start + _PIECE]
+
+
+@attrs.define(eq=False)
+class _Bounded(httpx2.AsyncByteStream):
+    _stream: httpx2.AsyncByteStream
+    _limit: int
+    _note: Callable[[TooLargeError], None]
+    _events: bool
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        length = 0
+        async for chunk in self._stream:
+            length += len(chunk)
+            if self._events and (ends := [*_EVENT_END.finditer(chunk)]):
+                length = len(chunk) - ends[-1].end()
+            if length > self._limit:
+                error = TooLargeError(self._limit)
+                self._note(error)
+                raise error
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()

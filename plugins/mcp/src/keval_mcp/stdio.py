@@ -1,0 +1,195 @@
+"""A server's process, and the messages on its standard input and output.
+
+The SDK's own transport reads a line however long it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, TextIO
+
+import anyio
+import attrs
+from mcp.client.stdio import get_default_environment
+from mcp.shared.message import SessionMessage
+from mcp.types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
+
+from keval.plugin import McpServer, ServerSpec
+from keval_mcp.limits import TOO_LARGE, TooLargeError
+
+if TYPE_CHECKING:  # the SDK exports no name for its stream types
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+    from mcp.client._transport import TransportStreams
+
+__all__ = ["stdio_streams"]
+
+_READ = 2**16
+_STDIN_SECONDS = _TERM_SECONDS = _KILL_SECONDS = 2.0
+"""What a process may take to end: by itself when its input closes, when it is asked to, and when it is killed."""
+_KEPT = 2**12
+"""Bytes at each end of a line that is too long; the id of what it answers is in one of them as a rule."""
+_ID = re.compile(rb'"id"\s*:\s*(\d+)\s*[,}]')
+
+
+@asynccontextmanager
+async def stdio_streams(
+    server: McpServer | ServerSpec, stderr: TextIO, limit: int | None
+) -> AsyncIterator[TransportStreams]:
+    """Start the server and yield the messages from it and to it; afterwards it has ended.
+
+    A message of more than `limit` bytes is not kept: who waits for it gets an error.
+
+    Raises:
+        OSError: the server cannot be started.
+    """
+    process = await asyncio.create_subprocess_exec(
+        server.command or "",
+        *server.args,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=stderr,
+        env={**get_default_environment(), **server.env},
+        cwd=server.cwd,
+        start_new_session=True,
+    )
+    incoming, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    sent, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(_read, process, incoming, limit)
+            group.start_soon(_write, process, outgoing, incoming)
+            try:
+                yield received, sent
+            finally:
+                group.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await _end(process)
+        for stream in (incoming, received, sent, outgoing):
+            stream.close()
+
+
+async def _read(
+    process: asyncio.subprocess.Process,
+    incoming: MemoryObjectSendStream[SessionMessage | Exception],
+    limit: int | None,
+) -> None:
+    assert process.stdout is not None  # noqa: S101 - a pipe was asked for
+    line = _Line(limit)
+    with incoming, suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+        while chunk := await process.stdout.read(_READ):
+            *ended, rest = chunk.split(b"\n")
+            for piece in ended:
+                if line.empty and not piece.startswith(b"{"):  # quick, as there may be many
+                    continue
+                line.add(piece)
+                message, line = line.message(), _Line(limit)
+                if isinstance(message, TooLargeError):  # nobody knows what it answers
+                    return
+                if message is not None:
+                    await incoming.send(message)
+            line.add(rest)
+
+
+async def _write(
+    process: asyncio.subprocess.Process,
+    outgoing: MemoryObjectReceiveStream[SessionMessage],
+    incoming: MemoryObjectSendStream[SessionMessage | Exception],
+) -> None:
+    assert process.stdin is not None  # noqa: S101 - a pipe was asked for
+    try:
+        async with outgoing:
+            async for message in outgoing:
+                data = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                process.stdin.write(data.encode() + b"\n")
+                await process.stdin.drain()
+    except OSError:
+        # The server may still run: who waits for it learns that the connection has ended.
+        incoming.close()
+
+
+@attrs.define
+class _Line:
+    """A line of a server's output as it arrives; of one that is too long, both ends are kept."""
+
+    limit: int | None
+    _pieces: list[bytes] = attrs.field(factory=list, init=False)
+    _length: int = attrs.field(default=0, init=False)
+    _start: bytes = attrs.field(default=b"", init=False)
+    _end: bytes = attrs.field(default=b"", init=False)
+
+    @property
+    def empty(self) -> bool:
+        return not self._length
+
+    @property
+    def _too_long(self) -> bool:
+        return self.limit is not None and self._length > self.limit
+
+    def add(self, piece: bytes) -> None:
+        self._length += len(piece)
+        if not self._too_long:
+            self._pieces.append(piece)
+            return
+        if self._pieces:
+            whole = b"".join(self._pieces)
+            self._start, self._end, self._pieces = whole[:_KEPT], whole[-_KEPT:], []
+        self._end = (self._end + piece)[-_KEPT:]
+
+    def message(self) -> SessionMessage | TooLargeError | None:
+        """Return the message; `None` for a line that is none, as many servers print some."""
+        if self._too_long:
+            error = TooLargeError(self.limit or 0)
+            found = _ID.search(self._start) or _ID.search(self._end)
+            if found is None:
+                return error
+            data = ErrorData(code=INTERNAL_ERROR, message=str(error), data=TOO_LARGE)
+            return SessionMessage(JSONRPCError(jsonrpc="2.0", id=int(found[1]), error=data))
+        line = b"".join(self._pieces).strip()
+        if not line.startswith(b"{"):
+            return None
+        try:
+            return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+        except ValueError:
+            return None
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Close the server's input; end it, and all in its process group, if it does not end then."""
+    assert process.stdin is not None  # noqa: S101 - a pipe was asked for
+    assert process.stdout is not None  # noqa: S101 - a pipe was asked for
+    process.stdin.close()
+    drain = asyncio.create_task(_discard(process.stdout))  # it may be busy writing
+    try:
+        if await _ended(process, _STDIN_SECONDS):
+            return
+        for number, seconds in ((signal.SIGTERM, _TERM_SECONDS), (signal.SIGKILL, _KILL_SECONDS)):
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, number)
+            if await _ended(process, seconds):
+                return
+    finally:
+        drain.cancel()
+        await asyncio.wait({drain})
+        # A process that got away may hold the pipes.
+        process._transport.close()  # type: ignore[attr-defined]
+
+
+async def _discard(output: asyncio.StreamReader) -> None:
+    while await output.read(_READ):
+        pass
+
+
+async def _ended(process: asyncio.subprocess.Process, within: float) -> bool:
+    # Not `wait()`, which also waits until no process holds the pipes.
+    deadline = asyncio.get_running_loop().time() + within
+    while process.returncode is None:
+        if asyncio.get_running_loop().time() > deadline:
+            return False
+        await asyncio.sleep(0.01)
+    return True

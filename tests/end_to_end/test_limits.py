@@ -1,0 +1,126 @@
+"""Replies and results that are too large fail the attempt as what they are, and keval reads no further."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import resource
+import sys
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Project
+from tests.stdio_server import ENVIRONMENT
+
+
+def _bomb() -> bytes:
+    """A reply of 300 MB in 300 KB, made without holding more."""
+    packer = zlib.compressobj(wbits=31)
+    return b"".join(
+        [packer.compress(b'{"id": "'), *(packer.compress(b" " * 10**6) for _ in range(300)), packer.flush()]
+    )
+
+
+BOMB = _bomb()
+
+
+@pytest.fixture
+def bulky(weather: Callable[..., Project]) -> Callable[..., dict[str, Any]]:
+    """Runs one trial of an agent with a tool that returns so many bytes, and gives the trial."""
+
+    def run(size: int, agent: str = "openai", execution: str = "", options: dict[str, Any] | None = None) -> Any:
+        root = Path.cwd()
+        command = ["-m", "tests.end_to_end.servers.bulky", str(root)]
+        server = {"type": "stdio", "command": sys.executable, "args": command, "env": ENVIRONMENT, **(options or {})}
+        project = weather(
+            ("gadk: ", f"{agent}: "),
+            ("weather: {}", f"weather: {json.dumps(server)}"),
+            ("execution: {", f"execution: {{{execution}"),
+        )
+        (root / "size").write_text(str(size), encoding="ascii")
+        outcome = project.run("eval.yaml", "--condition", "with_weather", "--sample-id", "helsinki-now")
+        (trial,) = project.lines("trials.jsonl")
+        return project, outcome.code, trial
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "agent", ["openai", *(pytest.param(name, marks=pytest.mark.slow) for name in ("anthropic", "gadk", "ms"))]
+)
+def test_a_result_that_is_too_large_is_a_failure_of_its_kind(bulky: Callable[..., Any], agent: str) -> None:
+    _, code, trial = bulky(200_000, agent, "max_result_bytes: 100 KB, ")
+
+    assert (3, "mcp", "result_too_large") == (code, trial["failure"]["stage"], trial["failure"]["kind"])
+    assert "a result of more than 100,000 bytes; raise execution.max_result_bytes" in trial["failure"]["message"]
+    assert ["result_too_large"] * 2 == [attempt["failure"]["kind"] for attempt in trial["attempts"]]
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_large_result_is_cut_in_the_record(bulky: Callable[..., Any], kept: bool) -> None:
+    execution = f"max_recorded_bytes: 1000, keep_large_results: {str(kept).lower()}, "
+    project, _, trial = bulky(5000, "openai", execution)
+
+    sha256 = hashlib.sha256(b"x" * 5000).hexdigest()
+    expected = "x" * 1000 + f"… (5000 bytes, SHA-256 {sha256})"
+    assert [expected] == [call["result"] for call in trial["transcript"]["tool_calls"]]
+    assert [expected] == [each["text"] for each in trial["transcript"]["messages"] if each["role"] == "tool"]
+    blobs = list(project.run_directory().glob("blobs/*"))
+    assert [sha256] * kept == [blob.stem for blob in blobs]
+    assert [b"x" * 5000] * kept == [blob.read_bytes() for blob in blobs]
+
+
+class _Bomb(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-encoding", "gzip")
+        self.send_header("content-length", str(len(BOMB)))
+        self.end_headers()
+        try:
+            self.wfile.write(BOMB)
+        except ConnectionError:  # keval has read enough
+            return
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def bomb() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Bomb)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize("agent", ["openai", "anthropic"])
+def test_a_reply_that_inflates_is_read_no_further_than_allowed(project: Project, bomb: str, agent: str) -> None:
+    project.write(
+        eval_yaml=f"""
+        dataset: {{path: questions.jsonl}}
+        agents: {{{agent}: {{model: {agent}/some}}}}
+        metrics: [double/length]
+        execution: {{retry: {{max_attempts: 2, initial_backoff_seconds: 0}}}}
+        """,
+        questions_jsonl='{"id": "a", "question": "Why?"}\n',
+    )
+    variables = {f"{agent.upper()}_BASE_URL": bomb, f"{agent.upper()}_API_KEY": "canary-1234"}
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    outcome = project.keval("run", "eval.yaml", env=variables)
+
+    (trial,) = project.lines("trials.jsonl")
+    assert (3, "model", "reply_too_large") == (outcome.code, trial["failure"]["stage"], trial["failure"]["kind"])
+    assert 1 == len(trial["attempts"])
+    assert 200_000 > resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before  # kB, of which SDKs take half

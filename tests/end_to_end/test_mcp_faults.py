@@ -1,0 +1,96 @@
+"""What MCP servers do wrong costs the trials that it affects an attempt, or nothing, and never becomes an answer."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Project
+from tests.end_to_end.servers.faulty_http import serving
+from tests.stdio_server import ENVIRONMENT
+
+LOST, LARGE, NOTHING = ["server_lost"], ["result_too_large"], list[str]()
+FAULTS = {
+    ("stdio", "dies"): LOST,
+    ("stdio", "hangs"): LOST,
+    ("stdio", "large"): LARGE,
+    ("stdio", "endless-line"): LOST,
+    ("stdio", "floods-stdout"): NOTHING,
+    ("stdio", "floods-stderr"): NOTHING,
+    ("stdio", "not-utf-8"): NOTHING,
+    ("http", "hangs"): LOST,
+    ("http", "drops"): LOST,
+    ("http", "unavailable"): LOST,
+    ("http", "junk"): LOST,
+    ("http", "web-page"): LOST,
+    ("http", "large"): LARGE,
+    ("http", "large-compressed"): LARGE,
+    ("http", "large-event"): LARGE,
+}
+QUICK = {("openai", "stdio", "dies"), ("openai", "http", "large-event"), ("openai", "stdio", "floods-stdout")}
+TABLE = [
+    pytest.param(agent, *fault, kinds, marks=() if (agent, *fault) in QUICK else pytest.mark.slow)
+    for agent in ("openai", "anthropic", "gadk", "ms")
+    for fault, kinds in FAULTS.items()
+]
+
+
+def _stdio(way: str) -> dict[str, object]:
+    command = ["-m", "tests.end_to_end.servers.faulty", way, str(Path.cwd())]
+    return {"type": "stdio", "command": sys.executable, "args": command, "env": ENVIRONMENT}
+
+
+@pytest.mark.parametrize(("agent", "transport", "way", "kinds"), TABLE)
+def test_a_fault_costs_the_trial_it_affects_an_attempt_and_no_other_one(
+    weather: Callable[..., Project], agent: str, transport: str, way: str, kinds: list[str]
+) -> None:
+    with ExitStack() as stack:
+        server = _stdio(way) if transport == "stdio" else {"type": "http", "url": stack.enter_context(serving(way))}
+        project = weather(
+            ("gadk: ", f"{agent}: "),
+            ("weather: {}", f"weather: {json.dumps({**server, 'timeout': 2})}"),
+            ("execution: {", "execution: {max_result_bytes: 1 MB, "),
+        )
+        samples = ("--sample-id", "helsinki-now", "--sample-id", "lodz-now")
+
+        outcome = project.run("eval.yaml", "--condition", "with_weather", *samples, "-j", "1")
+
+    hit, other = project.lines("trials.jsonl")
+    assert (0, None, None) == (outcome.code, hit["failure"], other["failure"]), (hit, other)
+    assert [("mcp", kind) for kind in kinds] == [
+        (attempt["failure"]["stage"], attempt["failure"]["kind"]) for attempt in hit["attempts"]
+    ]
+    assert [] == other["attempts"]
+    assert ["It is 3 degrees in Helsinki with light rain."] == [
+        call["result"] for call in hit["transcript"]["tool_calls"]
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("way", "words"),
+    [
+        ("exits", "the licence has expired"),
+        ("slow", "did not answer within 1 s; raise its startup_timeout if it is only slow to start"),
+        ("missing", "command 'no-such-command' not found; install it or give its path"),
+    ],
+)
+def test_a_server_that_does_not_start_ends_the_run_before_the_first_trial(
+    weather: Callable[..., Project], way: str, words: str
+) -> None:
+    server = {"type": "stdio", "command": "no-such-command"} if way == "missing" else _stdio(way)
+    limits = {"startup_timeout": 1} if way == "slow" else {}
+    project = weather(("gadk: ", "openai: "), ("weather: {}", f"weather: {json.dumps({**server, **limits})}"))
+    began = time.monotonic()
+
+    outcome = project.run("eval.yaml", "--condition", "with_weather", "--sample-id", "helsinki-now")
+
+    assert (2, True) == (outcome.code, words in outcome.stderr), outcome.stderr
+    assert 20 > time.monotonic() - began
+    assert [] == list(project.root.glob("results/*/*"))
