@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ class Session:
         `metadata`, like those of a sample. `model` is `provider/name`, in place of the config's.
 
         Raises:
-            ConfigError: the config is wrong, or has no such agent or condition.
+            ConfigError: the config is wrong, has no such agent or condition, or its prompt needs what is not given.
             PluginError: the agent cannot hold a conversation.
             PreflightError: a model or a server cannot be reached.
             TrialError: the conversation cannot be opened.
@@ -75,6 +75,11 @@ class Session:
             raise ConfigError(f"{chosen!r} names {len(plan.agents)} agents; name one of them by its label")
         label = plan.agents[0].label
         sample = Sample("session", "", history=history, facts=facts or {}, metadata=metadata or {})
+        try:
+            plan.arms[0].prompt.render(sample)
+        except ValueError as error:
+            needs = "pass what it needs as facts or metadata"
+            raise ConfigError(f"the prompt of the condition {arm!r} cannot be written: {error}; {needs}") from error
         scope = ResourceScope()
         try:
             ready = await preflight(plan, scope)
@@ -84,14 +89,7 @@ class Session:
             worker = PlanWorker(plan, ready)
             outbox = _Discard()
             tries = Try(TrialKey(f"{label}/{arm}/session/1", label, arm, sample.id, 1), sample, 1, 0, outbox)
-            async with AsyncExitStack() as stack:
-                try:
-                    context = await stack.enter_async_context(worker.context(tries, Recorder()))
-                except ValueError as error:
-                    raise ConfigError(
-                        f"the condition {arm!r} cannot be set up: {error}; pass it as facts or metadata"
-                    ) from error
-                conversation = await stack.enter_async_context(plugin.open(context))
+            async with worker.context(tries, Recorder()) as context, plugin.open(context) as conversation:
                 yield cls(label, arm, context, conversation, plan.evaluation.execution.timeout_seconds)
         finally:
             await scope.close()

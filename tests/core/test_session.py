@@ -74,7 +74,7 @@ execution: {timeout_seconds: 0.1}
         (
             {"agent": "modelled", "condition": "named"},
             ConfigError,
-            "the condition 'named' cannot be set up: .*'who' is undefined",
+            "the prompt of the condition 'named' cannot be written: .*'who' is undefined",
         ),
         ({"condition": "base"}, ConfigError, "no condition named 'base'; did you mean 'baseline'"),
     ],

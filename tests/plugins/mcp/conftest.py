@@ -169,7 +169,7 @@ def attempt(sample: Sample) -> Callable[..., AbstractAsyncContextManager[Tapped]
             assert server.log is not None
             # Loading the certificates that loopback does not need would take longer than the rest of the attempt.
             async with (
-                httpx2.AsyncClient(verify=False) as http,
+                httpx2.AsyncClient(verify=False, timeout=60) as http,
                 Client(streamable_http_client(server.url, http_client=http), mode=mode) as client,
             ):
                 yield Tapped(client, server.log)
