@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,6 +18,7 @@ from keval import registry
 from keval.errors import KevalError, PluginError, PreflightError
 from keval.execute.preflight import preflight
 from keval.execute.resources import ResourceScope
+from keval.infrastructure import ModelProvider
 from keval.plan.plan import Plan
 from keval.redaction import Redactor
 
@@ -26,7 +27,6 @@ __all__ = ["Finding", "examine"]
 _OLDEST_PYTHON = (3, 11)
 _LITTLE_SPACE = 1_000_000_000
 _SKEW_SECONDS = 5.0
-_OWN_PROVIDER = "simulated"
 
 
 @attrs.frozen
@@ -47,7 +47,8 @@ async def examine(results: Path, plan: Plan | None, redactor: Redactor) -> Async
     yield _python()
     for finding in (*_plugins(), *_keys(), _disk(results), _clock(results)):
         yield finding
-    yield await _own_models()
+    async for finding in _keyless_models():
+        yield finding
     if plan is not None:
         async for finding in _brought_up(plan, redactor):
             yield finding
@@ -74,17 +75,22 @@ def _plugins() -> Iterator[Finding]:
 
 def _keys() -> Iterator[Finding]:
     """Say of each provider of hosted models whether its key is set. Keys themselves are never shown."""
+    for name, _, variables in _providers():
+        if variables:
+            present = [variable for variable in variables if os.environ.get(variable)]
+            wanted = " or ".join(variables)
+            found = f"{name}: {present[0]} is set" if present else f"{name}: {wanted} is not set"
+            yield Finding("keys", bool(present) or None, found, f"export {wanted} to use its models")
+
+
+def _providers() -> Iterator[tuple[str, ModelProvider, Sequence[str]]]:
+    """Yield every provider of models that can be made, its name, and the variables that may hold its key."""
     for component in registry.components("keval.models"):
         try:
             provider = registry.load(component)()
         except Exception:  # noqa: BLE001, S112 - one that cannot be made is told of among the plugins, or by its run
             continue
-        variables = getattr(provider, "key_variables", ())
-        if variables:
-            names = [name for name in variables if os.environ.get(name)]
-            wanted = " or ".join(variables)
-            found = f"{component.name}: {names[0]} is set" if names else f"{component.name}: {wanted} is not set"
-            yield Finding("keys", bool(names) or None, found, f"export {wanted} to use its models")
+        yield component.name, provider, getattr(provider, "key_variables", ())
 
 
 def _disk(results: Path) -> Finding:
@@ -114,19 +120,22 @@ def _nearest(path: Path) -> Path:
     return next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
 
 
-async def _own_models() -> Finding:
-    """Start keval's own models and connect to them."""
-    remedy = "install keval-simulator and keval-gateway; loopback connections must be allowed"
-    try:
-        provider = registry.load(registry.find("keval.models", _OWN_PROVIDER))()
-        async with provider.open(["doctor"], 0) as endpoints:
-            url = urlsplit(next(iter(endpoints["doctor"].urls.values())))
-            _, writer = await asyncio.open_connection(url.hostname, url.port)
-            writer.close()
-            await writer.wait_closed()
-    except (KevalError, OSError) as error:
-        return Finding("gateway", False, str(error), remedy)
-    return Finding("gateway", True, f"answers on {url.hostname}")
+async def _keyless_models() -> AsyncIterator[Finding]:
+    """Connect to models that need no key, which keval or a plugin serves itself."""
+    for name, provider, variables in _providers():
+        if variables:
+            continue
+        try:
+            async with provider.open(["doctor"], 0) as endpoints:
+                url = urlsplit(next(iter(endpoints["doctor"].urls.values())))
+                _, writer = await asyncio.open_connection(url.hostname, url.port)
+                writer.close()
+                await writer.wait_closed()
+        except (KevalError, OSError) as error:
+            remedy = "install all of keval's packages in one version; connections to loopback must be allowed"
+            yield Finding("models", False, f"{name}: {error}", remedy)
+        else:
+            yield Finding("models", True, f"{name}: answers on {url.hostname}")
 
 
 async def _brought_up(plan: Plan, redactor: Redactor) -> AsyncIterator[Finding]:

@@ -128,6 +128,40 @@ def test_an_endpoint_that_stays_down_stops_the_run_and_burns_no_trial(project: P
     assert 40 == len(project.lines("trials.jsonl"))
 
 
+def test_a_judge_whose_endpoint_stays_down_costs_no_other_score(project: Project, nobody: str) -> None:
+    judge = f"""
+agents: {{openai: {{model: openai/gpt-test}}}}
+judges: {{openai: {{model: acme/judge, base_url: '{nobody}', api_key: '${{ACME_KEY}}'}}}}
+rubrics: [helpfulness_and_clarity]
+metrics: [basic/turns]
+execution: {{retry: {{max_outage_seconds: 0.5, initial_backoff_seconds: 0.01}}}}
+"""
+    project.write(eval_yaml=f"dataset: {{path: questions.jsonl}}\n{judge}", questions_jsonl=questions(20))
+
+    with gateway(lambda request: ChatReply("Fine.")) as environ:
+        outcome = project.keval("run", "eval.yaml", env={**environ, "ACME_KEY": "key-of-nobody"})
+
+    assert 3 == outcome.code, outcome.stderr
+    scores = project.lines("scores.jsonl")
+    assert {("basic/turns", None): 20, ("helpfulness_and_clarity", "outage"): 20} == Counter(
+        (line["metric"], line["failure"] and line["failure"]["kind"]) for line in scores
+    )
+
+
+def test_an_endpoint_that_refuses_everything_as_too_much_stops_the_run(project: Project) -> None:
+    model = Refusing(*[ModelFault(429, "the quota is used up")] * 999)
+    config = CONFIG.replace("max_attempts: 1", "max_outage_seconds: 0.5")
+    project.write(eval_yaml=config, questions_jsonl=questions(40))
+
+    with gateway(model) as environ:
+        outcome = project.keval("run", "eval.yaml", env=environ)
+
+    assert 3 == outcome.code, outcome.stderr
+    assert "has refused all requests for 0.5 s (HTTP 429: " in outcome.stderr
+    assert "the quota is used up" in outcome.stderr
+    assert [] == project.lines("trials.jsonl")
+
+
 def test_an_endpoint_that_comes_back_is_waited_for(project: Project) -> None:
     down = 9
 

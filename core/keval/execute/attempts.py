@@ -54,9 +54,9 @@ class Patience:
     sleep: Sleep
     rng: random.Random
 
-    def exhausted(self, attempts: int, *, requests: bool = False) -> bool:
-        """Return whether no further attempt is allowed after this many; with `requests`, at one model request."""
-        return attempts >= (self.retry.max_request_attempts if requests else self.retry.max_attempts)
+    def exhausted(self, attempts: int) -> bool:
+        """Return whether no further attempt is allowed after this many."""
+        return attempts >= self.retry.max_attempts
 
     async def wait(self, attempts: int, error: BaseException | None) -> None:
         """Wait after the `attempts`-th failed attempt, for as long as `error` asks or the backoff says."""

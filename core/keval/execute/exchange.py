@@ -6,6 +6,7 @@ import random
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from typing import Literal
 
 import attrs
 
@@ -42,15 +43,15 @@ class ModelExchange:
     seed: int = 0
     _gates: dict[tuple[str, ...], EndpointGate] = attrs.field(factory=dict, init=False)
     _askers: dict[str, tuple[Asker, Asking]] = attrs.field(factory=dict, init=False)
+    _outages: dict[tuple[str, str], OutageError] = attrs.field(factory=dict, init=False)
 
     def leads(self, endpoint: Endpoint) -> bool:
         """Return whether requests to an endpoint pass here: keval's own simulated models refuse nothing."""
         return bool(self.middleware) or not endpoint.simulated
 
-    @property
-    def outage(self) -> OutageError | None:
-        """Why the run must stop: an endpoint that has been down for too long."""
-        return next((gate.outage for gate in self._gates.values() if gate.outage), None)
+    def outage(self, role: Literal["agent", "judge"], label: str) -> OutageError | None:
+        """Return why this agent or judge cannot be used any more: its endpoint has been down for too long."""
+        return self._outages.get((role, label))
 
     @contextmanager
     def asking(self, asker: Asker, refused: Callable[[Refusal], object], watch: Stopwatch) -> Iterator[dict[str, str]]:
@@ -78,7 +79,11 @@ class ModelExchange:
 
         async def exchange(request: ModelRequest, send: Next) -> ModelResponse:
             who, asking = self._askers.get(request.headers.get(ASKER_HEADER, ""), (asker, unknown))
-            return await gate.ask(_known(request, who, endpoint), _chain(self.middleware, send), asking)
+            try:
+                return await gate.ask(_known(request, who, endpoint), _chain(self.middleware, send), asking)
+            except OutageError as error:
+                self._outages[who.role, who.label] = error
+                raise
 
         return ProxyRoute(asker, endpoint, exchange)
 

@@ -11,11 +11,12 @@ import math
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, suppress
+from typing import NoReturn
 
 import attrs
 
 from keval.config.evaluation import Retry
-from keval.errors import MiddlewareError, ModelError, OutageError
+from keval.errors import MiddlewareError, ModelError, OutageError, TrialError
 from keval.execute.attempts import Patience
 from keval.models import ModelRequest, ModelResponse, Next, retry_after_seconds
 from keval.records import Refusal
@@ -24,6 +25,8 @@ __all__ = ["Asking", "EndpointGate"]
 
 _REPEATED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _THROTTLED = frozenset({429, 529})
+_PATIENCE_WITH_BUSY = 3
+"""Times as many attempts for a request as it has at an endpoint that fails: a busy one serves others meanwhile."""
 _FEWEST = 4
 """Responses in a round: after each round the gate decides whether to let more or fewer requests through."""
 _UNREACHABLE_IN_A_ROW = 5
@@ -50,7 +53,8 @@ class EndpointGate:
 
     The number of requests at once follows additive increase and multiplicative decrease: a round of responses in which
     a fifth was refused with status 429 or 529 halves it, any other raises it by one. When the endpoint is down, all
-    requests wait and one probes it; after `max_outage` seconds they fail with an OutageError.
+    requests wait and one probes it. When it was down, or refused all as too many, for `max_outage_seconds`, requests
+    fail with an OutageError.
     """
 
     name: str
@@ -65,6 +69,7 @@ class EndpointGate:
     _unreachable: int = 0
     _refused: set[str] = attrs.field(factory=set)
     _down_since: float | None = None
+    _busy_since: float | None = None
     _probe_at: float = 0.0
     _probe_wait: float = _FIRST_PROBE_WAIT
     _probing: bool = False
@@ -75,11 +80,12 @@ class EndpointGate:
 
         Raises:
             ModelError: the endpoint could not be reached, or broke the response off, the last time included.
+            TrialError: the response cannot be used, for example because it is too large.
             MiddlewareError: a middleware failed.
             OutageError: the endpoint has been down for too long.
         """
         patience = Patience(self.retry, asyncio.sleep, self.rng)
-        attempts = 0
+        attempts = failures = 0
         while True:
             with asking.paused():
                 probe = await self._admitted()
@@ -95,7 +101,9 @@ class EndpointGate:
                 asking.refused(Refusal(outcome.status, outcome.message, 0.0))
                 continue
             attempts += 1
-            if patience.exhausted(attempts, requests=True):
+            failures += outcome.status not in _THROTTLED
+            most = self.retry.max_request_attempts
+            if failures >= most or attempts >= _PATIENCE_WITH_BUSY * most:
                 return outcome.passed_on()
             wait = patience.backoff(attempts, outcome.retry_after)
             asking.refused(Refusal(outcome.status, outcome.message, wait))
@@ -129,16 +137,23 @@ class EndpointGate:
             if response.status not in _REPEATED:
                 await _begun(response)
                 self._responses += 1
+                self._busy_since = None
                 self._recovered()
                 return response
             failed = _Failed.refused(response, await response.read())
         except MiddlewareError:
             raise
+        except TrialError as error:
+            if not isinstance(error, ModelError):  # it answered, with what would be the same the next time
+                self._recovered()
+                raise
+            failed = _Failed.broken(error)
         except Exception as error:  # noqa: BLE001 - whatever breaks a response off before it is passed on
             failed = _Failed.broken(error)
         if failed.status in _THROTTLED:  # it is up, and busy
             self._throttled += 1
             self._recovered()
+            self._check_busy(failed)
         else:
             self._note(failed, asker, probe=probe)
         return failed
@@ -170,6 +185,13 @@ class EndpointGate:
         ):
             self._down_since, self._probe_at = now, now + self._probe_wait
 
+    def _check_busy(self, refused: _Failed) -> None:
+        now = asyncio.get_running_loop().time()
+        self._busy_since = now if self._busy_since is None else self._busy_since
+        patience = self.retry.max_outage_seconds
+        if now - self._busy_since >= patience:
+            self._give_up(f"has refused all requests for {patience:g} s (HTTP {refused.status}: {refused.message})")
+
     def _check_outage(self, now: float) -> None:
         assert self._down_since is not None  # noqa: S101 - for mypy: it is down
         patience = self.retry.max_outage_seconds
@@ -177,12 +199,15 @@ class EndpointGate:
             patience = min(patience, _NEVER_ANSWERED)
         if now - self._down_since >= patience:
             never = "" if self._has_answered else " and has never answered: check its address"
-            self.outage = OutageError(
-                f"the endpoint of {self.name} has been down for {patience:g} s{never};"
-                " what is left was not run; `keval resume latest` goes on"
-            )
+            self._give_up(f"has been down for {patience:g} s{never}")
         if self.outage is not None:
             raise self.outage
+
+    def _give_up(self, why: str) -> NoReturn:
+        self.outage = OutageError(
+            f"the endpoint of {self.name} {why}; what is left was not run; `keval resume latest` goes on"
+        )
+        raise self.outage
 
 
 @attrs.frozen

@@ -202,8 +202,8 @@ class PlanWorker:
                 return merge(told, context) if _is_transcript(told) else told
 
         tried = await attempt(asked, seconds=self._seconds, late=self._late, watch=tries.watch)
-        if tried.failure is not None and self.ready.exchange.outage is not None:
-            raise self.ready.exchange.outage
+        if tried.failure is not None and (outage := self.ready.exchange.outage("agent", tries.key.agent)):
+            raise outage
         transcript, outcome = _transcript_of(tried)
         if outcome.failure is None and transcript is not None:
             try:

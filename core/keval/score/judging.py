@@ -73,12 +73,12 @@ class JudgeRunner:
                     late=late,
                     watch=watch,
                 )
-            if outcome.error is not None and self.exchange.outage is not None:
-                raise self.exchange.outage
             if outcome.error is None:
                 return recorder.judgement(repetition, failures), _graded(outcome.value, rubrics)
-            if not outcome.retryable or self.patience.exhausted(number):
-                verdict = unscored(outcome.error)
+            outage = self.exchange.outage("judge", self.label)
+            if outage or not outcome.retryable or self.patience.exhausted(number):
+                # After an outage every further request fails at once, and all that needs no model is still scored.
+                verdict = unscored(TrialError(str(outage), kind="outage") if outage else outcome.error)
                 return recorder.judgement(repetition, failures), {rubric.name: verdict for rubric in rubrics}
             failures.append(failure_of(outcome.error, "score"))
             await self.patience.wait(number, outcome.error)

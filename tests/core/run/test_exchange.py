@@ -167,8 +167,8 @@ def test_all_agents_of_a_run_share_one_proxy_and_none_has_the_key(project: Proje
         eval_yaml="""
         dataset: {path: questions.jsonl}
         agents:
-          one: {type: modelled, model: openai/gpt-test}
-          two: {type: modelled, model: google/gemini-test}
+          one: {type: double/proxied, model: openai/gpt-test}
+          two: {type: double/proxied, model: google/gemini-test}
         conditions: {baseline: {}}
         metrics: [double/length]
         middleware: [double/retrying]

@@ -134,6 +134,12 @@ class Modelled:
             self.closes.touch()
 
 
+class Proxied(Modelled):
+    """One whose requests go through keval's proxy."""
+
+    applies_middleware: ClassVar[bool] = False
+
+
 class Silent:
     """Holds conversations and never answers."""
 

@@ -15,7 +15,7 @@ QUESTION = {"id": "port", "question": "Which port does Tarn listen on?", "answer
 
 def ran(project: Project, judges: str, response: str = "Tarn listens on port 7443.", **env: str) -> tuple[int, Any]:
     config = "agents: {old: {type: recorded, path: old.jsonl}}\ndataset: {path: questions.jsonl}\n"
-    retry = "execution: {retry: {max_attempts: 2, initial_backoff_seconds: 0}}\n"
+    retry = "execution: {retry: {max_attempts: 2, max_request_attempts: 1, initial_backoff_seconds: 0}}\n"
     project.write(
         eval_yaml=f"{config}judges: {judges}\nrubrics: [{', '.join(RUBRICS)}]\n{retry}",
         questions_jsonl=json.dumps(QUESTION) + "\n",

@@ -80,19 +80,21 @@ async def _read(
     limit: int | None,
 ) -> None:
     assert process.stdout is not None  # noqa: S101 - a pipe was asked for
-    line = _Line(limit)
+    line, told = _Line(limit), False
     with incoming, suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
         while chunk := await process.stdout.read(_READ):
             *ended, rest = chunk.split(b"\n")
             for piece in ended:
-                if line.empty and not piece.startswith(b"{"):  # quick, as there may be many
+                if told and line.empty and not piece.startswith(b"{"):  # quick, as there may be many
                     continue
                 line.add(piece)
                 message, line = line.message(), _Line(limit)
                 if isinstance(message, TooLargeError):  # nobody knows what it answers
                     return
-                if message is not None:
-                    await incoming.send(message)
+                if message is None or (told and isinstance(message, ValueError)):
+                    continue
+                await incoming.send(message)
+                told = told or isinstance(message, ValueError)
             line.add(rest)
 
 
@@ -141,8 +143,8 @@ class _Line:
             self._start, self._end, self._pieces = whole[:_KEPT], whole[-_KEPT:], []
         self._end = (self._end + piece)[-_KEPT:]
 
-    def message(self) -> SessionMessage | TooLargeError | None:
-        """Return the message; `None` for a line that is none, as many servers print some."""
+    def message(self) -> SessionMessage | TooLargeError | ValueError | None:
+        """Return the message; a ValueError with its text for a line that is none, and `None` for an empty one."""
         if self._too_long:
             error = TooLargeError(self.limit or 0)
             found = _ID.search(self._start) or _ID.search(self._end)
@@ -151,12 +153,12 @@ class _Line:
             data = ErrorData(code=INTERNAL_ERROR, message=str(error), data=TOO_LARGE)
             return SessionMessage(JSONRPCError(jsonrpc="2.0", id=int(found[1]), error=data))
         line = b"".join(self._pieces).strip()
-        if not line.startswith(b"{"):
+        if not line:
             return None
         try:
             return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
         except ValueError:
-            return None
+            return ValueError(line[:_KEPT].decode("utf-8", "replace"))
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
