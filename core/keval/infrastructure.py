@@ -221,10 +221,10 @@ class Outbox(Protocol):
 class Job:
     """What an executor is to do.
 
-    `keys` are the trials to run, enumerated lazily; they end early when the run is asked to stop, so take a key only
-    when its trial can begin. `count` is how many there are, and `sample` gets a sample by its id, with the facts that
-    hooks added. `worker` is brought up in this process; a worker elsewhere can be brought up from `manifest` alone. At
-    most `max_concurrent` trials may run at once.
+    `keys` are the trials to run, enumerated lazily; they end early when the run is asked to stop, its budget is
+    used up or too many trials failed, so take a key only when its trial can begin. `count` is how many there are,
+    and `sample` gets a sample by its id, with the facts that hooks added. `worker` is brought up in this process; a
+    worker elsewhere can be brought up from `manifest` alone. At most `max_concurrent` trials may run at once.
     """
 
     manifest: Manifest
@@ -241,5 +241,8 @@ class Executor(Protocol):
     """Runs the trials of a job on workers. Group `keval.executors`; chosen by `execution.executor`."""
 
     async def execute(self, job: Job) -> None:
-        """Run every trial and hand each to `job.outbox`. What the outbox raises ends the run."""
+        """Run every trial and hand each to `job.outbox`. What the outbox raises ends the run.
+
+        It is called again, with further keys, when trials cost less of a budget than was reserved for them.
+        """
         ...

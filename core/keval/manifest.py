@@ -150,7 +150,8 @@ class Manifest:
     and `config_folder` the folder that its relative paths start from. `trials` is how many trials were planned.
     `rubrics` are by digest. `plugins` maps `group:name` to distribution and version, `versions` distributions to
     versions. `variables` are the values of the config's variables that are no secrets, `None` for one that was not set.
-    `simulated` names the models that were simulated. `resumed` tells each time that the run was resumed.
+    `simulated` names the models that were simulated. `resumed` tells each time that the run was resumed. `stopped`
+    says why trials or judgements were left out, if a limit of the run did that.
     """
 
     run: str
@@ -176,6 +177,7 @@ class Manifest:
     variables: Mapping[str, str | None] = attrs.field(factory=dict)
     simulated: tuple[str, ...] = ()
     resumed: tuple[ResumeEntry, ...] = ()
+    stopped: str | None = None
     extra: Mapping[str, Any] = _extra()
 
     def scorer(self, scorer: Scorer) -> ScorerEntry | None:

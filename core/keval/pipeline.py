@@ -17,6 +17,7 @@ from keval.config.evaluation import Evaluation
 from keval.config.secrets import learn_config, learn_endpoints
 from keval.errors import RunError
 from keval.execute.describe import describe_scoring
+from keval.execute.meter import Meter
 from keval.execute.preflight import begin_judges, preflight
 from keval.execute.resources import ResourceScope
 from keval.execute.resumption import Resumption
@@ -143,7 +144,9 @@ async def rescore(
             learn_endpoints(redact, endpoints_of(endpoints, planned, judges.values()))
             rubrics = rubrics_of(scorers)
             manifest = describe_scoring(before, evaluation, scorers, endpoints, spec, rubrics=rubrics, redact=redact)
-            scores = Scoring(writer, execution, scorers, judges, exchange, spec, hooks, redact)
+            prerecorded = [label for label, entry in before.agents.items() if entry.recording]
+            meter = Meter.of(writer.run, evaluation.budget, prerecorded)
+            scores = Scoring(writer, execution, scorers, judges, exchange, spec, hooks, redact, meter)
             return await scores.score(manifest, missing=missing)
 
 

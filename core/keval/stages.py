@@ -7,10 +7,12 @@ from datetime import datetime
 
 import attrs
 
-from keval.config.evaluation import Execution
+from keval.config.evaluation import Execution, failure_limit
 from keval.config.secrets import learn_endpoints
+from keval.execute.admission import Admission
 from keval.execute.describe import describe_run
 from keval.execute.exchange import ModelExchange
+from keval.execute.meter import Meter
 from keval.execute.outbox import RunOutbox
 from keval.execute.preflight import Ready
 from keval.execute.stopping import Stop
@@ -90,20 +92,36 @@ class Running:
         plan, writer, hooks, written = self.plan, self.writer, self.hooks, self.writer.run.samples
         writer.write_manifest(manifest)
         hooks.announce("keval_run_started", directory=writer.path, manifest=manifest)
+        ready, execution = self.ready, plan.evaluation.execution
+        count = sum(key.id not in done for key in plan.trials()) if done else plan.trial_count
+        prerecorded = [agent.label for agent in plan.agents if agent.prerecorded]
+        meter = Meter.of(writer.run, plan.evaluation.budget, prerecorded)
+        admission = Admission(
+            (key for key in plan.trials() if key.id not in done),
+            stop,
+            meter,
+            None if execution.max_failures is None else failure_limit(execution.max_failures, count),
+        )
+        worker = PlanWorker(plan, ready)
         async with Journal(writer.run.trials_file) as journal:
-            job = Job(
-                manifest=manifest,
-                keys=stop.until(key for key in plan.trials() if key.id not in done),
-                count=sum(key.id not in done for key in plan.trials()) if done else plan.trial_count,
-                sample=lambda name: self.samples.get(name) or written.named(name),
-                worker=PlanWorker(plan, self.ready),
-                outbox=RunOutbox(writer, journal, self.redact, hooks),
-                max_concurrent=_max_concurrent(plan),
-            )
-            await stop.run(plan.executor.plugin.execute(job), plan.evaluation.execution.grace_seconds)
-        execution, ready = plan.evaluation.execution, self.ready
-        scores = Scoring(writer, execution, plan.scorers, ready.judges, ready.exchange, self.spec, hooks, self.redact)
-        return await scores.score(manifest, missing=missing)
+            outbox = RunOutbox(writer, journal, self.redact, hooks, admission)
+            while True:
+                job = Job(
+                    manifest=manifest,
+                    keys=admission.admitted(),
+                    count=count,
+                    sample=lambda name: self.samples.get(name) or written.named(name),
+                    worker=worker,
+                    outbox=outbox,
+                    max_concurrent=_max_concurrent(plan),
+                )
+                await stop.run(plan.executor.plugin.execute(job), execution.grace_seconds)
+                if not admission.waits:
+                    break
+        scores = Scoring(
+            writer, execution, plan.scorers, ready.judges, ready.exchange, self.spec, hooks, self.redact, meter
+        )
+        return await scores.score(manifest, missing=missing, stopped=admission.close())
 
 
 @attrs.frozen
@@ -118,9 +136,13 @@ class Scoring:
     spec: ScoringSpec
     hooks: Hooks
     redact: Redactor
+    meter: Meter
 
-    async def score(self, manifest: Manifest, *, missing: bool = False) -> Summary:
-        """Make the scores and write them, the manifest that tells of them, and the summary."""
+    async def score(self, manifest: Manifest, *, missing: bool = False, stopped: str = "") -> Summary:
+        """Make the scores and write them, the manifest that tells of them, and the summary.
+
+        `stopped` says why trials were left out, if they were.
+        """
         run, summariser = self.writer.run, Summariser(manifest)
         with run.scores_file.scoring(self.spec, missing=missing) as scoring:
 
@@ -146,14 +168,16 @@ class Scoring:
                 spec=self.spec,
                 lacks=scoring.lacks,
                 exchange=self.exchange,
+                meter=self.meter,
             )
+            manifest = attrs.evolve(manifest, stopped="; ".join(filter(None, (stopped, self.meter.told()))) or None)
             # Before the scores replace earlier ones, so that there is no score by a scorer that the manifest lacks.
             self.writer.write_manifest(manifest)
         others = {entry.scorer for entry in manifest.scorers} - self.spec.digests.keys()
         for line in run.scores_file.read() if others or scoring.had else ():
             if line.scorer in others or scoring.had_already(line):
                 summariser.add_scores([line])
-        summary = summariser.summary()
+        summary = attrs.evolve(summariser.summary(), stopped=manifest.stopped)
         self.writer.write_summary(summary)
         self.hooks.announce("keval_run_finished", directory=run.path, summary=summary)
         return summary

@@ -225,7 +225,8 @@ class ScorerScale:
 class Summary:
     """What a run found: means per arm, effects against the baseline, and counts of everything else.
 
-    `planned` is how many trials the run planned. `simulated` names the models that were simulated.
+    `planned` is how many trials the run planned. `simulated` names the models that were simulated. `stopped` says why
+    trials or judgements were left out, if a limit of the run did that.
     """
 
     run: str
@@ -241,4 +242,5 @@ class Summary:
     effects: tuple[Effect, ...] = ()
     judging: tuple[JudgingTotal, ...] = ()
     agreement: tuple[Agreement, ...] = ()
+    stopped: str | None = None
     extra: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, repr=False, metadata={"unknown_keys": True})

@@ -7,11 +7,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import attrs
 import click
 
+from keval.config.evaluation import Budget
 from keval.config.select import Selection
 
-__all__ = ["json_option", "judge_repetitions_option", "quiet_option", "results_option", "selection_options"]
+__all__ = [
+    "budget_option",
+    "json_option",
+    "judge_repetitions_option",
+    "max_failures_option",
+    "quiet_option",
+    "results_option",
+    "selection_options",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,6 +39,30 @@ results_option = click.option(
 )
 
 
+class _Cap(click.ParamType[tuple[str, int]]):
+    """One cap of a budget, such as `tokens=2000000`."""
+
+    name = "NAME=N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        """Return the name and the number."""
+        known = attrs.fields_dict(Budget)
+        name, _, number = str(value).partition("=")
+        if name not in known or not number.replace("_", "").isdecimal():
+            self.fail(f"expected a number for one of {', '.join(known)}, such as tokens=2000000", param, ctx)
+        return name, int(number)
+
+
+budget_option = click.option(
+    "--budget",
+    type=_Cap(),
+    multiple=True,
+    metavar="NAME=N",
+    help="Begin nothing more when `tokens` or `trials` reach N.",
+)
+max_failures_option = click.option(
+    "--max-failures", metavar="N|N%", help="Begin no other trial when more than so many failed."
+)
 judge_repetitions_option = click.option(
     "--judge-repetitions", type=_POSITIVE, metavar="N", help="Ask every judge N times about every answer."
 )
@@ -52,6 +86,8 @@ def selection_options(function: F) -> F:
         judge_repetitions: int | None,
         max_concurrent: int | None,
         executor: str | None,
+        max_failures: str | None,
+        budget: tuple[tuple[str, int], ...],
         **rest: Any,
     ) -> Any:
         selection = Selection(
@@ -67,6 +103,8 @@ def selection_options(function: F) -> F:
             judge_repetitions=judge_repetitions,
             max_concurrent=max_concurrent,
             executor=executor,
+            max_failures=max_failures,
+            budget=dict(budget),
         )
         return function(selection=selection, **rest)
 
@@ -89,5 +127,7 @@ _SELECTION = [
     click.option("--repetitions", type=_POSITIVE, metavar="N", help="Ask every question N times."),
     judge_repetitions_option,
     click.option("-j", "--max-concurrent", type=_POSITIVE, metavar="N", help="At most N trials at once."),
+    max_failures_option,
+    budget_option,
     click.option("--executor", metavar="NAME", help="Run the trials by this executor.  [default: local]"),
 ]

@@ -8,11 +8,12 @@ import attrs
 import click
 
 from keval.cli.interruption import Interruption
-from keval.cli.options import json_option, quiet_option, results_option
+from keval.cli.options import budget_option, json_option, max_failures_option, quiet_option, results_option
 from keval.cli.session import finish, run_to_end, tell_replaced
 from keval.config.evaluation import Evaluation
 from keval.config.load import load, rebuild
 from keval.config.secrets import learn_config
+from keval.config.select import Selection, select
 from keval.config.variables import filling
 from keval.manifest import Manifest
 from keval.report.console import message_console
@@ -36,6 +37,8 @@ _POSITIVE = click.IntRange(min=1)
     help="Read this config, and run the samples, agents and conditions that it adds.",
 )
 @click.option("--force", is_flag=True, help="Go on although something changed; the manifest says what.")
+@max_failures_option
+@budget_option
 @click.option("-j", "--max-concurrent", type=_POSITIVE, metavar="N", help="At most N trials at once.")
 @results_option
 @json_option
@@ -47,6 +50,8 @@ def command(
     add_repetitions: int | None,
     extend: Path | None,
     force: bool,
+    max_failures: str | None,
+    budget: tuple[tuple[str, int], ...],
     max_concurrent: int | None,
     output_dir: Path,
     as_json: bool,
@@ -69,13 +74,14 @@ def command(
     hidden = redactor()
     with filling(remembered):
         evaluation = load(extend) if extend else rebuild(manifest, str(found.path / "manifest.json"))
-        execution = attrs.evolve(
-            evaluation.execution,
-            num_repetitions=_repetitions(evaluation, manifest, extend) + (add_repetitions or 0),
-            max_concurrent=max_concurrent or evaluation.execution.max_concurrent,
-        )
         learn_config(hidden, evaluation)
-        plan = make_plan(attrs.evolve(evaluation, execution=execution))
+        repetitions = _repetitions(evaluation, manifest, extend) + (add_repetitions or 0)
+        wanted = Selection(
+            repetitions=repetitions, max_concurrent=max_concurrent, max_failures=max_failures, budget=dict(budget)
+        )
+        # What the run was narrowed to before stays so.
+        narrowed = attrs.evolve(wanted, limit=evaluation.limit, sample_ids=evaluation.sample_ids)
+        plan = make_plan(select(evaluation, narrowed))
         messages = message_console(quiet=quiet)
         if extend:  # those of the run's own config were shown when it began
             print_notices(plan, messages)
@@ -86,7 +92,7 @@ def command(
             progress.stop()
             tell(f"interrupted; `keval resume {found.path}` goes on")
 
-        interruption = Interruption(stop, execution.grace_seconds, interrupted)
+        interruption = Interruption(stop, plan.evaluation.execution.grace_seconds, interrupted)
         resumption = Resumption(retry_failed=retry_failed, extended=extend is not None, force=force)
         try:
             with progress:

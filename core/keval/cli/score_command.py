@@ -7,7 +7,7 @@ from pathlib import Path
 import attrs
 import click
 
-from keval.cli.options import json_option, judge_repetitions_option, quiet_option, results_option
+from keval.cli.options import budget_option, json_option, judge_repetitions_option, quiet_option, results_option
 from keval.cli.session import finish, run_to_end
 from keval.config.load import rebuild_scoring
 from keval.config.secrets import learn_config
@@ -26,6 +26,7 @@ __all__ = ["command"]
 @click.option("--judge", multiple=True, metavar="NAME", help="Only this judge. Repeatable.")
 @click.option("-m", "--model", multiple=True, metavar="LABEL=PROVIDER/NAME", help="Ask a judge another model.")
 @judge_repetitions_option
+@budget_option
 @click.option("--missing", is_flag=True, help="Only the scores that there are none of, or that failed.")
 @results_option
 @json_option
@@ -37,6 +38,7 @@ def command(
     judge: tuple[str, ...],
     model: tuple[str, ...],
     judge_repetitions: int | None,
+    budget: tuple[tuple[str, int], ...],
     missing: bool,
     output_dir: Path,
     as_json: bool,
@@ -52,7 +54,7 @@ def command(
 
     found = find_run(run, output_dir)
     # No agent is called, so none is chosen or given another model.
-    selection = Selection(metrics=metric, judges=judge, models=model)
+    selection = Selection(metrics=metric, judges=judge, models=model, budget=dict(budget))
     rebuilt = rebuild_scoring(found.manifest, str(found.path / "manifest.json"))
     learn_config(redactor(), rebuilt)
     evaluation = select(rebuilt, selection)

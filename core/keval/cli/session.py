@@ -44,6 +44,7 @@ def finish(run: Run, summary: Summary, *, as_json: bool, quiet: bool = False, un
         scores = sum(arm.failed + arm.missing for arm in summary.arms)
         unrun = summary.planned - sum(arm.trials for arm in summary.trials)
         left = f", {unrun} were never run" if unrun else ""
+        left += f" ({summary.stopped})" if summary.stopped else ""
         messages.print(f"{failed} of {summary.planned} trials failed{left}, {scores} scores failed or are missing")
     messages.print(safe(str(run.path)), soft_wrap=True)
     if not under_way and (hint := _remedy(run, summary)):

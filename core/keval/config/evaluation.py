@@ -9,14 +9,25 @@ from pathlib import Path
 from typing import Any, Literal
 
 import attrs
-from attrs.validators import ge, gt
+from attrs.validators import ge, gt, optional
 
 from keval.config.size import is_size, size
 from keval.config.source import KeyPath, Source
 from keval.errors import Problem
 
-__all__ = ["Condition", "DatasetFile", "Evaluation", "Execution", "Header", "PluginSpec", "Retry"]
+__all__ = [
+    "Budget",
+    "Condition",
+    "DatasetFile",
+    "Evaluation",
+    "Execution",
+    "Header",
+    "PluginSpec",
+    "Retry",
+    "failure_limit",
+]
 
+_FAILURE_LIMIT = re.compile(r"(\d+(?:\.\d+)?)\s*(%?)")
 _LONGEST_FOLDER = 200
 """Bytes; file systems take 255."""
 
@@ -83,12 +94,38 @@ class Retry:
     max_outage_seconds: float = attrs.field(default=600.0, validator=ge(0))
 
 
+def _is_failure_limit(instance: object, attribute: attrs.Attribute[Any], value: int | str | None) -> None:
+    if value is not None:
+        failure_limit(value, 0)
+
+
+def failure_limit(written: int | str, trials: int) -> int:
+    """Return how many of so many trials may fail. Raises ValueError for anything but a number or a share like `10%`."""
+    found = _FAILURE_LIMIT.fullmatch(str(written).strip())
+    if found is None or (found[2] and float(found[1]) > 100) or ("." in found[1] and not found[2]):
+        raise ValueError(f"'max_failures' must be a number of trials, or a share of them such as 10%: {written!r}")
+    return int(float(found[1]) / 100 * trials) if found[2] else int(found[1])
+
+
+@attrs.frozen
+class Budget:
+    """What a run may use up, however often it is resumed. When it is used up, no other trial or judgement begins.
+
+    `tokens` counts those of every model call: input and output, discarded attempts and judgements included. `trials`
+    counts trials that were begun.
+    """
+
+    tokens: int | None = attrs.field(default=None, validator=optional(ge(0)))
+    trials: int | None = attrs.field(default=None, validator=optional(ge(0)))
+
+
 @attrs.frozen
 class Execution:
     """How trials are run. `timeout_seconds` bounds one attempt at a trial, or at a judgement.
 
-    `grace_seconds` is how long trials in flight may go on after Ctrl-C. A model's reply of more than `max_reply_bytes`
-    and a tool's result of more than `max_result_bytes` fail the attempt. A tool's result of more than
+    When more than `max_failures` trials have failed, no other one begins; it is a number, or a share of the trials such
+    as `10%`. `grace_seconds` is how long trials in flight may go on after Ctrl-C. A model's reply of more than
+    `max_reply_bytes` and a tool's result of more than `max_result_bytes` fail the attempt. A tool's result of more than
     `max_recorded_bytes` is cut in the record; with `keep_large_results` the whole of it is in the run's `blobs/`.
 
     `num_repetitions` is how often a question is asked, and `judge_repetitions` how often each judge grades an answer.
@@ -99,6 +136,7 @@ class Execution:
     judge_repetitions: int = attrs.field(default=1, validator=ge(1))
     max_concurrent: int = attrs.field(default=8, validator=ge(1))
     timeout_seconds: float = attrs.field(default=300.0, validator=gt(0))
+    max_failures: int | str | None = attrs.field(default=None, validator=_is_failure_limit)
     grace_seconds: float = attrs.field(default=10.0, validator=ge(0))
     max_reply_bytes: int | str = attrs.field(default="20 MB", validator=is_size)
     max_result_bytes: int | str = attrs.field(default="10 MB", validator=is_size)
@@ -173,6 +211,7 @@ class Evaluation:
     middleware: tuple[PluginSpec, ...] = ()
     plugins: tuple[PluginSpec, ...] = ()
     execution: Execution = Execution()
+    budget: Budget = Budget()
     limit: int | None = None
     sample_ids: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()

@@ -75,6 +75,7 @@ def effective(evaluation: Evaluation) -> dict[str, Any]:
             if (specs := getattr(evaluation, section))
         },
         "execution": attrs.asdict(evaluation.execution),
+        "budget": attrs.asdict(evaluation.budget),
     }
 
 

@@ -11,7 +11,7 @@ import attrs
 
 from keval import registry
 from keval.config import k_eval
-from keval.config.evaluation import Condition, DatasetFile, Execution, Header
+from keval.config.evaluation import Budget, Condition, DatasetFile, Execution, Header
 from keval.config.sections import SECTIONS
 from keval.config.structure import resolve_fields
 from keval.errors import PluginError
@@ -35,6 +35,7 @@ def evaluation_schema() -> dict[str, Any]:
     properties = dict(options_schema(Header)["properties"])
     properties["dataset"] = _dataset()
     properties["execution"] = options_schema(Execution)
+    properties["budget"] = options_schema(Budget)
     properties["conditions"] = _mapping_of(_or_nothing(options_schema(Condition)), at_least=1)
     for section, group in _LABELLED.items():
         properties[section] = _labelled(section, group, definitions)

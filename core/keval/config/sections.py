@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import attrs
 
 from keval import registry
-from keval.config.evaluation import Condition, DatasetFile, Evaluation, Execution, Header, PluginSpec
+from keval.config.evaluation import Budget, Condition, DatasetFile, Evaluation, Execution, Header, PluginSpec
 from keval.config.implied_judge import implied_judge, implies_judge
 from keval.config.source import KeyPath, Source
 from keval.config.structure import resolve_fields, structure
@@ -31,6 +31,7 @@ SECTIONS = {
     "middleware": "what stands between agents or judges and their models: names, or name: {options}",
     "plugins": "hook plugins to load: names, or name: {options}",
     "execution": "how often, how parallel, how patient",
+    "budget": "what a run may use up",
 }
 NOUNS = {"agents": "agent", "contexts": "context", "judges": "judge"}
 """The sections that map labels to plugins, and what one of each is called."""
@@ -59,6 +60,7 @@ class SectionReader:
             self._problem((), "the key 'dataset' is missing; add `dataset: {path: questions.jsonl}`")
         dataset = self._dataset(data["dataset"]) if "dataset" in data else None
         execution = self._execution(data.get("execution"))
+        budget = self._record(Budget, data.get("budget"), ("budget",))
         spoiled = bool(self.problems)
         agents, contexts = self._named("agents"), self._named("contexts")
         conditions = self._conditions()
@@ -82,6 +84,7 @@ class SectionReader:
             middleware,
             plugins,
             execution or Execution(),
+            budget or Budget(),
         )
 
     def _execution(self, data: Any) -> Execution | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
@@ -32,6 +32,8 @@ class Selection:
     judge_repetitions: int | None = None
     max_concurrent: int | None = None
     executor: str | None = None
+    max_failures: str | None = None
+    budget: Mapping[str, int] = attrs.field(factory=dict)
 
 
 def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
@@ -61,6 +63,11 @@ def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
         max_concurrent=selection.max_concurrent or evaluation.execution.max_concurrent,
         executor=selection.executor or evaluation.execution.executor,
     )
+    if selection.max_failures is not None:
+        try:
+            execution = attrs.evolve(execution, max_failures=selection.max_failures)
+        except ValueError as error:
+            problems.append(Problem("--max-failures", str(error)))
     header = evaluation.header
     if header.baseline not in conditions:
         header = attrs.evolve(header, baseline=None)
@@ -74,6 +81,7 @@ def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
         plugins=plugins,
         conditions=conditions,
         execution=execution,
+        budget=attrs.evolve(evaluation.budget, **selection.budget),
         limit=selection.limit,
         sample_ids=selection.sample_ids,
         problems=(*evaluation.problems, *problems),

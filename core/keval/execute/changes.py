@@ -13,9 +13,17 @@ __all__ = ["changes"]
 
 _GROWING = ("agents", "contexts", "conditions")
 """Sections of a config to which another config may add labels."""
-_FREE = ("name", "version", "description", "baseline", "neutral", "metrics", "judges", "rubrics")
+_FREE = ("name", "version", "description", "baseline", "neutral", "metrics", "judges", "rubrics", "budget")
 """Keys of a config that change no trial. Scores have digests of their own."""
-_FREE_EXECUTION = ("num_repetitions", "judge_repetitions", "max_concurrent", "executor", "seed")
+_FREE_EXECUTION = (
+    "num_repetitions",
+    "judge_repetitions",
+    "max_concurrent",
+    "max_failures",
+    "grace_seconds",
+    "executor",
+    "seed",
+)
 """Keys of `execution` that change no trial, or that are compared by themselves."""
 
 

@@ -7,6 +7,7 @@ import re
 
 import attrs
 
+from keval.execute.admission import Admission
 from keval.plan.hooks import Hooks
 from keval.recorder import Blob, LiveEvent
 from keval.records import Failure, Trial
@@ -28,6 +29,7 @@ class RunOutbox:
     _journal: Journal
     _redact: Redactor
     _hooks: Hooks
+    _admission: Admission
     _blobs: dict[str, Blob] = attrs.field(factory=dict, init=False)
     _renamed: dict[bytes, bytes] = attrs.field(factory=dict, init=False)
     wants_events: bool = attrs.field(init=False)
@@ -40,6 +42,7 @@ class RunOutbox:
         if self._blobs:
             blobs, self._blobs = self._blobs, {}
             await asyncio.to_thread(self._writer.write_blobs, blobs.values())
+        self._admission.finished(trial)
         told = _line(trial)
         line = self._redact.line(told)
         if self._renamed:

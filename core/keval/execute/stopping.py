@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine
 from typing import Any
 
 import attrs
 
 from keval.errors import KevalError
-from keval.records import TrialKey
 
 __all__ = ["Stop", "StoppedError"]
 
@@ -29,12 +28,10 @@ class Stop:
         """Ask the run to stop; call it in the run's event loop."""
         self._asked.set()
 
-    def until(self, keys: Iterator[TrialKey]) -> Iterator[TrialKey]:
-        """Yield the keys of trials to begin, until the run is asked to stop."""
-        for key in keys:
-            if self._asked.is_set():
-                return
-            yield key
+    @property
+    def asked(self) -> bool:
+        """Whether the run was asked to stop."""
+        return self._asked.is_set()
 
     async def run(self, trials: Coroutine[Any, Any, None], grace: float) -> None:
         """Await what runs the trials; when asked to stop, only `grace` seconds longer.

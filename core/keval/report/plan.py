@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 from rich.console import Console
 
 from keval.plan.plan import Plan
@@ -45,6 +46,7 @@ def describe(plan: Plan) -> dict[str, Any]:
         "middleware": [item.label for item in plan.middleware],
         "plugins": [item.label for item in plan.hooks],
         "executor": plan.executor.component.name,
+        "budget": {name: cap for name, cap in attrs.asdict(plan.evaluation.budget).items() if cap is not None},
         "estimated_model_calls": model_calls,
         "estimated_judge_calls": plan.trial_count * len(plan.scorers.judges) * execution.judge_repetitions,
     }
@@ -76,6 +78,8 @@ def print_plan(plan: Plan, console: Console) -> None:
         show(f"  judge      {label}: {judge['type']}, model {judge['model'] or 'none'}")
     if told["judges"]:
         show(f"  rubrics    {', '.join(told['rubrics'])}")
+    if told["budget"]:
+        show(f"  budget     {', '.join(f'{cap:,} {name}' for name, cap in told['budget'].items())}")
     if told["middleware"]:
         show(f"  middleware {', '.join(told['middleware'])}")
     show(f"  plugins    {', '.join(told['plugins']) or 'none'}")

@@ -161,8 +161,10 @@ def _print_footer(summary: Summary, console: Console, run: Path, *, under_way: b
     retried = sum(entry.retried for entry in summary.trials)
     console.print(f"{done} of {summary.planned} trials, {failed} failed, {retried} retried.")
     if done < summary.planned:
-        why = "are still to be run." if under_way else "were never run: the run was interrupted."
-        console.print(f"{summary.planned - done} trials {why}")
+        why = "are still to be run" if under_way else f"were never run: {summary.stopped or 'the run was interrupted'}"
+        console.print(safe(f"{summary.planned - done} trials {why}."))
+    elif summary.stopped:
+        console.print(safe(f"{summary.stopped}.", "red"))
     for entry in summary.trials:
         for what, count in entry.failures.items():
             console.print(safe(f"  {entry.agent} {entry.condition}: {count} × {what}", "red"))

@@ -11,6 +11,7 @@ from keval.contexts import JudgeContext
 from keval.errors import TrialError
 from keval.execute.attempts import Patience, attempt, failure_of
 from keval.execute.exchange import ModelExchange
+from keval.execute.meter import Meter
 from keval.execute.stopwatch import Stopwatch
 from keval.interfaces import Judge
 from keval.models import Asker
@@ -32,6 +33,7 @@ class JudgeRunner:
     execution: Execution
     patience: Patience
     exchange: ModelExchange
+    meter: Meter
 
     async def judge_trial(
         self, trial: Trial, rubrics: Sequence[Rubric], repetition: int
@@ -44,9 +46,22 @@ class JudgeRunner:
         asked = [rubric for rubric in rubrics if answered or not rubric.needs_answer]
         judgement, graded = Judgement(repetition, model_calls=0), dict[str, Verdict]()
         if asked:
-            judgement, graded = await self._ask(trial, asked, repetition)
+            judgement, graded = await self._metered(trial, asked, repetition)
         unanswerable = Verdict(Score(None, "the sample has no golden answer to judge by"))
         return [graded.get(rubric.name, unanswerable) for rubric in rubrics], judgement
+
+    async def _metered(
+        self, trial: Trial, rubrics: Sequence[Rubric], repetition: int
+    ) -> tuple[Judgement, dict[str, Verdict]]:
+        if not await self.meter.begin_judgement():
+            verdict = unscored(TrialError("the budget of the run is used up", kind="budget"))
+            return Judgement(repetition, model_calls=0), {rubric.name: verdict for rubric in rubrics}
+        judgement = None
+        try:
+            judgement, graded = await self._ask(trial, rubrics, repetition)
+            return judgement, graded
+        finally:
+            self.meter.end_judgement(judgement)
 
     async def _ask(
         self, trial: Trial, rubrics: Sequence[Rubric], repetition: int

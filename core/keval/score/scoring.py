@@ -18,6 +18,7 @@ from keval.config.evaluation import Execution
 from keval.errors import PluginWarning, TrialError
 from keval.execute.attempts import Patience, Sleep, attempt, being_cancelled
 from keval.execute.exchange import ModelExchange
+from keval.execute.meter import Meter
 from keval.interfaces import Judge, Metric
 from keval.plan.plan import ResolvedPlugin, Scorers
 from keval.records import Trial
@@ -53,6 +54,7 @@ async def score_trials(
     spec: ScoringSpec,
     lacks: Callable[[str, str, str | None, int], bool],
     exchange: ModelExchange | None = None,
+    meter: Meter | None = None,
     sleep: Sleep = asyncio.sleep,
 ) -> None:
     """Score every trial, at most `max_concurrent` at once; `keep` is called for each, failed trials included.
@@ -61,11 +63,14 @@ async def score_trials(
     repetition, and returns whether `spec` wants that score and it is missing.
     """
     patience = Patience(execution.retry, sleep, random.Random(execution.seed))
-    through = exchange or ModelExchange()
+    through, counted = exchange or ModelExchange(), meter or Meter()
     with _threads(scorers.metrics) as threads:
         grader = _Grader(
             metrics=[_Measure(item, execution.timeout_seconds, threads) for item in scorers.metrics],
-            judges={label: JudgeRunner(label, judge, execution, patience, through) for label, judge in judges.items()},
+            judges={
+                label: JudgeRunner(label, judge, execution, patience, through, counted)
+                for label, judge in judges.items()
+            },
             rubrics=scorers.rubrics,
             spec=spec,
             lacks=lacks,

@@ -120,6 +120,10 @@ class Run:
         """Read the finished trials one by one. An incomplete last line, as a power cut leaves it, is ignored."""
         return read_lines(self.trials_file, self._read_trial)
 
+    def retried_trials(self) -> Iterator[Trial]:
+        """Read the failed trials that were set aside and run again."""
+        return read_lines(self.path / "retried.jsonl", self._read_trial)
+
     def scores(self) -> Iterator[ScoreLine]:
         """Read the scores that count, one by one: those by the scorers as the manifest has them."""
         scorers = {entry.scorer: entry for entry in self.manifest.scorers}

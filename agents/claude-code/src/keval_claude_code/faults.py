@@ -44,7 +44,7 @@ def turn_fault(result: ResultMessage, stand_in: AssistantMessage | None, max_tur
             return TrialError(
                 f"the model refused to answer; ask another way, or another model: {said}", stage="model", kind="refused"
             )
-        if stand_in.error == "max_output_tokens":
+        if str(stand_in.error) == "max_output_tokens":  # not among the errors that the SDK declares
             return MAX_OUTPUT_TOKENS.no_answer(said)
         status = result.api_error_status or _STATUSES.get(stand_in.error)
         if status is None and stand_in.error != _UNREACHED:
