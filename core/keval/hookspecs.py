@@ -43,6 +43,14 @@ def keval_live_event(event: LiveEvent) -> None:
 
 
 @hookspec
+def keval_endpoint_changed(model: str, at_once: int | None, down: bool) -> None:
+    """Called when a model's endpoint is given more or fewer requests at once, goes down, or comes back.
+
+    `at_once` is how many it is given; `None` if nothing but the run bounds them.
+    """
+
+
+@hookspec
 def keval_trial_finished(trial: Trial) -> None:
     """Called once per trial, when it is on disk."""
 

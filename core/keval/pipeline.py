@@ -28,7 +28,7 @@ from keval.plan.plan import Plan, ResolvedPlugin, ScoringPlan
 from keval.records import Sample
 from keval.redaction import Redactor
 from keval.score.digest import scorer_digests
-from keval.stages import Running, Scoring, endpoints_of, rubrics_of
+from keval.stages import Running, Scoring, announce_endpoints, endpoints_of, rubrics_of
 from keval.store.run import Run
 from keval.store.scores_file import ScoringSpec
 from keval.store.writer import RunWriter
@@ -146,6 +146,7 @@ async def rescore(
             manifest = describe_scoring(before, evaluation, scorers, endpoints, spec, rubrics=rubrics, redact=redact)
             prerecorded = [label for label, entry in before.agents.items() if entry.recording]
             meter = Meter.of(writer.run, evaluation.budget, prerecorded)
+            announce_endpoints(exchange, hooks)
             scores = Scoring(writer, execution, scorers, judges, exchange, spec, hooks, redact, meter)
             return await scores.score(manifest, missing=missing)
 

@@ -35,7 +35,7 @@ from keval.store.scores_file import ScoringSpec
 from keval.store.writer import RunWriter
 from keval.summary import Summary
 
-__all__ = ["Running", "Scoring", "endpoints_of", "rubrics_of"]
+__all__ = ["Running", "Scoring", "announce_endpoints", "endpoints_of", "rubrics_of"]
 
 _RECORDED_AT_ONCE = 64
 """Trials at once if all answers are recorded: no model is called, and keval waits only for the disk."""
@@ -92,6 +92,7 @@ class Running:
         plan, writer, hooks, written = self.plan, self.writer, self.hooks, self.writer.run.samples
         writer.write_manifest(manifest)
         hooks.announce("keval_run_started", directory=writer.path, manifest=manifest)
+        announce_endpoints(self.ready.exchange, hooks)
         ready, execution = self.ready, plan.evaluation.execution
         count = sum(key.id not in done for key in plan.trials()) if done else plan.trial_count
         prerecorded = [agent.label for agent in plan.agents if agent.prerecorded]
@@ -181,6 +182,13 @@ class Scoring:
         self.writer.write_summary(summary)
         self.hooks.announce("keval_run_finished", directory=run.path, summary=summary)
         return summary
+
+
+def announce_endpoints(exchange: ModelExchange, hooks: Hooks) -> None:
+    """Tell hook plugins when the endpoint of a model is given more or fewer requests, or is down."""
+    exchange.watchers.append(
+        lambda model, at_once, down: hooks.announce("keval_endpoint_changed", model=model, at_once=at_once, down=down)
+    )
 
 
 def _max_concurrent(plan: Plan) -> int:

@@ -94,13 +94,16 @@ def test_an_endpoint_that_bears_little_is_asked_little_at_once(project: Project)
     project.write(eval_yaml=CONFIG.replace("  gadk: {model: google/gemini-test}\n", ""), questions_jsonl=questions(150))
 
     with gateway(respond) as environ:
-        outcome = project.keval("run", "eval.yaml", "-j", "30", env=environ)
+        outcome = project.keval("run", "eval.yaml", "-j", "30", "-p", "double/pacing", env=environ)
 
     assert 0 == outcome.code, outcome.stderr
     trials = project.lines("trials.jsonl")
     assert (150, 0) == (len(trials), sum(len(trial["attempts"]) for trial in trials))
     # Unpaced, most of 30 at once would be refused again and again.
     assert refused == sum(len(trial["transcript"]["refusals"]) for trial in trials) < 150
+    paces = [json.loads(line) for line in (project.root / "paces.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert {("gpt-test", False)} == {(model, down) for model, _, down in paces}
+    assert 6 >= sum(at_once for _, at_once, _ in paces[-5:]) / 5
 
 
 @pytest.fixture
@@ -175,6 +178,8 @@ def test_an_endpoint_that_comes_back_is_waited_for(project: Project) -> None:
     project.write(eval_yaml=CONFIG.replace("  gadk: {model: google/gemini-test}\n", ""), questions_jsonl=questions(10))
 
     with gateway(respond) as environ:
-        outcome = project.keval("run", "eval.yaml", env=environ)
+        outcome = project.keval("run", "eval.yaml", "-p", "double/pacing", env=environ)
 
+    paces = (project.root / "paces.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [["gpt-test", None, True], ["gpt-test", None, False]] == [json.loads(line) for line in paces]
     assert (0, [[]] * 10) == (outcome.code, [trial["attempts"] for trial in project.lines("trials.jsonl")])

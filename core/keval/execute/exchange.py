@@ -35,12 +35,14 @@ def applies_middleware(plugin: object) -> bool:
 class ModelExchange:
     """The middleware of a run by label, outermost first, the gate of each endpoint, and who sends requests just now.
 
-    A gate stands around all middleware, so that middleware may refuse a request as an endpoint does.
+    A gate stands around all middleware, so that middleware may refuse a request as an endpoint does. `watchers` are
+    told when an endpoint gets more or fewer requests at once, or goes down or comes back; see EndpointGate.
     """
 
     middleware: Mapping[str, Middleware] = attrs.field(factory=dict)
     retry: Retry = attrs.field(factory=Retry)
     seed: int = 0
+    watchers: list[Callable[[str, int | None, bool], object]] = attrs.field(factory=list, init=False)
     _gates: dict[tuple[str, ...], EndpointGate] = attrs.field(factory=dict, init=False)
     _askers: dict[str, tuple[Asker, Asking]] = attrs.field(factory=dict, init=False)
     _outages: dict[tuple[str, str], OutageError] = attrs.field(factory=dict, init=False)
@@ -74,7 +76,8 @@ class ModelExchange:
         there = (endpoint.model, *sorted(endpoint.urls.values()))
         gate = self._gates.get(there)
         if gate is None:
-            gate = self._gates[there] = EndpointGate(endpoint.model, self.retry, random.Random(self.seed))
+            rng = random.Random(self.seed)
+            gate = self._gates[there] = EndpointGate(endpoint.model, self.retry, rng, self._changed)
         unknown = Asking(asker.label, lambda refusal: None, nullcontext)
 
         async def exchange(request: ModelRequest, send: Next) -> ModelResponse:
@@ -86,6 +89,10 @@ class ModelExchange:
                 raise
 
         return ProxyRoute(asker, endpoint, exchange)
+
+    def _changed(self, model: str, at_once: int | None, down: bool) -> None:
+        for watcher in self.watchers:
+            watcher(model, at_once, down)
 
 
 def _known(request: ModelRequest, asker: Asker, endpoint: Endpoint) -> ModelRequest:

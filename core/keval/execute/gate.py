@@ -54,12 +54,14 @@ class EndpointGate:
     The number of requests at once follows additive increase and multiplicative decrease: a round of responses in which
     a fifth was refused with status 429 or 529 halves it, any other raises it by one. When the endpoint is down, all
     requests wait and one probes it. When it was down, or refused all as too many, for `max_outage_seconds`, requests
-    fail with an OutageError.
+    fail with an OutageError. `changed` is told the model, how many requests go at once if that is bounded, and whether
+    the endpoint is down.
     """
 
     name: str
     retry: Retry
     rng: random.Random
+    changed: Callable[[str, int | None, bool], object] = lambda model, at_once, down: None
     limit: float = math.inf
     outage: OutageError | None = None
     _under_way: int = 0
@@ -73,7 +75,7 @@ class EndpointGate:
     _probe_at: float = 0.0
     _probe_wait: float = _FIRST_PROBE_WAIT
     _probing: bool = False
-    _changed: asyncio.Event = attrs.field(factory=asyncio.Event)
+    _free: asyncio.Event = attrs.field(factory=asyncio.Event)
 
     async def ask(self, request: ModelRequest, send: Next, asking: Asking) -> ModelResponse:
         """Send a request, again where that can help, and return the last response.
@@ -94,7 +96,7 @@ class EndpointGate:
             finally:
                 self._under_way -= 1
                 self._probing = self._probing and not probe
-                self._changed.set()
+                self._free.set()
             if not isinstance(outcome, _Failed):
                 return outcome
             if self._down_since is not None:  # then every request waits, and one at a time probes
@@ -124,10 +126,10 @@ class EndpointGate:
                     until = self._probe_at
             elif self._under_way < self.limit:
                 break
-            self._changed.clear()
+            self._free.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(until):
-                    await self._changed.wait()
+                    await self._free.wait()
         self._under_way += 1
         return self._probing and self._down_since is not None
 
@@ -161,16 +163,26 @@ class EndpointGate:
     def _recovered(self) -> None:
         """Note that the endpoint is up, and at the end of a round adapt how many requests it gets at once."""
         self._has_answered = True
+        was_down = self._down_since is not None
         self._unreachable, self._down_since, self._probe_wait = 0, None, _FIRST_PROBE_WAIT
         self._refused.clear()
+        if was_down:
+            self._tell()
         count = self._responses + self._throttled
         if count < max(_FEWEST, min(self.limit, self._under_way)):
             return
+        before = self.limit
         if self._throttled >= max(2, count / 5):
             self.limit = max(1.0, min(self.limit, self._under_way) // 2)
         else:
             self.limit += 1
         self._responses = self._throttled = 0
+        if self.limit != before:
+            self._tell()
+
+    def _tell(self) -> None:
+        at_once = None if math.isinf(self.limit) else int(self.limit)
+        self.changed(self.name, at_once, self._down_since is not None)
 
     def _note(self, failed: _Failed, asker: str, *, probe: bool) -> None:
         """Note a failure, and whether the endpoint must be taken for down."""
@@ -184,6 +196,7 @@ class EndpointGate:
             self._unreachable >= _UNREACHABLE_IN_A_ROW or len(self._refused) >= _ASKERS_REFUSED_IN_A_ROW
         ):
             self._down_since, self._probe_at = now, now + self._probe_wait
+            self._tell()
 
     def _check_busy(self, refused: _Failed) -> None:
         now = asyncio.get_running_loop().time()

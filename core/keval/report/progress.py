@@ -13,6 +13,7 @@ from rich.progress import Progress as Display
 from keval.hookspecs import hookimpl
 from keval.manifest import Manifest
 from keval.records import Trial
+from keval.report.terminal import foreign
 from keval.scores import ScoreLine
 
 __all__ = ["Progress"]
@@ -29,6 +30,7 @@ class Progress:
             MofNCompleteColumn(),
             TextColumn("{task.fields[failed]} failed"),
             TextColumn("{task.fields[rate]}"),
+            TextColumn("{task.fields[pace]}", style="yellow"),
             TimeRemainingColumn(),
             console=console,
             disable=console.quiet or not console.is_terminal,
@@ -37,6 +39,7 @@ class Progress:
         self._total = trials
         self._done = self._finished = done
         self._failed = 0
+        self._paces: dict[str, str] = {}
         self._answering = self._task("preflight", trials) if trials else None
         self._scoring: TaskID | None = None
 
@@ -70,13 +73,20 @@ class Progress:
             self._advance(self._answering, self._failed)
 
     @hookimpl
+    def keval_endpoint_changed(self, model: str, at_once: int | None, down: bool) -> None:
+        self._paces[model] = f"{model} is down" if down else f"{model}: {at_once} at once" if at_once else ""
+        task = self._answering if self._scoring is None else self._scoring
+        if task is not None and not self._display.disable:
+            self._display.update(task, pace=foreign(", ".join(filter(None, self._paces.values()))))
+
+    @hookimpl
     def keval_trial_scored(self, trial: Trial, scores: Sequence[ScoreLine]) -> None:
         if self._scoring is None:
             self._scoring = self._task("scores", self._total or None)
         self._advance(self._scoring, 0)
 
     def _task(self, description: str, total: int | None) -> TaskID:
-        return self._display.add_task(description, total=total, failed=0, rate="")
+        return self._display.add_task(description, total=total, failed=0, rate="", pace="")
 
     def _advance(self, task: TaskID, failed: int) -> None:
         if self._display.disable:

@@ -90,6 +90,15 @@ class Listener:
             file.write(json.dumps(attrs.asdict(event)) + "\n")
 
 
+class Pacing:
+    """Writes down how an endpoint changes, in the working directory."""
+
+    @hookimpl
+    def keval_endpoint_changed(self, model: str, at_once: int | None, down: bool) -> None:
+        with Path("paces.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps([model, at_once, down]) + "\n")
+
+
 class UnknownHook:
     @hookimpl
     def keval_sample_fact(self, sample: Sample) -> dict[str, Any]:
