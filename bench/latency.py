@@ -9,14 +9,17 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from measure import keval
 
 TRIALS, LATENCY, AT_ONCE = 2_000, 0.2, 100
 
-SERVER = f"""
+_SERVER = """
 import asyncio, sys
+LATENCY = float(sys.argv[1])
 BODY = b'yes'
 REPLY = b'HTTP/1.1 200 OK\\r\\nContent-Length: %d\\r\\n\\r\\n%s' % (len(BODY), BODY)
 async def serve(reader, writer):
@@ -24,7 +27,7 @@ async def serve(reader, writer):
         while True:
             await reader.readuntil(b'\\r\\n\\r\\n')
             await reader.readexactly(2)
-            await asyncio.sleep({LATENCY})
+            await asyncio.sleep(LATENCY)
             writer.write(REPLY)
     except asyncio.IncompleteReadError:
         writer.close()
@@ -36,13 +39,18 @@ asyncio.run(main())
 """
 
 
-def main() -> None:
-    with (
-        subprocess.Popen([sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server,
-        tempfile.TemporaryDirectory() as folder,
-    ):
+@contextmanager
+def model(latency: float) -> Iterator[int]:
+    """Serve a model that answers after `latency` seconds; yields its port."""
+    command = [sys.executable, "-c", _SERVER, str(latency)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdout is not None
-        port = int(server.stdout.readline())
+        yield int(server.stdout.readline())
+        server.communicate()
+
+
+def main() -> None:
+    with model(LATENCY) as port, tempfile.TemporaryDirectory() as folder:
         config = {
             "dataset": {"path": "q.jsonl"},
             "agents": {"bench": {"type": "bench/http", "port": port}},
@@ -53,7 +61,6 @@ def main() -> None:
         }
         start_up = keval(Path(folder), config, 1).wall - 2 * LATENCY
         took = keval(Path(folder), config, TRIALS).wall
-        server.communicate()
     ideal = TRIALS * 2 * LATENCY / AT_ONCE
     print(f"{TRIALS} trials at {LATENCY * 1000:.0f} ms, {AT_ONCE} at once: {took:.2f} s, ideal {ideal:.1f} s:")
     print(f"  {ideal / took:.0%} of the ideal, start-up ({start_up:.2f} s) included; wanted: at least 90 %")

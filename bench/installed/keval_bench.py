@@ -1,12 +1,14 @@
 """Plugins whose own cost is next to nothing, so that what is measured is keval."""
 
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
 
 import attrs
 
 from keval import Rubric, Sample, Score, Transcript, Trial
-from keval.plugin import Context, JudgeContext
+from keval.plugin import Context, JudgeContext, hookimpl
+from keval.store import journal
 
 PLAIN = Rubric("bench/plain", "Is it there?", {1: "no", 2: "yes"})
 _REQUEST = b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{}"
@@ -28,6 +30,14 @@ class One:
 
     def score(self, trial: Trial) -> Score:
         return Score(1.0, "one")
+
+
+class Unsynced:
+    """Keeps keval from syncing what it writes, to measure what that costs."""
+
+    @hookimpl
+    def keval_run_started(self) -> None:
+        os.fsync = journal._sync = lambda fd: None
 
 
 @attrs.define

@@ -63,7 +63,7 @@ class Progress:
     def keval_run_started(self, directory: Path, manifest: Manifest) -> None:
         self.directory = directory
         if self._answering is not None:
-            self._display.reset(self._answering, completed=self._done, description="trials", failed=0, rate="")
+            self._display.reset(self._answering, completed=self._done, description="trials", failed=0, rate="", pace="")
 
     @hookimpl
     def keval_trial_finished(self, trial: Trial) -> None:
