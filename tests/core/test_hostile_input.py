@@ -209,7 +209,7 @@ def run_cases() -> Iterator[Case]:
 
 
 @pytest.fixture
-def outcome_of(project: Project) -> Callable[[Case], str]:
+def outcome_of(project: Project, record_property: Callable[[str, object], None]) -> Iterator[Callable[[Case], str]]:
     """Run a case in a folder where all else is whole; returns what is wrong with how it ended, or nothing."""
     whole = {
         "eval.yaml": yaml.safe_dump(CONFIG).encode(),
@@ -217,7 +217,11 @@ def outcome_of(project: Project) -> Callable[[Case], str]:
         "recorded.jsonl": line(ANSWER),
     }
 
+    tried = 0
+
     def outcome(case: Case) -> str:
+        nonlocal tried
+        tried += 1
         folder = project.root / "run" if case.run else project.root
         originals = {name: (RUN / name).read_bytes() for name in case.files} if case.run else whole
         for name, make in case.files.items():
@@ -237,7 +241,8 @@ def outcome_of(project: Project) -> Callable[[Case], str]:
     shutil.copytree(RUN, project.root / "run")
     for name, content in whole.items():
         (project.root / name).write_bytes(content)
-    return outcome
+    yield outcome
+    record_property("broken inputs", tried)
 
 
 PLACE = re.compile(

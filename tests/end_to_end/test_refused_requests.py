@@ -6,6 +6,7 @@ import asyncio
 import json
 import socket
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
@@ -76,7 +77,9 @@ def test_a_request_that_is_wrong_is_not_repeated(project: Project) -> None:
     assert (3, {1}) == (outcome.code, {*model.asked.values()})
 
 
-def test_an_endpoint_that_bears_little_is_asked_little_at_once(project: Project) -> None:
+def test_an_endpoint_that_bears_little_is_asked_little_at_once(
+    project: Project, record_property: Callable[[str, object], None]
+) -> None:
     bears, under_way, refused = 3, 0, 0
 
     async def respond(request: ChatRequest) -> ChatReply:
@@ -101,6 +104,7 @@ def test_an_endpoint_that_bears_little_is_asked_little_at_once(project: Project)
     assert (150, 0) == (len(trials), sum(len(trial["attempts"]) for trial in trials))
     # Unpaced, most of 30 at once would be refused again and again.
     assert refused == sum(len(trial["transcript"]["refusals"]) for trial in trials) < 150
+    record_property("faults of models", refused)
     paces = [json.loads(line) for line in (project.root / "paces.jsonl").read_text(encoding="utf-8").splitlines()]
     assert {("gpt-test", False)} == {(model, down) for model, _, down in paces}
     assert 6 >= sum(at_once for _, at_once, _ in paces[-5:]) / 5

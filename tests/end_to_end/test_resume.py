@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +98,9 @@ class Work:
 
 
 @pytest.mark.slow
-def test_a_run_that_is_killed_twenty_times_does_nothing_twice(project: Project) -> None:
+def test_a_run_that_is_killed_twenty_times_does_nothing_twice(
+    project: Project, record_property: Callable[[str, object], None]
+) -> None:
     samples = "".join(json.dumps({"id": f"{n}", "question": f"{n}"}) + "\n" for n in range(SAMPLES))
     model, chance, journal = Model(), random.Random(7), project.root / "tally.jsonl"
     announced = project.root / "announced.txt"
@@ -129,3 +131,4 @@ def test_a_run_that_is_killed_twenty_times_does_nothing_twice(project: Project) 
         project.keval("run", "eval.yaml", "-o", "whole", env=environ)
     (whole,) = project.root.glob("whole/*/*/summary.json")
     assert found(whole) == found(project.run_directory() / "summary.json")
+    record_property("kills", KILLS)

@@ -187,6 +187,7 @@ def test_what_was_announced_is_there_wherever_the_power_goes(
     recorded: list[Operation],
     tmp_path_factory: pytest.TempPathFactory,
     use: Callable[[Project], None],
+    record_property: Callable[[str, object], None],
 ) -> None:
     samples = "".join(json.dumps({"id": name, "question": f"{name}?"}) + "\n" for name in "abcd")
     project.write(eval_yaml=CONFIG, questions_jsonl=samples)
@@ -205,6 +206,7 @@ def test_what_was_announced_is_there_wherever_the_power_goes(
             assert disk.announced <= found, (operation, power_lost)
             opened += bool(found)
     assert opened > len(disk.announced)
+    record_property("power cuts", 2 * len(recorded))
 
 
 def trials_in(results: Path) -> list[tuple[str, bool]]:
