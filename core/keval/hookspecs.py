@@ -44,7 +44,7 @@ def keval_live_event(event: LiveEvent) -> None:
 
 @hookspec
 def keval_endpoint_changed(model: str, at_once: int | None, down: bool) -> None:
-    """Called when a model's endpoint is given more or fewer requests at once, goes down, or comes back.
+    """Called once per change of a model's endpoint: it gets more or fewer requests at once, goes down, or comes back.
 
     `at_once` is how many it is given; `None` if nothing but the run bounds them.
     """

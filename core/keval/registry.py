@@ -6,7 +6,8 @@ Listing reads entry points and imports no plugin. The one module that touches `i
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -33,6 +34,7 @@ GROUPS = {
 }
 """Entry-point groups of the core, with what one of each is called."""
 
+_DISTRIBUTION = re.compile(r"[\w.-]+")
 _LABELLED = {"keval.agents", "keval.contexts", "keval.judges"}
 
 
@@ -127,6 +129,16 @@ def load(component: Component) -> Any:
         ) from error
 
 
-def versions(names: Sequence[str]) -> dict[str, str]:
-    """The installed versions of these distributions."""
-    return {name: importlib_metadata.version(name) for name in sorted(set(names))}
+def versions(plugins: Iterable[str]) -> dict[str, str]:
+    """The installed versions of keval, of these distributions, and of what they directly require, such as an SDK."""
+    found = {"keval": importlib_metadata.version("keval")}
+    for name in sorted(set(plugins) - {*found}):
+        distribution = importlib_metadata.distribution(name)
+        found[name] = distribution.version
+        for requirement in distribution.requires or ():
+            needed = _DISTRIBUTION.match(requirement)
+            if needed is None or "extra ==" in requirement:
+                continue
+            with suppress(importlib_metadata.PackageNotFoundError):  # its marker is for another platform
+                found[needed[0]] = importlib_metadata.version(needed[0])
+    return found

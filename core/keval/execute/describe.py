@@ -71,7 +71,7 @@ def describe_run(
         rubrics={digest: _redacted(rubric, redact) for digest, rubric in rubrics.items()},
         scorers=_scorers(plan.scorers, spec, rubrics),
         plugins=_plugins(components),
-        versions={"python": platform.python_version(), **_versions(["keval"], components)},
+        versions={"python": platform.python_version(), **_versions(components)},
         variables=_open_variables(evaluation, config),
     )
     return _with_simulated(manifest)
@@ -105,7 +105,7 @@ def describe_scoring(
             rubrics={**manifest.rubrics, **{digest: _redacted(rubric, redact) for digest, rubric in rubrics.items()}},
             scorers=tuple(entries.values()),
             plugins={**manifest.plugins, **_plugins(components)},
-            versions={**manifest.versions, **_versions([], components)},
+            versions={**manifest.versions, **_versions(components)},
         )
     )
 
@@ -210,5 +210,5 @@ def _plugins(components: Iterable[Component]) -> dict[str, str]:
     return {f"{each.group}:{each.name}": f"{each.distribution} {each.version}" for each in components}
 
 
-def _versions(names: list[str], components: Iterable[Component]) -> dict[str, str]:
-    return registry.versions([*names, *(component.distribution for component in components)])
+def _versions(components: Iterable[Component]) -> dict[str, str]:
+    return registry.versions(component.distribution for component in components)
