@@ -18,6 +18,7 @@ import attrs
 from keval.config.evaluation import Retry
 from keval.errors import MiddlewareError, ModelError, OutageError, TrialError
 from keval.execute.attempts import Patience
+from keval.execute.readable import unreadable
 from keval.models import ModelRequest, ModelResponse, Next, retry_after_seconds
 from keval.records import Refusal
 
@@ -136,11 +137,15 @@ class EndpointGate:
             response = await send(request)
             if response.status not in _REPEATED:
                 await _begun(response)
-                self._responses += 1
-                self._busy_since = None
-                self._recovered()
-                return response
-            failed = _Failed.refused(response, await response.read())
+                problem = await unreadable(request, response)
+                if problem is None:
+                    self._responses += 1
+                    self._busy_since = None
+                    self._recovered()
+                    return response
+                failed = _Failed(response.status, problem, response=response)
+            else:
+                failed = _Failed.refused(response, await response.read())
         except MiddlewareError:
             raise
         except TrialError as error:

@@ -6,15 +6,29 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-__all__ = ["serve"]
+__all__ = ["CLOSE", "serve"]
 
+CLOSE = "keval.close"
+"""The key in the state of a request's scope under which the function is that closes its connection."""
 
 _KEEP_ALIVE = 75
 """Seconds: longer than clients keep an idle connection, as a request on one that is being closed is lost."""
+
+
+class _Protocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # which class it is, is known when uvicorn runs
+    """uvicorn's protocol; an application may close the connection, for which ASGI has no message."""
+
+    app_state: dict[str, Any]
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(transport)
+        self.app_state = {**self.app_state, CLOSE: transport.close}
 
 
 class _Server(uvicorn.Server):
@@ -70,6 +84,7 @@ async def serve(app: ASGIApp, port: int = 0) -> AsyncIterator[str]:
         raise
     config = uvicorn.Config(
         app,
+        http=_Protocol,
         lifespan="off",
         log_config=None,
         log_level="critical",
