@@ -17,9 +17,12 @@ import click
 from keval.plugin import ConfigError, PluginError
 from keval_gateway.address import KEY_VARIABLE, wire_urls
 from keval_gateway.chat import Respond
+from keval_gateway.listening import inherited, listen
 from keval_gateway.responders import RespondersByName, installed_responders, make_responder
 
 if TYPE_CHECKING:
+    import socket
+
     from keval_gateway.disturb import Draw
 
 __all__ = ["gateway"]
@@ -51,6 +54,7 @@ class _BadInputError(click.ClickException):
 )
 @click.option("--token", metavar="KEY", help=f"The only API key to admit.  [default: {KEY_VARIABLE}, or a random one]")
 @click.option("--no-token", is_flag=True, help="Admit any API key: any program on this machine may ask.")
+@click.option("--listen-fd", type=int, hidden=True, help="Serve the listening socket that the parent has passed on.")
 @click.option("--child", is_flag=True, hidden=True, help="Announce the port as JSON; exit when stdin closes.")
 def gateway(
     *,
@@ -62,6 +66,7 @@ def gateway(
     disturb: Path | None,
     token: str | None,
     no_token: bool,
+    listen_fd: int | None,
     child: bool,
 ) -> None:
     """Serve a model on loopback that speaks the OpenAI, Anthropic and Gemini protocols."""
@@ -84,7 +89,15 @@ def gateway(
 
     try:
         asyncio.run(
-            _serve(respond, _described(responder), key, draw, port=port, latency=latency_ms / 1000, child=child)
+            _serve(
+                respond,
+                _described(responder),
+                key,
+                draw,
+                listener=listen(port) if listen_fd is None else inherited(listen_fd),
+                latency=latency_ms / 1000,
+                child=child,
+            )
         )
     except OSError as error:
         raise click.ClickException(f"cannot listen on port {port}: {error.strerror}; choose another --port") from error
@@ -111,7 +124,14 @@ def _draw(path: Path) -> Draw:
 
 
 async def _serve(
-    respond: Respond, described: str, key: _Key, draw: Draw | None, *, port: int, latency: float, child: bool
+    respond: Respond,
+    described: str,
+    key: _Key,
+    draw: Draw | None,
+    *,
+    listener: socket.socket,
+    latency: float,
+    child: bool,
 ) -> None:
     import asyncio
 
@@ -122,7 +142,7 @@ async def _serve(
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     with _on_signals(lambda: loop.call_soon_threadsafe(stop.set)):
-        async with serve(app, port) as base:
+        async with serve(app, listener=listener) as base:
             if child:
                 _on_stdin_closed(lambda: loop.call_soon_threadsafe(stop.set))
                 click.echo(f'{{"port": {base.rpartition(":")[2]}}}')

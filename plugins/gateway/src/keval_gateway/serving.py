@@ -12,6 +12,8 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
+from keval_gateway.listening import listen
+
 __all__ = ["CLOSE", "serve"]
 
 CLOSE = "keval.close"
@@ -68,20 +70,13 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def serve(app: ASGIApp, port: int = 0) -> AsyncIterator[str]:
+async def serve(app: ASGIApp, port: int = 0, listener: socket.socket | None = None) -> AsyncIterator[str]:
     """Serve `app` on 127.0.0.1 and yield `http://127.0.0.1:PORT`; port 0 takes a free one.
 
-    At the end, requests still being answered are dropped. Raises OSError when the port is taken.
+    With `listener`, that socket is served, and closed at the end. Requests still being answered then are dropped.
+    Raises OSError when the port is taken.
     """
-    # With the protocol named, asyncio switches Nagle's algorithm off; it costs 40 ms a request otherwise.
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind(("127.0.0.1", port))
-        listener.listen(2048)
-    except OSError:
-        listener.close()
-        raise
+    listener = listener or listen(port)
     config = uvicorn.Config(
         app,
         http=_Protocol,
