@@ -84,7 +84,7 @@ def pair(faults: Path) -> float:
         plain = run()
     with gateway(f"--disturb={faults}") as told:
         disturbed = run()
-    made = int(told[-1].partition(" ")[0].replace(",", ""))
+    made = int(told[-1].removeprefix("faults made: ").partition(" ")[0].replace(",", ""))
     print(f"{plain.wall:.1f} s undisturbed, {disturbed.wall:.1f} s disturbed: {disturbed.wall / plain.wall:.2f} times;")
     print(f"  {told[-1]}, {disturbed.refusals:,} in transcripts; {disturbed.attempts} attempts repeated,")
     changed = sum(plain.scores[trial] != score for trial, score in disturbed.scores.items())

@@ -45,4 +45,4 @@ class Draw:
     def told(self) -> str:
         """Say how many faults were made, and which."""
         each = ", ".join(f"{count:,} × {fault}" for fault, count in sorted(self.made.items()))
-        return f"{self.made.total():,} faults made{f': {each}' if each else ''}"
+        return f"faults made: {self.made.total():,}{f' ({each})' if each else ''}"

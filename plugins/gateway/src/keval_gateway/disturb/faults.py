@@ -83,8 +83,7 @@ class Fault:
     @property
     def retry_after_header(self) -> str | None:
         """The header `Retry-After`."""
-        asked = self.retry_after
-        return asked if isinstance(asked, str | None) else str(int(asked) if asked.is_integer() else asked)
+        return None if self.retry_after is None else str(self.retry_after).removesuffix(".0")
 
     def __str__(self) -> str:
         (kind,) = self._kinds
