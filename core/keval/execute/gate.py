@@ -33,6 +33,8 @@ _FEWEST = 4
 _UNREACHABLE_IN_A_ROW = 5
 _ASKERS_REFUSED_IN_A_ROW = 3
 """One request that its endpoint always fails at is no outage; three that it fails at are."""
+_SHARE_OF_FIRST_WAIT = 0.25
+"""The part of the first wait that is enough for a request that is refused alone: there is no crowd to let pass."""
 _FIRST_PROBE_WAIT, _LONGEST_PROBE_WAIT = 1.0, 30.0
 _NEVER_ANSWERED = 30.0
 """Seconds after which an endpoint that never answered is given up, as it is more likely wrong than down."""
@@ -53,9 +55,9 @@ class EndpointGate:
     """Leads the requests to one endpoint.
 
     The number of requests at once follows additive increase and multiplicative decrease: a round of responses in which
-    a fifth was refused with status 429 or 529 halves it, any other raises it by one. When the endpoint is down, all
-    requests wait and one probes it. When it was down, or refused all as too many, for `max_outage_seconds`, requests
-    fail with an OutageError.
+    a fifth was refused with status 429 or 529 halves it, any other raises it by one. A request that is refused alone
+    waits for less than one of many. When the endpoint is down, all requests wait and one probes it. When it was down,
+    or refused all as too many, for `max_outage_seconds`, requests fail with an OutageError.
     """
 
     name: str
@@ -106,7 +108,8 @@ class EndpointGate:
             most = self.retry.max_request_attempts
             if failures >= most or attempts >= _PATIENCE_WITH_BUSY * most:
                 return outcome.passed_on()
-            wait = patience.backoff(attempts, outcome.retry_after)
+            quick = attempts == 1 and not self._troubled
+            wait = patience.backoff(attempts, outcome.retry_after, share=_SHARE_OF_FIRST_WAIT if quick else 1.0)
             asking.refused(Refusal(outcome.status, outcome.message, wait))
             with asking.paused():
                 await asyncio.sleep(wait)
@@ -163,15 +166,24 @@ class EndpointGate:
             self._note(failed, asker, probe=probe)
         return failed
 
+    @property
+    def _crowded(self) -> bool:
+        """Whether a fifth of this round's responses, and more than one, were refused as too many."""
+        return self._throttled >= max(2, (self._responses + self._throttled) / 5)
+
+    @property
+    def _troubled(self) -> bool:
+        """Whether the endpoint refuses more than single requests among others that it answers."""
+        return self._crowded or len(self._refused) > 1 or not self._has_answered
+
     def _recovered(self) -> None:
         """Note that the endpoint is up, and at the end of a round adapt how many requests it gets at once."""
         self._has_answered = True
         self._unreachable, self._down_since, self._probe_wait = 0, None, _FIRST_PROBE_WAIT
         self._refused.clear()
-        count = self._responses + self._throttled
-        if count < max(_FEWEST, min(self.limit, self._under_way)):
+        if self._responses + self._throttled < max(_FEWEST, min(self.limit, self._under_way)):
             return
-        if self._throttled >= max(2, count / 5):
+        if self._crowded:
             self.limit = max(1.0, min(self.limit, self._under_way) // 2)
         else:
             self.limit += 1
