@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from keval.config.record_file import read_record
     from keval.contexts import (
         CallLog,
         Context,
@@ -209,6 +210,7 @@ __all__ = [
     "open_input",
     "open_worker",
     "read_input",
+    "read_record",
     "read_rubric",
     "replacing",
     "request_headers",
@@ -235,7 +237,7 @@ _HOMES = (
         "interfaces",
     ),
     *("manifest", "summary", "infrastructure", "rubrics", "store.jsonl", "store.files", "store.converter"),
-    *("store.export", "supervisor", "execute.worker"),
+    *("store.export", "supervisor", "config.record_file", "execute.worker"),
 )
 """The modules that have the names; those that import quickly come first."""
 

@@ -57,20 +57,22 @@ def _supervise(keval: int, command: list[str]) -> int:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     poller = poll()
     try:
-        poller.register(os.pidfd_open(keval), POLLIN)  # readable when the process ends
-        interval = None
+        watched = os.pidfd_open(keval)
+        poller.register(watched, POLLIN)  # readable when the process ends
+        interval, kept = None, {0, 1, 2, watched}
     except ProcessLookupError:
         return 1
     except OSError:  # a kernel before 5.3
-        interval = 500
+        interval, kept = 500, {0, 1, 2}
     woken, wake = os.pipe()
     for end in (woken, wake):
         os.set_blocking(end, False)
     server = _start(command)
-    # Only the server holds the other ends of its pipes, so that keval sees it close them.
+    # Only the server holds what it was given, such as the other ends of its pipes, so that keval sees it close them.
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
     os.dup2(nothing, 1)
+    _close_all_but(kept | {woken, wake})
     told: list[int] = []
     set_wakeup_fd(wake, warn_on_full_buffer=False)
     poller.register(woken, POLLIN)
@@ -103,6 +105,15 @@ def _supervise(keval: int, command: list[str]) -> int:
         ended, alone = _reap(server)
         code = ended if code is None else code
     return 128 + SIGKILL if code is None else code if code >= 0 else 128 - code
+
+
+def _close_all_but(kept: set[int]) -> None:
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) not in kept:
+            try:
+                os.close(int(name))
+            except OSError:  # the one by which they were listed
+                continue
 
 
 def _start(command: list[str]) -> int:

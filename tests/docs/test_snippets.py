@@ -29,6 +29,7 @@ PAGES = [
         path for folder in ("agents", "judges", "metrics", "plugins") for path in (ROOT / folder).glob("*/README.md")
     ),
 ]
+FAULTS = "faults: [{status: 429, share: 5%}]\n"
 TONE = "instructions: Is it polite?\nlevels: {1: It is rude., 2: It is polite.}\n"
 SERVER = """
 from mcp.server.mcpserver import MCPServer
@@ -85,6 +86,7 @@ def folder(project: Project) -> Project:
     shutil.copy(ROOT / "examples" / "weather" / "questions.jsonl", project.root)
     (project.root / "my_server.py").write_text(SERVER, encoding="utf-8")
     (project.root / "tone.yaml").write_text(TONE, encoding="utf-8")
+    (project.root / "faults.yaml").write_text(FAULTS, encoding="utf-8")
     (project.root / "questions.tsv").write_text("question\tanswer\nHow much is 6 × 7?\t42\n", encoding="utf-8")
     questions = (project.root / "questions.jsonl").read_text(encoding="utf-8").splitlines()
     for name in ("gadk.jsonl", "ms.jsonl"):
@@ -116,6 +118,9 @@ def test_yaml_is_a_valid_part_of_a_config(folder: Project, block: str) -> None:
         record.write_text(yaml.safe_dump([{"question": "How?", **given}], default_flow_style=False), encoding="utf-8")
         assert given["facts"].keys() == read_dataset(DatasetFile(record)).samples[0].facts.keys()
         return
+    if "faults" in given:
+        (folder.root / "faults.yaml").write_text(block, encoding="utf-8")
+        given = {"middleware": [{"disturb": {"path": "faults.yaml"}}]}
     if "levels" in given:
         (folder.root / "tone.yaml").write_text(block, encoding="utf-8")
         given = {"rubrics": ["tone.yaml"], "judge": {"model": "simulated/judge"}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import socket
 from collections import Counter
 from collections.abc import Callable
@@ -65,6 +66,34 @@ def test_a_refused_request_is_no_attempt_and_its_wait_is_nobodys_time(project: P
         assert [] == trial["attempts"]
         assert 2 <= sum(refusal["waited"] for refusal in trial["transcript"]["refusals"])
         assert trial["transcript"]["duration"] < 1
+
+
+def test_a_request_that_is_refused_alone_waits_for_a_quarter_of_the_backoff(project: Project) -> None:
+    asked = Counter[str]()
+
+    def respond(request: ChatRequest) -> ChatReply:
+        question = request.messages[0].text
+        asked[question] += 1
+        if asked[question] <= {"3": 1, "5": 2}.get(question, 0):
+            raise ModelFault(429, "not now")
+        return ChatReply("Fine.")
+
+    config = CONFIG.replace("  gadk: {model: google/gemini-test}\n", "").replace("_seconds: 0.01", "_seconds: 0.8")
+    project.write(eval_yaml=config, questions_jsonl=questions(6))
+
+    with gateway(respond) as environ:
+        outcome = project.keval("run", "eval.yaml", "-j", "1", env=environ)
+
+    assert 0 == outcome.code, outcome.stderr
+    waited = {
+        trial["sample"]: [refusal["waited"] for refusal in trial["transcript"]["refusals"]]
+        for trial in project.lines("trials.jsonl")
+    }
+    # The random numbers that full jitter takes with the seed of the run: 0.84, 0.76, 0.42.
+    draws = random.Random(0)
+    assert [0.2 * draws.random(), 0.2 * draws.random(), 1.6 * draws.random()] == pytest.approx(
+        [*waited["q3"], *waited["q5"]]
+    )
 
 
 def test_a_request_that_is_wrong_is_not_repeated(project: Project) -> None:

@@ -63,15 +63,16 @@ class Patience:
         asked = error.retry_after if isinstance(error, TrialError) else None
         await self.sleep(self.backoff(attempts, asked))
 
-    def backoff(self, attempts: int, retry_after: float | None = None) -> float:
+    def backoff(self, attempts: int, retry_after: float | None = None, *, share: float = 1.0) -> float:
         """Return the seconds to wait after the `attempts`-th failed attempt (from 1).
 
-        Uniform between 0 and a bound, which grows by `backoff_multiplier` and stops at `max_backoff_seconds`. A wait
-        that the other side asked for (`Retry-After`) is honoured up to the same maximum.
+        Uniform between 0 and a bound, which grows by `backoff_multiplier` and stops at `max_backoff_seconds`; `share`
+        is the part of it to take. A wait that the other side asked for (`Retry-After`) is honoured up to the same
+        maximum.
         """
         retry = self.retry
         growing = retry.initial_backoff_seconds * retry.backoff_multiplier ** (attempts - 1)
-        bound = min(retry.max_backoff_seconds, growing)
+        bound = share * min(retry.max_backoff_seconds, growing)
         asked = min(retry_after or 0.0, retry.max_backoff_seconds)
         return max(asked, self.rng.uniform(0.0, bound))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from typing import NoReturn
 
@@ -18,7 +18,8 @@ import attrs
 from keval.config.evaluation import Retry
 from keval.errors import MiddlewareError, ModelError, OutageError, TrialError
 from keval.execute.attempts import Patience
-from keval.models import ModelRequest, ModelResponse, Next, retry_after_seconds
+from keval.execute.responses import Failed, begun, unreadable
+from keval.models import ModelRequest, ModelResponse, Next
 from keval.records import Refusal
 
 __all__ = ["Asking", "EndpointGate"]
@@ -32,10 +33,11 @@ _FEWEST = 4
 _UNREACHABLE_IN_A_ROW = 5
 _ASKERS_REFUSED_IN_A_ROW = 3
 """One request that its endpoint always fails at is no outage; three that it fails at are."""
+_SHARE_OF_FIRST_WAIT = 0.25
+"""The part of the first wait that is enough for a request that is refused alone: there is no crowd to let pass."""
 _FIRST_PROBE_WAIT, _LONGEST_PROBE_WAIT = 1.0, 30.0
 _NEVER_ANSWERED = 30.0
 """Seconds after which an endpoint that never answered is given up, as it is more likely wrong than down."""
-_LONGEST_MESSAGE = 500
 
 
 @attrs.frozen
@@ -52,10 +54,10 @@ class EndpointGate:
     """Leads the requests to one endpoint.
 
     The number of requests at once follows additive increase and multiplicative decrease: a round of responses in which
-    a fifth was refused with status 429 or 529 halves it, any other raises it by one. When the endpoint is down, all
-    requests wait and one probes it. When it was down, or refused all as too many, for `max_outage_seconds`, requests
-    fail with an OutageError. `changed` is told the model, how many requests go at once if that is bounded, and whether
-    the endpoint is down.
+    a fifth was refused with status 429 or 529 halves it, any other raises it by one. A request that is refused alone
+    waits for less than one of many. When the endpoint is down, all requests wait and one probes it. When it was down,
+    or refused all as too many, for `max_outage_seconds`, requests fail with an OutageError. `changed` is told the
+    model, how many requests go at once if that is bounded, and whether the endpoint is down.
     """
 
     name: str
@@ -97,7 +99,7 @@ class EndpointGate:
                 self._under_way -= 1
                 self._probing = self._probing and not probe
                 self._free.set()
-            if not isinstance(outcome, _Failed):
+            if not isinstance(outcome, Failed):
                 return outcome
             if self._down_since is not None:  # then every request waits, and one at a time probes
                 asking.refused(Refusal(outcome.status, outcome.message, 0.0))
@@ -107,7 +109,8 @@ class EndpointGate:
             most = self.retry.max_request_attempts
             if failures >= most or attempts >= _PATIENCE_WITH_BUSY * most:
                 return outcome.passed_on()
-            wait = patience.backoff(attempts, outcome.retry_after)
+            quick = attempts == 1 and not self._troubled
+            wait = patience.backoff(attempts, outcome.retry_after, share=_SHARE_OF_FIRST_WAIT if quick else 1.0)
             asking.refused(Refusal(outcome.status, outcome.message, wait))
             with asking.paused():
                 await asyncio.sleep(wait)
@@ -133,25 +136,29 @@ class EndpointGate:
         self._under_way += 1
         return self._probing and self._down_since is not None
 
-    async def _sent(self, request: ModelRequest, send: Next, asker: str, *, probe: bool) -> ModelResponse | _Failed:
+    async def _sent(self, request: ModelRequest, send: Next, asker: str, *, probe: bool) -> ModelResponse | Failed:
         try:
             response = await send(request)
             if response.status not in _REPEATED:
-                await _begun(response)
-                self._responses += 1
-                self._busy_since = None
-                self._recovered()
-                return response
-            failed = _Failed.refused(response, await response.read())
+                await begun(response)
+                problem = await unreadable(request, response)
+                if problem is None:
+                    self._responses += 1
+                    self._busy_since = None
+                    self._recovered()
+                    return response
+                failed = Failed(response.status, problem, response=response)
+            else:
+                failed = Failed.refused(response, await response.read())
         except MiddlewareError:
             raise
         except TrialError as error:
             if not isinstance(error, ModelError):  # it answered, with what would be the same the next time
                 self._recovered()
                 raise
-            failed = _Failed.broken(error)
+            failed = Failed.broken(error)
         except Exception as error:  # noqa: BLE001 - whatever breaks a response off before it is passed on
-            failed = _Failed.broken(error)
+            failed = Failed.broken(error)
         if failed.status in _THROTTLED:  # it is up, and busy
             self._throttled += 1
             self._recovered()
@@ -159,6 +166,16 @@ class EndpointGate:
         else:
             self._note(failed, asker, probe=probe)
         return failed
+
+    @property
+    def _crowded(self) -> bool:
+        """Whether a fifth of this round's responses, and more than one, were refused as too many."""
+        return self._throttled >= max(2, (self._responses + self._throttled) / 5)
+
+    @property
+    def _troubled(self) -> bool:
+        """Whether the endpoint refuses more than single requests among others that it answers."""
+        return self._crowded or len(self._refused) > 1 or not self._has_answered
 
     def _recovered(self) -> None:
         """Note that the endpoint is up, and at the end of a round adapt how many requests it gets at once."""
@@ -168,11 +185,10 @@ class EndpointGate:
         self._refused.clear()
         if was_down:
             self._tell()
-        count = self._responses + self._throttled
-        if count < max(_FEWEST, min(self.limit, self._under_way)):
+        if self._responses + self._throttled < max(_FEWEST, min(self.limit, self._under_way)):
             return
         before = self.limit
-        if self._throttled >= max(2, count / 5):
+        if self._crowded:
             self.limit = max(1.0, min(self.limit, self._under_way) // 2)
         else:
             self.limit += 1
@@ -184,7 +200,7 @@ class EndpointGate:
         at_once = None if math.isinf(self.limit) else int(self.limit)
         self.changed(self.name, at_once, self._down_since is not None)
 
-    def _note(self, failed: _Failed, asker: str, *, probe: bool) -> None:
+    def _note(self, failed: Failed, asker: str, *, probe: bool) -> None:
         """Note a failure, and whether the endpoint must be taken for down."""
         now = asyncio.get_running_loop().time()
         self._unreachable += failed.status is None
@@ -198,7 +214,7 @@ class EndpointGate:
             self._down_since, self._probe_at = now, now + self._probe_wait
             self._tell()
 
-    def _check_busy(self, refused: _Failed) -> None:
+    def _check_busy(self, refused: Failed) -> None:
         now = asyncio.get_running_loop().time()
         self._busy_since = now if self._busy_since is None else self._busy_since
         patience = self.retry.max_outage_seconds
@@ -221,55 +237,3 @@ class EndpointGate:
             f"the endpoint of {self.name} {why}; what is left was not run; `keval resume latest` goes on"
         )
         raise self.outage
-
-
-@attrs.frozen
-class _Failed:
-    """A response that is not passed on unless it is the last, or the error in place of one."""
-
-    status: int | None
-    message: str
-    retry_after: float | None = None
-    response: ModelResponse | None = None
-    error: Exception | None = None
-
-    @classmethod
-    def refused(cls, response: ModelResponse, body: bytes) -> _Failed:
-        told = body[:_LONGEST_MESSAGE].decode("utf-8", "replace").strip()
-        wait = retry_after_seconds(response.headers.get("retry-after"))
-        return cls(response.status, told, wait, response)
-
-    @classmethod
-    def broken(cls, error: Exception) -> _Failed:
-        return cls(None, str(error) or type(error).__name__, error=error)
-
-    def passed_on(self) -> ModelResponse:
-        """Return the response; raises the error where there is none."""
-        if self.response is not None:
-            return self.response
-        if isinstance(self.error, ModelError):
-            raise self.error
-        raise ModelError(f"the response broke off: {self.message}") from self.error
-
-
-async def _begun(response: ModelResponse) -> None:
-    """Wait for a response as long as it can still be asked for again: for its end, or the first event of a stream."""
-    if not response.headers.get("content-type", "").startswith("text/event-stream"):
-        await response.read()
-        return
-    following = aiter(response.chunks)
-    first = [chunk async for chunk in _first(following)]
-
-    async def whole() -> AsyncIterator[bytes]:
-        for chunk in first:
-            yield chunk
-        async for chunk in following:
-            yield chunk
-
-    response.chunks = whole()
-
-
-async def _first(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    async for chunk in chunks:
-        yield chunk
-        return

@@ -9,19 +9,20 @@ from contextlib import contextmanager
 
 from keval_gateway import Respond, wire_urls
 from keval_gateway.app import build_app
+from keval_gateway.disturb import Draw
 from keval_gateway.serving import serve
 
 __all__ = ["gateway"]
 
 
 @contextmanager
-def gateway(respond: Respond) -> Iterator[dict[str, str]]:
+def gateway(respond: Respond, disturb: Draw | None = None) -> Iterator[dict[str, str]]:
     """Run a gateway in a thread, as the environment that leads to it."""
     ready, ended = threading.Event(), threading.Event()
     environ: dict[str, str] = {}
 
     async def run() -> None:
-        async with serve(build_app(respond)) as base:
+        async with serve(build_app(respond, disturb=disturb)) as base:
             urls = wire_urls(base)
             environ.update(OPENAI_BASE_URL=urls["openai-chat"], OPENAI_API_KEY="key-of-nobody")
             environ.update(ANTHROPIC_BASE_URL=urls["anthropic"], ANTHROPIC_API_KEY="key-of-nobody")

@@ -8,6 +8,7 @@ A step has one of these keys, or `text` and `calls` together:
     calls: [{name: weather, arguments: {city: Oslo}}]   tool calls
     fault: {status: 429, message: Too many requests., retry_after: 1}     an HTTP error
     blocks: 60                                          nothing at all, for so many seconds
+    kills: died                                         the end of its process, unless it has made that file
     returns: 42                                         something that is no reply, which a gateway answers with a 500
 
 In a text, `{model}` is the model that was asked for, `{seed}` the run's seed and `{result}` the last tool's result.
@@ -20,6 +21,7 @@ Where KEVAL_DOUBLES_JOURNAL names a file, a line of JSON is added to it for ever
 
 import json
 import os
+import signal
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -59,6 +61,10 @@ class Scripted:
             raise ModelFault(**{"message": "as the script says", **step["fault"]})
         if "blocks" in step:
             time.sleep(step["blocks"])
+        if "kills" in step and not (step["kills"] and Path(step["kills"]).exists()):
+            if step["kills"]:
+                Path(step["kills"]).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
         if "returns" in step:
             reply: ChatReply = step["returns"]
             return reply

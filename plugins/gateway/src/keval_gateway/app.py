@@ -8,6 +8,7 @@ import logging
 import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
@@ -20,6 +21,8 @@ from starlette.routing import Route
 
 from keval_gateway.admission import admit, check_schemas, read_body
 from keval_gateway.chat import ChatReply, ChatRequest, ModelFault, Observe, Respond
+from keval_gateway.disturb import Draw
+from keval_gateway.disturb.response import disturbed
 from keval_gateway.protocols import (
     AnthropicMessages,
     GeminiContent,
@@ -41,14 +44,20 @@ _Prepare: TypeAlias = Callable[[Request, Mapping[str, Any]], Mapping[str, Any]]
 
 
 def build_app(
-    respond: Respond, *, token: str | None = None, observe: Observe | None = None, latency: float = 0.0
+    respond: Respond,
+    *,
+    token: str | None = None,
+    observe: Observe | None = None,
+    latency: float = 0.0,
+    disturb: Draw | None = None,
 ) -> Starlette:
     """Return the application that answers every protocol with `respond`.
 
     With `token`, it must come as the API key, in any of the forms the SDKs send one. `observe` is told of every
     request before it is answered. `latency` is how many seconds after its request an answer is sent at the earliest.
+    `disturb` draws the faults that hit requests; with it, the application is to be served by `serve`.
     """
-    gate = _Gate(respond, token, observe, latency)
+    gate = _Gate(respond, token, observe, latency, disturb)
     chat, responses, anthropic, gemini = OpenAIChat(), OpenAIResponses(), AnthropicMessages(), GeminiContent()
     return Starlette(
         routes=[
@@ -93,13 +102,19 @@ class _Gate:
     token: str | None
     observe: Observe | None
     latency: float
+    disturb: Draw | None
 
     def endpoint(self, wire: WireProtocol, prepare: _Prepare = _as_it_is) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             began = time.monotonic()
             try:
                 admit(request, self.token)
-                response = await self._answer(wire, await _read(wire, request, prepare))
+                asked = await _read(wire, request, prepare)
+                fault = self.disturb.fault(_identity(asked)) if self.disturb else None
+                if fault is None:
+                    response = await self._answer(wire, asked)
+                else:
+                    response = await disturbed(fault, partial(self._answer, wire, asked), partial(_refusal, wire))
             except ModelFault as fault:
                 response = _refusal(wire, fault)
             except Exception as error:  # noqa: BLE001 - the seam to whatever stands behind the gateway
@@ -147,6 +162,11 @@ async def _read(wire: WireProtocol, request: Request, prepare: _Prepare) -> Chat
     trial = unquote(request.headers.get("x-keval-trial", ""))
     headers = dict(request.headers)
     return attrs.evolve(asked, trial=trial, repetition=repetition, resample=resample, headers=headers)
+
+
+def _identity(asked: ChatRequest) -> bytes:
+    """Return by what a request is known: who asks what, without ids that differ from run to run."""
+    return f"{asked.wire}\0{asked.trial}\0{asked.repetition}\0".encode() + asked.canonical()
 
 
 def _refusal(wire: WireProtocol, fault: ModelFault) -> Response:

@@ -9,14 +9,21 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from keval.plugin import PluginError
+from keval.plugin import ConfigError, PluginError
 from keval_gateway.address import KEY_VARIABLE, wire_urls
 from keval_gateway.chat import Respond
+from keval_gateway.listening import inherited, listen
 from keval_gateway.responders import RespondersByName, installed_responders, make_responder
+
+if TYPE_CHECKING:
+    import socket
+
+    from keval_gateway.disturb import Draw
 
 __all__ = ["gateway"]
 
@@ -30,8 +37,8 @@ class _Key(NamedTuple):
     told: str
 
 
-class _NotInstalledError(click.ClickException):
-    """Nothing that is installed can answer; shown without the lines on usage."""
+class _BadInputError(click.ClickException):
+    """Nothing that is installed can answer, or a file is wrong; shown without the lines on usage."""
 
     exit_code = 2
 
@@ -42,8 +49,12 @@ class _NotInstalledError(click.ClickException):
 @click.option("--port", type=click.IntRange(0, 65535), default=8089, show_default=True, help="0 takes a free port.")
 @click.option("--seed", type=int, default=0, show_default=True, help="What the responders are made with.")
 @click.option("--latency-ms", type=click.FloatRange(0), default=0.0, help="Send no answer sooner after its request.")
+@click.option(
+    "--disturb", type=click.Path(path_type=Path), metavar="FILE", help="Make the faults that this YAML lists."
+)
 @click.option("--token", metavar="KEY", help=f"The only API key to admit.  [default: {KEY_VARIABLE}, or a random one]")
 @click.option("--no-token", is_flag=True, help="Admit any API key: any program on this machine may ask.")
+@click.option("--listen-fd", type=int, hidden=True, help="Serve the listening socket that the parent has passed on.")
 @click.option("--child", is_flag=True, hidden=True, help="Announce the port as JSON; exit when stdin closes.")
 def gateway(
     *,
@@ -52,8 +63,10 @@ def gateway(
     port: int,
     seed: int,
     latency_ms: float,
+    disturb: Path | None,
     token: str | None,
     no_token: bool,
+    listen_fd: int | None,
     child: bool,
 ) -> None:
     """Serve a model on loopback that speaks the OpenAI, Anthropic and Gemini protocols."""
@@ -68,13 +81,24 @@ def gateway(
     try:
         respond = make_responder(responder, seed) if responder else RespondersByName(seed)
     except PluginError as error:
-        raise _NotInstalledError(str(error)) from error
+        raise _BadInputError(str(error)) from error
+    draw = None if disturb is None else _draw(disturb)
     key = _key(token, no_token)
     # The web server takes a third of a second to import, for which `--help` need not wait.
     import asyncio
 
     try:
-        asyncio.run(_serve(respond, _described(responder), key, port=port, latency=latency_ms / 1000, child=child))
+        asyncio.run(
+            _serve(
+                respond,
+                _described(responder),
+                key,
+                draw,
+                listener=listen(port) if listen_fd is None else inherited(listen_fd),
+                latency=latency_ms / 1000,
+                child=child,
+            )
+        )
     except OSError as error:
         raise click.ClickException(f"cannot listen on port {port}: {error.strerror}; choose another --port") from error
 
@@ -89,23 +113,44 @@ def _key(token: str | None, no_token: bool) -> _Key:
     return _Key(chosen, shlex.quote(chosen))
 
 
-async def _serve(respond: Respond, described: str, key: _Key, *, port: int, latency: float, child: bool) -> None:
+def _draw(path: Path) -> Draw:
+    """Read a file of faults."""
+    from keval_gateway.disturb import Draw, read_faults
+
+    try:
+        return Draw(read_faults(path))
+    except ConfigError as error:
+        raise _BadInputError(str(error)) from error
+
+
+async def _serve(
+    respond: Respond,
+    described: str,
+    key: _Key,
+    draw: Draw | None,
+    *,
+    listener: socket.socket,
+    latency: float,
+    child: bool,
+) -> None:
     import asyncio
 
     from keval_gateway.app import build_app
     from keval_gateway.serving import serve
 
-    app = build_app(respond, token=key.value, latency=latency)
+    app = build_app(respond, token=key.value, latency=latency, disturb=draw)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     with _on_signals(lambda: loop.call_soon_threadsafe(stop.set)):
-        async with serve(app, port) as base:
+        async with serve(app, listener=listener) as base:
             if child:
                 _on_stdin_closed(lambda: loop.call_soon_threadsafe(stop.set))
                 click.echo(f'{{"port": {base.rpartition(":")[2]}}}')
             else:
                 click.echo(_welcome(described, base, key))
             await stop.wait()
+    if draw is not None and not child:
+        click.echo(draw.told(), err=True)
 
 
 @contextmanager

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import socket
 import sys
 import tempfile
+import warnings
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -15,10 +17,17 @@ from typing import IO, cast
 import attrs
 import orjson
 
-from keval.plugin import PreflightError, Wire, supervised
+from keval.plugin import PluginWarning, PreflightError, Wire, supervised
 from keval_gateway.address import KEY_VARIABLE, wire_urls
+from keval_gateway.listening import listen
 
 __all__ = ["RunningGateway", "run_gateway"]
+
+_MOST_RESTARTS = 5
+_MOST_TOLD = 2_000
+"""Bytes of what the processes wrote to stderr that are shown, from its end."""
+_INHERITS = os.name == "posix"
+"""Whether a process can be given a socket that listens already; otherwise it is given the port."""
 
 
 @attrs.frozen
@@ -33,55 +42,111 @@ class RunningGateway:
 async def run_gateway(*options: str, startup: float = 30.0, shutdown: float = 5.0) -> AsyncIterator[RunningGateway]:
     """Start `keval gateway OPTIONS` on a free port with a key of its own, yield where it is reached, and end it.
 
-    `startup` and `shutdown` are how long the process may take for each, in seconds. It ends with this process, too.
+    `startup` and `shutdown` are how long the process may take for each, in seconds. It ends with this process, too. If
+    it ends before, it is started again, up to five times. The requests that it had are lost. Those that come before it
+    serves again wait, because the socket belongs to this process.
 
     Raises:
         PreflightError: it does not come up; the message has what it wrote to stderr.
     """
     key = secrets.token_urlsafe(24)
-    with tempfile.TemporaryFile() as errors:
-        child = await _spawn(options, key, errors)
+    with tempfile.TemporaryFile() as errors, listen(0) as listener:
+        port: int = listener.getsockname()[1]
+        if not _INHERITS:
+            listener.close()
+        gateway = _Gateway(options, key, errors, listener, port, startup)
         try:
-            port = await _port(child, options, errors, startup)
-            yield RunningGateway(wire_urls(f"http://127.0.0.1:{port}"), key)
+            await gateway.start()
+            keeping = asyncio.create_task(gateway.keep())
+            try:
+                yield RunningGateway(wire_urls(f"http://127.0.0.1:{port}"), key)
+            finally:
+                keeping.cancel()
+                await asyncio.wait([keeping])
         finally:
-            await _end(child, shutdown)
+            await gateway.end(shutdown)
 
 
-async def _spawn(options: Sequence[str], key: str, errors: IO[bytes]) -> Process:
-    return await asyncio.create_subprocess_exec(
-        # -P, as no module in the working directory may stand in for ours
-        *supervised((sys.executable, "-P", "-m", "keval_gateway", *options, "--port=0", "--child")),
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=errors,
-        env={**os.environ, KEY_VARIABLE: key},
-        # Ctrl-C is for keval, which finishes what is under way; the gateway must live until then.
-        start_new_session=True,
-    )
+@attrs.define(eq=False)
+class _Gateway:
+    """The process of a gateway, and those that take its place when it has ended."""
 
+    options: Sequence[str]
+    key: str = attrs.field(repr=False)
+    errors: IO[bytes]
+    listener: socket.socket
+    port: int
+    startup: float
+    _child: Process | None = None
 
-async def _port(child: Process, options: Sequence[str], errors: IO[bytes], startup: float) -> int:
-    output = cast(asyncio.StreamReader, child.stdout)  # it is a pipe
-    try:
-        async with asyncio.timeout(startup):
-            return int(orjson.loads(await output.readline())["port"])
-    except (TimeoutError, ValueError, KeyError, TypeError) as error:
-        errors.seek(0)
-        said = errors.read().decode(errors="replace").strip() or "it wrote nothing to stderr"
-        how = f"within {startup:g} s" if isinstance(error, TimeoutError) else "as it should"
-        command = " ".join(("keval gateway", *options, "--port=0"))
-        raise PreflightError(f"the gateway did not come up {how}; try `{command}` by hand. It said:\n{said}") from error
-
-
-async def _end(child: Process, shutdown: float) -> None:
-    """Close the process's stdin, on which it exits; kill it if it does not."""
-    cast(asyncio.StreamWriter, child.stdin).close()  # it is a pipe
-    for further in (child.terminate, child.kill):
+    async def start(self) -> None:
+        """Start the process and wait until it serves. Raises PreflightError."""
+        inherited = (self.listener.fileno(),) if _INHERITS else ()
+        where = f"--listen-fd={inherited[0]}" if inherited else f"--port={self.port}"
+        self._child = await asyncio.create_subprocess_exec(
+            # -P, as no module in the working directory may stand in for ours
+            *supervised((sys.executable, "-P", "-m", "keval_gateway", *self.options, where, "--child")),
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=self.errors,
+            env={**os.environ, KEY_VARIABLE: self.key},
+            pass_fds=inherited,
+            # Ctrl-C is for keval, which finishes what is under way; the gateway must live until then.
+            start_new_session=True,
+        )
+        output = cast(asyncio.StreamReader, self._child.stdout)  # it is a pipe
         try:
-            async with asyncio.timeout(shutdown):
-                await child.wait()
+            async with asyncio.timeout(self.startup):
+                orjson.loads(await output.readline())["port"]
+        except (TimeoutError, ValueError, KeyError, TypeError) as error:
+            how = f"within {self.startup:g} s" if isinstance(error, TimeoutError) else "as it should"
+            command = " ".join(("keval gateway", *self.options, "--port=0"))
+            raise PreflightError(
+                f"the gateway did not come up {how}; try `{command}` by hand. It said:\n{self._said()}"
+            ) from error
+
+    async def keep(self) -> None:
+        """Start the process again whenever it ends, at most five times; warn of the first time, and of the last."""
+        for restarts in range(_MOST_RESTARTS):
+            code = await self._ended()
+            if restarts == 0:
+                _warn(
+                    f"the gateway of the simulated models ended (exit code {code}) and is started again, up to"
+                    f" {_MOST_RESTARTS} times; trials whose requests it had are attempted again"
+                )
+            try:
+                await self.start()
+            except PreflightError:  # counted like one that came up and ended
+                await self.end(0)
+        code = await self._ended()
+        self.listener.close()  # so that requests fail, and do not wait for nobody
+        _warn(
+            f"the gateway of the simulated models ended (exit code {code}) after {_MOST_RESTARTS} restarts, and is not"
+            f" started again; no simulated model can be asked any more. It said:\n{self._said()}"
+        )
+
+    async def end(self, shutdown: float) -> None:
+        """Close the process's stdin, on which it exits; kill it if it does not within `shutdown` seconds."""
+        if (child := self._child) is None:
             return
-        except TimeoutError:
-            further()
-    await child.wait()
+        cast(asyncio.StreamWriter, child.stdin).close()  # it is a pipe
+        for further in (child.terminate, child.kill):
+            try:
+                async with asyncio.timeout(shutdown):
+                    await child.wait()
+                return
+            except TimeoutError:
+                further()
+        await child.wait()
+
+    async def _ended(self) -> int:
+        return await cast(Process, self._child).wait()
+
+    def _said(self) -> str:
+        size = self.errors.seek(0, os.SEEK_END)
+        self.errors.seek(max(0, size - _MOST_TOLD))
+        return self.errors.read().decode(errors="replace").strip() or "it wrote nothing to stderr"
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, PluginWarning, stacklevel=2)

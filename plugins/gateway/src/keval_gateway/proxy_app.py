@@ -19,18 +19,12 @@ from keval.plugin import Endpoint, ModelRequest, ModelResponse, ProxyRoute, Wire
 from keval_gateway.address import wire_urls
 from keval_gateway.admission import admit, read_body
 from keval_gateway.chat import ModelFault
-from keval_gateway.protocols import AnthropicMessages, GeminiContent, OpenAIChat, OpenAIResponses, WireProtocol
+from keval_gateway.protocols import PROTOCOLS
 from keval_gateway.protocols.protocol import frame
 from keval_gateway.upstream import send_on
 
 __all__ = ["ProxyApp", "Way"]
 
-_PROTOCOLS: Mapping[Wire, WireProtocol] = {
-    "openai-chat": OpenAIChat(),
-    "openai-responses": OpenAIResponses(),
-    "anthropic": AnthropicMessages(),
-    "gemini": GeminiContent(),
-}
 _BASES = wire_urls("")
 
 
@@ -116,7 +110,7 @@ class ProxyApp:
                 # Too late for a status. The connection is cut, and who reads events is told why.
                 if response.headers.get("content-type", "").startswith("text/event-stream"):
                     fault = ModelFault(502, f"the response broke off: {_told(error)}")
-                    last = frame(_PROTOCOLS[asked.wire].fault(fault), "error")
+                    last = frame(PROTOCOLS[asked.wire].fault(fault), "error")
                     await send({"type": "http.response.body", "body": last, "more_body": True})
                 raise
         await send({"type": "http.response.body"})
@@ -147,7 +141,7 @@ async def _whole(send: Send, response: ModelResponse) -> None:
 
 
 def _refusal(wire: Wire, fault: ModelFault) -> ModelResponse:
-    body = orjson.dumps(_PROTOCOLS[wire].fault(fault))
+    body = orjson.dumps(PROTOCOLS[wire].fault(fault))
     return ModelResponse.of(fault.status, {"content-type": "application/json"}, body)
 
 

@@ -6,15 +6,31 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-__all__ = ["serve"]
+from keval_gateway.listening import listen
 
+__all__ = ["CLOSE", "serve"]
+
+CLOSE = "keval.close"
+"""The key in the state of a request's scope under which the function is that closes its connection."""
 
 _KEEP_ALIVE = 75
 """Seconds: longer than clients keep an idle connection, as a request on one that is being closed is lost."""
+
+
+class _Protocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # which class it is, is known when uvicorn runs
+    """uvicorn's protocol; an application may close the connection, for which ASGI has no message."""
+
+    app_state: dict[str, Any]
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(transport)
+        self.app_state = {**self.app_state, CLOSE: transport.close}
 
 
 class _Server(uvicorn.Server):
@@ -54,22 +70,16 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def serve(app: ASGIApp, port: int = 0) -> AsyncIterator[str]:
+async def serve(app: ASGIApp, port: int = 0, listener: socket.socket | None = None) -> AsyncIterator[str]:
     """Serve `app` on 127.0.0.1 and yield `http://127.0.0.1:PORT`; port 0 takes a free one.
 
-    At the end, requests still being answered are dropped. Raises OSError when the port is taken.
+    With `listener`, that socket is served, and closed at the end. Requests still being answered then are dropped.
+    Raises OSError when the port is taken.
     """
-    # With the protocol named, asyncio switches Nagle's algorithm off; it costs 40 ms a request otherwise.
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind(("127.0.0.1", port))
-        listener.listen(2048)
-    except OSError:
-        listener.close()
-        raise
+    listener = listener or listen(port)
     config = uvicorn.Config(
         app,
+        http=_Protocol,
         lifespan="off",
         log_config=None,
         log_level="critical",

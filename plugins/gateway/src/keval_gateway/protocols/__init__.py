@@ -1,9 +1,27 @@
 """The vendors' wire protocols, each translated to and from the neutral records of `keval_gateway.chat`."""
 
+from collections.abc import Mapping
+
+from keval.plugin import Wire
 from keval_gateway.protocols.anthropic import AnthropicMessages
 from keval_gateway.protocols.gemini import GeminiContent
 from keval_gateway.protocols.openai_chat import OpenAIChat
 from keval_gateway.protocols.openai_responses import OpenAIResponses
 from keval_gateway.protocols.protocol import WireProtocol, complete
 
-__all__ = ["AnthropicMessages", "GeminiContent", "OpenAIChat", "OpenAIResponses", "WireProtocol", "complete"]
+__all__ = [
+    "PROTOCOLS",
+    "AnthropicMessages",
+    "GeminiContent",
+    "OpenAIChat",
+    "OpenAIResponses",
+    "WireProtocol",
+    "complete",
+]
+
+PROTOCOLS: Mapping[Wire, WireProtocol] = {
+    "openai-chat": OpenAIChat(),
+    "openai-responses": OpenAIResponses(),
+    "anthropic": AnthropicMessages(),
+    "gemini": GeminiContent(),
+}

@@ -1,0 +1,107 @@
+"""What refused requests cost: 2,000 trials at an endpoint that refuses 5 % of requests with 429 and 2 % with 500.
+
+The same run goes to two gateways in processes of their own, one with faults and one without, in pairs. Figures are the
+ratio of wall times, start-up included, and what is left of the faults in the trials.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+import attrs
+from measure import keval
+
+TRIALS, AT_ONCE, LATENCY, PAIRS = 2_000, 50, 0.2, 3
+FAULTS = "seed: 1\nfaults:\n  - {status: 429, share: 5%}\n  - {status: 500, share: 2%}\n"
+CONFIG = {
+    "dataset": {"path": "q.jsonl"},
+    "agents": {"openai": {"model": "openai/any"}},
+    "conditions": {"baseline": {}},
+    "metrics": ["basic/similarity"],
+    "execution": {"max_concurrent": AT_ONCE},
+}
+
+
+@attrs.frozen
+class Outcome:
+    """One run: its wall time, its scores by trial, and how many requests were refused and trials attempted again."""
+
+    wall: float
+    scores: Mapping[str, float]
+    refusals: int
+    attempts: int
+    failures: int
+
+
+@contextmanager
+def gateway(*options: str) -> Iterator[list[str]]:
+    """Run a gateway; yields what it says at the end, which is there only then."""
+    command = [sys.executable, "-m", "keval_gateway", "--simulate", "--port=0", "--token=bench"]
+    command += [f"--latency-ms={LATENCY * 1000:g}", *options]
+    told: list[str] = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = iter(process.stdout.readline, "")
+        address = next(found[1] for line in lines if (found := re.search(r"OPENAI_BASE_URL=(\S+)", line)))
+        os.environ.update(OPENAI_BASE_URL=address, OPENAI_API_KEY="bench")
+        try:
+            yield told
+        finally:
+            process.send_signal(signal.SIGINT)
+            told += process.communicate()[1].splitlines()
+
+
+def run() -> Outcome:
+    """Run the trials at the gateway that the environment leads to."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        wall = keval(folder, CONFIG, TRIALS).wall
+        (found,) = folder.glob("results/*/*/trials.jsonl")
+        trials = [json.loads(line) for line in found.read_text(encoding="utf-8").splitlines()]
+        lines = found.with_name("scores.jsonl").read_text(encoding="utf-8").splitlines()
+    return Outcome(
+        wall,
+        {score["trial"]: score["value"] for score in map(json.loads, lines)},
+        sum(len(trial["transcript"]["refusals"]) for trial in trials),
+        sum(len(trial["attempts"]) for trial in trials),
+        sum(trial["failure"] is not None for trial in trials),
+    )
+
+
+def pair(faults: Path) -> float:
+    """Measure one run of each kind, and return how many times as long the disturbed one took."""
+    with gateway():
+        plain = run()
+    with gateway(f"--disturb={faults}") as told:
+        disturbed = run()
+    made = int(told[-1].removeprefix("faults made: ").partition(" ")[0].replace(",", ""))
+    print(f"{plain.wall:.1f} s undisturbed, {disturbed.wall:.1f} s disturbed: {disturbed.wall / plain.wall:.2f} times;")
+    print(f"  {told[-1]}, {disturbed.refusals:,} in transcripts; {disturbed.attempts} attempts repeated,")
+    changed = sum(plain.scores[trial] != score for trial, score in disturbed.scores.items())
+    lost = TRIALS - len(disturbed.scores) + disturbed.failures
+    print(f"  {lost} trials lost, {changed} scored otherwise, {made - disturbed.refusals} faults untold; wanted: none")
+    return disturbed.wall / plain.wall
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        faults = Path(folder) / "faults.yaml"
+        faults.write_text(FAULTS, encoding="utf-8")
+        ratios = [pair(faults) for _ in range(PAIRS)]
+    print(
+        f"{TRIALS:,} trials, {AT_ONCE} at once, {LATENCY * 1000:g} ms: {median(ratios):.2f} times; wanted: at most 1.3"
+    )
+
+
+if __name__ == "__main__":
+    main()
