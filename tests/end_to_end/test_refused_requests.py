@@ -112,14 +112,14 @@ def nobody() -> str:
 
 
 def test_an_endpoint_that_stays_down_stops_the_run_and_burns_no_trial(project: Project, nobody: str) -> None:
-    config = CONFIG.replace("max_attempts: 1", "max_outage_seconds: 1.5")
+    config = CONFIG.replace("max_attempts: 1", "max_outage_seconds: 0.5")
     project.write(eval_yaml=config.replace("  gadk: {model: google/gemini-test}\n", ""), questions_jsonl=questions(40))
 
     outcome = project.keval("run", "eval.yaml", env={"OPENAI_BASE_URL": nobody, "OPENAI_API_KEY": "key-of-nobody"})
 
     assert 3 == outcome.code, outcome.stderr
     assert (
-        "the endpoint of gpt-test has been down for 1.5 s and has never answered: check its address;" in outcome.stderr
+        "the endpoint of gpt-test has been down for 0.5 s and has never answered: check its address;" in outcome.stderr
     )
     assert "keval resume " in outcome.stderr
     assert [] == project.lines("trials.jsonl")
