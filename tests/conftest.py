@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -100,3 +101,21 @@ def scale_of(outcome: Outcome, metric: str) -> dict[str, Any]:
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.chdir(tmp_path)
     return Project(tmp_path)
+
+
+@pytest.fixture
+def simulated_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Serve simulated models in this process, for tests that are not about the gateway: its own takes half a second."""
+    from keval_gateway import wire_urls
+    from keval_gateway.app import build_app
+    from keval_gateway.process import RunningGateway
+    from keval_gateway.responders import RespondersByName
+    from keval_gateway.serving import serve
+
+    @asynccontextmanager
+    async def here(simulate: str, seed: str, *, startup: float, shutdown: float) -> AsyncIterator[RunningGateway]:
+        responders = RespondersByName(int(seed.removeprefix("--seed=")))
+        async with serve(build_app(responders, token="a-key")) as base:
+            yield RunningGateway(wire_urls(base), "a-key")
+
+    monkeypatch.setattr("keval_gateway.process.run_gateway", here)

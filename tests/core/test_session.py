@@ -12,6 +12,8 @@ from keval import Message, Session, Transcript
 from keval.plugin import ConfigError, PluginError, TrialError
 from tests.conftest import ON_PATH, Project
 
+pytestmark = pytest.mark.usefixtures("simulated_here")
+
 WEATHER = """
 agents:
   openai: {model: simulated/weather}

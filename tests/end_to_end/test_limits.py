@@ -18,6 +18,8 @@ import pytest
 from tests.conftest import Project
 from tests.stdio_server import ENVIRONMENT
 
+pytestmark = pytest.mark.usefixtures("simulated_here")
+
 
 def _bomb() -> bytes:
     """A reply that inflates to 300 MB: one packed megabyte, again and again, and no end."""

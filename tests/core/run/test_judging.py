@@ -296,6 +296,7 @@ def test_a_judge_without_a_type_is_the_one_that_speaks_to_its_model(project: Pro
     assert ["anthropic/claude-opus-5-5", "openai/gpt-4o"] == named[3:]
 
 
+@pytest.mark.usefixtures("simulated_here")
 def test_a_judge_that_its_model_means_changes_with_its_model(project: Project) -> None:
     config = CONFIG.replace("judges: {reader: {}}", "judge: {model: simulated/judge}")
     project.write(eval_yaml=config, questions_jsonl=ABC)

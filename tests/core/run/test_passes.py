@@ -405,6 +405,7 @@ def test_repetitions_of_an_agent_count_alike_though_their_judge_failed_at_some(j
     assert 3.0 == arm(judged)["mean"]
 
 
+@pytest.mark.usefixtures("simulated_here")
 def test_a_real_judge_in_place_of_a_simulated_one_is_not_called_simulated(project: Project) -> None:
     config = CONFIG.replace('reader: {key: "${KEY:-level}", journal: journal.txt}', "openai: {model: simulated/judge}")
     question = json.dumps({"id": "a", "question": "q", "answer": "g", "says": "g"})

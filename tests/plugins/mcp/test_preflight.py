@@ -88,7 +88,7 @@ def test_server_that_says_nothing_is_given_up(server: Callable[..., Stdio], door
 def test_server_whose_standard_output_is_no_mcp_says_so(written: str, shown: str) -> None:
     code = f"import os, sys; os.write(1, {written}); sys.stdin.read()"
 
-    problem = _problem(Stdio(command=sys.executable, args=("-c", code), startup_timeout=1.5))
+    problem = _problem(Stdio(command=sys.executable, args=("-I", "-S", "-c", code), startup_timeout=0.6))
 
     assert f"its standard output has what is no MCP message: '{shown}" in problem
     assert "write logs to standard error" in problem
