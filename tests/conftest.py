@@ -16,6 +16,8 @@ import attrs
 import pytest
 from click.testing import CliRunner
 
+from tests.processes import command
+
 INSTALLED = Path(__file__).parent / "installed"
 ON_PATH = [str(INSTALLED), str(Path(__file__).parent / "third_party" / "acme_brevity" / "src")]
 sys.path[:0] = ON_PATH
@@ -45,7 +47,7 @@ class Outcome:
 
 @attrs.frozen
 class Project:
-    """A user's folder. `keval` runs the command in this process, `spawn` in one of its own."""
+    """A user's folder. `keval` runs the command in this process, `spawn` and `fork` in one of its own."""
 
     root: Path
     environ: dict[str, str] = attrs.field(factory=dict)
@@ -74,6 +76,10 @@ class Project:
             command, cwd=self.root, env=environ, capture_output=True, text=True, timeout=timeout, check=False
         )
         return Outcome(done.returncode, done.stdout, done.stderr)
+
+    def fork(self, *args: str, env: Mapping[str, str] | None = None, timeout: float = 120) -> Outcome:
+        """Run the command in a process of its own, as `spawn` does, without waiting for Python to start."""
+        return Outcome(*command(self.root, {**os.environ, **self.environ, **(env or {})}, args, timeout))
 
     def run_directory(self) -> Path:
         """The one run under results/."""

@@ -162,13 +162,14 @@ def test_an_endpoint_that_refuses_everything_as_too_much_stops_the_run(project: 
     assert [] == project.lines("trials.jsonl")
 
 
-def test_an_endpoint_that_comes_back_is_waited_for(project: Project) -> None:
-    down = 9
+@pytest.mark.parametrize("down", [8, pytest.param(9, marks=pytest.mark.slow)], ids=["first probe", "second probe"])
+def test_an_endpoint_that_comes_back_is_waited_for(project: Project, down: int) -> None:
+    refusals = down
 
     def respond(request: ChatRequest) -> ChatReply:
-        nonlocal down
-        if down:
-            down -= 1
+        nonlocal refusals
+        if refusals:
+            refusals -= 1
             raise ModelFault(502, "bad gateway")
         return ChatReply("Fine.")
 

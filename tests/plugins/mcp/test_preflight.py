@@ -70,12 +70,12 @@ def test_server_that_says_nothing_is_given_up(server: Callable[..., Stdio], door
     async def start() -> str:
         async with doorbell() as bell:  # which waits for the process to end
             with pytest.raises(PreflightError) as raised:
-                async with started(server("mute", str(bell.port), startup_timeout=2), "weather"):
+                async with started(server("mute", str(bell.port), startup_timeout=1), "weather"):
                     pass
             return str(raised.value)
 
     expected = (
-        "server 'weather' did not answer within 2 s; raise its startup_timeout if it is only slow to start\n"
+        "server 'weather' did not answer within 1 s; raise its startup_timeout if it is only slow to start\n"
         "its standard error ends:\nstill loading the model"
     )
     assert expected == asyncio.run(start())
