@@ -58,7 +58,7 @@ def _contexts(root: Path) -> str:
 def test_no_process_outlives_keval(unruly: Project, how: signal.Signals, tmp_path: Path) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
-    options = ("--sample-id", "helsinki-now", "--repetitions", "50", "-q")
+    options = ("--sample-id", "helsinki-now", "--repetitions", "8", "-q")
     command = [sys.executable, "-m", "keval", "run", "eval.yaml", *options]
     process = subprocess.Popen(command, cwd=unruly.root, env={**os.environ, "TMPDIR": str(temporary)})
     try:
