@@ -280,3 +280,11 @@ def test_a_port_that_is_taken_is_named(url: str) -> None:
     assert ended.returncode == 2
     assert f"port {taken} cannot be used" in ended.stderr
     assert ended.stdout == ""
+
+
+def test_its_process_imports_nothing_of_the_context() -> None:
+    code = "import sys, keval_weather.server; print('keval_weather.context' in sys.modules)"
+
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+    assert "False" == shown.strip()
