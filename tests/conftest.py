@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -15,12 +17,23 @@ import attrs
 import pytest
 from click.testing import CliRunner
 
+from tests.processes import command
+
 INSTALLED = Path(__file__).parent / "installed"
 ON_PATH = [str(INSTALLED), str(Path(__file__).parent / "third_party" / "acme_brevity" / "src")]
 sys.path[:0] = ON_PATH
 # Where this is set, as in many containers, each process that a test starts would compile all of its SDK anew.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# Nothing leaves loopback, where nothing is encrypted. Each client of an SDK would read all authorities, for 40 ms.
+os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("authority.pem"))
+# What is imported until tests begin stays, so there is nothing to collect: looking would take two seconds.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def _path() -> str:
@@ -42,7 +55,7 @@ class Outcome:
 
 @attrs.frozen
 class Project:
-    """A user's folder. `keval` runs the command in this process, `spawn` in one of its own."""
+    """A user's folder. `keval` runs the command in this process, `spawn` and `fork` in one of its own."""
 
     root: Path
     environ: dict[str, str] = attrs.field(factory=dict)
@@ -72,6 +85,10 @@ class Project:
         )
         return Outcome(done.returncode, done.stdout, done.stderr)
 
+    def fork(self, *args: str, env: Mapping[str, str] | None = None, timeout: float = 120) -> Outcome:
+        """Run the command in a process of its own, as `spawn` does, without waiting for Python to start."""
+        return Outcome(*command(self.root, {**os.environ, **self.environ, **(env or {})}, args, timeout))
+
     def run_directory(self) -> Path:
         """The one run under results/."""
         (found,) = [path.parent for path in self.root.glob("results/*/*/manifest.json")]
@@ -98,3 +115,21 @@ def scale_of(outcome: Outcome, metric: str) -> dict[str, Any]:
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.chdir(tmp_path)
     return Project(tmp_path)
+
+
+@pytest.fixture
+def simulated_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Serve simulated models in this process, for tests that are not about the gateway: its own takes half a second."""
+    from keval_gateway import wire_urls
+    from keval_gateway.app import build_app
+    from keval_gateway.process import RunningGateway
+    from keval_gateway.responders import RespondersByName
+    from keval_gateway.serving import serve
+
+    @asynccontextmanager
+    async def here(simulate: str, seed: str, *, startup: float, shutdown: float) -> AsyncIterator[RunningGateway]:
+        responders = RespondersByName(int(seed.removeprefix("--seed=")))
+        async with serve(build_app(responders, token="a-key")) as base:
+            yield RunningGateway(wire_urls(base), "a-key")
+
+    monkeypatch.setattr("keval_gateway.process.run_gateway", here)

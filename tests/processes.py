@@ -1,4 +1,4 @@
-"""Server processes that are up at once: forked from one that has imported the MCP SDK, which takes more than a second.
+"""Processes that are up at once: forked from one that has imported keval, and the MCP SDK, which takes a second.
 
 They are processes like any other, so a test can kill one and start another on its port.
 """
@@ -8,16 +8,24 @@ from __future__ import annotations
 import multiprocessing
 import os
 import socket
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from multiprocessing.process import BaseProcess
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import attrs
 
-__all__ = ["Listening"]
+__all__ = ["Listening", "command"]
 
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["mcp.server.mcpserver", "mcp.server.sse", "starlette.applications", "uvicorn"])
+_FORKS.set_forkserver_preload(
+    [
+        *("mcp.server.mcpserver", "mcp.server.sse", "starlette.applications", "uvicorn"),
+        *("keval.cli.run_command", "keval.cli.score_command"),
+    ]
+)
 
 
 @attrs.define
@@ -53,3 +61,29 @@ def _listen(module: str, *args: Any) -> None:
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
     import_module(module).listen(*args)
+
+
+def command(folder: Path, environ: Mapping[str, str], args: Sequence[str], timeout: float) -> tuple[int, str, str]:
+    """Run keval in `folder`, and return how it ended and what it wrote."""
+    with TemporaryDirectory() as temporary:
+        written = Path(temporary, "stdout"), Path(temporary, "stderr")
+        process = _FORKS.Process(target=_command, args=(folder, dict(environ), args, *written))
+        process.start()
+        process.join(timeout)
+        if process.exitcode is None:
+            process.kill()
+        process.join()
+        assert process.exitcode is not None
+        stdout, stderr = (path.read_text(encoding="utf-8") for path in written)
+    return process.exitcode, stdout, stderr
+
+
+def _command(folder: Path, environ: dict[str, str], args: Sequence[str], *written: Path) -> None:
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environ)
+    for descriptor, path in enumerate(written, start=1):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), descriptor)
+    from keval.cli import main
+
+    main(args, prog_name="keval")

@@ -13,7 +13,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-__all__ = ["ENVIRONMENT", "NoAnswerError", "RefusedError", "Tool", "ToolFailedError", "answer_each", "serve", "text"]
+__all__ = [
+    "ENVIRONMENT",
+    "NoAnswerError",
+    "RefusedError",
+    "Tool",
+    "ToolFailedError",
+    "answer_each",
+    "look_up",
+    "serve",
+    "text",
+]
 
 ENVIRONMENT = {"PYTHONPATH": str(Path(__file__).parents[1])}
 
@@ -51,6 +61,17 @@ class Tool(NamedTuple):
 
 def text(said: str) -> Content:
     return [{"type": "text", "text": said}]
+
+
+def look_up(says: str) -> str:
+    """Return a script that serves the tool `look_up`, which says always the same."""
+    return f"""\
+import sys
+sys.path.append({ENVIRONMENT["PYTHONPATH"]!r})
+from tests.stdio_server import Tool, serve, text
+tool = Tool(lambda arguments, meta: text({says!r}), {{"question": {{"type": "string"}}}}, ("question",), "Look it up.")
+serve("look_up", lambda: {{"look_up": tool}})
+"""
 
 
 def serve(name: str, tools: Callable[[], Mapping[str, Tool]]) -> None:

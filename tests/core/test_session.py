@@ -12,6 +12,8 @@ from keval import Message, Session, Transcript
 from keval.plugin import ConfigError, PluginError, TrialError
 from tests.conftest import ON_PATH, Project
 
+pytestmark = pytest.mark.usefixtures("simulated_here")
+
 WEATHER = """
 agents:
   openai: {model: simulated/weather}
@@ -24,7 +26,7 @@ conditions:
 """
 
 
-@pytest.mark.parametrize("agent", ["openai", "gadk", pytest.param("ms", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("agent", ["openai", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gadk", "ms"))])
 def test_a_follow_up_keeps_what_was_said_and_what_tools_returned(project: Project, agent: str) -> None:
     project.write(eval_yaml=WEATHER)
 

@@ -26,20 +26,20 @@ EVALUATION = """
     plugins: [acme/calendar]
     execution: {executor: {type: acme/pool, workers: 2}}
 """
-SERVER = '''
-from mcp.server.mcpserver import Context, MCPServer
+SERVER = f"""
+import sys
 
-server = MCPServer("pages")
+sys.path.append({str(GUIDE.parents[1])!r})
 
+from tests.stdio_server import Tool, serve, text
 
-@server.tool()
-def look_up(question: str, context: Context) -> str:
-    """Look up the answer to a question."""
-    return f"It is 42, in {context.request_context.meta['acme/language']}."
-
-
-server.run("stdio")
-'''
+look_up = Tool(
+    lambda arguments, meta: text("It is 42, in " + meta["acme/language"] + "."),
+    {{"question": {{"type": "string"}}}},
+    description="Look up the answer to a question.",
+)
+serve("pages", lambda: {{"look_up": look_up}})
+"""
 
 
 @pytest.fixture

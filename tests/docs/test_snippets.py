@@ -20,6 +20,7 @@ from keval import registry
 from keval.config.evaluation import DatasetFile
 from keval.dataset.read import read_dataset
 from tests.conftest import Project
+from tests.stdio_server import look_up
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -31,20 +32,6 @@ PAGES = [
 ]
 FAULTS = "faults: [{status: 429, share: 5%}]\n"
 TONE = "instructions: Is it polite?\nlevels: {1: It is rude., 2: It is polite.}\n"
-SERVER = """
-from mcp.server.mcpserver import MCPServer
-
-server = MCPServer("mine")
-
-
-@server.tool()
-def look_up(question: str) -> str:
-    \"\"\"Look up the answer to a question.\"\"\"
-    return "It is 42."
-
-
-server.run("stdio")
-"""
 # What a fragment of a config needs around it to be one.
 REST: dict[str, Any] = {
     "dataset": {"path": "questions.jsonl"},
@@ -84,7 +71,7 @@ SURROUNDINGS = {"docs/run-directory.md": recorded_run, "docs/sessions.md": sessi
 @pytest.fixture
 def folder(project: Project) -> Project:
     shutil.copy(ROOT / "examples" / "weather" / "questions.jsonl", project.root)
-    (project.root / "my_server.py").write_text(SERVER, encoding="utf-8")
+    (project.root / "my_server.py").write_text(look_up("It is 42."), encoding="utf-8")
     (project.root / "tone.yaml").write_text(TONE, encoding="utf-8")
     (project.root / "faults.yaml").write_text(FAULTS, encoding="utf-8")
     (project.root / "questions.tsv").write_text("question\tanswer\nHow much is 6 × 7?\t42\n", encoding="utf-8")

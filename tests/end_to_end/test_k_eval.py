@@ -13,23 +13,10 @@ from keval_gateway import ChatReply, ChatRequest
 from keval_simulator.model import SimulatedModel
 from tests.conftest import Project
 from tests.end_to_end.servers.model import gateway
+from tests.stdio_server import look_up
 
 DOCUMENTED = Path(__file__).parents[2] / "docs" / "from-k-eval.md"
-SERVER = """
-import sys
-from mcp.server.mcpserver import MCPServer
-
-server = MCPServer("graph")
-
-
-@server.tool()
-def look_up(question: str) -> str:
-    \"\"\"Look up the answer to a question about the observatory.\"\"\"
-    return "The observatory of Lindholm stands at 1,842 m and was opened in 1974."
-
-
-server.run("stdio")
-"""
+SERVER = look_up("The observatory of Lindholm stands at 1,842 m and was opened in 1974.")
 QUESTIONS = [
     {"question": "How high does the observatory of Lindholm stand?", "answer": "It stands at 1,842 m."},
     {"question": "When was the observatory of Lindholm opened?", "answer": "It was opened in 1974."},
@@ -84,6 +71,7 @@ def test_a_config_of_k_eval_runs_unchanged(written: Project) -> None:
     check_results(written)
 
 
+@pytest.mark.usefixtures("simulated_here")
 def test_a_config_of_k_eval_runs_with_another_agent_and_a_simulated_judge(written: Project) -> None:
     others = ("--agent", "openai", "--model", "openai=simulated/any", "-m", "judge=simulated/judge")
 
@@ -95,6 +83,7 @@ def test_a_config_of_k_eval_runs_with_another_agent_and_a_simulated_judge(writte
     check_results(written)
 
 
+@pytest.mark.usefixtures("simulated_here")
 def test_resampling_gives_another_answer_where_no_seed_reaches_the_model(written: Project) -> None:
     config = documented_config().replace("num_repetitions: 3", "num_repetitions: 6")
     config = config.replace("max_attempts: 3", "max_attempts: 8")

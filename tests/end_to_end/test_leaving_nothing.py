@@ -58,7 +58,8 @@ def _contexts(root: Path) -> str:
 def test_no_process_outlives_keval(unruly: Project, how: signal.Signals, tmp_path: Path) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
-    command = [sys.executable, "-m", "keval", "run", "eval.yaml", "--repetitions", "50", "-q"]
+    options = ("--sample-id", "helsinki-now", "--repetitions", "8", "-q")
+    command = [sys.executable, "-m", "keval", "run", "eval.yaml", *options]
     process = subprocess.Popen(command, cwd=unruly.root, env={**os.environ, "TMPDIR": str(temporary)})
     try:
         _wait(lambda: all((unruly.root / f"called-{way}").exists() for way in ("hangs", "direct")), 20)
@@ -77,7 +78,10 @@ def test_no_process_outlives_keval(unruly: Project, how: signal.Signals, tmp_pat
 
 
 @pytest.mark.parametrize("ending", ["finished", pytest.param("preflight", marks=pytest.mark.slow)])
-def test_no_process_outlives_a_run_that_ends_by_itself(unruly: Project, ending: str) -> None:
+def test_no_process_outlives_a_run_that_ends_by_itself(
+    unruly: Project, ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keval_mcp.stdio._STDIN_SECONDS", 0.2)
     conditions = [flag for way in ("deaf", "daemon", "wrapped") for flag in ("--condition", way)]
     if ending == "preflight":
         config = (unruly.root / "eval.yaml").read_text(encoding="utf-8")

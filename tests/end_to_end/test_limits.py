@@ -18,13 +18,14 @@ import pytest
 from tests.conftest import Project
 from tests.stdio_server import ENVIRONMENT
 
+pytestmark = pytest.mark.usefixtures("simulated_here")
+
 
 def _bomb() -> bytes:
-    """A reply of 300 MB in 300 KB, made without holding more."""
+    """A reply that inflates to 300 MB: one packed megabyte, again and again, and no end."""
     packer = zlib.compressobj(wbits=31)
-    return b"".join(
-        [packer.compress(b'{"id": "'), *(packer.compress(b" " * 10**6) for _ in range(300)), packer.flush()]
-    )
+    start, megabyte = (packer.compress(data) + packer.flush(zlib.Z_FULL_FLUSH) for data in (b'{"id": "', b" " * 10**6))
+    return start + 300 * megabyte
 
 
 BOMB = _bomb()

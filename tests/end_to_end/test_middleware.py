@@ -16,6 +16,8 @@ import yaml
 
 from tests.conftest import ON_PATH, Outcome, Project
 
+pytestmark = pytest.mark.usefixtures("simulated_here")
+
 AGENTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "gadk-gemini": ("gemini", {"type": "gadk", "api": "gemini"}),
     "gadk-chat": ("openai-chat", {"type": "gadk", "api": "chat"}),

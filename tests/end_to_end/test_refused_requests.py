@@ -148,14 +148,14 @@ def nobody() -> str:
 
 
 def test_an_endpoint_that_stays_down_stops_the_run_and_burns_no_trial(project: Project, nobody: str) -> None:
-    config = CONFIG.replace("max_attempts: 1", "max_outage_seconds: 1.5")
+    config = CONFIG.replace("max_attempts: 1", "max_outage_seconds: 0.5")
     project.write(eval_yaml=config.replace("  gadk: {model: google/gemini-test}\n", ""), questions_jsonl=questions(40))
 
     outcome = project.keval("run", "eval.yaml", env={"OPENAI_BASE_URL": nobody, "OPENAI_API_KEY": "key-of-nobody"})
 
     assert 3 == outcome.code, outcome.stderr
     assert (
-        "the endpoint of gpt-test has been down for 1.5 s and has never answered: check its address;" in outcome.stderr
+        "the endpoint of gpt-test has been down for 0.5 s and has never answered: check its address;" in outcome.stderr
     )
     assert "keval resume " in outcome.stderr
     assert [] == project.lines("trials.jsonl")
@@ -198,13 +198,14 @@ def test_an_endpoint_that_refuses_everything_as_too_much_stops_the_run(project: 
     assert [] == project.lines("trials.jsonl")
 
 
-def test_an_endpoint_that_comes_back_is_waited_for(project: Project) -> None:
-    down = 9
+@pytest.mark.parametrize("down", [8, pytest.param(9, marks=pytest.mark.slow)], ids=["first probe", "second probe"])
+def test_an_endpoint_that_comes_back_is_waited_for(project: Project, down: int) -> None:
+    refusals = down
 
     def respond(request: ChatRequest) -> ChatReply:
-        nonlocal down
-        if down:
-            down -= 1
+        nonlocal refusals
+        if refusals:
+            refusals -= 1
             raise ModelFault(502, "bad gateway")
         return ChatReply("Fine.")
 

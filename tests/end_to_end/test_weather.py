@@ -141,6 +141,7 @@ def test_both_frameworks_ask_one_model_over_every_wire(weather: Make) -> None:
     assert {"get_current_weather"} == {call["name"] for found in helsinki.values() for call in found}
 
 
+@pytest.mark.usefixtures("simulated_here")
 def test_what_a_trial_teaches_the_server_stays_in_that_trial(weather: Make) -> None:
     samples = [
         {"id": f"learn-{number}", "question": "I hate the cold, please remember that.", "facts": {"preferences": {}}}
@@ -179,6 +180,7 @@ BROKEN_SERVERS = {
 }
 
 
+@pytest.mark.usefixtures("simulated_here")
 @pytest.mark.parametrize("case", BROKEN_SERVERS)
 def test_a_server_that_does_not_come_up_stops_the_run(weather: Make, case: str) -> None:
     options, said = BROKEN_SERVERS[case]

@@ -126,7 +126,7 @@ class EndpointGate:
                     if loop.time() >= self._probe_at:
                         self._probing = True
                         break
-                    until = self._probe_at
+                    until = min(self._probe_at, self._down_since + self._patience)
             elif self._under_way < self.limit:
                 break
             self._free.clear()
@@ -221,14 +221,17 @@ class EndpointGate:
         if now - self._busy_since >= patience:
             self._give_up(f"has refused all requests for {patience:g} s (HTTP {refused.status}: {refused.message})")
 
+    @property
+    def _patience(self) -> float:
+        """Seconds for which the endpoint may be down."""
+        patience = self.retry.max_outage_seconds
+        return patience if self._has_answered else min(patience, _NEVER_ANSWERED)
+
     def _check_outage(self, now: float) -> None:
         assert self._down_since is not None  # noqa: S101 - for mypy: it is down
-        patience = self.retry.max_outage_seconds
-        if not self._has_answered:
-            patience = min(patience, _NEVER_ANSWERED)
-        if now - self._down_since >= patience:
+        if now >= self._down_since + self._patience:
             never = "" if self._has_answered else " and has never answered: check its address"
-            self._give_up(f"has been down for {patience:g} s{never}")
+            self._give_up(f"has been down for {self._patience:g} s{never}")
         if self.outage is not None:
             raise self.outage
 

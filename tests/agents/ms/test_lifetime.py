@@ -51,8 +51,11 @@ MOMENTS = ["connecting over stdio", "asking over stdio", "calling over stdio", "
 
 
 @pytest.fixture(params=MOMENTS)
-def victim(request: Any, stdio: Any, start_toolbox: Any, beacon: socket.socket) -> tuple[str, McpServer]:
+def victim(
+    request: Any, stdio: Any, start_toolbox: Any, beacon: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> tuple[str, McpServer]:
     """The moment to cancel a trial at, and its server, which tells the beacon what it does."""
+    monkeypatch.setattr("mcp.client.stdio.PROCESS_TERMINATION_TIMEOUT", 0.2)
     moment, _, transport = request.param.split()
     arguments = ("--beacon", str(beacon.getsockname()[1]))
     if transport == "http":

@@ -498,13 +498,16 @@ def test_the_second_ctrl_c_stops_at_once(project: Project) -> None:
     assert 12 == len(project.lines("trials.jsonl"))
 
 
-def test_a_metric_that_never_ends_does_not_keep_ctrl_c_from_ending_keval(project: Project) -> None:
+@pytest.mark.parametrize("at_once", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["third", "in time"])
+def test_a_metric_that_never_ends_does_not_keep_ctrl_c_from_ending_keval(project: Project, at_once: bool) -> None:
     project.write(eval_yaml=CONFIG.replace("double/length", "stuck/endless"), questions_jsonl=QUESTIONS)
     process = _started(project)
 
     _wait_for_words(process, "endless")
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGTERM)
+    if at_once:
+        process.send_signal(signal.SIGHUP)
     _, stderr = process.communicate(timeout=30)
 
     assert (130, True) == (process.returncode, "interrupted; what was finished is in" in stderr)

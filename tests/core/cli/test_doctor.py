@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import Project
+
+pytestmark = pytest.mark.usefixtures("simulated_here")
 
 CONFIG = """
 dataset: {path: questions.jsonl}

@@ -25,6 +25,7 @@ execution: {num_repetitions: 1, max_concurrent: 2, retry: {max_attempts: 2}}
 QUESTIONS = '{"id": "a", "question": "Why?", "answer": "So."}\n'
 
 
+@pytest.mark.usefixtures("simulated_here")
 def test_the_dialect_becomes_kevals_own_words(project: Project) -> None:
     project.write(eval_yaml=CONFIG, questions_jsonl=QUESTIONS)
 

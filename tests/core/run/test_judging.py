@@ -228,7 +228,7 @@ def test_a_judging_that_was_killed_goes_on_where_it_stopped(project: Project) ->
     config = CONFIG.replace("reader: {}", "reader: {journal: journal.txt}")
     questions = dataset(*({"id": str(i), "question": "q", "level": 1 + i % 5} for i in range(9)))
     project.write(eval_yaml=config + "execution: {max_concurrent: 1}\n", questions_jsonl=questions)
-    killed = project.spawn("run", "eval.yaml", env={"READER_DIES_AFTER": "4"})
+    killed = project.fork("run", "eval.yaml", env={"READER_DIES_AFTER": "4"})
 
     outcome = project.keval("score", "latest", "--json")
 
@@ -267,7 +267,7 @@ def test_only_what_is_missing_can_be_judged(project: Project) -> None:
 def test_a_pass_of_other_scorers_takes_over_what_one_that_was_killed_has_scored(project: Project) -> None:
     config = CONFIG.replace("reader: {}", "reader: {}")
     project.write(eval_yaml=config + "execution: {max_concurrent: 1}\n", questions_jsonl=ABC)
-    project.spawn("run", "eval.yaml", env={"READER_DIES_AFTER": "2"})
+    project.fork("run", "eval.yaml", env={"READER_DIES_AFTER": "2"})
 
     outcome = project.keval("score", "latest", "--metric", "double/length", "--json")
 
@@ -296,6 +296,7 @@ def test_a_judge_without_a_type_is_the_one_that_speaks_to_its_model(project: Pro
     assert ["anthropic/claude-opus-5-5", "openai/gpt-4o"] == named[3:]
 
 
+@pytest.mark.usefixtures("simulated_here")
 def test_a_judge_that_its_model_means_changes_with_its_model(project: Project) -> None:
     config = CONFIG.replace("judges: {reader: {}}", "judge: {model: simulated/judge}")
     project.write(eval_yaml=config, questions_jsonl=ABC)

@@ -58,7 +58,7 @@ def arm(project: Project, judge: str = "reader", metric: str = "tone") -> dict[s
 
 
 def test_judging_again_that_is_killed_leaves_the_report_as_it_was(judged: Project) -> None:
-    killed = judged.spawn("score", "latest", env={"KEY": "other", "READER_DIES_AFTER": "2"})
+    killed = judged.fork("score", "latest", env={"KEY": "other", "READER_DIES_AFTER": "2"})
 
     cut_short = arm(judged)
     completed = judged.keval("score", "latest", env={"KEY": "other"})
@@ -69,7 +69,7 @@ def test_judging_again_that_is_killed_leaves_the_report_as_it_was(judged: Projec
 
 
 def test_a_pass_does_not_go_on_with_what_another_version_of_its_judge_said(judged: Project) -> None:
-    judged.spawn("score", "latest", env={"KEY": "other", "READER_DIES_AFTER": "2"})
+    judged.fork("score", "latest", env={"KEY": "other", "READER_DIES_AFTER": "2"})
 
     outcome = judged.keval("score", "latest", "--json")
 
@@ -78,7 +78,7 @@ def test_a_pass_does_not_go_on_with_what_another_version_of_its_judge_said(judge
 
 
 def test_a_rubric_that_changed_in_between_is_another_one(judged: Project) -> None:
-    judged.spawn("score", "latest", env={"READER_DIES_AFTER": "2"})
+    judged.fork("score", "latest", env={"READER_DIES_AFTER": "2"})
     judged.write(tone_yaml=TONE.replace("polite", "kind"))
 
     outcome = judged.keval("score", "latest")
@@ -87,7 +87,7 @@ def test_a_rubric_that_changed_in_between_is_another_one(judged: Project) -> Non
 
 
 def test_a_torn_line_of_a_pass_is_made_again(judged: Project) -> None:
-    judged.spawn("score", "latest", env={"READER_DIES_AFTER": "2"})
+    judged.fork("score", "latest", env={"READER_DIES_AFTER": "2"})
     (unfinished,) = judged.run_directory().glob(".scores.*.jsonl")
     unfinished.write_bytes(unfinished.read_bytes()[:-40])
 
@@ -99,8 +99,8 @@ def test_a_torn_line_of_a_pass_is_made_again(judged: Project) -> None:
 
 def test_scores_of_a_pass_survive_its_being_killed_twice(judged: Project) -> None:
     both = ("score", "latest", "--judge", "reader", "--judge", "strict")
-    judged.spawn(*both, env={"READER_DIES_AFTER": "2", "READER_BREAKS_ON": "a"})
-    again = judged.spawn(*both, env={"READER_DIES_AFTER": "0"})
+    judged.fork(*both, env={"READER_DIES_AFTER": "2", "READER_BREAKS_ON": "a"})
+    again = judged.fork(*both, env={"READER_DIES_AFTER": "0"})
 
     outcome = judged.keval(*both)
 
@@ -162,7 +162,7 @@ def test_a_pass_asks_every_judge_as_often_as_the_one_before(judged: Project) -> 
 def test_a_judging_that_was_cut_short_goes_on_though_another_scorer_came_between(project: Project) -> None:
     questions = "".join(json.dumps({"question": "q", "answer": "g", **levels}) + "\n" for levels in LEVELS)
     project.write(eval_yaml=CONFIG, tone_yaml=TONE, questions_jsonl=questions)
-    project.spawn("run", "eval.yaml", env={"READER_DIES_AFTER": "2"})
+    project.fork("run", "eval.yaml", env={"READER_DIES_AFTER": "2"})
     project.keval("score", "latest", "--metric", "double/length")
     between = arm(project)
 
@@ -175,7 +175,7 @@ def test_a_judging_that_was_cut_short_goes_on_though_another_scorer_came_between
 def test_what_two_passes_scored_stands_once(judged: Project) -> None:
     judged.keval("score", "latest", env={"READER_BREAKS_ON": "abc"})
     both = ("score", "latest", "--judge", "reader", "--judge", "strict", "--missing")
-    judged.spawn(*both, env={"READER_DIES_AFTER": "2"})
+    judged.fork(*both, env={"READER_DIES_AFTER": "2"})
     judged.keval("score", "latest", "--judge", "reader", "--missing")
 
     outcome = judged.keval(*both)
@@ -269,7 +269,7 @@ def test_the_command_that_completes_a_scoring_can_be_pasted(project: Project) ->
     questions = "".join(json.dumps({"question": "q", "answer": "g", **levels}) + "\n" for levels in LEVELS)
     config = CONFIG.replace("{reader: {key", "{my judge: {type: reader, key")
     project.write(eval_yaml=config, tone_yaml=TONE, questions_jsonl=questions)
-    project.spawn("run", "eval.yaml", "-o", "my runs", env={"READER_DIES_AFTER": "2"})
+    project.fork("run", "eval.yaml", "-o", "my runs", env={"READER_DIES_AFTER": "2"})
 
     report = project.keval("report", "latest", "-o", "my runs")
 
@@ -405,6 +405,7 @@ def test_repetitions_of_an_agent_count_alike_though_their_judge_failed_at_some(j
     assert 3.0 == arm(judged)["mean"]
 
 
+@pytest.mark.usefixtures("simulated_here")
 def test_a_real_judge_in_place_of_a_simulated_one_is_not_called_simulated(project: Project) -> None:
     config = CONFIG.replace('reader: {key: "${KEY:-level}", journal: journal.txt}', "openai: {model: simulated/judge}")
     question = json.dumps({"id": "a", "question": "q", "answer": "g", "says": "g"})

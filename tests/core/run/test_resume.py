@@ -42,7 +42,7 @@ def mortal(project: Project) -> Project:
 @pytest.fixture
 def killed(mortal: Project) -> Project:
     """A run that was killed after 13 answers."""
-    assert -9 == mortal.spawn("run", "eval.yaml", env=INTERRUPTED).code
+    assert -9 == mortal.fork("run", "eval.yaml", env=INTERRUPTED).code
     return mortal
 
 
@@ -220,7 +220,7 @@ def test_a_config_that_extends_a_run_may_change_nothing_of_it(ran: Project) -> N
 
 
 def test_a_variable_that_is_no_longer_set_has_its_value_from_the_manifest(mortal: Project) -> None:
-    mortal.spawn("run", "eval.yaml", env={**INTERRUPTED, "SUFFIX": "!"})
+    mortal.fork("run", "eval.yaml", env={**INTERRUPTED, "SUFFIX": "!"})
 
     outcome = mortal.keval("resume", "latest")
 
@@ -248,7 +248,7 @@ def test_a_run_that_was_killed_while_it_was_judged_is_judged_to_its_end(project:
     levels = [{"id": name, "question": "q", "answer": "g", "level": 3} for name in "abc"]
     tone = "instructions: Is it polite?\nlevels: {1: No., 2: Hardly., 3: Fairly., 4: Yes., 5: Very.}\n"
     project.write(eval_yaml=config, tone_yaml=tone, questions_jsonl=lines(levels))
-    project.spawn("run", "eval.yaml", env={"READER_DIES_AFTER": "2"})
+    project.fork("run", "eval.yaml", env={"READER_DIES_AFTER": "2"})
 
     outcome = project.keval("resume", "latest", "--json")
 

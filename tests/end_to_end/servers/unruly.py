@@ -1,7 +1,8 @@
 """An MCP server that does not want to end; `python -m … WAY FILE`. All that it starts has FILE in its command line.
 
 WAY is `deaf`: it ignores signals and the end of its input. `daemon`: a helper of it leaves its session and its parent
-and forgets its environment. `hangs`: it writes FILE when it is called, and never answers. `plain`: none of it.
+and forgets its environment. `hangs`: it ignores signals, writes FILE when it is called, never
+answers, and ignores the end of its input from then on. `plain`: none of it.
 """
 
 import os
@@ -43,5 +44,5 @@ if WAY in ("deaf", "hangs"):
         signal.signal(number, signal.SIG_IGN)
 tool = Tool(weather, {"city": {"type": "string"}}, ("city",), "Get the current weather in a city.")
 serve(WAY, lambda: {"get_current_weather": tool})
-while WAY in ("deaf", "hangs"):
+while WAY == "deaf" or Path(FILE).exists():
     time.sleep(3600)

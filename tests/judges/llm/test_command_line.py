@@ -9,6 +9,8 @@ import pytest
 
 from tests.conftest import Project
 
+pytestmark = pytest.mark.usefixtures("simulated_here")
+
 RUBRICS = ["factual_adherence", "completeness", "helpfulness_and_clarity"]
 QUESTION = {"id": "port", "question": "Which port does Tarn listen on?", "answer": "Tarn listens on port 7443."}
 

@@ -70,12 +70,12 @@ def test_server_that_says_nothing_is_given_up(server: Callable[..., Stdio], door
     async def start() -> str:
         async with doorbell() as bell:  # which waits for the process to end
             with pytest.raises(PreflightError) as raised:
-                async with started(server("mute", str(bell.port), startup_timeout=2), "weather"):
+                async with started(server("mute", str(bell.port), startup_timeout=1), "weather"):
                     pass
             return str(raised.value)
 
     expected = (
-        "server 'weather' did not answer within 2 s; raise its startup_timeout if it is only slow to start\n"
+        "server 'weather' did not answer within 1 s; raise its startup_timeout if it is only slow to start\n"
         "its standard error ends:\nstill loading the model"
     )
     assert expected == asyncio.run(start())
@@ -88,7 +88,7 @@ def test_server_that_says_nothing_is_given_up(server: Callable[..., Stdio], door
 def test_server_whose_standard_output_is_no_mcp_says_so(written: str, shown: str) -> None:
     code = f"import os, sys; os.write(1, {written}); sys.stdin.read()"
 
-    problem = _problem(Stdio(command=sys.executable, args=("-c", code), startup_timeout=1.5))
+    problem = _problem(Stdio(command=sys.executable, args=("-I", "-S", "-c", code), startup_timeout=0.6))
 
     assert f"its standard output has what is no MCP message: '{shown}" in problem
     assert "write logs to standard error" in problem

@@ -53,7 +53,9 @@ def caller(name: str, **arguments: Any) -> Callable[[Sessions], Awaitable[Any]]:
     return body
 
 
-@pytest.fixture(params=["http tapped", "http direct", "sse direct", "stdio direct"])
+@pytest.fixture(
+    params=["http tapped", "http direct", "sse direct", pytest.param("stdio direct", marks=pytest.mark.slow)]
+)
 def provider(request: pytest.FixtureRequest) -> Any:
     """A server that can do everything, over each of the ways to it; behind the tap they are all alike."""
     transport, way = request.param.split()

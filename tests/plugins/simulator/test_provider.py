@@ -45,6 +45,7 @@ def test_every_name_is_served_on_every_wire_and_said_to_be_simulated() -> None:
     assert endpoints["weather"].api_key not in repr(endpoints)
 
 
+@pytest.mark.usefixtures("simulated_here")
 def test_a_run_is_repeated_by_its_seed_and_varies_with_the_repetition() -> None:
     async def answers(seed: int) -> list[str]:
         async with SimulatedProvider().open(["weather"], seed) as endpoints:

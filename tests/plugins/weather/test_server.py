@@ -17,6 +17,10 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
+from keval_weather.choice import open_source
+from keval_weather.preferences import PreferenceStore
+from keval_weather.tools import build_server
+
 if TYPE_CHECKING:
     from tests.plugins.weather.conftest import FakeOpenWeather
 
@@ -244,7 +248,7 @@ def test_with_a_key_it_asks_openweather(openweather: FakeOpenWeather) -> None:
     environment = {"OPENWEATHER_API_KEY": "a-key-of-32-letters", "OPENWEATHER_BASE_URL": openweather.url}
 
     async def check() -> tuple[Any, Any, str, str]:
-        async with _stdio(environment) as client:
+        async with open_source(environment) as source, Client(build_server(source, PreferenceStore())) as client:
             return (
                 await _call(client, "get_current_weather", {"city": "Farville"}),
                 await _call(client, "get_weather_forecast", {"city": "Farville", "days": 5}),
@@ -276,3 +280,11 @@ def test_a_port_that_is_taken_is_named(url: str) -> None:
     assert ended.returncode == 2
     assert f"port {taken} cannot be used" in ended.stderr
     assert ended.stdout == ""
+
+
+def test_its_process_imports_nothing_of_the_context() -> None:
+    code = "import sys, keval_weather.server; print('keval_weather.context' in sys.modules)"
+
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+    assert "False" == shown.strip()
