@@ -81,7 +81,7 @@ def test_calls_made_together_keep_their_own_results_and_durations(
     assert results == ["Rome: slow", "Oslo: 21 degrees, metric", "Łódź: 21 degrees, imperial"]
     slowest, *quick = [call.duration or 0 for call in transcript.tool_calls]
     assert slowest >= 0.3
-    assert max(quick) < 0.3
+    assert max(quick) < slowest
     assert transcript.model_calls == 2
 
 
