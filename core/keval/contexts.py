@@ -71,12 +71,13 @@ class CallLog:
     """The calls of one attempt at a trial to one MCP server, as the tap recorded them.
 
     `calls` are in the order in which they ended. `lost` says why the server was lost, if it was, and `kind` what kind
-    of failure that is.
+    of failure that is. `bystander` says that a call of another trial may have been the cause.
     """
 
     calls: list[ToolCall] = attrs.field(factory=list)
     lost: str | None = None
     kind: str = "server_lost"
+    bystander: bool = False
 
 
 @attrs.frozen

@@ -113,7 +113,10 @@ class ConnectedServer(Protocol):
         ...
 
     def open(self, server: ServerSpec) -> AbstractAsyncContextManager[McpServer]:
-        """Enter one attempt's way to the server; `server` may differ from the first only in what the trial tells it.
+        """Enter one attempt's way to the server.
+
+        `server` may differ from the first only in what the trial tells it, and in `isolation`: a trial that lost a
+        shared server gets one of its own. A server that keval does not start can give it no more than a session.
 
         Raises:
             ServerLostError: the server does not come up again.

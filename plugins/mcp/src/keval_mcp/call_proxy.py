@@ -19,6 +19,7 @@ from mcp.types import (
 
 from keval import ToolCall
 from keval.plugin import CallLog, ServerLostError
+from keval_mcp.company import Place
 from keval_mcp.connection import ServerConnection
 from keval_mcp.results import result_text
 from keval_mcp.upstream import Upstream
@@ -28,10 +29,14 @@ __all__ = ["CallProxy"]
 
 @attrs.define(eq=False)
 class CallProxy:
-    """Forwards the calls of one attempt, marked with `meta`, and records each of them in `log`."""
+    """Forwards the calls of one attempt, marked with `meta`, and records each of them in `log`.
+
+    `place` says whether a loss of the server may be due to another attempt's call.
+    """
 
     connection: ServerConnection
     meta: Mapping[str, Any]
+    place: Place
     log: CallLog = attrs.field(factory=CallLog)
     _first: Upstream | None = attrs.field(default=None, init=False)
     _calls: set[asyncio.Task[CallToolResult]] = attrs.field(factory=set, init=False)
@@ -73,7 +78,8 @@ class CallProxy:
             self._first = upstream
             call = attrs.evolve(call, executions=1)
             began = time.perf_counter()
-            result = await upstream.call(name, params.arguments, {**_custom(params.meta), **self.meta})
+            with self.place.calling():
+                result = await upstream.call(name, params.arguments, {**_custom(params.meta), **self.meta})
         except ServerLostError as lost:
             self._lose(str(lost), lost.kind)
             problem = str(lost).partition("\n")[0]  # the agent needs no standard error
@@ -101,7 +107,7 @@ class CallProxy:
 
     def _lose(self, reason: str, kind: str = "server_lost") -> None:
         if self.log.lost is None:
-            self.log.lost, self.log.kind = reason, kind
+            self.log.lost, self.log.kind, self.log.bystander = reason, kind, self.place.bystander
 
 
 def _custom(meta: Mapping[str, Any] | None) -> dict[str, Any]:
