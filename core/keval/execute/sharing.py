@@ -30,9 +30,8 @@ class Sharing:
     def note(self, servers: Iterable[McpServer]) -> None:
         """Note which servers an attempt has lost."""
         logs = [server.log for server in servers if server.log is not None and server.log.lost is not None]
-        lost = [log for log in logs if log.kind == ServerLostError.kind]
-        self.ended = self.ended or bool(lost)
-        self._stood_by = bool(lost) and all(log.bystander for log in lost)
+        self.ended = self.ended or any(log.bystander or log.kind == ServerLostError.kind for log in logs)
+        self._stood_by = bool(logs) and all(log.bystander for log in logs)
 
     def spares(self) -> bool:
         """Return whether the attempt noted last does not count; ask once for each."""

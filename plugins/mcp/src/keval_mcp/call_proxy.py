@@ -22,7 +22,7 @@ from keval.plugin import CallLog, ServerLostError
 from keval_mcp.company import Place
 from keval_mcp.connection import ServerConnection
 from keval_mcp.results import result_text
-from keval_mcp.upstream import Upstream
+from keval_mcp.upstream import CallLostError, Upstream
 
 __all__ = ["CallProxy"]
 
@@ -81,7 +81,7 @@ class CallProxy:
             with self.place.calling():
                 result = await upstream.call(name, params.arguments, {**_custom(params.meta), **self.meta})
         except ServerLostError as lost:
-            self._lose(str(lost), lost.kind)
+            self._lose(str(lost), lost.kind, by_itself=isinstance(lost, CallLostError))
             problem = str(lost).partition("\n")[0]  # the agent needs no standard error
             self._record(call, began, error=problem)
             return _error(problem)
@@ -105,9 +105,10 @@ class CallProxy:
         took = time.perf_counter() - began
         self.log.calls.append(attrs.evolve(call, result=result, error=error, duration=took))
 
-    def _lose(self, reason: str, kind: str = "server_lost") -> None:
+    def _lose(self, reason: str, kind: str = "server_lost", *, by_itself: bool = False) -> None:
         if self.log.lost is None:
-            self.log.lost, self.log.kind, self.log.bystander = reason, kind, self.place.bystander
+            self.log.lost, self.log.kind = reason, kind
+            self.log.bystander = not by_itself and self.place.bystander
 
 
 def _custom(meta: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import attrs
 
 from keval.plugin import ServerLostError
+from keval_mcp.upstream import CallLostError
 
 __all__ = ["Company", "Place"]
 
@@ -52,6 +53,9 @@ class Place:
         answered = True
         try:
             yield
+        except CallLostError:
+            answered = False
+            raise
         except ServerLostError:
             answered = False
             self._bystander = bool(call.beside) or self.bystander
