@@ -47,7 +47,8 @@ class ServerSpec:
     and offers it to agents through the tap; with `tap=False` agents connect to it themselves. `isolation` says whether
     the trials of a condition share one connection or each trial has its own. `meta` goes with every call through the
     tap as entries of `_meta`. `timeout` bounds a call and `startup_timeout` the start, in seconds. A result of more
-    than `max_result_bytes` fails the trial; keval sets it from `execution.max_result_bytes`.
+    than `max_result_bytes` fails the trial; keval sets it from `execution.max_result_bytes`, and `in_turn` for attempts
+    that must not use the server while another one does that has `in_turn`.
     """
 
     name: str
@@ -64,6 +65,7 @@ class ServerSpec:
     isolation: Isolation = "condition"
     meta: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
     max_result_bytes: int | None = None
+    in_turn: bool = False
 
 
 @attrs.define

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Project
+from tests.end_to_end.servers.faulty_http import serving
 from tests.stdio_server import ENVIRONMENT
 
 CITIES = ("Helsinki", "Oslo", "Rome", "Lima", "Cairo", "Delhi", "Quito", "Turku")
@@ -51,3 +52,18 @@ def test_a_question_that_kills_a_shared_server_fails_alone(weather: Callable[...
     }
     starts = (project.root / "starts").read_text(encoding="utf-8").count("start")
     assert 1 + 2 + 7 == starts, "one for all, two for the killer's attempts, one for each of the others"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("transport", ["http", "sse"])
+def test_a_question_that_kills_a_remote_server_fails_alone(weather: Callable[..., Project], transport: str) -> None:
+    with serving("killed", transport, together=len(CITIES)) as url:
+        project, code = _ask(weather, "openai", {"type": transport, "url": url})
+
+    trials = {trial["sample"]: trial for trial in project.lines("trials.jsonl")}
+    killer = trials.pop("Helsinki")
+    assert (3, "server_lost") == (code, killer["failure"]["kind"])
+    assert 1 == sum(counted for _, counted in _attempts(killer)), "the one of max_attempts that is not its last"
+    assert [None] * 7 == [trial["failure"] for trial in trials.values()]
+    assert {("server_lost", False)} == {_attempts(trial)[0] for trial in trials.values()}
+    assert 3 >= max(sum(not counted for _, counted in _attempts(trial)) for trial in (killer, *trials.values()))

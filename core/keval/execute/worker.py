@@ -180,9 +180,9 @@ class PlanWorker:
             problem = f"a context gives the trial {server!r:.100}, which is none of the servers that it started with"
             raise TrialError(problem, stage="context", kind="bad_context")
         bounded = attrs.evolve(server, max_result_bytes=self.plan.evaluation.execution.largest_result)
-        if tries.sharing.ended:
-            bounded = attrs.evolve(bounded, isolation="trial")
-        return _supervised(await stack.enter_async_context(connected.open(bounded)))
+        # A trial that lost its server does not pay for that with its time.
+        with tries.watch.paused() if tries.sharing.ended else nullcontext():
+            return _supervised(await stack.enter_async_context(connected.open(tries.sharing.give(bounded))))
 
     async def _recall(self, tries: Try) -> tuple[Transcript | None, Attempted[Transcript]]:
         """Take a recorded answer. No model and no server is involved, so nothing is opened or reconciled."""

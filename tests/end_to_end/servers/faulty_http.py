@@ -68,6 +68,7 @@ class _State:
 class _Handler(BaseHTTPRequestHandler):
     state: _State
     stream: Stream | None = None
+    accepted = False
 
     def do_GET(self) -> None:
         state = self.state
@@ -99,9 +100,17 @@ class _Handler(BaseHTTPRequestHandler):
         elif "id" not in message:
             self._send(202, b"")
         elif message["method"] == "tools/call":
+            self._accept()
             self._call(message["id"], message["params"]["arguments"]["city"])
         else:
+            self._accept()
             self._answer(message["id"], _about_itself(message["method"]))
+
+    def _accept(self) -> None:
+        # One that hangs does not even accept the message, and holds up what the client sends after it.
+        if self.stream is not None and self.state.way not in ("hangs", "unavailable"):
+            self._send(202, b"")
+            self.accepted = True
 
     def _call(self, number: int, city: str) -> None:
         state = self.state
@@ -161,7 +170,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self.stream is None:
             self._send(200, body, "application/json", ("mcp-session-id", str(self.state.start)))
         else:
-            self._send(202, b"")
+            if not self.accepted:
+                self._send(202, b"")
             self.stream.put(b"event: message\ndata: " + body)
 
     def _send(self, status: int, body: bytes, kind: str = "application/json", *headers: tuple[str, str]) -> None:

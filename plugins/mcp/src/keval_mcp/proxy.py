@@ -104,6 +104,7 @@ class _Tapped:
     offer: ToolOffer
     shared: bool
     _company: Company = attrs.field(factory=Company, init=False)
+    _turn: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     _gone: bool = attrs.field(default=False, init=False)
     # A Python server costs most of a second of CPU to start, so no more start at a time than there are cores. Trials
     # that are under way are not limited: two isolated servers in a condition could otherwise wait for each other.
@@ -112,6 +113,8 @@ class _Tapped:
     @asynccontextmanager
     async def open(self, server: ServerSpec) -> AsyncIterator[McpServer]:
         async with AsyncExitStack() as stack:
+            if server.in_turn:
+                await stack.enter_async_context(self._turn)
             own = await self._own(server, stack) if server.isolation == "trial" else None
             if own is None:
                 await self._reach(self.connection)
