@@ -50,6 +50,11 @@ def test_a_question_that_kills_a_shared_server_fails_alone(weather: Callable[...
     assert {f"It is 3 degrees in {city} with light rain." for city in CITIES[1:]} == {
         trial["transcript"]["tool_calls"][0]["result"] for trial in trials.values()
     }
+    shown = project.keval("show", str(project.run_directory()), "--trial", killer["id"]).stdout
+    assert (2, 1) == (
+        shown.count("gave up an attempt"),
+        shown.count("gave up an attempt (not counted, as another trial's"),
+    )
     starts = (project.root / "starts").read_text(encoding="utf-8").count("start")
     assert 1 + 2 + 7 == starts, "one for all, two for the killer's attempts, one for each of the others"
 

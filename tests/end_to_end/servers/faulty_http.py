@@ -31,7 +31,7 @@ def serving(way: str, transport: str = "http", together: int = 1) -> Iterator[st
     The way `killed` goes wrong every time, and takes with it all calls under way; these are `together` the first time.
     """
     state = _State(way, transport, threading.Barrier(together))
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Faulty", (_Handler,), {"state": state}))
+    server = _Server(("127.0.0.1", 0), type("Faulty", (_Handler,), {"state": state}))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
@@ -63,6 +63,10 @@ class _State:
         streams, self.streams = self.streams, {}
         for stream in streams.values():
             stream.put(None)
+
+
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 128
 
 
 class _Handler(BaseHTTPRequestHandler):
