@@ -24,15 +24,16 @@ class Started:
     offers: Sequence[ToolOffer]
 
     @asynccontextmanager
-    async def open(self, sample: Sample, trial: str) -> AsyncIterator[Context]:
-        """Enter what an agent gets for one attempt at a trial."""
+    async def open(self, sample: Sample, trial: str, **changes: Any) -> AsyncIterator[Context]:
+        """Enter what an agent gets for one attempt at a trial; `changes` are made to its servers."""
         info = TrialInfo(trial, sample, "agent", "condition")
         async with AsyncExitStack() as stack:
             provision = await stack.enter_async_context(self.source.open(info))
             servers: list[McpServer] = []
             for server in provision.servers:
                 assert isinstance(server, ServerSpec)
-                servers.append(await stack.enter_async_context(self.servers[server.name].open(server)))
+                changed = attrs.evolve(server, **changes)
+                servers.append(await stack.enter_async_context(self.servers[server.name].open(changed)))
             yield Context(trial, provision.instructions, tuple(servers), history=sample.history)
 
 

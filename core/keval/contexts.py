@@ -47,7 +47,8 @@ class ServerSpec:
     and offers it to agents through the tap; with `tap=False` agents connect to it themselves. `isolation` says whether
     the trials of a condition share one connection or each trial has its own. `meta` goes with every call through the
     tap as entries of `_meta`. `timeout` bounds a call and `startup_timeout` the start, in seconds. A result of more
-    than `max_result_bytes` fails the trial; keval sets it from `execution.max_result_bytes`.
+    than `max_result_bytes` fails the trial; keval sets it from `execution.max_result_bytes`, and `in_turn` for attempts
+    that must not use the server while another one does that has `in_turn`.
     """
 
     name: str
@@ -64,6 +65,7 @@ class ServerSpec:
     isolation: Isolation = "condition"
     meta: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
     max_result_bytes: int | None = None
+    in_turn: bool = False
 
 
 @attrs.define
@@ -71,12 +73,13 @@ class CallLog:
     """The calls of one attempt at a trial to one MCP server, as the tap recorded them.
 
     `calls` are in the order in which they ended. `lost` says why the server was lost, if it was, and `kind` what kind
-    of failure that is.
+    of failure that is. `bystander` says that a call of another trial may have been the cause.
     """
 
     calls: list[ToolCall] = attrs.field(factory=list)
     lost: str | None = None
     kind: str = "server_lost"
+    bystander: bool = False
 
 
 @attrs.frozen

@@ -113,7 +113,11 @@ class ConnectedServer(Protocol):
         ...
 
     def open(self, server: ServerSpec) -> AbstractAsyncContextManager[McpServer]:
-        """Enter one attempt's way to the server; `server` may differ from the first only in what the trial tells it.
+        """Enter one attempt's way to the server.
+
+        `server` may differ from the first only in what the trial tells it, in `isolation` and in `in_turn`: a trial
+        that lost a shared server gets one of its own. A server that keval does not start can give it no more than a
+        session; if that is lost, too, such trials take turns.
 
         Raises:
             ServerLostError: the server does not come up again.

@@ -171,10 +171,14 @@ class Failure:
 
 @attrs.frozen
 class Attempt:
-    """An attempt at a trial that failed and was repeated. It is kept: a run discards nothing silently."""
+    """An attempt at a trial that failed and was repeated. It is kept: a run discards nothing silently.
+
+    `counted` is false if it did not count against `max_attempts`, as a call of another trial may have cost it a server.
+    """
 
     failure: Failure
     transcript: Transcript | None = None
+    counted: bool = True
 
 
 @attrs.frozen

@@ -32,13 +32,37 @@ FAULTS = {
     ("http", "large"): LARGE,
     ("http", "large-compressed"): LARGE,
     ("http", "large-event"): LARGE,
+    ("http", "restarts"): LOST,
+    ("http", "forgets"): LOST,
+    ("sse", "hangs"): LOST,
+    ("sse", "drops"): LOST,
+    ("sse", "unavailable"): LOST,
+    ("sse", "junk"): LOST,
+    ("sse", "large"): LARGE,
+    ("sse", "restarts"): LOST,
 }
-QUICK = {("openai", "stdio", "dies"), ("openai", "http", "large-event"), ("openai", "stdio", "floods-stdout")}
-TABLE = [
-    pytest.param(agent, *fault, kinds, marks=() if (agent, *fault) in QUICK else pytest.mark.slow)
-    for agent in ("openai", "anthropic", "gadk", "ms")
-    for fault, kinds in FAULTS.items()
+UNTAPPED = [
+    ("stdio", "dies"),
+    ("stdio", "hangs"),
+    ("stdio", "floods-stderr"),
+    ("http", "hangs"),
+    ("http", "drops"),
+    ("http", "unavailable"),
+    ("http", "junk"),
+    ("http", "forgets"),
+    ("sse", "hangs"),
+    ("sse", "drops"),
+    ("sse", "unavailable"),
 ]
+QUICK = {("openai", "stdio", "dies"), ("openai", "http", "large-event"), ("openai", "stdio", "floods-stdout")}
+AGENTS = ("openai", "anthropic", "gadk", "ms")
+TABLE = [(agent, fault, True) for agent in AGENTS for fault in FAULTS]
+TABLE += [(agent, fault, False) for agent in AGENTS for fault in UNTAPPED]
+
+
+def _case(agent: str, fault: tuple[str, str], tap: bool) -> object:
+    marks = () if tap and (agent, *fault) in QUICK else pytest.mark.slow
+    return pytest.param(agent, fault, tap, marks=marks, id="-".join((agent, *fault, *([] if tap else ["untapped"]))))
 
 
 def _stdio(way: str) -> dict[str, object]:
@@ -46,15 +70,17 @@ def _stdio(way: str) -> dict[str, object]:
     return {"type": "stdio", "command": sys.executable, "args": command, "env": ENVIRONMENT}
 
 
-@pytest.mark.parametrize(("agent", "transport", "way", "kinds"), TABLE)
+@pytest.mark.parametrize(("agent", "fault", "tap"), [_case(*row) for row in TABLE])
 def test_a_fault_costs_the_trial_it_affects_an_attempt_and_no_other_one(
-    weather: Callable[..., Project], agent: str, transport: str, way: str, kinds: list[str]
+    weather: Callable[..., Project], agent: str, fault: tuple[str, str], tap: bool
 ) -> None:
+    transport, way = fault
     with ExitStack() as stack:
-        server = _stdio(way) if transport == "stdio" else {"type": "http", "url": stack.enter_context(serving(way))}
+        url = None if transport == "stdio" else stack.enter_context(serving(way, transport))
+        server = _stdio(way) if url is None else {"type": transport, "url": url}
         project = weather(
             ("gadk: ", f"{agent}: "),
-            ("weather: {}", f"weather: {json.dumps({**server, 'timeout': 2})}"),
+            ("weather: {}", f"weather: {json.dumps({**server, 'timeout': 2, 'tap': tap})}"),
             ("execution: {", "execution: {max_result_bytes: 1 MB, "),
         )
         samples = ("--sample-id", "helsinki-now", "--sample-id", "lodz-now")
@@ -63,7 +89,7 @@ def test_a_fault_costs_the_trial_it_affects_an_attempt_and_no_other_one(
 
     hit, other = project.lines("trials.jsonl")
     assert (0, None, None) == (outcome.code, hit["failure"], other["failure"]), (hit, other)
-    assert [("mcp", kind) for kind in kinds] == [
+    assert [("mcp", kind) for kind in FAULTS[fault]] == [
         (attempt["failure"]["stage"], attempt["failure"]["kind"]) for attempt in hit["attempts"]
     ]
     assert [] == other["attempts"]

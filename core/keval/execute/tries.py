@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 
+from keval.execute.sharing import Sharing
 from keval.execute.stopwatch import Stopwatch
 from keval.infrastructure import Outbox
 from keval.recorder import EventKind, LiveEvent
@@ -26,6 +27,7 @@ class Try:
     number: int
     resamples: int
     outbox: Outbox
+    sharing: Sharing = attrs.field(factory=Sharing)
     watch: Stopwatch = attrs.field(factory=Stopwatch)
 
     @property

@@ -20,6 +20,7 @@ from keval.execute.compliance import ToolUseError, check_tool_use
 from keval.execute.preflight import OpenedContext, Ready, preflight
 from keval.execute.reconcile import check, merge
 from keval.execute.resources import ResourceScope
+from keval.execute.sharing import Sharing
 from keval.execute.shorten import shorten
 from keval.execute.tries import Try
 from keval.infrastructure import Outbox
@@ -102,8 +103,9 @@ class PlanWorker:
         prerecorded = key.agent in self._prerecorded
         attempts: list[Attempt] = []
         resamples = 0
+        sharing = Sharing()
         while True:
-            tries = Try(key, sample, len(attempts) + 1, resamples, outbox)
+            tries = Try(key, sample, len(attempts) + 1, resamples, outbox, sharing)
             if prerecorded:
                 transcript, outcome = await self._recall(tries)
             else:
@@ -113,7 +115,8 @@ class PlanWorker:
             # A recorded answer would be the same the next time.
             resample = _asks_again(outcome, condition.on_missing_tool_use) and not prerecorded
             done = outcome.failure is None or not (resample or outcome.retryable)
-            if done or self._patience.exhausted(len(attempts) + 1):
+            spared = not done and sharing.spares()
+            if done or (not spared and self._patience.exhausted(sum(each.counted for each in attempts) + 1)):
                 return Trial(
                     id=key.id,
                     sample=sample,
@@ -128,7 +131,7 @@ class PlanWorker:
                     model=self._models[key.agent],
                 )
             assert outcome.failure is not None  # noqa: S101 - for mypy: it is not done
-            attempts.append(Attempt(outcome.failure, transcript))
+            attempts.append(Attempt(outcome.failure, transcript, counted=not spared))
             if resample:
                 resamples += 1
             else:
@@ -151,7 +154,7 @@ class PlanWorker:
                 problem = f"a context yielded {provision!r:.100} in place of a Provision"
                 raise TrialError(problem, stage="context", kind="bad_context")
             prompts.append(provision.instructions)
-            servers += [await self._reached(server, opened, stack) for server in provision.servers]
+            servers += [await self._reached(server, opened, stack, tries) for server in provision.servers]
         asker = Asker("agent", key.agent, key.id, key.repetition, tries.number)
         asking = self.ready.exchange.asking(asker, recorder.refused, tries.watch)
         headers = self._headers(tries) | stack.enter_context(asking)
@@ -168,7 +171,7 @@ class PlanWorker:
             recorder=recorder,
         )
 
-    async def _reached(self, server: Any, opened: OpenedContext, stack: AsyncExitStack) -> McpServer:
+    async def _reached(self, server: Any, opened: OpenedContext, stack: AsyncExitStack, tries: Try) -> McpServer:
         """Return how the agent reaches a server that a context gives."""
         if isinstance(server, McpServer):
             return _supervised(server)
@@ -177,7 +180,9 @@ class PlanWorker:
             problem = f"a context gives the trial {server!r:.100}, which is none of the servers that it started with"
             raise TrialError(problem, stage="context", kind="bad_context")
         bounded = attrs.evolve(server, max_result_bytes=self.plan.evaluation.execution.largest_result)
-        return _supervised(await stack.enter_async_context(connected.open(bounded)))
+        # A trial that lost its server does not pay for that with its time.
+        with tries.watch.paused() if tries.sharing.ended else nullcontext():
+            return _supervised(await stack.enter_async_context(connected.open(tries.sharing.give(bounded))))
 
     async def _recall(self, tries: Try) -> tuple[Transcript | None, Attempted[Transcript]]:
         """Take a recorded answer. No model and no server is involved, so nothing is opened or reconciled."""
@@ -204,6 +209,7 @@ class PlanWorker:
         tried = await attempt(asked, seconds=self._seconds, late=self._late, watch=tries.watch)
         if tried.failure is not None and (outage := self.ready.exchange.outage("agent", tries.key.agent)):
             raise outage
+        tries.sharing.note(context.servers)
         transcript, outcome = _transcript_of(tried)
         if outcome.failure is None and transcript is not None:
             try:

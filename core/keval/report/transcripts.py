@@ -69,7 +69,8 @@ def print_trial(trial: Trial, scores: Sequence[ScoreLine], bands: Bands, console
         tokens = f"{_known(usage.input_tokens)} tokens in, {_known(usage.output_tokens)} out"
         console.print(f"[dim]{took}, {_known(transcript.model_calls)} model calls, {tokens}[/]")
     for attempt in trial.attempts:
-        console.print(Text.assemble(("gave up an attempt: ", "yellow"), safe(attempt.failure.message)))
+        counted = "" if attempt.counted else " (not counted, as another trial's call may be why)"
+        console.print(Text.assemble((f"gave up an attempt{counted}: ", "yellow"), safe(attempt.failure.message)))
     if trial.failure:
         console.print(
             Text.assemble(

@@ -62,7 +62,11 @@ def trial_line(trial: Trial) -> bytes:
             "failure": trial.failure and _fields(trial.failure),
             "complied": trial.complied,
             "attempts": [
-                {"failure": _fields(attempt.failure), "transcript": _transcript(attempt.transcript)}
+                {
+                    "failure": _fields(attempt.failure),
+                    "transcript": _transcript(attempt.transcript),
+                    "counted": attempt.counted,
+                }
                 for attempt in trial.attempts
             ],
         }
@@ -86,7 +90,11 @@ def read_trial(
         transcript=_read_transcript(data.get("transcript")),
         failure=_read_failure(data.get("failure")),
         attempts=tuple(
-            Attempt(_read(Failure, attempt["failure"]), _read_transcript(attempt.get("transcript")))
+            Attempt(
+                _read(Failure, attempt["failure"]),
+                _read_transcript(attempt.get("transcript")),
+                attempt.get("counted", True),
+            )
             for attempt in data.get("attempts", ())
         ),
         complied=data.get("complied"),

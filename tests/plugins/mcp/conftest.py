@@ -162,8 +162,8 @@ def attempt(sample: Sample) -> Callable[..., AbstractAsyncContextManager[Tapped]
     """Open an attempt at a trial and connect a client to it."""
 
     @asynccontextmanager
-    async def connect(source: Started, trial: str = "t", mode: str = "auto") -> AsyncIterator[Tapped]:
-        async with source.open(sample, trial) as context:
+    async def connect(source: Started, trial: str = "t", mode: str = "auto", **changes: Any) -> AsyncIterator[Tapped]:
+        async with source.open(sample, trial, **changes) as context:
             (server,) = context.servers
             assert server.url is not None
             assert server.log is not None

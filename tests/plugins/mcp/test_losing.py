@@ -76,6 +76,7 @@ def test_trials_that_share_a_dying_server_are_lost_with_it(
     assert str(dies.lost).startswith("server 'every' was lost during 'die': it closed the connection")
     assert "server 'every' was lost between two calls of this trial" == rests.lost
     assert later.lost is None
+    assert (True, True, True) == (waits.bystander, dies.bystander, rests.bystander)
 
 
 @pytest.mark.parametrize(("transport", "provider"), [("http", Http), ("sse", Sse)])

@@ -29,14 +29,17 @@ from google.adk.tools.mcp_tool import (
 )
 from google.adk.tools.mcp_tool.mcp_session_manager import MCPSessionManager
 from mcp import MCPError, StdioServerParameters
-from mcp.types import CONNECTION_CLOSED, INVALID_REQUEST, REQUEST_TIMEOUT
+from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, REQUEST_TIMEOUT
 
 from keval.plugin import McpServer, ServerLostError, ToolsMissingError
 
 __all__ = ["TrialToolset", "open_toolsets"]
 
 _GONE = (OSError, TimeoutError, anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream)
-_GONE_CODES = {CONNECTION_CLOSED, REQUEST_TIMEOUT, INVALID_REQUEST}  # the last is what a server says to a lost session
+_GONE_CODES = {CONNECTION_CLOSED, REQUEST_TIMEOUT, PARSE_ERROR, INVALID_REQUEST}
+"""Codes by which the MCP client says that no answer came; the last is what a server says to a lost session."""
+_HTTP_ERROR = (INTERNAL_ERROR, "Server returned an error response")
+"""What the MCP client makes of an HTTP error without an MCP message in it, such as a 502."""
 _STDERR_TAIL = 2000  # characters
 
 _Connection = StdioConnectionParams | SseConnectionParams | StreamableHTTPConnectionParams
@@ -135,7 +138,7 @@ class _WatchedTool(McpTool):
             self._toolset.lose(error)
             raise
         except MCPError as error:
-            if error.code in _GONE_CODES:
+            if error.code in _GONE_CODES or (error.code, error.message) == _HTTP_ERROR:
                 self._toolset.lose(error)
             raise
 

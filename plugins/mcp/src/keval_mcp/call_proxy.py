@@ -19,19 +19,24 @@ from mcp.types import (
 
 from keval import ToolCall
 from keval.plugin import CallLog, ServerLostError
+from keval_mcp.company import Place
 from keval_mcp.connection import ServerConnection
 from keval_mcp.results import result_text
-from keval_mcp.upstream import Upstream
+from keval_mcp.upstream import CallLostError, Upstream
 
 __all__ = ["CallProxy"]
 
 
 @attrs.define(eq=False)
 class CallProxy:
-    """Forwards the calls of one attempt, marked with `meta`, and records each of them in `log`."""
+    """Forwards the calls of one attempt, marked with `meta`, and records each of them in `log`.
+
+    `place` says whether a loss of the server may be due to another attempt's call.
+    """
 
     connection: ServerConnection
     meta: Mapping[str, Any]
+    place: Place
     log: CallLog = attrs.field(factory=CallLog)
     _first: Upstream | None = attrs.field(default=None, init=False)
     _calls: set[asyncio.Task[CallToolResult]] = attrs.field(factory=set, init=False)
@@ -73,9 +78,10 @@ class CallProxy:
             self._first = upstream
             call = attrs.evolve(call, executions=1)
             began = time.perf_counter()
-            result = await upstream.call(name, params.arguments, {**_custom(params.meta), **self.meta})
+            with self.place.calling():
+                result = await upstream.call(name, params.arguments, {**_custom(params.meta), **self.meta})
         except ServerLostError as lost:
-            self._lose(str(lost), lost.kind)
+            self._lose(str(lost), lost.kind, by_itself=isinstance(lost, CallLostError))
             problem = str(lost).partition("\n")[0]  # the agent needs no standard error
             self._record(call, began, error=problem)
             return _error(problem)
@@ -99,9 +105,10 @@ class CallProxy:
         took = time.perf_counter() - began
         self.log.calls.append(attrs.evolve(call, result=result, error=error, duration=took))
 
-    def _lose(self, reason: str, kind: str = "server_lost") -> None:
+    def _lose(self, reason: str, kind: str = "server_lost", *, by_itself: bool = False) -> None:
         if self.log.lost is None:
             self.log.lost, self.log.kind = reason, kind
+            self.log.bystander = not by_itself and self.place.bystander
 
 
 def _custom(meta: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -8,10 +8,13 @@ from collections.abc import AsyncIterator, Callable
 import attrs
 import httpx2
 
-__all__ = ["TOO_LARGE", "TooLargeError", "bound"]
+__all__ = ["SSE_LIMIT", "TOO_LARGE", "TooLargeError", "bound"]
 
 TOO_LARGE = "result_too_large"
 """The kind of failure; also the `data` of the error that stands for a message that was too large."""
+
+SSE_LIMIT = 10**6
+"""Bytes of a message over SSE: the SDK's client takes no event above 1 MiB, and ends the session then."""
 
 _PIECE = 2**12
 """Bytes of a compressed body that are decoded at a time: even these can become some megabytes."""
@@ -22,7 +25,10 @@ class TooLargeError(httpx2.SSEError):
     """A message has more bytes than allowed."""
 
     def __init__(self, limit: int) -> None:
-        super().__init__(f"a result of more than {limit:,} bytes; raise execution.max_result_bytes if that is right")
+        remedy = "raise execution.max_result_bytes if that is right"
+        if limit == SSE_LIMIT:
+            remedy = "SSE carries no more; let the server use streamable HTTP if that is right"
+        super().__init__(f"a result of more than {limit:,} bytes; {remedy}")
 
 
 def bound(response: httpx2.Response, limit: int, note: Callable[[TooLargeError], None]) -> None:

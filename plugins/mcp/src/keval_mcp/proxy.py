@@ -20,6 +20,7 @@ from keval.plugin import (
     supervised,
 )
 from keval_mcp.call_proxy import CallProxy
+from keval_mcp.company import Company
 from keval_mcp.connection import ServerConnection
 from keval_mcp.tap import Tap, tap
 from keval_mcp.upstream import CHECK_SECONDS
@@ -29,6 +30,11 @@ __all__ = ["McpProxy"]
 # Python prints the warnings of libraries that nobody configured logging for; what the SDK has to say of a server
 # reaches the user in keval's own errors.
 logging.getLogger("mcp").addHandler(logging.NullHandler())
+
+_log = logging.getLogger("keval_mcp")
+
+_PAUSE = 0.25
+"""Seconds until a server that is starting again is tried again."""
 
 
 @attrs.frozen
@@ -62,7 +68,7 @@ class McpProxy:
             if server.isolation == "trial":
                 await connection.close()
             async with tap(server.name, listing) as tapped:
-                yield _Tapped(connection, tapped, offer)
+                yield _Tapped(connection, tapped, offer, shared=server.isolation == "condition")
         finally:
             await connection.close()
 
@@ -89,13 +95,17 @@ class _Direct:
         )
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class _Tapped:
     """A server that agents reach through the tap."""
 
     connection: ServerConnection
     tap: Tap
     offer: ToolOffer
+    shared: bool
+    _company: Company = attrs.field(factory=Company, init=False)
+    _turn: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
+    _gone: bool = attrs.field(default=False, init=False)
     # A Python server costs most of a second of CPU to start, so no more start at a time than there are cores. Trials
     # that are under way are not limited: two isolated servers in a condition could otherwise wait for each other.
     _starts: asyncio.Semaphore = attrs.field(factory=lambda: asyncio.Semaphore(os.cpu_count() or 1))
@@ -103,15 +113,15 @@ class _Tapped:
     @asynccontextmanager
     async def open(self, server: ServerSpec) -> AsyncIterator[McpServer]:
         async with AsyncExitStack() as stack:
-            connection = self.connection
-            if server.isolation == "trial":
-                connection = ServerConnection(_supervised(server), digest=self.offer.digest)
-                stack.push_async_callback(connection.close)
-                async with self._starts:
-                    await connection.upstream()
-            else:
-                await connection.upstream()
-            calls = CallProxy(connection, server.meta)
+            if server.in_turn:
+                await stack.enter_async_context(self._turn)
+            own = await self._own(server, stack) if server.isolation == "trial" else None
+            if own is None:
+                await self._reach(self.connection)
+            # A session of one's own with a server that others use, too, is no server of one's own.
+            alone = own is not None and server.transport == "stdio"
+            company = Company() if alone else self._company
+            calls = CallProxy(own or self.connection, server.meta, company.join())
             url = await stack.enter_async_context(self.tap.open(calls))
             yield McpServer(
                 name=server.name,
@@ -122,6 +132,40 @@ class _Tapped:
                 timeout=server.timeout + 2 * CHECK_SECONDS,
                 log=calls.log,
             )
+
+    async def _own(self, server: ServerSpec, stack: AsyncExitStack) -> ServerConnection | None:
+        """Connect to a server that no other trial uses, or to one that others use by a session of its own.
+
+        Returns `None` if it does not come up beside the one that the trials share, as one may that locks a file.
+        """
+        connection = ServerConnection(_supervised(server), digest=self.offer.digest)
+        stack.push_async_callback(connection.close)
+        try:
+            async with self._starts:
+                await self._reach(connection)
+        except ServerLostError as error:
+            if not self.shared:
+                raise
+            _log.warning("a trial shares the server again that it lost, as it gets none of its own: %s", error)
+            return None
+        return connection
+
+    async def _reach(self, connection: ServerConnection) -> None:
+        """Wait for a live session. A server that somebody else starts again has `startup_timeout` for it, but once."""
+        loop = asyncio.get_running_loop()
+        patient = connection.server.transport != "stdio"
+        until = loop.time() + connection.server.startup_timeout
+        while True:
+            try:
+                await connection.upstream()
+            except ServerLostError:
+                if not patient or self._gone or loop.time() + _PAUSE > until:
+                    self._gone = True
+                    raise
+                await asyncio.sleep(_PAUSE)
+            else:
+                self._gone = False
+                return
 
 
 def _supervised(server: ServerSpec) -> ServerSpec:

@@ -18,7 +18,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from keval.plugin import McpServer, ServerSpec
-from keval_mcp.limits import TooLargeError, bound
+from keval_mcp.limits import SSE_LIMIT, TooLargeError, bound
 from keval_mcp.stderr import Stderr
 from keval_mcp.stdio import stdio_streams
 from keval_mcp.streams import WatchedStream
@@ -128,7 +128,8 @@ async def _transport(server: McpServer | ServerSpec, stderr: Stderr, stack: Asyn
         return stdio_client(parameters, errlog=file)
     url, headers = server.url or "", dict(server.headers)
     if server.transport == "sse":
-        return sse_client(url, headers=headers, httpx_client_factory=partial(_http_client, limit=limit))
+        bounded = partial(_http_client, limit=min(limit or SSE_LIMIT, SSE_LIMIT))
+        return sse_client(url, headers=headers, httpx_client_factory=bounded)
     client = await stack.enter_async_context(_http_client(headers, limit=limit))
     # A large result arrives as one event, and our client has a limit of its own.
     return streamable_http_client(url, http_client=client, max_sse_event_size=None)

@@ -31,12 +31,18 @@ from keval_mcp.settle import settle
 from keval_mcp.stderr import Stderr
 from keval_mcp.transports import connect, refusals
 
-__all__ = ["CHECK_SECONDS", "Upstream"]
+__all__ = ["CHECK_SECONDS", "CallLostError", "Upstream"]
 
 CHECK_SECONDS = 5.0
 """How long a server that failed a call may take to list its tools before its session is given up."""
 
 _CLOSE_SECONDS = 3.0
+_CANCEL_SECONDS = 0.5
+"""How long a request that is given up is waited for: the SDK tells the server, which may take nothing any more."""
+
+
+class CallLostError(ServerLostError):
+    """A call got no answer that can be used, by itself: the server still lists its tools."""
 
 
 @attrs.define(eq=False)
@@ -54,6 +60,8 @@ class Upstream:
     _scope: anyio.CancelScope = attrs.field(factory=anyio.CancelScope, init=False)
     _stderr: Stderr = attrs.field(factory=Stderr, init=False)
     _junk: list[str] = attrs.field(factory=list, init=False)
+    _kind: str | None = attrs.field(default=None, init=False)
+    _given_up: set[asyncio.Task[Any]] = attrs.field(factory=set, init=False)
 
     @classmethod
     async def connect(cls, server: McpServer | ServerSpec, within: float) -> Upstream:
@@ -94,11 +102,12 @@ class Upstream:
             await asyncio.wait({request, self._owner}, timeout=self.server.timeout, return_when=asyncio.FIRST_COMPLETED)
             timed_out = not (request.done() or self._owner.done())
         finally:
-            request.cancel()
-            await settle(request)
-        if timed_out:
+            await self._give_up(request)
+        if timed_out and refused:  # over SSE, what refuses a message answers nobody
+            problem = f"answered {name!r} with {refused[-1]}"
+        elif timed_out:
             problem = f"did not answer {name!r} within {self.server.timeout:g} s"
-        elif request.cancelled():
+        elif not request.done() or request.cancelled():
             problem = f"was lost during {name!r}"
         else:
             try:
@@ -116,7 +125,9 @@ class Upstream:
                 else:
                     raise
         await self._check()
-        raise self._lost(problem if self.alive else f"{problem}: {self.reason}", kind)
+        if self.alive:
+            raise self._lost(problem, kind, CallLostError if timed_out or kind else ServerLostError)
+        raise self._lost(f"{problem}: {self.reason}", kind or self._kind)
 
     async def close(self) -> None:
         """End the session, and with it the process of a stdio server; safe to call again."""
@@ -128,6 +139,7 @@ class Upstream:
         finally:
             self._scope.cancel()
             await settle(self._owner)
+            await asyncio.gather(*self._given_up, return_exceptions=True)  # the session has ended, and so do they
 
     async def _own(self) -> None:
         with self._scope, refusals() as refused:
@@ -139,6 +151,7 @@ class Upstream:
                     await self._ended.wait()
             except Exception as error:  # noqa: BLE001 - a seam: whatever ends a session is the reason callers are given
                 self.reason = "; ".join(dict.fromkeys([explain(error), *map(str, refused)]))
+                self._kind = TOO_LARGE if any(isinstance(each, TooLargeError) for each in refused) else None
             finally:
                 self._ended.set()
                 self._ready.set()
@@ -157,22 +170,45 @@ class Upstream:
             if not self.alive:
                 await settle(self._owner, within=_CLOSE_SECONDS)  # its standard error is complete then
                 return
+            listing = asyncio.create_task(self._session.list_tools())
             try:
-                async with asyncio.timeout(CHECK_SECONDS):
-                    await self._session.list_tools()
-            except (MCPError, TimeoutError) as error:
-                self.reason = "it stopped answering" if isinstance(error, TimeoutError) else explain(error)
-                self._ended.set()
+                await asyncio.wait({listing}, timeout=CHECK_SECONDS)
+                answered = listing.done()
+            finally:
+                await self._give_up(listing)
+            try:
+                if answered:
+                    listing.result()
+                else:
+                    self._end("it stopped answering")
+            except MCPError as error:
+                self._end(explain(error))
 
-    def _lost(self, problem: str, kind: str | None = None) -> ServerLostError:
+    async def _give_up(self, request: asyncio.Task[Any]) -> None:
+        """Cancel a request, and leave it alone if that takes longer; `close` waits for it."""
+        request.cancel()
+        self._given_up.add(request)
+        request.add_done_callback(self._given_up.discard)
+        await settle(request, within=_CANCEL_SECONDS)
+
+    def _end(self, reason: str) -> None:
+        self.reason = reason
+        self._ended.set()
+
+    def _lost(
+        self, problem: str, kind: str | None = None, error: type[ServerLostError] = ServerLostError
+    ) -> ServerLostError:
         if self._junk:
-            problem += (
-                f"\nits standard output has what is no MCP message: {self._junk[0]}; that is for MCP alone, in"
-                " UTF-8: write logs to standard error"
-            )
+            if self.server.transport == "stdio":
+                problem += (
+                    f"\nits standard output has what is no MCP message: {self._junk[0]}; that is for MCP alone, in"
+                    " UTF-8: write logs to standard error"
+                )
+            else:
+                problem += f"\nit sent what is no MCP message: {self._junk[0]}"
         said = self._stderr.tail()
         ending = f"\nits standard error ends:\n{said}" if said else ""
-        return ServerLostError(f"server '{self.server.name}' {problem}{ending}", kind=kind)
+        return error(f"server '{self.server.name}' {problem}{ending}", kind=kind)
 
 
 def _place(server: McpServer | ServerSpec) -> str:
