@@ -78,7 +78,10 @@ def test_a_large_result_is_cut_in_the_record(bulky: Callable[..., Any], kept: bo
 
 
 class _Bomb(BaseHTTPRequestHandler):
+    asked = 0
+
     def do_POST(self) -> None:
+        _Bomb.asked += 1
         self.rfile.read(int(self.headers["content-length"]))
         self.send_response(200)
         self.send_header("content-type", "application/json")
@@ -125,3 +128,27 @@ def test_a_reply_that_inflates_is_read_no_further_than_allowed(project: Project,
     assert (3, "model", "reply_too_large") == (outcome.code, trial["failure"]["stage"], trial["failure"]["kind"])
     assert 1 == len(trial["attempts"])
     assert 200_000 > resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before  # kB, of which SDKs take half
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("agent", "vendor"), [("ms", "openai"), ("gadk", "google_gemini")])
+def test_behind_the_proxy_a_reply_that_inflates_costs_an_attempt_and_is_not_asked_for_again(
+    project: Project, bomb: str, agent: str, vendor: str
+) -> None:
+    project.write(
+        eval_yaml=f"""
+        dataset: {{path: questions.jsonl}}
+        agents: {{{agent}: {{model: {vendor.partition("_")[0]}/some}}}}
+        metrics: [double/length]
+        execution: {{retry: {{max_attempts: 2, initial_backoff_seconds: 0}}}}
+        """,
+        questions_jsonl='{"id": "a", "question": "Why?"}\n',
+    )
+    key = f"{vendor.rpartition('_')[2].upper()}_API_KEY"
+    _Bomb.asked = 0
+
+    outcome = project.keval("run", "eval.yaml", env={f"{vendor.upper()}_BASE_URL": bomb, key: "canary-1234"})
+
+    (trial,) = project.lines("trials.jsonl")
+    assert (3, 1, 2) == (outcome.code, len(trial["attempts"]), _Bomb.asked)
+    assert "more than 20,000,000 bytes" in trial["failure"]["message"]

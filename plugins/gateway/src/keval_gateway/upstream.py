@@ -13,6 +13,7 @@ from keval.plugin import (
     ModelRequest,
     ModelResponse,
     PreflightError,
+    TrialError,
     Wire,
     request_headers,
     response_headers,
@@ -69,6 +70,7 @@ async def send_on(
 
     Raises:
         ModelError: the endpoint cannot be reached, or redirects elsewhere.
+        TrialError: kind `reply_too_large`; also raised while the body is read.
     """
     url = endpoint.urls[request.wire].rstrip("/") + request.path
     sent = client.build_request(
@@ -109,16 +111,16 @@ async def _bounded(chunks: AsyncIterator[bytes], limit: int | None) -> AsyncIter
 
 
 def _check_length(response: httpx2.Response, limit: int | None) -> None:
-    """Raise ModelError if a response says that it is too large, before anything of it is passed on."""
+    """Raise TrialError if a response says that it is too large, before anything of it is passed on."""
     length = response.headers.get("content-length", "")
     if limit is not None and length.isascii() and length.isdigit() and int(length) > limit:
         raise _too_large(limit)
 
 
-def _too_large(limit: int) -> ModelError:
-    return ModelError(
-        f"the model's reply has more than {limit:,} bytes; raise execution.max_reply_bytes if that is right"
-    )
+def _too_large(limit: int) -> TrialError:
+    """Return an error that no gate repeats the request for, as the reply would be as large again."""
+    problem = f"the model's reply has more than {limit:,} bytes; raise execution.max_reply_bytes if that is right"
+    return TrialError(problem, stage="model", kind="reply_too_large", retryable=True)
 
 
 def _with_key(request: ModelRequest, key: str) -> list[tuple[bytes, bytes]]:
