@@ -188,8 +188,13 @@ class Upstream:
         """Cancel a request, and leave it alone if that takes longer; `close` waits for it."""
         request.cancel()
         self._given_up.add(request)
-        request.add_done_callback(self._given_up.discard)
+        request.add_done_callback(self._forget)
         await settle(request, within=_CANCEL_SECONDS)
+
+    def _forget(self, request: asyncio.Task[Any]) -> None:
+        self._given_up.discard(request)
+        if not request.cancelled():
+            request.exception()  # seen: it was given up
 
     def _end(self, reason: str) -> None:
         self.reason = reason
