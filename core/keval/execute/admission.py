@@ -55,7 +55,7 @@ class Admission:
             return (
                 f"{self._failed} of {self._finished} trials failed, more than the {self.max_failures} of max_failures"
             )
-        self.meter.left_out = True
+        self.meter.leave_out_trials()
         return ""
 
     @property

@@ -26,8 +26,7 @@ class Meter:
 
     What is in flight is taken to cost as much as the largest of its kind so far, so the tokens of a run exceed its
     budget at most by what those in flight cost above that. What a model does not tell the tokens of counts as much as
-    the largest, too. The answers of `prerecorded` agents, by label, cost nothing. `left_out` says that a trial or
-    judgement did not begin because of the budget.
+    the largest, too. The answers of `prerecorded` agents, by label, cost nothing.
     """
 
     budget: Budget = attrs.field(factory=Budget)
@@ -37,7 +36,7 @@ class Meter:
     untold: int = attrs.field(default=0, init=False)
     _largest: Counter[_Kind] = attrs.field(factory=Counter, init=False)
     _in_flight: Counter[_Kind] = attrs.field(factory=Counter, init=False)
-    left_out: bool = attrs.field(default=False, init=False)
+    _lacked: set[str] = attrs.field(factory=set, init=False)
     _changed: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
 
     @classmethod
@@ -60,6 +59,10 @@ class Meter:
         most = self.budget.trials
         return self._fits("trial") and (most is None or self.trials + self._in_flight["trial"] < most)
 
+    def leave_out_trials(self) -> None:
+        """Note that trials were left out, as the budget does not hold them."""
+        self._lacked.add("trials" if self._fits("trial") else "tokens")
+
     def begin_trial(self) -> None:
         """Note that a trial begins."""
         self._in_flight["trial"] += 1
@@ -73,7 +76,7 @@ class Meter:
         """Begin a judgement if the budget allows it, else wait for those in flight; returns whether it has begun."""
         while not self._fits("judgement"):
             if not self._in_flight["judgement"]:
-                self.left_out = True
+                self._lacked.add("tokens")
                 return False
             self._changed.clear()
             await self._changed.wait()
@@ -91,11 +94,11 @@ class Meter:
         """Say what is used up, if anything was left out for it, or there was more of it; else an empty text."""
         tokens, trials = self.budget.tokens, self.budget.trials
         parts = []
-        if tokens is not None and (self.left_out or self.tokens > tokens):
+        if tokens is not None and ("tokens" in self._lacked or self.tokens > tokens):
             over = f", {self.tokens - tokens:,} too many" if self.tokens > tokens else ""
-            guessed = f", {self.untold} answers of models not telling theirs" if self.untold else ""
+            guessed = f", guessed for {self.untold} trials or judgements" if self.untold else ""
             parts.append(f"{self.tokens:,} of {tokens:,} tokens{over}{guessed}")
-        if trials is not None and self.left_out:
+        if trials is not None and "trials" in self._lacked:
             parts.append(f"{self.trials:,} of {trials:,} trials")
         return f"budget used: {'; '.join(parts)} (--budget sets another)" if parts else ""
 

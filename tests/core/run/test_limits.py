@@ -60,7 +60,7 @@ def test_a_limit_that_is_none_is_refused(project: Project, limit: str) -> None:
 
 
 def test_a_run_that_has_used_up_its_trials_goes_on_with_more(project: Project) -> None:
-    project.write(eval_yaml=f"{CONFIG}\nbudget: {{trials: 7}}", questions_jsonl=dataset(20))
+    project.write(eval_yaml=f"{CONFIG}\nbudget: {{trials: 7, tokens: 99999}}", questions_jsonl=dataset(20))
 
     first = project.keval("run", "eval.yaml")
     again = project.keval("resume", "latest")
@@ -104,7 +104,7 @@ def test_a_model_that_does_not_tell_its_tokens_is_taken_to_cost_most(project: Pr
     outcome = project.keval("run", "eval.yaml", "--budget", "tokens=1000")
 
     assert 10 == asked(project)
-    assert "1,000 of 1,000 tokens, 5 answers of models not telling theirs" in outcome.stdout
+    assert "1,000 of 1,000 tokens, guessed for 5 trials or judgements" in outcome.stdout
 
 
 def test_judgements_cost_tokens_too_and_what_needs_none_is_scored(project: Project) -> None:
