@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
