@@ -9,16 +9,16 @@ import attrs
 
 from keval import Scale, Score, Trial
 from keval_metrics_weather.asked import asked
-from keval_metrics_weather.conditions import Group, conditions
+from keval_metrics_weather.reading.conditions import Group, conditions
 from keval_metrics_weather.options import not_negative, share
-from keval_metrics_weather.phrases import affirmed
+from keval_metrics_weather.reading.phrases import affirmed
 from keval_metrics_weather.preferences import preferences_of
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import neutral, tally
-from keval_metrics_weather.temperatures import temperatures
+from keval_metrics_weather.reading.answer import reading
 from keval_metrics_weather.truth import truth_of
 from keval_metrics_weather.wording import AWARENESS, INDOOR, OUTDOOR, RAINWEAR, WARMTH
-from keval_metrics_weather.words import Text, read
+from keval_metrics_weather.reading.words import Text, read
 
 __all__ = ["AdaptationQuality"]
 
@@ -84,7 +84,7 @@ class AdaptationQuality:
 
     def _is_cold(self, lows: Sequence[float], answer: Text) -> bool:
         """Say whether it is cold: by the facts, else by the answer's own temperatures, else by its words."""
-        known = lows or [temperature.low for temperature in temperatures(answer)]
+        known = lows or [temperature.low for temperature in reading(answer).of_the_air]
         return min(known) <= self.cold if known else bool(affirmed(answer, _COLD))
 
 

@@ -6,9 +6,9 @@ from functools import lru_cache
 
 import attrs
 
-from keval_metrics_weather.phrases import Hit, denied, find
+from keval_metrics_weather.reading.phrases import Hit, denied, find
 from keval_metrics_weather.wording import ITEMS, RECOMMENDING
-from keval_metrics_weather.words import Text, word_set
+from keval_metrics_weather.reading.words import Text, word_set
 
 __all__ = ["Advice", "advice", "advice_against", "reasons_given"]
 

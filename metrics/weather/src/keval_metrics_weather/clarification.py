@@ -5,10 +5,10 @@ from __future__ import annotations
 from keval import Trial
 from keval_metrics_weather.advice import advice
 from keval_metrics_weather.measurements import weather_data
-from keval_metrics_weather.phrases import affirmed
+from keval_metrics_weather.reading.phrases import affirmed
 from keval_metrics_weather.queries import NO_LOCATION, gaps_left, query
 from keval_metrics_weather.wording import CLARIFYING
-from keval_metrics_weather.words import Text, read
+from keval_metrics_weather.reading.words import Text, read
 
 __all__ = ["asks_back", "only_asks_back", "unclear"]
 

@@ -12,12 +12,12 @@ from keval_metrics_weather.clarification import only_asks_back
 from keval_metrics_weather.measurements import weather_data
 from keval_metrics_weather.missing import missing_data
 from keval_metrics_weather.options import not_negative, share
-from keval_metrics_weather.phrases import affirmed, find
+from keval_metrics_weather.reading.phrases import affirmed, find
 from keval_metrics_weather.request import request
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import tally
 from keval_metrics_weather.wording import ERRORS, ITEMS, MISSING, RECOMMENDING, WEATHER
-from keval_metrics_weather.words import read
+from keval_metrics_weather.reading.words import read
 
 __all__ = ["TaskCompletion"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from keval_metrics_weather.phrases import Hit, denied, find
-from keval_metrics_weather.words import Text
+from keval_metrics_weather.reading.phrases import Hit, denied, find
+from keval_metrics_weather.reading.words import Text
 
 __all__ = ["missing_data"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from keval import ToolCall
-from keval_metrics_weather.words import Text, word_set
+from keval_metrics_weather.reading.words import Text, word_set
 
 __all__ = ["KEYS", "Preferences", "Stated", "preferences_of", "preferences_stated"]
 

@@ -8,14 +8,14 @@ from functools import lru_cache
 import attrs
 
 from keval import Message
-from keval_metrics_weather.cities import City, cities_asked
-from keval_metrics_weather.clock import times_of_day
-from keval_metrics_weather.days import NOW, TODAY, TONIGHT, day_mentions
+from keval_metrics_weather.reading.places import Place, places_asked
+from keval_metrics_weather.reading.times import times_of_day
+from keval_metrics_weather.reading.times import NOW, TODAY, TONIGHT, times
 from keval_metrics_weather.mentions import cities_mentioned
-from keval_metrics_weather.openings import OPENINGS, after_opening
-from keval_metrics_weather.phrases import find
+from keval_metrics_weather.reading.openings import OPENINGS, after_opening
+from keval_metrics_weather.reading.phrases import find
 from keval_metrics_weather.preferences import preferences_stated
-from keval_metrics_weather.words import Text, read
+from keval_metrics_weather.reading.words import Text, read
 
 __all__ = ["NO_LOCATION", "Query", "gaps_left", "query", "wants_forecast"]
 
@@ -58,7 +58,7 @@ class Query:
     """
 
     text: Text
-    cities: tuple[City, ...]
+    cities: tuple[Place, ...]
     days: tuple[str, ...]
     about_weather: bool
     wants_advice: bool
@@ -81,8 +81,8 @@ class Query:
 def query(message: str | None) -> Query:
     """Read a user's message; one that only states a preference is not about the weather."""
     text = read(message)
-    cities = cities_asked(text)
-    days = tuple(mention.day for mention in day_mentions(text))
+    cities = places_asked(text)
+    days = tuple(mention.day for mention in times(text))
     wants_advice = bool(find(text, _ADVICE))
     asks = "?" in text.said or cities or days or wants_advice or not preferences_stated(text)
     asked = Query(

@@ -11,12 +11,12 @@ from keval_metrics_weather.advice import Advice, advice, advice_against, reasons
 from keval_metrics_weather.clarification import asks_back
 from keval_metrics_weather.missing import missing_data
 from keval_metrics_weather.options import not_negative, share
-from keval_metrics_weather.phrases import affirmed
+from keval_metrics_weather.reading.phrases import affirmed
 from keval_metrics_weather.request import request
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import neutral, tally
 from keval_metrics_weather.wording import CLARIFYING, ERRORS, ITEMS, MISSING, REASONS, RECOMMENDING
-from keval_metrics_weather.words import Text, read
+from keval_metrics_weather.reading.words import Text, read
 
 __all__ = ["RecommendationQuality"]
 

@@ -12,11 +12,11 @@ from keval_metrics_weather.clarification import unclear
 from keval_metrics_weather.measurements import weather_data
 from keval_metrics_weather.missing import missing_data
 from keval_metrics_weather.options import not_negative, share
-from keval_metrics_weather.phrases import affirmed
+from keval_metrics_weather.reading.phrases import affirmed
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import neutral, tally
 from keval_metrics_weather.wording import ALTERNATIVES, CLARIFYING, ERRORS, FALLBACKS, MISSING
-from keval_metrics_weather.words import read
+from keval_metrics_weather.reading.words import read
 
 __all__ = ["ErrorRecovery"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, TypeAlias
 
 import attrs
@@ -12,13 +12,14 @@ from keval_metrics_weather.advice import advice
 from keval_metrics_weather.clarification import only_asks_back
 from keval_metrics_weather.likeness import ask_alike
 from keval_metrics_weather.options import not_negative, share
-from keval_metrics_weather.phrases import affirmed
+from keval_metrics_weather.reading.phrases import affirmed
 from keval_metrics_weather.queries import Query, query
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import Point, excerpt, neutral, tally
-from keval_metrics_weather.temperatures import Temperature, temperatures
+from keval_metrics_weather.reading.answer import reading
+from keval_metrics_weather.reading.statements import Statement
 from keval_metrics_weather.wording import ITEMS, RECOMMENDING
-from keval_metrics_weather.words import Text, read
+from keval_metrics_weather.reading.words import Text, read
 
 __all__ = ["Repeatability"]
 
@@ -107,8 +108,8 @@ class Repeatability:
             yield what, value, tuple(dict.fromkeys((*old.items, *new.items)))
 
 
-def _of_the_air(text: Text) -> list[Temperature]:
-    return [temperature for temperature in temperatures(text) if temperature.kind != "felt"]
+def _of_the_air(text: Text) -> Sequence[Statement]:
+    return reading(text).of_the_air
 
 
 def _exchanges(history: tuple[Message, ...]) -> tuple[list[_Exchange], _Place]:

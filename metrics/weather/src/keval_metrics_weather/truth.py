@@ -10,8 +10,8 @@ from typing import Any
 
 import attrs
 
-from keval_metrics_weather.conditions import Group, groups_of
-from keval_metrics_weather.days import NOW, SEVERAL, TODAY, TONIGHT
+from keval_metrics_weather.reading.conditions import Group, groups_of
+from keval_metrics_weather.reading.times import NOW, SEVERAL, TODAY, TONIGHT
 
 __all__ = ["Day", "Truth", "truth_of"]
 

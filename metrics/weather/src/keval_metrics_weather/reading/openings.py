@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keval_metrics_weather.words import Text, word_set
+from keval_metrics_weather.reading.words import Text, word_set
 
 __all__ = ["OPENINGS", "after_opening"]
 

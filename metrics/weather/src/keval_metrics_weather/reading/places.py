@@ -1,0 +1,275 @@
+"""Places: what a text names as a place, by a gazetteer and by how the name stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple
+
+from keval_metrics_weather.reading.gazetteer import gazetteer
+from keval_metrics_weather.reading.lexicon import NEVER_PLACES, NO_NAMES, NO_UNKNOWN_PLACES
+from keval_metrics_weather.reading.openings import OPENINGS, after_opening
+from keval_metrics_weather.reading.times import HOURS, PARTS_OF_DAY
+from keval_metrics_weather.reading.words import Text, read, word_set
+
+__all__ = ["Place", "find_names", "place_key", "places_asked", "places_told"]
+
+_BEFORE_A_PLACE = frozenset({"in", "for", "at", "near", "to", "from", "around", "of", "visiting", "about", "over"})
+_LOCATING = frozenset({"in", "near", "at", "around", "visiting"})
+_CONTRASTING = frozenset({"while", "whereas", "but", "and", "than", "versus", "vs", "or", "like", "as", "with"})
+_SAYING = word_set(
+    "is has will enjoys sees gets currently stays remains at only sits reaches hits can looks should had was : ( , | –"
+    " today tomorrow now tonight"
+)
+_ANOTHER = frozenset({"and", "or", "vs", "versus", ","})
+_PARTICLES = frozenset({"de", "da", "do", "del", "di", "la", "le", "los", "las", "der", "den", "upon", "sur", "am", "el", "i"})
+_MOST_WORDS = 4
+_TOPICS = word_set("weather forecast temperature temperatures temp temps conditions outlook wetter")
+_DAYS = word_set(
+    "today tomorrow tonight now currently right monday tuesday wednesday thursday friday saturday sunday mon tue tues"
+    " wed thu thurs fri sat sun tmrw tmr this next weekend later soon on please pls thx then again"
+)
+_AFTER_A_PLACE = _DAYS | HOURS | PARTS_OF_DAY | _TOPICS | _ANOTHER | {"", "?", ".", "!", "\n", ":", ";", "in", "at", "for", "weather's"}
+_ASKED_ABOUT = frozenset({"looking", "doing", "today", "now", "like", "tomorrow", "this"})
+_GREETINGS = frozenset({"hello", "hi", "hey", "dear", "thanks", "thank", "you", "bye", "goodbye"})
+
+
+class Place(NamedTuple):
+    """A place named at offset `start`; `words` are its name in lower case without accents, `name` as written."""
+
+    name: str
+    words: tuple[str, ...]
+    start: int
+
+    @property
+    def key(self) -> str:
+        """The same for all names of a place."""
+        return place_key(self.words)
+
+
+def place_key(words: Iterable[str]) -> str:
+    """Return what all names of a place have in common: `munich` for München."""
+    return gazetteer().same(" ".join(words))
+
+
+def find_names(text: Text, names: Iterable[str]) -> dict[str, list[int]]:
+    """Return the offsets at which a text says each of the names that it does, whatever their case and accents."""
+    wanted: dict[str, dict[int, dict[tuple[str, ...], str]]] = {}
+    for name in names:
+        words = tuple(read(name).words)
+        if words and words[0] in text.index:
+            wanted.setdefault(words[0], {}).setdefault(len(words), {}).setdefault(words, name)
+    found: dict[str, list[int]] = {}
+    for first, by_length in wanted.items():
+        for length, known in by_length.items():
+            for place in text.index[first]:
+                said = known.get(tuple(text.words[place : place + length]))
+                if said is not None:
+                    found.setdefault(said, []).append(text.starts[place])
+    return found
+
+
+@lru_cache(maxsize=64)
+def places_told(text: Text) -> tuple[Place, ...]:
+    """Return the places that prose names: capitalised, and standing as a place does."""
+    found: list[Place] = []
+    at, end = 0, len(text.words)
+    known = gazetteer()
+    starts, original = text.starts, text.original
+    while at < end:
+        if not original[starts[at]].isupper() or text.words[at] in NO_NAMES:
+            at += 1
+            continue
+        count = known.longest(text.words, at)
+        stands = count and text.capitalised(at + count - 1) and _stands_in_prose(text, at, count)
+        if not stands:
+            count = _unknown_in_prose(text, at)
+        if count:
+            place = _place(text, at, at + count)
+            found.append(place)
+            at = _after_regions(text, at + count)
+        else:
+            at += 1
+    return tuple(found)
+
+
+def _stands_in_prose(text: Text, at: int, count: int) -> bool:
+    name = " ".join(text.words[at : at + count])
+    before, following = text.word_at(at - 1), text.word_at(at + count)
+    if name in gazetteer().regions or _part_of_a_name(text, at, count):
+        return False
+    leads = before in ("", ".", "!", "?", "\n", "|", ":", ";", "(")
+    if name in gazetteer().words:
+        return before in _LOCATING and (text.word_at(at - 2) != "up") and following not in ("weather",)
+    return leads or before in _BEFORE_A_PLACE or before in _CONTRASTING or before == "," or following in _SAYING
+
+
+def _part_of_a_name(text: Text, at: int, count: int) -> bool:
+    """Say whether a name is only part of a longer one: "Lake Geneva", "Paris Agreement"."""
+    end = at + count
+    after = end < len(text.words) and text.starts[end] - text.starts[end - 1] <= len(text.written(end - 1)) + 1
+    if after and text.capitalised(end) and text.words[end] not in NO_NAMES and text.words[end] not in gazetteer().regions:
+        return True
+    return at > 0 and text.capitalised(at - 1) and text.words[at - 1] not in NO_NAMES and text.word_at(at - 1).isalpha() and text.word_at(at-2) not in ("", ".", "\n", "!", "?", ":")
+
+
+def _unknown_in_prose(text: Text, at: int) -> int:
+    """Count the words of a name that is not in the table but stands as a place: "in Rapla", "while Rapla enjoys"."""
+    before = text.word_at(at - 1)
+    if before not in ("in", "while", "whereas"):
+        return 0
+    count = _name(text, at)
+    if before != "in" and text.word_at(at + count) not in _SAYING:
+        return 0
+    return count if text.words[at] not in gazetteer().regions else 0
+
+
+def _after_regions(text: Text, at: int) -> int:
+    """Return the place after the regions that say where a place is: "Mobile, Alabama", "Kingston (Jamaica)"."""
+    regions = gazetteer().regions
+    while at < len(text.words):
+        after = at + 1 if text.words[at] in (",", "(") else at
+        for count in (2, 1):
+            if " ".join(text.words[after : after + count]) in regions and _is_region(text, after, after > at):
+                after += count
+                break
+        else:
+            return at
+        at = after + 1 if text.word_at(after) == ")" else after
+    return at
+
+
+def _is_region(text: Text, at: int, apart: bool) -> bool:
+    """Say whether a word that may be a region's is one: short ones only in capitals or after a comma."""
+    return len(text.words[at]) > 3 or apart or text.capitalised(at) or text.original.islower()
+
+
+def _is_name(text: Text, place: int) -> bool:
+    word = text.word_at(place)
+    if word[:1].isalpha() and word not in NO_NAMES and text.capitalised(place):
+        return len(word) > 1 or not word.isascii()  # a letter is none, as in Washington, D.C.
+    return False
+
+
+def _name(text: Text, place: int) -> int:
+    """Count the words of the capitalised name that begins at a place, particles within it included."""
+    if place >= len(text.words) or not text.capitalised(place):
+        return 0
+    end = place
+    if text.words[place] == "the" and _is_name(text, place + 1):
+        end += 1
+    while end - place < _MOST_WORDS:
+        if _is_name(text, end):
+            end += 1
+            while end < len(text.words) and text.starts[end] == text.starts[end - 1]:
+                end += 1  # the second part of a name such as Xi'an
+        elif end > place and text.word_at(end) in _PARTICLES and _is_name(text, end + 1):
+            end += 2
+        else:
+            break
+    return end - place
+
+
+def _place(text: Text, first: int, end: int) -> Place:
+    if end == first + 1:
+        return Place(text.written(first), (text.words[first],), text.starts[first])
+    last = text.starts[end - 1] + len(text.written(end - 1)) if text.starts[end - 1] != text.starts[end - 2] else 0
+    name = text.original[text.starts[first] : last] if last else text.written(first)
+    return Place(name, tuple(text.words[first:end]), text.starts[first])
+
+
+@lru_cache(maxsize=64)
+def places_asked(text: Text) -> tuple[Place, ...]:
+    """Return the places a user's message names, in free order ("Helsinki weather?") or lower case too."""
+    found: list[Place] = []
+    regions: list[Place] = []
+    at = 0
+    while at < len(text.words):
+        count = _asked_at(text, at, found)
+        if not count:
+            at += 1
+            continue
+        place = _place(text, at, at + count)
+        alone = " ".join(place.words) in gazetteer().regions
+        (regions if alone else found).append(place)
+        at = _after_regions(text, at + count)
+    return tuple(found or regions)
+
+
+def _asked_at(text: Text, at: int, found: list[Place]) -> int:
+    """Count the words of the place that a user's message names at a place of its words; 0 if none."""
+    word = text.words[at]
+    if not word[0].isalpha() or word in NEVER_PLACES:
+        return 0
+    known = gazetteer()
+    count = known.longest(text.words, at)
+    shouting = text.original.isupper() or text.original.islower()
+    capital = text.capitalised(at) and not shouting
+    name = " ".join(text.words[at : at + count])
+    before = text.word_at(at - 1)
+    if before in _GREETINGS and at < 3 and capital:
+        return 0
+    if count and name in known.regions:
+        return count if before in _LOCATING or before in ("for", "of") or capital else 0
+    if count and name not in known.words and (count > 1 or word not in OPENINGS):
+        longer = _name(text, at) if capital else 0
+        return max(count, longer) if longer > count and not _capital_topic(text, at + count) else count
+    if count and _a_word_as_a_place(text, at, count, capital, found):
+        return count
+    return _unknown_asked(text, at, capital)
+
+
+def _capital_topic(text: Text, at: int) -> bool:
+    return text.word_at(at) in _TOPICS or text.word_at(at) in gazetteer().regions
+
+
+def _a_word_as_a_place(text: Text, at: int, count: int, capital: bool, found: list[Place]) -> bool:
+    """Say whether a name that is a word, too, stands as a place: "in Nice?", "bath thursday?", "goes or breda"."""
+    before, following = text.word_at(at - 1), text.word_at(at + count)
+    leads = at == 0 or before in (".", "!", "?", "\n", ",") or at == after_opening(text)
+    region = following in gazetteer().regions or (
+        following == "," and text.word_at(at + count + 1) in gazetteer().regions
+    )
+    ends = following in _AFTER_A_PLACE or region
+    if capital and not leads:
+        return True
+    if leads:
+        about = following in _DAYS or following in _TOPICS or region or (capital and following in ("?", "."))
+        joined = following in ("or", "and", "vs") and gazetteer().longest(text.words, at + count + 1) > 0
+        return (about and (capital or len(text.words) <= 5)) or joined
+    if before in ("in", "near") or text.word_at(at - 1) in _TOPICS or (
+        before in ("for", "at", "of") and text.word_at(at - 2) in _TOPICS
+    ):
+        return ends
+    if before in ("or", "and", "vs") and found:
+        return ends
+    return before in ("how", "is") and following in _ASKED_ABOUT and text.said.isdisjoint(("it", "there"))
+
+
+def _unknown_asked(text: Text, at: int, capital: bool) -> int:
+    """Count the words of a place that is not in the table: "in Rapla", "Rapla weather", "weather in wogga wogga"."""
+    before = text.word_at(at - 1)
+    if capital:
+        count = _name(text, at)
+        following = text.word_at(at + count)
+        if not count:
+            return 0
+        if before in _BEFORE_A_PLACE or (before in _CONTRASTING and following in _SAYING):
+            return count
+        if text.words[at] in OPENINGS or at == after_opening(text) and following not in _TOPICS | _DAYS - {"now", "on", "again", "please"}:
+            if following == "," and _is_name(text, at + count + 1) or following in (".", "?", "") and at + count + 1 >= len(text.words) and len(text.words) <= 3:
+                return count
+            return 0
+        return count if before in _TOPICS or before in _ANOTHER or following in _AFTER_A_PLACE else 0
+    placed = before in ("in", "near") or (before in ("for", "at") and text.word_at(at - 2) in _TOPICS)
+    if not placed or text.capitalised(at) and not text.original.isupper():
+        return 0
+    end = at
+    while end - at <= 3 and text.word_at(end).isalpha() and text.word_at(end) not in NO_UNKNOWN_PLACES:
+        if end > at and text.word_at(end) in gazetteer().regions:
+            break
+        end += 1
+    following = text.word_at(end)
+    stands = following in _AFTER_A_PLACE or following in gazetteer().regions or following in _SAYING
+    inflected = text.words[at].endswith(("ing", "tion", "ness", "ment", "wear")) and end == at + 1
+    return end - at if stands and not inflected else 0

@@ -1,0 +1,372 @@
+"""Statements: each temperature and condition that a text states, with its kind, its place and its time."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from math import inf
+from typing import Any, NamedTuple
+
+import attrs
+
+from keval_metrics_weather.reading.blocks import Block, Span, blocks
+from keval_metrics_weather.reading.conditions import Condition
+from keval_metrics_weather.reading.kinds import Kind, Seen, kind_after, kinds, named_kind
+from keval_metrics_weather.reading.places import Place
+from keval_metrics_weather.reading.quantities import Quantity, in_celsius
+from keval_metrics_weather.reading.times import PAST, Time, hours_named
+from keval_metrics_weather.reading.words import Text
+
+__all__ = ["Statement", "Where", "condition_statements", "temperature_statements"]
+
+_SEAMS = frozenset({".", "!", "?", ";", ",", "\n", "|", "—", "and", "but", "while", "whereas", "however"})
+"""The words and marks at which a clause ends."""
+
+_SENTENCE_ENDS = frozenset({".", "!", "?", "\n", "|"})
+_COMPARING_WITH = frozenset({"after", "than", "unlike", "from", "following", "since", "with", "to"})
+_USUAL = frozenset({"typically", "usually", "normally", "averages", "average"})
+_GROUPING = frozenset({"and", "&", "both", "or", ",", "then"})
+_SPANNING = frozenset({"to", "-", "–", "through", "until"})
+_CELL = re.compile(r"\s{0,8}\*{0,2}([-–−+]?)(\d{1,3}(?:[.,]\d{1,2})?)\*{0,2}\s{0,8}$")
+
+
+class Statement(NamedTuple):
+    """What a text states from offset `start` to `end`.
+
+    A temperature is from `low` to `high` °C, `vague` if only its tens are told; a condition is `condition`. `day` is as in
+    `Time` and `place` as in `Place.key`, both `None` where the text does not tell.
+    """
+
+    kind: Kind | None
+    day: str | None
+    place: str | None
+    start: int
+    end: int
+    said: str
+    low: float = 0.0
+    high: float = 0.0
+    converted: bool = False
+    vague: bool = False
+    condition: Condition | None = None
+
+    @property
+    def is_range(self) -> bool:
+        return self.low != self.high
+
+    def evidence(self) -> dict[str, Any]:
+        """Return the statement as plain data, with where it stands in the text."""
+        read: dict[str, Any] = {"said": self.said, "at": [self.start, self.end], "place": self.place, "time": self.day}
+        if self.condition is not None:
+            return {"kind": "condition", "value": sorted(self.condition.groups), **read, "stance": self.condition.stance}
+        return {"kind": self.kind, "value": [self.low, self.high] if self.is_range else self.low, **read}
+
+
+@attrs.frozen
+class Anchors:
+    """Offsets in a text that what stands near them belongs to, each with the number of its clause and a value.
+
+    `until` is the offset up to which each holds, and `lasting` the value that holds from there on.
+    """
+
+    starts: Sequence[int]
+    clauses: Sequence[int]
+    values: Sequence[str]
+    until: Sequence[float]
+    lasting: Sequence[str | None]
+
+    def near(self, offset: int, clause: int, following: int) -> int | None:
+        """Return the number of the anchor that an offset in a clause belongs to, `None` if there is none.
+
+        That is the last anchor before it in the same clause, else the next one in the same clause (unless another
+        mention, at `following`, comes first), else the last one anywhere before.
+        """
+        after = bisect_right(self.starts, offset)
+        if after and self.clauses[after - 1] == clause:
+            return after - 1
+        if after < len(self.starts) and self.starts[after] < following and self.clauses[after] == clause:
+            return after
+        return after - 1 if after else None
+
+    def value(self, number: int | None, offset: int) -> str | None:
+        """Return what holds at an offset that belongs to an anchor."""
+        if number is None:
+            return None
+        return self.values[number] if offset < self.until[number] else self.lasting[number]
+
+
+@attrs.frozen
+class Where:
+    """How the clauses of a text hang together, and which places and times its parts are about."""
+
+    text: Text
+    seams: Sequence[int]
+    days: Anchors
+    places: Anchors
+    rows: Sequence[Block]
+
+    @classmethod
+    def of(cls, text: Text, places: Sequence[Place], times: Sequence[Time]) -> Where:
+        """Read a text's clauses."""
+        seams = sorted([text.starts[place] for word in text.said & _SEAMS for place in text.index[word]])
+        named = [(place.start, place.key) for place in places if not _compared_with(text, place)]
+        days = _anchors(text, seams, [(time.start, time.day) for time in times])
+        rows = [block for block in blocks(text) if block.kind == "row"] if "|" in text.said else ()
+        return cls(text, seams, days, _anchors(text, seams, named), rows)
+
+    def cell(self, place: int) -> tuple[Block, int] | None:
+        """Return the row and the number of the cell that a word stands in."""
+        for block in self.rows:
+            if block.first <= place < block.last:
+                for number, (first, last) in enumerate(block.cells):
+                    if first <= place < last:
+                        return block, number
+        return None
+
+    def heads(self, place: int) -> list[Span]:
+        """Return the heads of the row and of the column that a word stands in, if it is in a table."""
+        found = self.cell(place) if self.rows else None
+        if found is None:
+            return []
+        block, number = found
+        heads = [block.cells[0]] if number else []
+        if number < len(block.heads) and block.heads is not block.cells:
+            heads.append(block.heads[number])
+        return heads
+
+    def told(self, anchors: Anchors, offset: int, following: int, heads: Sequence[Span] = ()) -> int | None:
+        """Return the anchor of an offset: the one in its column's head, else the one near it."""
+        for first, last in heads:
+            begin, end = self.text.starts[first] if first < len(self.text.starts) else 0, self._start(last)
+            number = bisect_left(anchors.starts, begin)
+            if number < len(anchors.starts) and anchors.starts[number] < end:
+                return number
+        return anchors.near(offset, bisect_right(self.seams, offset), following)
+
+    def _start(self, place: int) -> int:
+        return self.text.starts[place] if place < len(self.text.starts) else len(self.text.plain)
+
+
+def _compared_with(text: Text, place: Place) -> bool:
+    """Say whether a place is only what another is compared with: "milder than Mikkeli: −5 °C"."""
+    at = bisect_left(text.starts, place.start)
+    return text.word_at(at - 1) in ("than", "unlike") and text.word_at(at + len(place.words)) not in ("(", "at", "is")
+
+
+def _anchors(text: Text, seams: Sequence[int], found: list[tuple[int, str]]) -> Anchors:
+    found.sort()
+    starts = [start for start, _ in found]
+    values = [value for _, value in found]
+    until = [inf] * len(found)
+    lasting: list[str | None] = [*values]
+    if PAST in values:
+        ends = sorted([text.starts[place] for mark in text.said & _SENTENCE_ENDS for place in text.index[mark]])
+        ends.append(len(text.plain))
+        for number, (start, value) in enumerate(found):
+            if value == PAST:
+                until[number] = _end_of_the_past(text, start, ends[bisect_right(ends, start)])
+                lasting[number] = lasting[number - 1] if number else None
+    return Anchors(starts, [bisect_right(seams, start) for start in starts], values, until, lasting)
+
+
+def _end_of_the_past(text: Text, start: int, sentence_end: int) -> int:
+    """Return where a past day ends: with its sentence, or with its clause when it is compared with or came before."""
+    place = bisect_left(text.starts, start)
+    if _COMPARING_WITH.isdisjoint(text.words[max(place - 3, 0) : place]):
+        return sentence_end
+    for comma in text.index.get(",", ()):
+        if comma > place and text.starts[comma] < sentence_end and text.word_at(comma + 1) != "when":
+            return text.starts[comma]
+        if comma > place and text.word_at(comma + 1) == "when":
+            break
+    return sentence_end
+
+
+def temperature_statements(where: Where, quantities: Sequence[Quantity]) -> list[Statement]:
+    """Return what the temperatures of a text are said to be, of which place and for when."""
+    text = where.text
+    if where.rows:
+        quantities = sorted([*quantities, *_in_cells(where, quantities)], key=lambda quantity: quantity.start)
+    if not quantities:
+        return []
+    starts = [quantity.start for quantity in quantities]
+    spans = [(bisect_left(text.starts, q.start), bisect_left(text.starts, q.end) - 1) for q in quantities]
+    heads = [where.heads(first) for first, _ in spans] if where.rows else [[]] * len(spans)
+    hours = hours_named(text)
+    found: list[Statement] = []
+    seen = kinds(text, spans, heads)
+    usual = _usual_sentences(text) if "typical" in text.said else ()
+    for number, (quantity, says) in enumerate(zip(quantities, seen, strict=True)):
+        following = starts[number + 1] if number + 1 < len(starts) else len(text.plain) + 1
+        after = kind_after(text, spans[number][1])
+        previous = found[-1] if found else None
+        kind = _kind(where, says, after, quantity, hours, previous)
+        if any(begin <= quantity.start < end for begin, end in usual):
+            kind = "usual"
+        place = where.told(where.places, quantity.start, following, heads[number])
+        day = where.told(where.days, quantity.start, following, heads[number])
+        named = where.places.value(place, quantity.start)
+        for on in _days(where, day, quantity, quantities, number):
+            for low, high, of in _parts(quantity, kind, says):
+                found.append(
+                    Statement(
+                        of,
+                        on,
+                        named,
+                        quantity.start,
+                        quantity.end,
+                        quantity.said,
+                        low,
+                        high,
+                        quantity.converted,
+                        quantity.vague,
+                    )
+                )
+    return found
+
+
+def _parts(quantity: Quantity, kind: Kind, says: Seen) -> list[tuple[float, float, Kind]]:
+    """Return the one temperature that a quantity is, or the two of "High / Low: 30 °C / 14 °C"."""
+    if kind == "temperature" and says.firm and quantity.is_range:
+        return [(quantity.high, quantity.high, "high"), (quantity.low, quantity.low, "low")]
+    return [(quantity.low, quantity.high, kind)]
+
+
+def _kind(
+    where: Where, says: Seen, after: Kind | None, quantity: Quantity, hours: Sequence[int], previous: Statement | None
+) -> Kind:
+    if says.kind == "felt":
+        return "feels_like"
+    if says.kind == "water":
+        return "water"
+    if says.kind == "dew":
+        return "dew_point"
+    if says.whole is not None:
+        return says.whole
+    if after is not None and not says.firm:
+        return after
+    if says.kind == "high":
+        return "high"
+    if says.kind == "low":
+        return "low"
+    if says.kind not in ("rise", "fall") or _has_an_hour(where, quantity, hours):
+        return "temperature"
+    if says.kind == "rise":
+        return "high"
+    same_sentence = previous is not None and "." not in where.text.plain[previous.end : quantity.start]
+    return "low" if same_sentence and previous is not None and previous.kind == "high" else "temperature"
+
+
+def _has_an_hour(where: Where, quantity: Quantity, hours: Sequence[int]) -> bool:
+    """Say whether the clause of a quantity names an hour: then it is the temperature of that hour."""
+    clause = bisect_right(where.seams, quantity.start)
+    begin = where.seams[clause - 1] if clause else 0
+    end = where.seams[clause] if clause < len(where.seams) else len(where.text.plain)
+    at = bisect_left(hours, begin)
+    return at < len(hours) and hours[at] < end
+
+
+def _days(
+    where: Where, number: int | None, quantity: Quantity, quantities: Sequence[Quantity], at: int
+) -> Sequence[str | None]:
+    """Return the days a quantity is of: all of a group ("Monday and Tuesday"), or its own of as many temperatures."""
+    days = where.days
+    last = days.value(number, quantity.start)
+    if number is None or not number or days.starts[number] > quantity.start or last == PAST:
+        return (last,)
+    first = number
+    while first and _grouped(where, first):
+        first -= 1
+    if first == number:
+        return (last,)
+    group = [days.values[n] for n in range(first, number + 1)]
+    row = [at]
+    while row[-1] + 1 < len(quantities) and _listed(where, quantities[row[-1]], quantities[row[-1] + 1]):
+        row.append(row[-1] + 1)
+    while row[0] and _listed(where, quantities[row[0] - 1], quantities[row[0]]):
+        row.insert(0, row[0] - 1)
+    return (group[row.index(at)],) if len(row) == len(group) else group
+
+
+def _grouped(where: Where, number: int) -> bool:
+    """Say whether a day is told together with the one before it: "Monday and Tuesday"."""
+    text, starts = where.text, where.days.starts
+    one, other = bisect_left(text.starts, starts[number - 1]), bisect_left(text.starts, starts[number])
+    between = text.words[one + 1 : other]
+    return 0 < len(between) <= 2 and not _GROUPING.isdisjoint(between) and between[0] in _GROUPING
+
+
+def _listed(where: Where, quantity: Quantity, following: Quantity) -> bool:
+    return where.text.plain[quantity.end : following.start].strip(" *") in ("and", ",", ", and", "or", "/", "then")
+
+
+def _in_cells(where: Where, known: Sequence[Quantity]) -> list[Quantity]:
+    """Read the bare numbers in the cells of a table whose heads name a temperature: "| High (°C) |"."""
+    text = where.text
+    starts = {quantity.start for quantity in known}
+    found = []
+    for block in where.rows:
+        for number, (first, last) in enumerate(block.cells):
+            if first >= last or last - first > 3:
+                continue
+            begin = text.starts[first - 1] + 1
+            end = text.starts[last] if last < len(text.starts) else len(text.plain)
+            matched = _CELL.match(text.plain, begin, end)
+            heads = where.heads(first)
+            if matched is None or not heads or not named_kind(text, heads):
+                continue
+            start = matched.start(1)
+            value = float(matched[2].replace(",", ".")) * (-1 if matched[1] in tuple("-–−") else 1)
+            fahrenheit = any("°f" in text.plain[text.starts[a] - 2 : _end(text, b)] for a, b in heads if a < b)
+            value = in_celsius(value) if fahrenheit else value
+            if start not in starts and matched.start(2) not in starts:
+                said = text.original[start : matched.end(2)]
+                found.append(Quantity(value, value, start, matched.end(2), said, fahrenheit))
+    return found
+
+
+def _end(text: Text, place: int) -> int:
+    return text.starts[place] if place < len(text.starts) else len(text.plain)
+
+
+def condition_statements(where: Where, conditions: Sequence[Condition]) -> list[Statement]:
+    """Return the weather that a text speaks of, with its place and its time."""
+    found = []
+    end = len(where.text.plain) + 1
+    usual = _usual_sentences(where.text)
+    for number, condition in enumerate(conditions):
+        if usual and any(first <= condition.start < last for first, last in usual):
+            continue
+        following = conditions[number + 1].start if number + 1 < len(conditions) else end
+        heads: Sequence[Span] = ()
+        if where.rows:
+            heads = where.heads(bisect_left(where.text.starts, condition.start))
+        place = where.told(where.places, condition.start, following, heads)
+        day = where.told(where.days, condition.start, following, heads)
+        found.append(
+            Statement(
+                None,
+                where.days.value(day, condition.start),
+                where.places.value(place, condition.start),
+                condition.start,
+                condition.start + len(condition.word),
+                condition.word,
+                condition=condition,
+            )
+        )
+    return found
+
+
+def _usual_sentences(text: Text) -> list[tuple[int, int]]:
+    """Return from where to where a text says what is usual, rather than what is."""
+    marks = [place for word in text.said & _USUAL for place in text.index[word]]
+    marks += [at for at in text.index.get("typical", ()) if text.word_at(at + 1) not in ("for", "of")]
+    found = []
+    for place in marks:
+        first = last = place
+        while first > 0 and text.words[first - 1] not in _SENTENCE_ENDS and text.words[first - 1] not in ("but", "now"):
+            first -= 1
+        while last < len(text.words) and text.words[last] not in _SENTENCE_ENDS and text.words[last] not in ("but", "now"):
+            last += 1
+        found.append((text.starts[first], _end(text, last)))
+    return found
