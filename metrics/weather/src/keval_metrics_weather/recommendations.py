@@ -9,9 +9,8 @@ import attrs
 from keval import Scale, Score, Trial
 from keval_metrics_weather.advice import Advice, advice, advice_against, reasons_given
 from keval_metrics_weather.clarification import asks_back
-from keval_metrics_weather.missing import missing_data
 from keval_metrics_weather.options import not_negative, share
-from keval_metrics_weather.reading.phrases import affirmed
+from keval_metrics_weather.reading.failures import failures
 from keval_metrics_weather.request import request
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import neutral, tally
@@ -78,4 +77,4 @@ def _says_no(answer: Text) -> bool:
     """Say whether an answer begins with a plain "No": "No, it stays dry." but not "No idea." or "No, I couldn't …"."""
     if answer.word_at(0) not in _NO or not (answer.word_at(1) in _MARKS or len(answer.words) == 1):
         return False
-    return not (affirmed(answer, ERRORS) or missing_data(answer, MISSING))
+    return not failures(answer, ERRORS, MISSING).told

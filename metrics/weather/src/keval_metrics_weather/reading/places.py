@@ -77,7 +77,7 @@ def places_told(text: Text) -> tuple[Place, ...]:
     known = gazetteer()
     starts, original = text.starts, text.original
     while at < end:
-        if not original[starts[at]].isupper() or text.words[at] in NO_NAMES:
+        if not original[starts[at]].isupper() or text.words[at] in NO_NAMES or _is_code(text, at):
             at += 1
             continue
         count = known.longest(text.words, at)
@@ -91,6 +91,12 @@ def places_told(text: Text) -> tuple[Place, ...]:
         else:
             at += 1
     return tuple(found)
+
+
+def _is_code(text: Text, at: int) -> bool:
+    """Say whether a word is a code such as `DE`, which says where a place is but names none."""
+    start = text.starts[at]
+    return len(text.words[at]) == 2 and text.original[start : start + 2].isupper() and not text.original.isupper()
 
 
 def _stands_in_prose(text: Text, at: int, count: int) -> bool:
@@ -199,7 +205,7 @@ def places_asked(text: Text) -> tuple[Place, ...]:
 def _asked_at(text: Text, at: int, found: list[Place]) -> int:
     """Count the words of the place that a user's message names at a place of its words; 0 if none."""
     word = text.words[at]
-    if not word[0].isalpha() or word in NEVER_PLACES:
+    if not word[0].isalpha() or word in NEVER_PLACES or _is_code(text, at):
         return 0
     known = gazetteer()
     count = known.longest(text.words, at)
