@@ -7,7 +7,7 @@ from typing import ClassVar
 import attrs
 
 from keval import Scale, Score, Trial
-from keval_metrics_weather.advice import advice
+from keval_metrics_weather.reading.advice import advice
 from keval_metrics_weather.clarification import only_asks_back
 from keval_metrics_weather.measurements import weather_data
 from keval_metrics_weather.options import not_negative, share
@@ -51,7 +51,7 @@ class TaskCompletion:
         answer = read(trial.output)
         length = len(answer.original.strip())
         data = weather_data(answer)
-        advised = advice(answer, self.recommending_words, self.items).words
+        advised = advice(answer, self.recommending_words, self.items).given
         failing = failures(answer, self.error_words, self.missing_words).told
         on_topic = data.measured or data.spoken or advised or find(answer, self.weather_words) or only_asks_back(answer)
         wanted = request(trial).about_weather

@@ -13,7 +13,7 @@ from keval_metrics_weather.reading.times import times_of_day
 from keval_metrics_weather.reading.times import NOW, TODAY, TONIGHT, times
 from keval_metrics_weather.mentions import cities_mentioned
 from keval_metrics_weather.reading.openings import OPENINGS, after_opening
-from keval_metrics_weather.reading.phrases import find
+from keval_metrics_weather.reading.phrases import Hit, find
 from keval_metrics_weather.preferences import preferences_stated
 from keval_metrics_weather.reading.words import Text, read, word_set
 
@@ -96,7 +96,7 @@ def query(message: str | None) -> Query:
     text = read(message)
     cities = places_asked(text)
     days = tuple(mention.day for mention in times(text))
-    wants_advice = bool(find(text, _ADVICE))
+    wants_advice = any(not _asks_what_comes(text, hit) for hit in find(text, _ADVICE))
     asks = "?" in text.said or cities or days or wants_advice or not preferences_stated(text)
     asked = Query(
         text,
@@ -109,6 +109,11 @@ def query(message: str | None) -> Query:
         vague=bool(find(text, _VAGUE)),
     )
     return attrs.evolve(asked, follows_up=_follows_up(asked), gaps=tuple(_gaps(asked)))
+
+
+def _asks_what_comes(text: Text, hit: Hit) -> bool:
+    """Say whether a "should I" asks for the weather: "What should I expect?"."""
+    return hit[2] == "should i" and text.word_at(hit[1] + 1) in ("expect", "know")
 
 
 def wants_forecast(days: Iterable[str]) -> bool:

@@ -8,7 +8,7 @@ from typing import ClassVar, TypeAlias
 import attrs
 
 from keval import Message, Scale, Score, Trial
-from keval_metrics_weather.advice import advice
+from keval_metrics_weather.reading.advice import advice
 from keval_metrics_weather.clarification import only_asks_back
 from keval_metrics_weather.likeness import ask_alike
 from keval_metrics_weather.options import not_negative, share
@@ -97,10 +97,10 @@ class Repeatability:
     def _recommendations(self, answer: Text, earlier: Text) -> Iterator[Point]:
         new = advice(answer, self.recommending_words, self.items)
         old = advice(earlier, self.recommending_words, self.items)
-        if new.words and old.words:
+        if new.given and old.given:
             yield "same recommendation style", self.style_points, True
-        elif new.words or old.words:
-            yield "recommends once and once not", -self.style_points, new.words or old.words
+        elif new.given or old.given:
+            yield "recommends once and once not", -self.style_points, new.given or old.given
         new_items, old_items = set(new.items), set(old.items)
         if new_items or old_items:
             same = 2 * len(new_items & old_items) >= len(new_items | old_items)

@@ -27,9 +27,15 @@ __all__ = [
 RECOMMENDING = ("recommend", "suggest", "should", "umbrella", "jacket")
 ITEMS = (
     "umbrella", "jacket", "coat", "boots", "raincoat", "scarf", "gloves", "hat", "sweater", "layers", "sunscreen",
-    "sunglasses",
+    "sunglasses", "cap", "beanie", "mittens", "parka", "anorak", "windbreaker", "fleece", "jumper", "pullover", "hoodie",
+    "cardigan", "sweatshirt", "vest", "singlet", "shirt", "t-shirt", "blouse", "shorts", "trousers", "jeans", "leggings",
+    "tights", "skirt", "suit", "socks", "shoes", "sandals", "sneakers", "trainers", "wellies", "wellingtons", "poncho",
+    "waterproofs", "thermals", "long johns", "thermal underwear", "base layer", "warm clothing", "warm clothes",
+    "light clothing", "light clothes", "swimsuit", "swimwear", "sun cream", "sunblock", "sun hat", "lip balm",
+    "water bottle", "bottle of water", "bottled water", "blanket", "earmuffs", "balaclava", "rainwear", "rain gear",
+    "footwear", "snow chains", "crampons", "bike lights", "spf",
 )  # fmt: skip
-REASONS = ("because", "due to", "since")
+REASONS = ("because", "due to", "since", "as", "given", "considering", "thanks to", "owing to")
 ERRORS = ("error", "sorry", "couldn't", "unable")
 MISSING = (
     "couldn't retrieve", "couldn't find", "couldn't get", "couldn't access", "couldn't fetch", "can't access",
@@ -65,7 +71,8 @@ AWARENESS = (
 )  # fmt: skip
 WARMTH = (
     "jacket", "coat", "layers", "sweater", "scarf", "gloves", "hat", "boots", "bundle up", "dress warmly", "warmly",
-    "warm clothes", "warm clothing", "thermal", "fleece", "hot drink",
+    "warm clothes", "warm clothing", "thermal", "fleece", "hot drink", "parka", "mittens", "thermals", "jumper", "beanie",
+    "wool socks", "woolly", "long johns", "anorak", "pullover", "cardigan", "blanket", "wrap up", "hot chocolate",
 )  # fmt: skip
 INDOOR = (
     "indoor", "indoors", "inside", "museum", "gallery", "cafe", "cinema", "library", "stay home", "stay in",
