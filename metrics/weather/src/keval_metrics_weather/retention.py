@@ -17,7 +17,8 @@ from keval_metrics_weather.likeness import ask_alike
 from keval_metrics_weather.measurements import weather_data
 from keval_metrics_weather.mentions import cities_mentioned
 from keval_metrics_weather.options import not_negative, share
-from keval_metrics_weather.reading.phrases import affirmed, find, roots
+from keval_metrics_weather.reading.likes import acknowledged
+from keval_metrics_weather.reading.phrases import find, roots
 from keval_metrics_weather.preferences import preferences_stated
 from keval_metrics_weather.queries import Query, query
 from keval_metrics_weather.request import request
@@ -89,7 +90,7 @@ class ContextRetention:
         question = query(trial.question)
         named = find_names(answer, [city.name for city in known.cities])
         cities = tuple([city.name for city in known.cities if city.name in named])
-        aware = affirmed(answer, self.awareness_phrases) if known.themes else ()
+        aware = acknowledged(answer, self.awareness_phrases) if known.themes else ()
         themes = tuple(word for words in known.themes for word in words if find(answer, roots(word))) if aware else ()
         kept = known.times & _times(answer) if known.times else frozenset()
         wanting = _draws_on_history(question)

@@ -76,12 +76,16 @@ WARMTH = (
 )  # fmt: skip
 INDOOR = (
     "indoor", "indoors", "inside", "museum", "gallery", "cafe", "cinema", "library", "stay home", "stay in",
-    "at home",
+    "at home", "aquarium", "shopping mall", "theatre", "theater", "spa", "sauna", "coffee shop", "bookshop", "exhibition",
+    "workshop", "escape room", "bowling", "swimming hall", "concert hall", "movie", "film",
 )  # fmt: skip
 RAINWEAR = ("umbrella", "raincoat", "rain jacket", "waterproof", "poncho", *INDOOR)
 OUTDOOR = (
     "outdoor", "outdoors", "outside", "walk", "hike", "hiking", "run", "running", "jog", "picnic", "cycle", "bike",
-    "park", "beach", "stroll", "sightseeing",
+    "park", "beach", "stroll", "sightseeing", "trail", "trek", "trekking", "skiing", "snowshoeing", "sledding", "skating",
+    "rowing", "kayaking", "canoeing", "paddle", "sailing", "surfing", "swim", "swimming", "snorkelling", "snorkeling",
+    "cycling", "biking", "climbing", "camping", "barbecue", "bbq", "golf", "fishing", "paragliding", "promenade", "ramble",
+    "jogging", "walking", "gardening", "botanical garden",
 )  # fmt: skip
 WEATHER = (
     "weather", "temperature", "forecast", "degree", "celsius", "fahrenheit", "humidity", "humid", "wind", "windy",

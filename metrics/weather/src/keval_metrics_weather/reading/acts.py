@@ -38,6 +38,7 @@ _NO_ADVICE_AFTER = {
     "plan": frozenset({"b", "a", ":", "your"}) - {"a"},
     "mind": frozenset({"you"}),
     "layer": frozenset({"of"}),
+    "bundle": frozenset({"of"}),
     "put": frozenset({"simply", "another"}),
     "leave": frozenset({"it"}),
 }
@@ -73,7 +74,7 @@ def is_act(text: Text, at: int) -> bool:
 def _advised_by_the_speaker(text: Text, at: int, before: str) -> bool:
     """Say whether "I'd take …", "you could take …" or "I would wear …" advises."""
     speaker = text.word_at(at - 2)
-    if before not in _I_WOULD:
+    if before not in _I_WOULD or text.word_at(at + 2) == "any":
         return False
     if speaker == "i":
         return before == "would" and text.words[at] not in ("need", "keep", "go", "use", "try")

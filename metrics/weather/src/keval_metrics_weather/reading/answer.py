@@ -51,7 +51,7 @@ class Reading:
     def temperatures(self) -> Sequence[Statement]:
         """Everything that it states in degrees."""
         found = quantities(self.text, self.fahrenheit)
-        return temperature_statements(self._where, found) if found or "|" in self.text.said else ()
+        return temperature_statements(self._where, found) if found else ()
 
     @cached_property
     def of_the_air(self) -> Sequence[Statement]:

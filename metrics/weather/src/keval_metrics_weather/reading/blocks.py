@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from keval_metrics_weather.reading.words import Text
 
-__all__ = ["Block", "Span", "blocks"]
+__all__ = ["Block", "Span", "blocks", "cells", "heads_of"]
 
 Span: TypeAlias = tuple[int, int]
 """The places of the first word of something and of the first word after it."""
@@ -101,3 +101,23 @@ def _cells(text: Text, first: int, last: int) -> Sequence[Span]:
     inner = bars[bisect_left(bars, first) : bisect_left(bars, last)]
     edges = [*inner, last] if inner and inner[-1] != last - 1 else inner
     return [(a + 1, b) for a, b in zip(edges, edges[1:], strict=False)]
+
+
+@lru_cache(maxsize=64)
+def cells(text: Text) -> tuple[tuple[int, int, tuple[Span, ...]], ...]:
+    """Return the cells of a text's tables, each with the heads of its row and of its column."""
+    found = []
+    for block in blocks(text):
+        for number, (first, last) in enumerate(block.cells):
+            heads = [block.cells[0]] if number else []
+            if number < len(block.heads) and block.heads is not block.cells:
+                heads.append(block.heads[number])
+            found.append((first, last, tuple(heads)))
+    return tuple(found)
+
+
+def heads_of(text: Text, place: int) -> tuple[Span, ...]:
+    """Return the heads of the row and of the column that a word stands in, if it is in a table."""
+    if "|" not in text.said:
+        return ()
+    return next((heads for first, last, heads in cells(text) if first <= place < last), ())

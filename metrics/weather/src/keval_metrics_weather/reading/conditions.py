@@ -59,7 +59,7 @@ def groups_of(openweather: str) -> frozenset[Group]:
 
 
 def conditions(text: Text, vocabulary: Vocabulary = VOCABULARY) -> tuple[Condition, ...]:
-    """Return every mention of the weather in a text, in its order; likes and dislikes are no mention."""
+    """Return every mention of the weather in a text, in its order; likes and dislikes are no mention, nor is what is only asked."""
     return _conditions(text, vocabulary)
 
 
@@ -73,12 +73,10 @@ def _conditions(text: Text, vocabulary: Vocabulary) -> tuple[Condition, ...]:
             continue
         if keyword == "clear" and text.words[max(first - 2, 0) : first] == ["to", "be"]:
             continue
-        if _liked(text, first):
+        if _liked(text, first) or "whether" in text.words[max(first - 3, 0) : first]:
             continue
         stance: Literal["asserted", "possible", "denied"] = "asserted"
-        if "whether" in text.words[max(first - 3, 0) : first]:
-            stance = "possible"
-        elif denied(text, hit):
+        if denied(text, hit):
             stance = "denied"
         elif hedged(text, hit):
             stance = "possible"

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from keval_metrics_weather.reading.blocks import Span
 from keval_metrics_weather.reading.words import Text, word_set
 
-__all__ = ["Kind", "Seen", "kind_after", "kinds", "named_kind", "of_the_air"]
+__all__ = ["Kind", "Seen", "kind_after", "kinds", "of_the_air"]
 
 Kind: TypeAlias = Literal["temperature", "high", "low", "feels_like", "water", "dew_point", "usual", "record", "bound"]
 """A `bound` is none that it is said to have ("below 10 °C"); `usual` is what is normal for the season."""
@@ -209,11 +209,6 @@ def _extreme(text: Text, at: int, said: _Word, word: str, following: str, before
     if state.firm and state.kind != said and text.word_at(at - 1) in _FIRM and word in _FIRM:
         return Seen("plain", True, False, state.whole)  # "High / Low: 30 °C / 14 °C"
     return Seen(said, word in _FIRM or state.firm, False, state.whole)
-
-
-def named_kind(text: Text, spans: Sequence[Span]) -> bool:
-    """Say whether parts of a text name a temperature: the heads of a row and a column."""
-    return any(_WORDS.get(word) not in (None, "now") for first, last in spans for word in text.words[first:last])
 
 
 _AFTER: Mapping[str, Kind] = {

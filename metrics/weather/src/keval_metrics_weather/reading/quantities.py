@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
 
+from keval_metrics_weather.reading.blocks import cells
 from keval_metrics_weather.reading.numerals import band_at, numeral_before
 from keval_metrics_weather.reading.words import Text, word_set
 
@@ -49,6 +51,7 @@ _NAMING = word_set(
     "temperature temperatures temp temps high highs low lows max maximum min minimum feels feel feeling chill index"
     " thermometer maxi mini"
 )
+_WEEKDAYS = word_set("mon tue tues wed thu thur thurs fri sat sun monday tuesday wednesday thursday friday saturday sunday")
 _LINKING = word_set(
     "of is was are be at will around about approximately near nearly currently between from reaching stands only just"
     " roughly range ranging minus negative the a an to it has as low high more like closer with : - – of-around sits"
@@ -63,6 +66,7 @@ _SCALE_WORDS = frozenset({"degree", "degrees", "celsius", "fahrenheit", "below"}
 _BANDS = frozenset({"teens", "twenties", "thirties", "forties", "fifties", "sixties", "seventies", "eighties"}) | {
     f"{tens}s" for tens in range(10, 120, 10)
 }
+_CELL = re.compile(r"\s{0,8}\*{0,2}([-–−+]?)(\d{1,3}(?:[.,]\d{1,2})?)\*{0,2}\s{0,8}$")
 _SAME_AGAIN = re.compile(r"\*{0,2},?[^.;\n\d]{0,24}[(/|=≈]\s?\*{0,2}(?:(?:about|around|approx(?:imately)?\.?|roughly)\s)?[~≈]?\*{0,2}$|\*{0,2},? (?:or|that is|which is) (?:about )?$")  # fmt: skip
 _CLOSE_AGAIN = 2.5
 
@@ -95,7 +99,8 @@ class _Reading(NamedTuple):
     vague: bool = False
 
 
-def quantities(text: Text, fahrenheit: bool = False) -> list[Quantity]:
+@lru_cache(maxsize=64)
+def quantities(text: Text, fahrenheit: bool = False) -> tuple[Quantity, ...]:
     """Return the temperatures a text states, in its order; one that is told in both scales is one.
 
     Degrees without a scale are Celsius, unless the text only ever names Fahrenheit, `fahrenheit` says that it was
@@ -103,7 +108,7 @@ def quantities(text: Text, fahrenheit: bool = False) -> list[Quantity]:
     """
     readings = [kept for reading in (*_digits(text), *_numerals(text)) if (kept := _kept(text, reading)) is not None]
     if not readings:
-        return []
+        return tuple(_in_cells(text, ())) if "|" in text.said else ()
     readings.sort(key=attrgetter("start"))
     scales = {reading.unit for reading in readings}
     assumed = "f" if "c" not in scales and (fahrenheit or "f" in scales) else "c"
@@ -127,7 +132,27 @@ def quantities(text: Text, fahrenheit: bool = False) -> list[Quantity]:
             found[-1] = same
         else:
             found.append(quantity)
-    return found
+    if "|" in text.said:
+        found = sorted([*found, *_in_cells(text, found)], key=attrgetter("start"))
+    return tuple(found)
+
+
+def _in_cells(text: Text, known: Sequence[Quantity]) -> Iterator[Quantity]:
+    """Read the bare numbers in the cells of a table whose heads name a temperature: "| High (°C) |"."""
+    starts = {quantity.start for quantity in known}
+    for first, last, heads in cells(text):
+        if not heads or not 0 < last - first < 4:
+            continue
+        matched = _CELL.match(text.plain, text.starts[first - 1] + 1, text.start_of(last))
+        if matched is None or starts & {matched.start(1), matched.start(2)}:
+            continue
+        if _NAMING.isdisjoint(word for a, b in heads for word in text.words[a:b]):
+            continue
+        value = _value(matched[1] + matched[2])
+        fahrenheit = any("°f" in text.plain[text.start_of(a - 1) : text.start_of(b)] for a, b in heads if a < b)
+        said = text.original[matched.start(1) : matched.end(2)]
+        value = in_celsius(value) if fahrenheit else value
+        yield Quantity(value, value, matched.start(1), matched.end(2), said, fahrenheit)
 
 
 def in_celsius(fahrenheit: float) -> float:
@@ -198,6 +223,7 @@ def _digits(text: Text) -> Iterator[_Reading]:
             (bare and _named(text, found.start()))
             or (below and _below_zero(plain, found.end(1)))
             or plain.endswith(_SPOKEN_SIGNS, 0, found.start())
+            or (joint is not None and "/" in joint and _day_and_night(text, found.start()))
         )
         if not (has_first or has_second or named):
             continue
@@ -212,7 +238,9 @@ def _digits(text: Text) -> Iterator[_Reading]:
             yield _Reading((value,), _scale(first_unit), start, found.end(2))
         elif named:
             end = found.end() if ranged else found.end(1)
-            if not (_GOES_ON if start < found.start() else _OTHER_QUANTITY).match(plain, end) or _is_word(plain, end):
+            if below and _below_zero(plain, end):
+                yield _Reading((value,), "", start, end)
+            elif not (_GOES_ON if start < found.start() else _OTHER_QUANTITY).match(plain, end) or _is_word(plain, end):
                 yield _Reading((value, _value(second)) if ranged else (value,), "", start, end)
         if has_second:
             yield _Reading((_value(second),), _scale(second_unit), found.start(4), found.end())
@@ -240,6 +268,12 @@ def _named(text: Text, start: int) -> bool:
         if word not in _LINKING:
             return False
     return False
+
+
+def _day_and_night(text: Text, start: int) -> bool:
+    """Say whether a pair such as "Mon 17/24" in a list of degrees is a day's span."""
+    before = text.word_at(bisect_left(text.starts, start) - 1)
+    return (before in _WEEKDAYS or before.isdecimal()) and "°" in text.plain and not text.said.isdisjoint(_WEEKDAYS)
 
 
 def _below_zero(plain: str, end: int) -> bool:

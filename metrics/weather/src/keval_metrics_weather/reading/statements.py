@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from math import inf
@@ -10,11 +9,11 @@ from typing import Any, NamedTuple
 
 import attrs
 
-from keval_metrics_weather.reading.blocks import Block, Span, blocks
+from keval_metrics_weather.reading.blocks import Span, heads_of
 from keval_metrics_weather.reading.conditions import Condition
-from keval_metrics_weather.reading.kinds import Kind, Seen, kind_after, kinds, named_kind
+from keval_metrics_weather.reading.kinds import Kind, Seen, kind_after, kinds
 from keval_metrics_weather.reading.places import Place
-from keval_metrics_weather.reading.quantities import Quantity, in_celsius
+from keval_metrics_weather.reading.quantities import Quantity
 from keval_metrics_weather.reading.times import PAST, Time, hours_named
 from keval_metrics_weather.reading.words import Text
 
@@ -28,7 +27,6 @@ _COMPARING_WITH = frozenset({"after", "than", "unlike", "from", "following", "si
 _USUAL = frozenset({"typically", "usually", "normally", "averages", "average"})
 _GROUPING = frozenset({"and", "&", "both", "or", ",", "then"})
 _SPANNING = frozenset({"to", "-", "–", "through", "until"})
-_CELL = re.compile(r"\s{0,8}\*{0,2}([-–−+]?)(\d{1,3}(?:[.,]\d{1,2})?)\*{0,2}\s{0,8}$")
 
 
 class Statement(NamedTuple):
@@ -103,7 +101,6 @@ class Where:
     seams: Sequence[int]
     days: Anchors
     places: Anchors
-    rows: Sequence[Block]
 
     @classmethod
     def of(cls, text: Text, places: Sequence[Place], times: Sequence[Time]) -> Where:
@@ -111,40 +108,16 @@ class Where:
         seams = sorted([text.starts[place] for word in text.said & _SEAMS for place in text.index[word]])
         named = [(place.start, place.key) for place in places if not _compared_with(text, place)]
         days = _anchors(text, seams, [(time.start, time.day) for time in times])
-        rows = [block for block in blocks(text) if block.kind == "row"] if "|" in text.said else ()
-        return cls(text, seams, days, _anchors(text, seams, named), rows)
-
-    def cell(self, place: int) -> tuple[Block, int] | None:
-        """Return the row and the number of the cell that a word stands in."""
-        for block in self.rows:
-            if block.first <= place < block.last:
-                for number, (first, last) in enumerate(block.cells):
-                    if first <= place < last:
-                        return block, number
-        return None
-
-    def heads(self, place: int) -> list[Span]:
-        """Return the heads of the row and of the column that a word stands in, if it is in a table."""
-        found = self.cell(place) if self.rows else None
-        if found is None:
-            return []
-        block, number = found
-        heads = [block.cells[0]] if number else []
-        if number < len(block.heads) and block.heads is not block.cells:
-            heads.append(block.heads[number])
-        return heads
+        return cls(text, seams, days, _anchors(text, seams, named))
 
     def told(self, anchors: Anchors, offset: int, following: int, heads: Sequence[Span] = ()) -> int | None:
         """Return the anchor of an offset: the one in its column's head, else the one near it."""
         for first, last in heads:
-            begin, end = self.text.starts[first] if first < len(self.text.starts) else 0, self._start(last)
+            begin, end = self.text.start_of(first), self.text.start_of(last)
             number = bisect_left(anchors.starts, begin)
             if number < len(anchors.starts) and anchors.starts[number] < end:
                 return number
         return anchors.near(offset, bisect_right(self.seams, offset), following)
-
-    def _start(self, place: int) -> int:
-        return self.text.starts[place] if place < len(self.text.starts) else len(self.text.plain)
 
 
 def _compared_with(text: Text, place: Place) -> bool:
@@ -185,13 +158,9 @@ def _end_of_the_past(text: Text, start: int, sentence_end: int) -> int:
 def temperature_statements(where: Where, quantities: Sequence[Quantity]) -> list[Statement]:
     """Return what the temperatures of a text are said to be, of which place and for when."""
     text = where.text
-    if where.rows:
-        quantities = sorted([*quantities, *_in_cells(where, quantities)], key=lambda quantity: quantity.start)
-    if not quantities:
-        return []
     starts = [quantity.start for quantity in quantities]
     spans = [(bisect_left(text.starts, q.start), bisect_left(text.starts, q.end) - 1) for q in quantities]
-    heads = [where.heads(first) for first, _ in spans] if where.rows else [[]] * len(spans)
+    heads = [heads_of(text, first) for first, _ in spans]
     hours = hours_named(text)
     found: list[Statement] = []
     seen = kinds(text, spans, heads)
@@ -300,35 +269,6 @@ def _listed(where: Where, quantity: Quantity, following: Quantity) -> bool:
     return where.text.plain[quantity.end : following.start].strip(" *") in ("and", ",", ", and", "or", "/", "then")
 
 
-def _in_cells(where: Where, known: Sequence[Quantity]) -> list[Quantity]:
-    """Read the bare numbers in the cells of a table whose heads name a temperature: "| High (°C) |"."""
-    text = where.text
-    starts = {quantity.start for quantity in known}
-    found = []
-    for block in where.rows:
-        for number, (first, last) in enumerate(block.cells):
-            if first >= last or last - first > 3:
-                continue
-            begin = text.starts[first - 1] + 1
-            end = text.starts[last] if last < len(text.starts) else len(text.plain)
-            matched = _CELL.match(text.plain, begin, end)
-            heads = where.heads(first)
-            if matched is None or not heads or not named_kind(text, heads):
-                continue
-            start = matched.start(1)
-            value = float(matched[2].replace(",", ".")) * (-1 if matched[1] in tuple("-–−") else 1)
-            fahrenheit = any("°f" in text.plain[text.starts[a] - 2 : _end(text, b)] for a, b in heads if a < b)
-            value = in_celsius(value) if fahrenheit else value
-            if start not in starts and matched.start(2) not in starts:
-                said = text.original[start : matched.end(2)]
-                found.append(Quantity(value, value, start, matched.end(2), said, fahrenheit))
-    return found
-
-
-def _end(text: Text, place: int) -> int:
-    return text.starts[place] if place < len(text.starts) else len(text.plain)
-
-
 def condition_statements(where: Where, conditions: Sequence[Condition]) -> list[Statement]:
     """Return the weather that a text speaks of, with its place and its time."""
     found = []
@@ -339,8 +279,8 @@ def condition_statements(where: Where, conditions: Sequence[Condition]) -> list[
             continue
         following = conditions[number + 1].start if number + 1 < len(conditions) else end
         heads: Sequence[Span] = ()
-        if where.rows:
-            heads = where.heads(bisect_left(where.text.starts, condition.start))
+        if "|" in where.text.said:
+            heads = heads_of(where.text, bisect_left(where.text.starts, condition.start))
         place = where.told(where.places, condition.start, following, heads)
         day = where.told(where.days, condition.start, following, heads)
         found.append(
@@ -368,5 +308,5 @@ def _usual_sentences(text: Text) -> list[tuple[int, int]]:
             first -= 1
         while last < len(text.words) and text.words[last] not in _SENTENCE_ENDS and text.words[last] not in ("but", "now"):
             last += 1
-        found.append((text.starts[first], _end(text, last)))
+        found.append((text.starts[first], text.start_of(last)))
     return found

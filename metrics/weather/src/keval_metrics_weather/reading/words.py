@@ -61,6 +61,10 @@ class Text:
         """Return the word at a place, or an empty text beyond either end."""
         return self.words[place] if 0 <= place < len(self.words) else ""
 
+    def start_of(self, place: int) -> int:
+        """Return the offset of the word at a place, or the text's end beyond the last."""
+        return self.starts[place] if place < len(self.starts) else len(self.plain)
+
     def capitalised(self, place: int) -> bool:
         """Say whether a word is written like a name; scripts without case always are."""
         if place and self.starts[place] == self.starts[place - 1]:
