@@ -20,7 +20,7 @@ from keval_metrics_weather import (
 from keval_metrics_weather.clarification import only_asks_back
 from keval_metrics_weather.preferences import preferences_stated
 from keval_metrics_weather.request import request
-from keval_metrics_weather.words import read
+from keval_metrics_weather.reading.words import read
 
 MakeTrial = Callable[..., Trial]
 History = Sequence[tuple[str, str]]

@@ -12,7 +12,7 @@ from keval_metrics_weather.reading.words import Text, word_set
 __all__ = ["ask_alike"]
 
 _NO_KEYWORDS = OPENINGS | word_set(
-    "a about an and are at can could do does for give have how i in is it like me my of on or please show so tell"
+    "a about an and are at can could do does for give have how i in is it like me my of on or please show so tell need"
     " the there to what will with would you your be"
 )
 

@@ -35,7 +35,7 @@ class WeatherData:
 @lru_cache(maxsize=64)
 def weather_data(text: Text) -> WeatherData:
     """Return the temperatures and other measurements of a text and the conditions it asserts or denies."""
-    measured = [(temperature.start, temperature.said) for temperature in quantities(text)]
+    measured = [(temperature.start, temperature.said) for temperature in quantities(text, False)]
     measured += [(match.start(), match.group().strip()) for match in _MEASURED.finditer(text.plain)]
     if not text.said.isdisjoint(_NAMES):
         known = {start for start, _ in measured}

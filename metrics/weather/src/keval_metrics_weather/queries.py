@@ -82,7 +82,9 @@ class Query:
 
     @property
     def courtesy(self) -> bool:
-        """Whether it only greets or takes leave."""
+        """Whether it only greets, takes leave or tells what the user likes."""
+        if "?" not in self.text.said and not self.concerns_weather and preferences_stated(self.text):
+            return True
         return not _COURTESIES.isdisjoint(self.text.said) and (_is_farewell(self.text) or not self.concerns_weather)
 
     @property

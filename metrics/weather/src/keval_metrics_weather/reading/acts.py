@@ -47,6 +47,7 @@ _I_WOULD = frozenset({"would", "will", "should", "could", "can"})
 _TO_DO = BEGINNING | word_set("be skip bring stay have make do sit cycle hike hold wait")
 _SUITING = word_set("ideal perfect great good fine fun nice lovely suit serve choice option keep pleasant well wise best enjoyable")
 _NO_ITEM_OF = frozenset({"of"})
+_UNDECIDED = frozenset({"if", "whether"})
 _SUBSTANCES = word_set("fog snow ice cloud clouds mist frost dust haze smog air smoke")
 
 
@@ -75,6 +76,8 @@ def _advised_by_the_speaker(text: Text, at: int, before: str) -> bool:
     """Say whether "I'd take …", "you could take …" or "I would wear …" advises."""
     speaker = text.word_at(at - 2)
     if before not in _I_WOULD or text.word_at(at + 2) == "any":
+        return False
+    if not _UNDECIDED.isdisjoint(text.words[max(at - 5, 0) : at]):
         return False
     if speaker == "i":
         return before == "would" and text.words[at] not in ("need", "keep", "go", "use", "try")

@@ -119,7 +119,7 @@ def _requests(words: list[str]) -> bool:
         if at and words[at - 1] in ("will", "can", "to", "not", "would", "could") and words[0] in ("i", "once", "with"):
             if not (word == "need" and words[at - 1] != "not"):
                 continue
-        if word in ("provide", "give", "share", "include", "name", "mention", "send") and at and words[at - 1] in ("to", "can", "could") and "you" not in words[:at]:
+        if word in ("provide", "give", "share", "include", "name", "mention", "send") and at and words[at - 1] in ("to", "can", "could") and "you" not in words[max(at - 8, 0) : at]:
             continue
         return True
     return False

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Literal, NamedTuple, TypeAlias
 
 from keval_metrics_weather.reading.words import Text
@@ -120,4 +121,6 @@ def heads_of(text: Text, place: int) -> tuple[Span, ...]:
     """Return the heads of the row and of the column that a word stands in, if it is in a table."""
     if "|" not in text.said:
         return ()
-    return next((heads for first, last, heads in cells(text) if first <= place < last), ())
+    known = cells(text)
+    at = bisect_right(known, place, key=itemgetter(0)) - 1
+    return known[at][2] if at >= 0 and place < known[at][1] else ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Set
 from functools import lru_cache
 
 import attrs
@@ -48,6 +48,7 @@ _VAGUE_WORDS = frozenset({"sorry", "couldn't", "unable", "error"})
 """Error words of the document that an answer also uses where nothing failed: "sorry to say that it rains"."""
 
 _REACH = 7
+_SENTENCE = 30
 
 
 @attrs.frozen
@@ -88,7 +89,7 @@ def failures(text: Text, error_words: tuple[str, ...] = (), missing_words: tuple
     for hit in find(text, missing_words) if missing_words else ():
         if not denied(text, hit) and not _of_another(text, hit):
             missing.setdefault(hit[0], hit[2])
-    told = sorted([*errors, *missing])
+    told = {*errors, *missing}
     for hit in find(text, error_words) if error_words else ():
         if not denied(text, hit) and (hit[2] not in _VAGUE_WORDS or _near(text, hit[0], told)):
             errors.setdefault(hit[0], hit[2])
@@ -101,17 +102,17 @@ def _listed(found: dict[int, str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([found[place] for place in sorted(found)]))
 
 
-def _near(text: Text, place: int, told: Sequence[int]) -> bool:
+def _near(text: Text, place: int, told: Set[int]) -> bool:
     """Say whether a failure is told in the same sentence as a word or in the next."""
     ends = 0
-    for at in range(place, len(text.words)):
+    for at in range(place, min(place + _SENTENCE, len(text.words))):
         if at in told:
             return True
         if text.words[at] in _SENTENCE_ENDS:
             ends += 1
             if ends == 2:
                 break
-    for at in range(place, max(place - 24, -1), -1):
+    for at in range(place, max(place - _SENTENCE, -1), -1):
         if text.words[at] in _SENTENCE_ENDS:
             return False
         if at in told:

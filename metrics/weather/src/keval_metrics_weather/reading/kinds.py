@@ -28,7 +28,7 @@ _WORDS: Mapping[str, _Word] = {
     **dict.fromkeys(("rise", "rises", "rising", "tops", "topping", "gets", "up", "warming"), "rise"),
     **dict.fromkeys(("drop", "drops", "dropping", "dip", "dips", "dipping", "fall", "falls", "falling"), "fall"),
     **dict.fromkeys(("cool", "cools", "cooling", "down", "easing", "eases", "sinks", "sinking"), "fall"),
-    **dict.fromkeys(("temperature", "temperatures", "temp", "temps", "actual", "air", "thermometer"), "plain"),
+    **dict.fromkeys(("temperature", "temperatures", "temp", "temps", "actual", "actually", "air", "thermometer"), "plain"),
     **dict.fromkeys(("average", "averages", "averaging", "typical", "typically", "usually", "normally"), "usual"),
     **dict.fromkeys(("normal", "usual"), "usual"),
     **dict.fromkeys(("record", "records"), "record"),
@@ -48,6 +48,10 @@ _NOT_HIGH_BEFORE = word_set(
 _PLEASANT = word_set(
     "chilly cold nice pleasant great fresh warm mild muggy comfortable lovely crisp raw good hot humid sticky wintry"
     " spring springlike free cool"
+)
+_FIGURES_AFTER = word_set(
+    "about around roughly approximately nearly almost a it minus negative is closer more just only the of temperature temp"
+    " temperatures low high mid upper as an value will was and like to in at"
 )
 _COMPARING = word_set("colder warmer cooler hotter closer nearer lower higher more less even much as milder")
 _WATER_SAYS = word_set("temp temperature temperatures is at : surface around about stays reaches")
@@ -97,7 +101,7 @@ def kinds(text: Text, quantities: Sequence[Span], spans: Sequence[Sequence[Span]
             for begin, end in heads:
                 for at in marks[bisect_left(marks, begin) : bisect_left(marks, end)]:
                     state = _step(text, at, state)
-            done = bisect_right(marks, _cell_start(text, marks, first))
+            done = bisect_right(marks, _cell_start(text, first))
         while done < len(marks) and marks[done] < first:
             at = marks[done]
             word = text.words[at]
@@ -112,16 +116,17 @@ def kinds(text: Text, quantities: Sequence[Span], spans: Sequence[Sequence[Span]
         last_end = last
         while done < len(marks) and marks[done] <= last:
             done += 1
+        if kind_after(text, last) is not None:
+            while done < len(marks) and marks[done] <= last + 4 and text.words[marks[done]] in _KNOWN:
+                done += 1
         if not _continues(text, last):
             state = Seen(whole=state.whole if state.whole != "bound" else None)
     return found
 
 
-def _cell_start(text: Text, marks: Sequence[int], first: int) -> int:
-    at = bisect_left(marks, first) - 1
-    while at >= 0 and text.words[marks[at]] not in ("|", "\n"):
-        at -= 1
-    return marks[at] if at >= 0 else 0
+def _cell_start(text: Text, first: int) -> int:
+    bars = text.index["|"]
+    return bars[max(bisect_left(bars, first) - 1, 0)]
 
 
 def _continues(text: Text, last: int) -> bool:
@@ -178,6 +183,9 @@ def _felt(text: Text, at: int, word: str, following: str, before: str, state: Se
     if word in ("feels", "feel", "feeling", "felt"):
         if following in _PLEASANT and text.word_at(at + 2) not in ("like", "as"):
             return state
+        third = text.word_at(at + 2)
+        if following == "like" and third.isalpha() and third not in _FIGURES_AFTER:
+            return state  # "it feels like winter"
         sticky = not _COMPARING.isdisjoint(text.words[at + 1 : at + 5])
         return Seen("felt", True, sticky, state.whole)
     return Seen("felt", True, word in ("index", "chill"), state.whole)
@@ -189,6 +197,8 @@ def _of_the_season(
     if word in ("normal", "usual") and (following not in _USUAL_OF or text.capitalised(at)):
         return state
     if word == "record" and following in ("your", "my", "it", "how"):
+        return state
+    if before in ("below", "above", "than"):
         return state
     if word == "typical" and following in ("for", "of"):
         return state  # "15 °C, typical for July" is so now
@@ -230,7 +240,7 @@ _GOES_ON = frozenset({"of", "is", "near", "around", "about", "pressure", ":", "w
 def kind_after(text: Text, last: int) -> Kind | None:
     """Return what the words right after a quantity say of it: "a 20 °C high", "26 °C max", "12 °C by night"."""
     at = last + 1
-    if text.word_at(at) in ("(", "-"):
+    while text.word_at(at) in ("(", "-", "with", "the") and at < last + 3:
         at += 1
     one, two, three = text.word_at(at), text.word_at(at + 1), text.word_at(at + 2)
     if one in _AFTER:

@@ -107,7 +107,7 @@ def _is_liked(text: Text, at: int) -> bool:
     """Say whether a word only names what the reader likes: "Since you love hiking, …"."""
     for place in range(at - 1, max(at - _REACH, -1), -1):
         word = text.words[place]
-        if word in _SENTENCE_ENDS or word == ",":
+        if word in _SENTENCE_ENDS or word in (",", ":"):
             return False
         if word in _LIKED_BEFORE:
             return "you" in text.words[max(place - 4, 0) : place]

@@ -77,7 +77,9 @@ def places_told(text: Text) -> tuple[Place, ...]:
     known = gazetteer()
     starts, original = text.starts, text.original
     while at < end:
-        if not original[starts[at]].isupper() or text.words[at] in NO_NAMES or _is_code(text, at):
+        if not original[starts[at]].isupper() or _is_code(text, at) or (
+            text.words[at] in NO_NAMES and text.words[at] != "the"
+        ):
             at += 1
             continue
         count = known.longest(text.words, at)
@@ -205,10 +207,10 @@ def places_asked(text: Text) -> tuple[Place, ...]:
 def _asked_at(text: Text, at: int, found: list[Place]) -> int:
     """Count the words of the place that a user's message names at a place of its words; 0 if none."""
     word = text.words[at]
-    if not word[0].isalpha() or word in NEVER_PLACES or _is_code(text, at):
-        return 0
     known = gazetteer()
-    count = known.longest(text.words, at)
+    count = known.longest(text.words, at) if word[0].isalpha() else 0
+    if count < 2 and (not word[0].isalpha() or word in NEVER_PLACES or _is_code(text, at)):
+        return 0
     shouting = text.original.isupper() or text.original.islower()
     capital = text.capitalised(at) and not shouting
     name = " ".join(text.words[at : at + count])
@@ -268,7 +270,7 @@ def _unknown_asked(text: Text, at: int, capital: bool) -> int:
             return 0
         return count if before in _TOPICS or before in _ANOTHER or following in _AFTER_A_PLACE else 0
     placed = before in ("in", "near") or (before in ("for", "at") and text.word_at(at - 2) in _TOPICS)
-    if not placed or text.capitalised(at) and not text.original.isupper():
+    if not placed:
         return 0
     end = at
     while end - at <= 3 and text.word_at(end).isalpha() and text.word_at(end) not in NO_UNKNOWN_PLACES:
@@ -278,4 +280,4 @@ def _unknown_asked(text: Text, at: int, capital: bool) -> int:
     following = text.word_at(end)
     stands = following in _AFTER_A_PLACE or following in gazetteer().regions or following in _SAYING
     inflected = text.words[at].endswith(("ing", "tion", "ness", "ment", "wear")) and end == at + 1
-    return end - at if stands and not inflected else 0
+    return end - at if stands and (not inflected or following in gazetteer().regions) else 0

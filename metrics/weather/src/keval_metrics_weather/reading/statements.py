@@ -25,6 +25,8 @@ _SEAMS = frozenset({".", "!", "?", ";", ",", "\n", "|", "—", "and", "but", "wh
 _SENTENCE_ENDS = frozenset({".", "!", "?", "\n", "|"})
 _COMPARING_WITH = frozenset({"after", "than", "unlike", "from", "following", "since", "with", "to"})
 _USUAL = frozenset({"typically", "usually", "normally", "averages", "average"})
+_MOST_IN_A_GROUP = 7
+_MOST_IN_A_SENTENCE = 60
 _GROUPING = frozenset({"and", "&", "both", "or", ",", "then"})
 _SPANNING = frozenset({"to", "-", "–", "through", "until"})
 
@@ -147,11 +149,10 @@ def _end_of_the_past(text: Text, start: int, sentence_end: int) -> int:
     place = bisect_left(text.starts, start)
     if _COMPARING_WITH.isdisjoint(text.words[max(place - 3, 0) : place]):
         return sentence_end
-    for comma in text.index.get(",", ()):
-        if comma > place and text.starts[comma] < sentence_end and text.word_at(comma + 1) != "when":
-            return text.starts[comma]
-        if comma > place and text.word_at(comma + 1) == "when":
-            break
+    commas = text.index.get(",", ())
+    at = bisect_right(commas, place)
+    if at < len(commas) and text.starts[commas[at]] < sentence_end and text.word_at(commas[at] + 1) != "when":
+        return text.starts[commas[at]]
     return sentence_end
 
 
@@ -244,15 +245,15 @@ def _days(
     if number is None or not number or days.starts[number] > quantity.start or last == PAST:
         return (last,)
     first = number
-    while first and _grouped(where, first):
+    while first and number - first < _MOST_IN_A_GROUP and _grouped(where, first):
         first -= 1
     if first == number:
         return (last,)
     group = [days.values[n] for n in range(first, number + 1)]
     row = [at]
-    while row[-1] + 1 < len(quantities) and _listed(where, quantities[row[-1]], quantities[row[-1] + 1]):
+    while row[-1] + 1 < len(quantities) and len(row) < _MOST_IN_A_GROUP and _listed(where, quantities[row[-1]], quantities[row[-1] + 1]):
         row.append(row[-1] + 1)
-    while row[0] and _listed(where, quantities[row[0] - 1], quantities[row[0]]):
+    while row[0] and len(row) < 2 * _MOST_IN_A_GROUP and _listed(where, quantities[row[0] - 1], quantities[row[0]]):
         row.insert(0, row[0] - 1)
     return (group[row.index(at)],) if len(row) == len(group) else group
 
@@ -304,9 +305,9 @@ def _usual_sentences(text: Text) -> list[tuple[int, int]]:
     found = []
     for place in marks:
         first = last = place
-        while first > 0 and text.words[first - 1] not in _SENTENCE_ENDS and text.words[first - 1] not in ("but", "now"):
+        while first > max(place - _MOST_IN_A_SENTENCE, 0) and text.words[first - 1] not in _SENTENCE_ENDS and text.words[first - 1] not in ("but", "now"):
             first -= 1
-        while last < len(text.words) and text.words[last] not in _SENTENCE_ENDS and text.words[last] not in ("but", "now"):
+        while last < min(place + _MOST_IN_A_SENTENCE, len(text.words)) and text.words[last] not in _SENTENCE_ENDS and text.words[last] not in ("but", "now"):
             last += 1
         found.append((text.starts[first], text.start_of(last)))
     return found

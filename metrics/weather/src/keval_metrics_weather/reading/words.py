@@ -130,7 +130,7 @@ def _contracted(token: str) -> tuple[str, ...]:
     return (stem, _SPELLED_OUT.get(ending, ending))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def read(text: str | None) -> Text:
     """Read a text into words; `None` reads as an empty text."""
     original = text or ""

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from keval_metrics_weather.temperatures import Kind, temperatures
-from keval_metrics_weather.words import read
+from keval_metrics_weather.reading.answer import reading
+from keval_metrics_weather.reading.kinds import Kind
+from keval_metrics_weather.reading.statements import Statement
+from keval_metrics_weather.reading.words import Text, read
+
+
+def temperatures(text: Text, fahrenheit: bool = False) -> Sequence[Statement]:
+    return reading(text, (), fahrenheit).temperatures
 
 
 @pytest.mark.parametrize(
@@ -114,28 +122,28 @@ def test_numbers_that_are_no_temperature_are_passed_over(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("15°C (feels like 12°C)", ["plain", "felt"]),
-        ("It feels chilly at 9°C", ["plain"]),
-        ("It feels like winter with a temperature of 3°C", ["plain"]),
-        ("a wind chill of -10°C", ["felt"]),
-        ("7°C (2°C with wind chill)", ["plain", "felt"]),
-        ("7 °C with a wind chill of 2 °C", ["plain", "felt"]),
-        ("feels like 2°C but actually 7°C", ["felt", "plain"]),
+        ("15°C (feels like 12°C)", ["temperature", "feels_like"]),
+        ("It feels chilly at 9°C", ["temperature"]),
+        ("It feels like winter with a temperature of 3°C", ["temperature"]),
+        ("a wind chill of -10°C", ["feels_like"]),
+        ("7°C (2°C with wind chill)", ["temperature", "feels_like"]),
+        ("7 °C with a wind chill of 2 °C", ["temperature", "feels_like"]),
+        ("feels like 2°C but actually 7°C", ["feels_like", "temperature"]),
         ("H: 21° L: -12°", ["high", "low"]),
-        ("Rain later, 20°C. A low cloud, 15°C", ["plain", "plain"]),
-        ("the sea temperature is 18°C", ["felt"]),
+        ("Rain later, 20°C. A low cloud, 15°C", ["temperature", "temperature"]),
+        ("the sea temperature is 18°C", ["feels_like"]),
         ("High: 20, low: 12", ["high", "low"]),
         ("a 20°C high and 12°C low", ["high", "low"]),
         ("highs of 20-22°C, dropping to 9°C", ["high", "low"]),
         ("a maximum temperature of 20°C", ["high"]),
-        ("high pressure brings 20°C", ["plain"]),
-        ("The average for June is 15 °C", ["felt"]),
-        ("The average high temperature is 15 °C, now it's 12 °C", ["felt", "plain"]),
-        ("layers are good below 10 °C", ["felt"]),
-        ("if it drops below −10 °C, or is colder than 5 °C", ["felt", "felt"]),
-        ("below average, at 15 °C", ["plain"]),
-        ("just over 15 °C, a little below 16 °C", ["plain", "plain"]),
-        ("Over Helsinki, it's 15 °C", ["plain"]),
+        ("high pressure brings 20°C", ["temperature"]),
+        ("The average for June is 15 °C", ["feels_like"]),
+        ("The average high temperature is 15 °C, now it's 12 °C", ["feels_like", "temperature"]),
+        ("layers are good below 10 °C", ["feels_like"]),
+        ("if it drops below −10 °C, or is colder than 5 °C", ["feels_like", "feels_like"]),
+        ("below average, at 15 °C", ["temperature"]),
+        ("just over 15 °C, a little below 16 °C", ["temperature", "temperature"]),
+        ("Over Helsinki, it's 15 °C", ["temperature"]),
     ],
 )
 def test_what_a_temperature_is_of_is_told_by_the_words_around_it(text: str, expected: list[Kind]) -> None:
@@ -149,11 +157,11 @@ def test_what_a_temperature_is_of_is_told_by_the_words_around_it(text: str, expe
     [
         ("high", "high of/max/maximum of/peaking at/reaching/up to/climbing to/rising to/warming to/topping out at/H:"),
         ("low", "low of/min/minimum of/down to/dropping to/dips to/falling to/cooling to/overnight/L:"),
-        ("felt", "feels like/feeling colder:/wind chill/windchill/heat index/humidex/real feel/RealFeel/dew point"),
-        ("felt", "apparent temperature/perceived temperature/water temperature/sea temperature/ocean temp/average"),
-        ("plain", "wind chill but/wind chill whereas/wind chill while/wind chill; now/wind chill! Now/wind chill? Now"),
-        ("plain", "wind chill (now/wind chill | now/wind chill\nnow/wind chill and air/wind chill yet actually"),
-        ("plain", "feels like winter at/feels like winter with a temperature of"),
+        ("feels_like", "feels like/feeling colder:/wind chill/windchill/heat index/humidex/real feel/RealFeel/dew point"),
+        ("feels_like", "apparent temperature/perceived temperature/water temperature/sea temperature/ocean temp/average"),
+        ("temperature", "wind chill but/wind chill whereas/wind chill while/wind chill; now/wind chill! Now/wind chill? Now"),
+        ("temperature", "wind chill (now/wind chill | now/wind chill\nnow/wind chill and air/wind chill yet actually"),
+        ("temperature", "feels like winter at/feels like winter with a temperature of"),
     ],
 )
 def test_every_word_that_tells_what_a_temperature_is_of_is_noticed(expected: Kind, before: str) -> None:
