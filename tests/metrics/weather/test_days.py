@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from keval_metrics_weather.reading.times import times, day_name
-from keval_metrics_weather.truth import Day, Truth
+from keval_metrics_weather.reading.times import day_name, times
 from keval_metrics_weather.reading.words import read
+from keval_metrics_weather.truth import Day, Truth
 
 
 def forecast(*dates: str | None) -> Truth:

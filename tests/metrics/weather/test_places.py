@@ -20,7 +20,7 @@ from keval_metrics_weather.reading.words import read
         ("What Is The Weather In Helsinki?", ["Helsinki"]),
         ("Is it cold in The Hague?", ["The Hague"]),
         ("Should I pack for Rio de Janeiro?", ["Rio de Janeiro"]),
-        ("Weather in St. Petersburg", ["St Petersburg"]),
+        ("Weather in St. Petersburg", ["St. Petersburg"]),
         ("Rain in Xi'an?", ["Xi'an"]),
         ("How is Washington, D.C.?", ["Washington"]),
         ("is it raining in são paulo", ["são paulo"]),
@@ -52,7 +52,7 @@ from keval_metrics_weather.reading.words import read
         ("Oslo.", ["Oslo"]),
         ("Oslo on Saturday?", ["Oslo"]),
         ("Oslo, please.", ["Oslo"]),
-        ("Oslo, Norway", ["Oslo", "Norway"]),
+        ("Oslo, Norway", ["Oslo"]),
     ],
 )
 def test_any_city_a_question_names_is_found(question: str, expected: list[str]) -> None:

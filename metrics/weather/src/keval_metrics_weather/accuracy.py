@@ -9,27 +9,29 @@ from typing import Any, ClassVar
 import attrs
 
 from keval import Scale, Score, Trial
-from keval_metrics_weather.asked import Asked, asked
 from keval_metrics_weather.answers import answer_to
+from keval_metrics_weather.asked import Asked, asked
 from keval_metrics_weather.comparison import Moment, celsius, compare
+from keval_metrics_weather.options import check_rising, not_negative
+from keval_metrics_weather.queries import Query, query
 from keval_metrics_weather.reading.answer import Reading
 from keval_metrics_weather.reading.conditions import VOCABULARY, Condition, Group, Vocabulary
 from keval_metrics_weather.reading.kinds import of_the_air
 from keval_metrics_weather.reading.places import place_key
 from keval_metrics_weather.reading.statements import Statement
 from keval_metrics_weather.reading.times import NOW, PAST, TODAY, TONIGHT
-from keval_metrics_weather.options import check_rising, not_negative
-from keval_metrics_weather.queries import Query, query
+from keval_metrics_weather.reading.words import read
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import neutral, signed
 from keval_metrics_weather.truth import Truth, truth_of
-from keval_metrics_weather.reading.words import read
 
 __all__ = ["Accuracy"]
 
 _WORDS: Mapping[Group, tuple[str, ...]] = dict(VOCABULARY)
 _MOST_IN_REASON = 6
-_IN_MANY_NAMES = frozenset({"new", "san", "santa", "saint", "st", "la", "los", "port", "north", "south", "east", "west", "city", "fort"})
+_IN_MANY_NAMES = frozenset(
+    {"new", "san", "santa", "saint", "st", "la", "los", "port", "north", "south", "east", "west", "city", "fort"}
+)
 
 
 @attrs.frozen

@@ -9,17 +9,17 @@ import attrs
 
 from keval import Scale, Score, Trial
 from keval_metrics_weather.asked import asked
-from keval_metrics_weather.reading.conditions import Group, conditions
 from keval_metrics_weather.options import not_negative, share
+from keval_metrics_weather.preferences import preferences_of
+from keval_metrics_weather.reading.answer import reading
+from keval_metrics_weather.reading.conditions import Group, conditions
 from keval_metrics_weather.reading.likes import acknowledged, suggested_indoors, suggested_outdoors
 from keval_metrics_weather.reading.phrases import affirmed
-from keval_metrics_weather.preferences import preferences_of
+from keval_metrics_weather.reading.words import Text, read
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import neutral, tally
-from keval_metrics_weather.reading.answer import reading
 from keval_metrics_weather.truth import truth_of
 from keval_metrics_weather.wording import AWARENESS, INDOOR, OUTDOOR, RAINWEAR, WARMTH
-from keval_metrics_weather.reading.words import Text, read
 
 __all__ = ["AdaptationQuality"]
 

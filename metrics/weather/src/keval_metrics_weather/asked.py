@@ -23,8 +23,8 @@ class Asked:
 def asked(trial: Trial, truth: Truth) -> Asked:
     """Return what the question is about.
 
-    A question that names no day and goes on from none is about now, or about all days when it asks for a forecast or only
-    those are known.
+    A question that names no day and goes on from none is about now, or about all days when it asks for a forecast or
+    only those are known.
     """
     question = request(trial)
     if not question.days:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from keval import Trial
-from keval_metrics_weather.reading.advice import advice
 from keval_metrics_weather.measurements import weather_data
 from keval_metrics_weather.mentions import cities_mentioned
 from keval_metrics_weather.queries import NO_LOCATION, NO_TIME, SEVERAL_PLACES, gaps_left, query
+from keval_metrics_weather.reading.advice import advice
 from keval_metrics_weather.reading.asking import asking, assumed
 from keval_metrics_weather.reading.phrases import affirmed
 from keval_metrics_weather.reading.words import Text, read
@@ -55,4 +55,8 @@ def asks_back(trial: Trial, phrases: tuple[str, ...]) -> bool:
 
 def only_asks_back(answer: Text, phrases: tuple[str, ...] = CLARIFYING) -> bool:
     """Say whether an answer asks back and tells nothing: neither the weather nor what to do."""
-    return bool(clarifying(answer, phrases)) and weather_data(answer).start is None and not advice(answer, RECOMMENDING, ITEMS).given
+    return (
+        bool(clarifying(answer, phrases))
+        and weather_data(answer).start is None
+        and not advice(answer, RECOMMENDING, ITEMS).given
+    )

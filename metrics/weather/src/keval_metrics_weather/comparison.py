@@ -13,6 +13,7 @@ __all__ = ["Moment", "celsius", "compare"]
 Moment: TypeAlias = tuple[int, ...] | None
 """Indices into the forecast's days; `None` is now."""
 
+
 def compare(temperature: Statement, moment: Moment, truth: Truth, of_today: bool = False) -> tuple[float, str] | None:
     """Return how far off a temperature is in °C, and the truth in words; `None` when the truth is not known.
 

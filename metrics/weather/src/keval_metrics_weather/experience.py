@@ -13,10 +13,10 @@ from keval.plugin import FieldError
 from keval_metrics_weather.characteristics import Characteristics, check_characteristics, read_characteristics
 from keval_metrics_weather.options import not_negative, share
 from keval_metrics_weather.reading.failures import failures
+from keval_metrics_weather.reading.words import read
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import neutral, tally
 from keval_metrics_weather.wording import ERRORS
-from keval_metrics_weather.reading.words import read
 
 __all__ = ["Debuggability", "ImplementationEffort", "IntegrationSimplicity"]
 

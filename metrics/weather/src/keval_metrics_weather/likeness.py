@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from keval_metrics_weather.reading.places import places_asked
-from keval_metrics_weather.reading.openings import OPENINGS
 from keval_metrics_weather.queries import Query
+from keval_metrics_weather.reading.openings import OPENINGS
+from keval_metrics_weather.reading.places import places_asked
 from keval_metrics_weather.reading.words import Text, word_set
 
 __all__ = ["ask_alike"]
 
 _NO_KEYWORDS = OPENINGS | word_set(
-    "a about an and are at can could do does for give have how i in is it like me my of on or please show so tell need"
-    " the there to what will with would you your be"
+    "a about an and are at can could do does for give have how i in is it like me my of on or please show so tell"
+    " need the there to what will with would you your be"
 )
 
 

@@ -8,17 +8,17 @@ from typing import ClassVar
 import attrs
 
 from keval import Scale, Score, Trial
-from keval_metrics_weather.reading.advice import Advice, advice, flow_of
 from keval_metrics_weather.calls import last_calls, on_preferences
 from keval_metrics_weather.clarification import asks_back, only_asks_back
 from keval_metrics_weather.measurements import WeatherData, weather_data
 from keval_metrics_weather.options import not_negative
 from keval_metrics_weather.queries import Query
+from keval_metrics_weather.reading.advice import Advice, advice, flow_of
+from keval_metrics_weather.reading.words import Text, read
 from keval_metrics_weather.request import request
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import neutral, tally
 from keval_metrics_weather.wording import CLARIFYING, FLOW, ITEMS, RECOMMENDING
-from keval_metrics_weather.reading.words import Text, read
 
 __all__ = ["ActionPlanning"]
 

@@ -35,7 +35,8 @@ _NO = frozenset({"", "false", "no", "none", "0", "off"})
 
 _VERBS = word_set("hate dislike love prefer enjoy like adore loathe avoid mind hated disliked loved preferred enjoyed")
 _BETWEEN = word_set(
-    "do not really just absolutely can stand would always usually much also am a big fan keen fond on of no longer used to actually"
+    "do not really just absolutely can stand would always usually much also am a big fan keen fond on of no longer"
+    " used to actually"
 )
 _MOST_BETWEEN = 8
 _PHRASE_ENDS = frozenset({".", "!", "?", ";", ",", "\n", "but", "so", "because", "and", "when", "what", ":", "—"})

@@ -8,13 +8,12 @@ from functools import lru_cache
 import attrs
 
 from keval import Message
-from keval_metrics_weather.reading.places import Place, places_asked
-from keval_metrics_weather.reading.times import times_of_day
-from keval_metrics_weather.reading.times import NOW, TODAY, TONIGHT, times
 from keval_metrics_weather.mentions import cities_mentioned
+from keval_metrics_weather.preferences import preferences_stated
 from keval_metrics_weather.reading.openings import OPENINGS, after_opening
 from keval_metrics_weather.reading.phrases import Hit, find
-from keval_metrics_weather.preferences import preferences_stated
+from keval_metrics_weather.reading.places import Place, places_asked
+from keval_metrics_weather.reading.times import NOW, TODAY, TONIGHT, times, times_of_day
 from keval_metrics_weather.reading.words import Text, read, word_set
 
 __all__ = ["NO_LOCATION", "NO_TIME", "SEVERAL_PLACES", "Query", "gaps_left", "query", "wants_forecast"]
@@ -26,15 +25,16 @@ _VAGUE_GAP = "vague"
 _UNCLEAR = "unclear intent"
 
 _WEATHER = (
-    "weather", "temperature", "temp", "forecast", "outlook", "rain", "rainy", "snow", "snowy", "sun", "sunny", "cloud", "cloudy",
-    "wind", "windy", "humid", "humidity", "hot", "cold", "warm", "cool", "chilly", "freezing", "storm",
-    "thunderstorm", "fog", "foggy", "degree", "celsius", "fahrenheit", "climate", "drizzle", "overcast", "mist",
-    "haze", "heat", "ice", "icy", "dry", "wet", "clear", "nice out", "outside", "out there", "muggy", "sunset", "uv",
+    "weather", "temperature", "temp", "forecast", "outlook", "rain", "rainy", "snow", "snowy", "sun", "sunny",
+    "cloud", "cloudy", "wind", "windy", "humid", "humidity", "hot", "cold", "warm", "cool", "chilly", "freezing",
+    "storm", "thunderstorm", "fog", "foggy", "degree", "celsius", "fahrenheit", "climate", "drizzle", "overcast",
+    "mist", "haze", "heat", "ice", "icy", "dry", "wet", "clear", "nice out", "outside", "out there", "muggy",
+    "sunset", "uv",
 )  # fmt: skip
 _ADVICE = (
-    "should i", "should we", "recommend", "suggest", "advice", "advise", "umbrella", "jacket", "coat", "wear",
-    "pack", "bring", "dress", "what to do", "activity", "good day", "good idea", "good time", "do i need",
-    "can i go", "can i do", "could i do", "plan", "what to put on", "will i need", "packing", "which jacket",
+    "should i", "should we", "recommend", "suggest", "advice", "advise", "umbrella", "jacket", "coat", "wear", "pack",
+    "bring", "dress", "what to do", "activity", "good day", "good idea", "good time", "do i need", "can i go",
+    "can i do", "could i do", "plan", "what to put on", "will i need", "packing", "which jacket",
 )  # fmt: skip
 _FUTURE = ("forecast", "will it", "going to", "later")
 _FUTURE_WITHOUT_A_DAY = ("will it", "will there", "will i", "will we", "going to", "later", "what will", "how will")
@@ -48,8 +48,8 @@ _ASKING = frozenset({"how", "what", "is", "are", "was", "will", "compare"})
 _VAGUE = ("something", "stuff", "whatever", "some info", "things", "that place", "over there")
 _NO_REQUEST = ("joke", "poem", "song", "story", "fun fact", "riddle", "haiku", "explain", "why")
 _NAMED_TIMES = word_set(
-    "january february march april may june july august september october november december spring summer autumn winter year"
-    " month season christmas easter"
+    "january february march april may june july august september october november december spring summer autumn"
+    " winter year month season christmas easter"
 )
 _COURTESIES = frozenset({"hello", "hi", "hey", "thanks", "thank", "bye", "goodbye"})
 _FAREWELLS = frozenset({"thanks", "thank", "bye", "goodbye"})

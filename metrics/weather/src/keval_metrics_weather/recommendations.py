@@ -11,12 +11,12 @@ from keval_metrics_weather.clarification import asks_back
 from keval_metrics_weather.options import not_negative, share
 from keval_metrics_weather.reading.advice import Advice, advice, advice_against, reasons_given
 from keval_metrics_weather.reading.failures import failures
+from keval_metrics_weather.reading.phrases import affirmed
+from keval_metrics_weather.reading.words import Text, read
 from keval_metrics_weather.request import request
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import neutral, tally
 from keval_metrics_weather.wording import CLARIFYING, ERRORS, INDOOR, ITEMS, MISSING, OUTDOOR, REASONS, RECOMMENDING
-from keval_metrics_weather.reading.phrases import affirmed
-from keval_metrics_weather.reading.words import Text, read
 
 __all__ = ["RecommendationQuality"]
 
@@ -71,7 +71,11 @@ class RecommendationQuality:
             (
                 ("specific items", self.items_points, given.items),
                 ("reasons", self.reasons_points, reasons),
-                (f"{count} recommendations", self.several_points, count >= self.several and (*given.words, *activities)),
+                (
+                    f"{count} recommendations",
+                    self.several_points,
+                    count >= self.several and (*given.words, *activities),
+                ),
             ),
             recommendations=list(given.words or given.acts),
         )

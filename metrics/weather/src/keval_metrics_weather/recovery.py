@@ -14,10 +14,10 @@ from keval_metrics_weather.options import not_negative, share
 from keval_metrics_weather.reading.asking import alternatives_offered
 from keval_metrics_weather.reading.failures import failures
 from keval_metrics_weather.reading.phrases import affirmed
+from keval_metrics_weather.reading.words import read
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import neutral, tally
 from keval_metrics_weather.wording import ALTERNATIVES, CLARIFYING, ERRORS, FALLBACKS, MISSING
-from keval_metrics_weather.reading.words import read
 
 __all__ = ["ErrorRecovery"]
 

@@ -8,18 +8,18 @@ from typing import ClassVar, TypeAlias
 import attrs
 
 from keval import Message, Scale, Score, Trial
-from keval_metrics_weather.reading.advice import advice
 from keval_metrics_weather.clarification import only_asks_back
 from keval_metrics_weather.likeness import ask_alike
 from keval_metrics_weather.options import not_negative, share
-from keval_metrics_weather.reading.phrases import affirmed
 from keval_metrics_weather.queries import Query, query
+from keval_metrics_weather.reading.advice import advice
+from keval_metrics_weather.reading.answer import reading
+from keval_metrics_weather.reading.phrases import affirmed
+from keval_metrics_weather.reading.statements import Statement
+from keval_metrics_weather.reading.words import Text, read
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import Point, excerpt, neutral, tally
-from keval_metrics_weather.reading.answer import reading
-from keval_metrics_weather.reading.statements import Statement
 from keval_metrics_weather.wording import ITEMS, RECOMMENDING
-from keval_metrics_weather.reading.words import Text, read
 
 __all__ = ["Repeatability"]
 

@@ -10,22 +10,30 @@ from typing import ClassVar
 import attrs
 
 from keval import Message, Scale, Score, Trial
-from keval_metrics_weather.reading.places import Place, find_names
-from keval_metrics_weather.reading.times import PARTS_OF_DAY, times_of_day
-from keval_metrics_weather.reading.times import NOW, SEVERAL, TODAY, TONIGHT, times, day_name
 from keval_metrics_weather.likeness import ask_alike
 from keval_metrics_weather.measurements import weather_data
 from keval_metrics_weather.mentions import cities_mentioned
 from keval_metrics_weather.options import not_negative, share
-from keval_metrics_weather.reading.likes import acknowledged
-from keval_metrics_weather.reading.phrases import find, roots
 from keval_metrics_weather.preferences import preferences_stated
 from keval_metrics_weather.queries import Query, query
+from keval_metrics_weather.reading.likes import acknowledged
+from keval_metrics_weather.reading.phrases import find, roots
+from keval_metrics_weather.reading.places import Place, find_names
+from keval_metrics_weather.reading.times import (
+    NOW,
+    PARTS_OF_DAY,
+    SEVERAL,
+    TODAY,
+    TONIGHT,
+    day_name,
+    times,
+    times_of_day,
+)
+from keval_metrics_weather.reading.words import Text, read
 from keval_metrics_weather.request import request
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import neutral, tally
 from keval_metrics_weather.wording import AWARENESS, ITEMS, OUTDOOR
-from keval_metrics_weather.reading.words import Text, read
 
 __all__ = ["ContextRetention"]
 

@@ -7,19 +7,21 @@ from keval_metrics_weather.reading.words import Text, word_set
 __all__ = ["ACTING", "BEGINNING", "GOOD_FOR", "is_act", "is_no_item"]
 
 BEGINNING = word_set(
-    "wear take bring carry pack grab dress drink stay avoid keep use apply put pop chuck throw visit spend try drive watch"
-    " beware head go bundle layer leave plan seek remember prepare wrap stick mind enjoy limit walk get protect choose pick"
-    " opt move postpone add explore relax aim reschedule hydrate consider allow"
+    "wear take bring carry pack grab dress drink stay avoid keep use apply put pop chuck throw visit spend try"
+    " drive watch beware head go bundle layer leave plan seek remember prepare wrap stick mind enjoy limit walk get"
+    " protect choose pick opt move postpone add explore relax aim reschedule hydrate consider allow"
 )
 """Verbs that say what to do when a clause begins with them."""
 
-ACTING = word_set("advise advised advisable forget sure best wise sensible worth better idea bet want need advice tip tips")
+ACTING = word_set(
+    "advise advised advisable forget sure best wise sensible worth better idea bet want need advice tip tips"
+)
 """Words that say what to do where they stand in the right company: "it would be best to", "don't forget"."""
 
 GOOD_FOR = word_set("would could")
-_CLAUSE_BEGINS = frozenset({"", ".", "!", "?", "\n", ";", ":", ",", "—", "–", "-", "|", "(", "and", "so", "or", "then", "please"}) | {
-    *("also", "just", "definitely", "but", "instead", "maybe", "perhaps")
-}
+_CLAUSE_BEGINS = frozenset(
+    {"", ".", "!", "?", "\n", ";", ":", ",", "—", "–", "-", "|", "(", "and", "so", "or", "then", "please"}
+) | {*("also", "just", "definitely", "but", "instead", "maybe", "perhaps")}
 _FIRM_BEGINS = _CLAUSE_BEGINS - {"and", ",", "or", "but", "-", "–", "then", "instead", "maybe", "perhaps"}
 _COURTESY = frozenset({"safe", "tuned", "warm", "dry", "cool", "cozy", "cosy", "well", "care", "happy", "healthy"})
 _NO_ADVICE_AFTER = {
@@ -45,7 +47,9 @@ _NO_ADVICE_AFTER = {
 _WEBSITES = word_set("website site app com org accuweather weather.com meteo service online again later")
 _I_WOULD = frozenset({"would", "will", "should", "could", "can"})
 _TO_DO = BEGINNING | word_set("be skip bring stay have make do sit cycle hike hold wait")
-_SUITING = word_set("ideal perfect great good fine fun nice lovely suit serve choice option keep pleasant well wise best enjoyable")
+_SUITING = word_set(
+    "ideal perfect great good fine fun nice lovely suit serve choice option keep pleasant well wise best enjoyable"
+)
 _NO_ITEM_OF = frozenset({"of"})
 _UNDECIDED = frozenset({"if", "whether"})
 _SUBSTANCES = word_set("fog snow ice cloud clouds mist frost dust haze smog air smoke")
@@ -103,7 +107,7 @@ def _company(text: Text, at: int, word: str, before: str, following: str) -> boo
     if word == "sure":
         return before in ("make", "be") and following in ("to", "you", "that")
     if word in ("best", "wise", "sensible", "better"):
-        return following == "to" and text.word_at(at + 2) in _TO_DO or (word == "better" and before == "had")
+        return (following == "to" and text.word_at(at + 2) in _TO_DO) or (word == "better" and before == "had")
     if word == "worth":
         return following.endswith("ing")
     if word == "idea":
@@ -113,18 +117,27 @@ def _company(text: Text, at: int, word: str, before: str, following: str) -> boo
     if word in ("want", "need"):
         if before not in ("will", "may", "might", "definitely", "would", "probably"):
             return False
-        return "you" in text.words[max(at - 3, 0) : at] and following != "to" or following == "to" and text.word_at(at + 2) in _TO_DO
+        return ("you" in text.words[max(at - 3, 0) : at] and following != "to") or (
+            following == "to" and text.word_at(at + 2) in _TO_DO
+        )
     return word in ("advice", "tip", "tips") and following == ":"
 
 
 def _suits(text: Text, at: int) -> bool:
     """Say whether something "would be a good choice" or "could be fun"."""
     following = text.words[at + 1 : at + 7]
-    stop = next((n for n, word in enumerate(following) if word in (".", ",", "!", "?", "\n", ";", "if")), len(following))
+    stop = next(
+        (n for n, word in enumerate(following) if word in (".", ",", "!", "?", "\n", ";", "if")), len(following)
+    )
     near = following[:stop]
     if text.word_at(at - 1) in ("i", "which", "you") or "like" in near[:1]:
         return False
-    return bool(near) and near[0] in ("be", "suit", "serve", "make", "keep") and not _SUITING.isdisjoint(near) and "not" not in near
+    return (
+        bool(near)
+        and near[0] in ("be", "suit", "serve", "make", "keep")
+        and not _SUITING.isdisjoint(near)
+        and "not" not in near
+    )
 
 
 def is_no_item(text: Text, first: int, last: int) -> bool:
@@ -136,4 +149,10 @@ def is_no_item(text: Text, first: int, last: int) -> bool:
         return True
     if word.endswith("s") and text.word_at(first - 1) == "the" and following in ("in", "at", "on", "are", "were"):
         return True
-    return word in ("cap", "layers", "boots", "fan", "shell", "tights", "cream") and text.word_at(first - 1) in ("ice", "cloud", "snow", "polar", "ski")
+    return word in ("cap", "layers", "boots", "fan", "shell", "tights", "cream") and text.word_at(first - 1) in (
+        "ice",
+        "cloud",
+        "snow",
+        "polar",
+        "ski",
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
 
 import attrs
 
@@ -17,8 +18,8 @@ _ACTIONS = frozenset(
     {"bring", "take", "wear", "carry", "pack", "dress", "consider", "avoid", "use", "plan", "keep", "grab", "opt"}
 )
 _AFTER_A_SINCE_OF_TIME = word_set(
-    "yesterday monday tuesday wednesday thursday friday saturday sunday morning noon midnight last january"
-    " february march april may june july august september october november december early then dawn"
+    "yesterday monday tuesday wednesday thursday friday saturday sunday morning noon midnight last january february"
+    " march april may june july august september october november december early then dawn"
 )
 _NOUN_ENDINGS = ("ion", "ions")
 _NOUN_REACH = 12
@@ -26,13 +27,13 @@ _PROMISING = frozenset({"can", "could", "will", "shall", "may", "might", "would"
 _SENTENCE_ENDS = frozenset(".!?\n")
 _UNDECIDED = frozenset({"can", "could", "able", "unable", "if", "whether"})
 _NO_REASON_AFTER_AS = word_set(
-    "well follows of low high soon much far long always usual if though a an part per expected ever for to before opposed"
-    " possible cold warm hot mild many usual your alternative"
+    "well follows of low high soon much far long always usual if though a an part per expected ever for to before"
+    " opposed possible cold warm hot mild many usual your alternative"
 )
 _BEFORE_A_REASON = frozenset({",", ".", "!", "?", "\n", "", ":", ";", "—", "–", "-", "(", "so", "and", "but"})
 _NO_ORDER_AFTER = word_set(
-    "few day days week weeks weekend month hour hours couple two three four five seven half thing time of snow light frost"
-    " several to one 24 48 12 year question and"
+    "few day days week weeks weekend month hour hours couple two three four five seven half thing time of snow"
+    " light frost several to one 24 48 12 year question and"
 )
 
 
@@ -153,7 +154,7 @@ def _only_offered(text: Text, place: int) -> bool:
     if text.word_at(place + 1) not in ("what", "which", "whether", "something", "some"):
         return False
     before = text.words[max(place - _NOUN_REACH, 0) : place]
-    return any(one in ("i", "we") and other in _PROMISING for one, other in zip(before, before[1:], strict=False))
+    return any(one in ("i", "we") and other in _PROMISING for one, other in pairwise(before))
 
 
 def reasons_given(text: Text, reasons: tuple[str, ...]) -> tuple[str, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 import attrs
 
@@ -13,8 +14,8 @@ __all__ = ["Asking", "alternatives_offered", "asking", "assumed"]
 
 _SENTENCE_ENDS = frozenset(".!?\n")
 _WHERE = word_set(
-    "city cities town towns location locations place places village area region country zip postcode postal stadium where"
-    " whereabouts destination airport address spot"
+    "city cities town towns location locations place places village area region country zip postcode postal stadium"
+    " where whereabouts destination airport address spot"
 )
 _WHEN = word_set("date dates day days when time times month hour weekend")
 _WONDERING = frozenset({"which", "what", "where", "when", "whereabouts"})
@@ -22,18 +23,28 @@ _REQUESTING = word_set(
     "tell give specify provide share confirm name enter send clarify need needs require mention let type add include"
 )
 _OFFERING = frozenset({"would", "want", "anything", "shall", "should", "like", "else", "prefer", "interested"})
+_PROMISING = frozenset({"will", "can", "to", "not", "would", "could"})
 _DIFFERENT = frozenset({"another", "different", "elsewhere", "other"})
 _ASSUMING = word_set("assume assuming assumed presumably presume presuming guess guessing supposing suppose")
-_TAKING = (("i", "will", "take"), ("i", "will", "use"), ("i", "will", "go", "with"), ("i", "have", "used"), ("i", "take", "it"))
+_TAKING = (
+    ("i", "will", "take"),
+    ("i", "will", "use"),
+    ("i", "will", "go", "with"),
+    ("i", "have", "used"),
+    ("i", "take", "it"),
+)
 _POINTING = word_set(
-    "check try consult visit see look find use ask retry browse refer search contact turn head rely confirm wait come verify"
+    "check try consult visit see look find use ask retry browse refer search contact turn head rely confirm wait"
+    " come verify"
 )
 _POINTERS = word_set(
-    "website websites site app apps radar accuweather windy bbc meteo radio institute office bureau service online com org"
-    " net map page agency noaa nws channel google news live"
+    "website websites site app apps radar accuweather windy bbc meteo radio institute office bureau service online"
+    " com org net map page agency noaa nws channel google news live"
 )
 _ALTERNATIVELY = word_set("alternative alternatives alternatively instead meanwhile meantime otherwise")
-_SITE = frozenset({"com", "org", "net", "gov", "no", "fi", "dk", "uk", "de", "pt", "hr", "be", "vn", "se", "ch", "ca", "au", "io"})
+_SITE = frozenset(
+    {"com", "org", "net", "gov", "no", "fi", "dk", "uk", "de", "pt", "hr", "be", "vn", "se", "ch", "ca", "au", "io"}
+)
 
 
 @attrs.frozen
@@ -56,14 +67,16 @@ _NOTHING = Asking()
 def asking(text: Text) -> Asking:
     """Return what a text asks its reader for; an offer ("Would you like the forecast?") asks for nothing."""
     said = text.said
-    if ("?" not in said and said.isdisjoint(_REQUESTING)) or (said.isdisjoint(_WHERE) and said.isdisjoint(_WHEN) and "mean" not in said):
+    if ("?" not in said and said.isdisjoint(_REQUESTING)) or (
+        said.isdisjoint(_WHERE) and said.isdisjoint(_WHEN) and "mean" not in said
+    ):
         return _NOTHING
     place = time = several = False
     found: list[str] = []
     for first, last in _sentences(text):
         words = text.words[first:last]
         where, when = _WHERE.intersection(words), _WHEN.intersection(words)
-        means = any(pair in (("you", "mean"), ("you", "meant")) for pair in zip(words, words[1:], strict=False))
+        means = any(pair in (("you", "mean"), ("you", "meant")) for pair in pairwise(words))
         if not (where or when or means):
             continue
         question = text.word_at(last) == "?"
@@ -92,7 +105,7 @@ def _sentences(text: Text) -> Iterator[tuple[int, int]]:
         yield first, len(text.words)
 
 
-def _wonders(words: list[str]) -> bool:
+def _wonders(words: Sequence[str]) -> bool:
     """Say whether a question asks where or when: "Which city?", "What date is the wedding?", but "What else …?" not."""
     for at, word in enumerate(words):
         if word in _WONDERING:
@@ -105,7 +118,7 @@ def _wonders(words: list[str]) -> bool:
     return False
 
 
-def _requests(words: list[str]) -> bool:
+def _requests(words: Sequence[str]) -> bool:
     """Say whether a sentence requests a place or a time: "Tell me where …", "please provide the name of your city"."""
     for at, word in enumerate(words):
         if word in ("where", "when") and at and words[at - 1] == "depends":
@@ -116,10 +129,15 @@ def _requests(words: list[str]) -> bool:
             continue
         if "if" in words[at : at + 5]:
             return False
-        if at and words[at - 1] in ("will", "can", "to", "not", "would", "could") and words[0] in ("i", "once", "with"):
-            if not (word == "need" and words[at - 1] != "not"):
-                continue
-        if word in ("provide", "give", "share", "include", "name", "mention", "send") and at and words[at - 1] in ("to", "can", "could") and "you" not in words[max(at - 8, 0) : at]:
+        promising = at and words[at - 1] in _PROMISING and words[0] in ("i", "once", "with")
+        if promising and (word != "need" or words[at - 1] == "not"):
+            continue
+        if (
+            word in ("provide", "give", "share", "include", "name", "mention", "send")
+            and at
+            and words[at - 1] in ("to", "can", "could")
+            and "you" not in words[max(at - 8, 0) : at]
+        ):
             continue
         return True
     return False
@@ -141,8 +159,22 @@ def alternatives_offered(text: Text) -> tuple[str, ...]:
     for word in text.said & _POINTING:
         for at in text.index[word]:
             before = text.word_at(at - 1)
-            begins = before in _SENTENCE_ENDS or before in ("", ";", ":", "and", "or", "please", ",", "*", "also", "then", "—")
-            if begins or (before in ("can", "could", "may", "might", "to") and "you" in text.words[max(at - 4, 0) : at]):
+            begins = before in _SENTENCE_ENDS or before in (
+                "",
+                ";",
+                ":",
+                "and",
+                "or",
+                "please",
+                ",",
+                "*",
+                "also",
+                "then",
+                "—",
+            )
+            if begins or (
+                before in ("can", "could", "may", "might", "to") and "you" in text.words[max(at - 4, 0) : at]
+            ):
                 found.append(word)
     found += sorted(text.said & _ALTERNATIVELY)
     for word in text.said & _POINTERS:

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from operator import itemgetter
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -101,7 +102,7 @@ def _cells(text: Text, first: int, last: int) -> Sequence[Span]:
     bars = text.index["|"]
     inner = bars[bisect_left(bars, first) : bisect_left(bars, last)]
     edges = [*inner, last] if inner and inner[-1] != last - 1 else inner
-    return [(a + 1, b) for a, b in zip(edges, edges[1:], strict=False)]
+    return [(a + 1, b) for a, b in pairwise(edges)]
 
 
 @lru_cache(maxsize=64)

@@ -26,7 +26,23 @@ _OPENWEATHER: dict[str, Group] = {"sand": "mist", "ash": "mist"}
 """OpenWeather's main groups that are no word for the weather in an answer (https://openweathermap.org/weather-conditions)."""
 
 _NOT_WEATHER_BEFORE: dict[str, frozenset[str]] = {
-    "rain": frozenset({"jacket", "jackets", "coat", "coats", "boots", "gear", "poncho", "hat", "shoes", "wear", "radar", "shell", "gauge"}),
+    "rain": frozenset(
+        {
+            "jacket",
+            "jackets",
+            "coat",
+            "coats",
+            "boots",
+            "gear",
+            "poncho",
+            "hat",
+            "shoes",
+            "wear",
+            "radar",
+            "shell",
+            "gauge",
+        }
+    ),
     "snow": frozenset({"boots", "gear", "chains", "shoes", "tires", "tyres"}),
     "sun": frozenset({"protection", "hat", "cream", "screen", "glasses", "rises", "sets", "rise", "set"}),
     "clear": frozenset({"that", "about", "idea", "picture", "answer"}),
@@ -59,7 +75,7 @@ def groups_of(openweather: str) -> frozenset[Group]:
 
 
 def conditions(text: Text, vocabulary: Vocabulary = VOCABULARY) -> tuple[Condition, ...]:
-    """Return every mention of the weather in a text, in its order; likes and dislikes are no mention, nor is what is only asked."""
+    """Return every mention of the weather in a text, in its order; likes and questions are no mention."""
     return _conditions(text, vocabulary)
 
 

@@ -14,32 +14,37 @@ __all__ = ["Failures", "failures"]
 
 _SENTENCE_ENDS = frozenset(".!?;\n|")
 _MARKS = frozenset(".!?;:,()\n—–-|")
-_ABLE = frozenset({"can", "could", "was", "am", "were", "is", "are", "did", "does", "do", "has", "have", "had", "would"})
+_ABLE = frozenset(
+    {"can", "could", "was", "am", "were", "is", "are", "did", "does", "do", "has", "have", "had", "would"}
+)
 _GETTING = word_set(
-    "retrieve get fetch access find load reach pull obtain check connect provide give tell show see look determine confirm"
-    " locate say display complete process return answer bring retrieving getting fetching accessing finding loading reaching"
-    " pulling obtaining checking connecting looking reading querying contacting verify open query contact read download"
-    " retrieved fetched accessed found loaded reached obtained displayed returned received receive shown verified determined"
-    " located completed processed supply offer report"
+    "retrieve get fetch access find load reach pull obtain check connect provide give tell show see look determine"
+    " confirm locate say display complete process return answer bring retrieving getting fetching accessing finding"
+    " loading reaching pulling obtaining checking connecting looking reading querying contacting verify open query"
+    " contact read download retrieved fetched accessed found loaded reached obtained displayed returned received"
+    " receive shown verified determined located completed processed supply offer report"
 )
 _SERVICES = word_set(
-    "service services api tool tools server servers provider source sources station lookup query request system connection"
-    " data feed backend call value reading readings figure figures measurement information database network upstream"
-    " forecast endpoint site result results details observations page"
+    "service services api tool tools server servers provider source sources station lookup query request system"
+    " connection data feed backend call value reading readings figure figures measurement information database"
+    " network upstream forecast endpoint site result results details observations page"
 )
 _BROKEN = word_set(
-    "down unavailable offline failed fails failing timeout refused unreachable broken empty missing inaccessible overloaded"
-    " interrupted malfunctioning outage"
+    "down unavailable offline failed fails failing timeout refused unreachable broken empty missing inaccessible"
+    " overloaded interrupted malfunctioning outage"
 )
 _NOT_DONE = word_set(
-    "respond responding answer answering available work working return returning come load loading sent reachable deliver"
-    " responded answered found accessible update updating through arrive supported included functioning back known listed"
+    "respond responding answer answering available work working return returning come load loading sent reachable"
+    " deliver responded answered found accessible update updating through arrive supported included functioning back"
+    " known listed"
 )
-_TROUBLES = word_set("error errors issue issues problem problems trouble snag hiccup glitch difficulty difficulties fault")
+_TROUBLES = word_set(
+    "error errors issue issues problem problems trouble snag hiccup glitch difficulty difficulties fault"
+)
 _MEETING = word_set("hit ran run having had encountered encountering experiencing met was is seems an having an")
 _KEPT = word_set(
-    "data reading readings information info forecast figures record records results result observations measurements"
-    " details access"
+    "data reading readings information info forecast figures record records results result observations"
+    " measurements details access"
 )
 _BETWEEN = word_set("current live recent weather reliable real time such available more matching real-time further any")
 _ADDRESSED = frozenset({"you", "one", "people", "it", "they"})
@@ -140,13 +145,17 @@ def _inability(text: Text, errors: dict[int, str], missing: dict[int, str]) -> N
             if word in _GETTING:
                 if not _of_another(text, (first, last, "")) and text.word_at(first - 1) != "which":
                     missing.setdefault(first, _quote(text, first, last))
-                    if text.words[at - 1] == "could" or text.words[at] in ("unable", "failed") or "able" in text.words[at:last]:
+                    if (
+                        text.words[at - 1] == "could"
+                        or text.words[at] in ("unable", "failed")
+                        or "able" in text.words[at:last]
+                    ):
                         errors.setdefault(first, _quote(text, first, last))
                 break
     for at in text.index.get("have", ()):
-        if text.words[at - 2 : at] == ["do", "not"] and not _KEPT.isdisjoint(text.words[at + 1 : at + 7]):
-            if not _of_another(text, (at - 2, at, "")):
-                missing.setdefault(at - 2, _quote(text, at - 2, at))
+        lacking = text.words[at - 2 : at] == ["do", "not"] and not _KEPT.isdisjoint(text.words[at + 1 : at + 7])
+        if lacking and not _of_another(text, (at - 2, at, "")):
+            missing.setdefault(at - 2, _quote(text, at - 2, at))
 
 
 def _services(text: Text, missing: dict[int, str]) -> None:
@@ -192,7 +201,12 @@ def _troubles(text: Text, errors: dict[int, str]) -> None:
             elif word in ("snag", "hiccup", "glitch") and met:
                 errors.setdefault(at, word)
     for at in text.index.get("wrong", ()):
-        if text.word_at(at - 1) in ("went", "gone", "goes") and text.word_at(at - 2) in ("something", "has", "have", ""):
+        if text.word_at(at - 1) in ("went", "gone", "goes") and text.word_at(at - 2) in (
+            "something",
+            "has",
+            "have",
+            "",
+        ):
             errors.setdefault(at, "went wrong")
     for word in ("status", "returned", "code", "http"):
         for at in text.index.get(word, ()):
@@ -201,7 +215,13 @@ def _troubles(text: Text, errors: dict[int, str]) -> None:
 
 
 def _bare_error(text: Text, at: int) -> bool:
-    return text.word_at(at + 1) in (":", "occurred", "code", "message", "!", ".", "—") or text.word_at(at - 1) in ("an", "the", "api", "internal", "server")
+    return text.word_at(at + 1) in (":", "occurred", "code", "message", "!", ".", "—") or text.word_at(at - 1) in (
+        "an",
+        "the",
+        "api",
+        "internal",
+        "server",
+    )
 
 
 def _nothing_kept(text: Text, missing: dict[int, str]) -> None:

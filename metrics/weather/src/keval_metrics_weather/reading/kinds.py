@@ -28,7 +28,9 @@ _WORDS: Mapping[str, _Word] = {
     **dict.fromkeys(("rise", "rises", "rising", "tops", "topping", "gets", "up", "warming"), "rise"),
     **dict.fromkeys(("drop", "drops", "dropping", "dip", "dips", "dipping", "fall", "falls", "falling"), "fall"),
     **dict.fromkeys(("cool", "cools", "cooling", "down", "easing", "eases", "sinks", "sinking"), "fall"),
-    **dict.fromkeys(("temperature", "temperatures", "temp", "temps", "actual", "actually", "air", "thermometer"), "plain"),
+    **dict.fromkeys(
+        ("temperature", "temperatures", "temp", "temps", "actual", "actually", "air", "thermometer"), "plain"
+    ),
     **dict.fromkeys(("average", "averages", "averaging", "typical", "typically", "usually", "normally"), "usual"),
     **dict.fromkeys(("normal", "usual"), "usual"),
     **dict.fromkeys(("record", "records"), "record"),
@@ -46,19 +48,21 @@ _NOT_HIGH_BEFORE = word_set(
     " teens twenties thirties"
 )
 _PLEASANT = word_set(
-    "chilly cold nice pleasant great fresh warm mild muggy comfortable lovely crisp raw good hot humid sticky wintry"
-    " spring springlike free cool"
+    "chilly cold nice pleasant great fresh warm mild muggy comfortable lovely crisp raw good hot humid sticky"
+    " wintry spring springlike free cool"
 )
 _FIGURES_AFTER = word_set(
-    "about around roughly approximately nearly almost a it minus negative is closer more just only the of temperature temp"
-    " temperatures low high mid upper as an value will was and like to in at"
+    "about around roughly approximately nearly almost a it minus negative is closer more just only the of"
+    " temperature temp temperatures low high mid upper as an value will was and like to in at"
 )
 _COMPARING = word_set("colder warmer cooler hotter closer nearer lower higher more less even much as milder")
 _WATER_SAYS = word_set("temp temperature temperatures is at : surface around about stays reaches")
 _FIRM = word_set("high highs max maximum low lows min minimum h l")
 _USUAL_OF = word_set("high highs low lows temperature temperatures range for value max min")
 _JOINING = frozenset({"and", "or", "to", "then", "-", "–"})
-_NEEDING_TO = frozenset({"up", "down", "gets", "drop", "drops", "dropping", "dip", "dips", "dipping", "fall", "falls"}) | {
+_NEEDING_TO = frozenset(
+    {"up", "down", "gets", "drop", "drops", "dropping", "dip", "dips", "dipping", "fall", "falls"}
+) | {
     *("falling", "cool", "cools", "cooling", "easing", "eases", "sinks", "sinking", "rise", "rises", "rising"),
     *("climb", "climbs", "climbing", "warming"),
 }
@@ -158,13 +162,13 @@ def _step(text: Text, at: int, state: Seen) -> Seen:
     said = _WORDS[word]
     following, before = text.word_at(at + 1), text.word_at(at - 1)
     if said == "felt":
-        return _felt(text, at, word, following, before, state)
+        return _felt(text, at, state)
     if said == "now":
         return Seen() if state.whole else state
     if said in ("usual", "record"):
-        return _of_the_season(text, at, said, word, following, before, state)
+        return _of_the_season(text, at, said, state)
     if said == "plain":
-        if state.kind == "plain" or text.word_at(at - 1) in _KNOWN or word == "air" and before == "the":
+        if state.kind == "plain" or text.word_at(at - 1) in _KNOWN or (word == "air" and before == "the"):
             return state
         return Seen(whole=state.whole)
     if state.kind in ("felt", "water", "dew"):
@@ -174,10 +178,11 @@ def _step(text: Text, at: int, state: Seen) -> Seen:
         return Seen("water", True, False, state.whole) if tells else state
     if said == "dew":
         return Seen("dew", True, False, state.whole)
-    return _extreme(text, at, said, word, following, before, state)
+    return _extreme(text, at, said, state)
 
 
-def _felt(text: Text, at: int, word: str, following: str, before: str, state: Seen) -> Seen:
+def _felt(text: Text, at: int, state: Seen) -> Seen:
+    word, following, before = text.words[at], text.word_at(at + 1), text.word_at(at - 1)
     if (word == "index" and before != "heat") or (word == "chill" and before != "wind"):
         return state
     if word in ("feels", "feel", "feeling", "felt"):
@@ -191,9 +196,8 @@ def _felt(text: Text, at: int, word: str, following: str, before: str, state: Se
     return Seen("felt", True, word in ("index", "chill"), state.whole)
 
 
-def _of_the_season(
-    text: Text, at: int, said: Literal["usual", "record"], word: str, following: str, before: str, state: Seen
-) -> Seen:
+def _of_the_season(text: Text, at: int, said: Literal["usual", "record"], state: Seen) -> Seen:
+    word, following, before = text.words[at], text.word_at(at + 1), text.word_at(at - 1)
     if word in ("normal", "usual") and (following not in _USUAL_OF or text.capitalised(at)):
         return state
     if word == "record" and following in ("your", "my", "it", "how"):
@@ -205,7 +209,8 @@ def _of_the_season(
     return state._replace(whole=said)
 
 
-def _extreme(text: Text, at: int, said: _Word, word: str, following: str, before: str, state: Seen) -> Seen:
+def _extreme(text: Text, at: int, said: _Word, state: Seen) -> Seen:
+    word, following, before = text.words[at], text.word_at(at + 1), text.word_at(at - 1)
     if said in ("rise", "fall"):
         if word in _NEEDING_TO and "to" not in text.words[at + 1 : at + 4] and following != "at" and word != "down":
             return state
@@ -225,7 +230,11 @@ _AFTER: Mapping[str, Kind] = {
     **dict.fromkeys(("high", "highs", "max", "maximum"), "high"),
     **dict.fromkeys(("low", "lows", "min", "minimum", "overnight"), "low"),
 }
-_BY: Mapping[tuple[str, str], Kind] = {("by", "day"): "high", ("by", "night"): "low", ("at", "night"): "low", ("feels", "like"): "feels_like",
+_BY: Mapping[tuple[str, str], Kind] = {
+    ("by", "day"): "high",
+    ("by", "night"): "low",
+    ("at", "night"): "low",
+    ("feels", "like"): "feels_like",
     ("wind", "chill"): "feels_like",
     ("heat", "index"): "feels_like",
     ("dew", "point"): "dew_point",

@@ -10,12 +10,12 @@ from keval_metrics_weather.reading.words import Text, word_set
 __all__ = ["acknowledged", "suggested_indoors", "suggested_outdoors"]
 
 _LIKING = word_set(
-    "dislike hate love prefer enjoy like mind loathe stand dread adore tolerate bear keen fan fond into sensitive averse"
-    " disliking hating loving preferring enjoying liking partial"
+    "dislike hate love prefer enjoy like mind loathe stand dread adore tolerate bear keen fan fond into sensitive"
+    " averse disliking hating loving preferring enjoying liking partial"
 )
 _BETWEEN = word_set(
-    "are do not really always usually generally also both can could much a big huge of be would never have told me said"
-    " mentioned tend to that was the so quite being"
+    "are do not really always usually generally also both can could much a big huge of be would never have told me"
+    " said mentioned tend to that was the so quite being"
 )
 _YOURS = word_set(
     "love dislike preference preferences aversion fondness sensitivity hatred taste tastes liking interest passion"
@@ -54,15 +54,18 @@ def acknowledged(text: Text, phrases: tuple[str, ...]) -> tuple[str, ...]:
 
 _IN = frozenset({"indoor", "indoors", "inside", "at home", "stay home", "stay in", "in"})
 _STAYING = word_set(
-    "stay staying remain remaining keep keeping spend spending be being head activity activities museum day option options"
-    " plan plans pool mall aquarium fun games venue venues cafe workshop market visit"
+    "stay staying remain remaining keep keeping spend spending be being head activity activities museum day option"
+    " options plan plans pool mall aquarium fun games venue venues cafe workshop market visit"
 )
 _OUT = frozenset({"outdoor", "outdoors", "outside"})
 _GOING_OUT = word_set(
-    "get getting go going head heading enjoy enjoying spend spending step take time activity activities plans perfect great"
-    " ideal good lovely fine day exercise adventure adventures fun dining seating terrace sports make sit eat"
+    "get getting go going head heading enjoy enjoying spend spending step take time activity activities plans"
+    " perfect great ideal good lovely fine day exercise adventure adventures fun dining seating terrace sports make"
+    " sit eat"
 )
-_NOT_OUTDOORS = word_set("avoid avoiding limit cancel postpone skip instead rather stay staying indoors reschedule without")
+_NOT_OUTDOORS = word_set(
+    "avoid avoiding limit cancel postpone skip instead rather stay staying indoors reschedule without"
+)
 _NO_PARK_BEFORE = word_set("water car theme ball business indoor trailer amusement science")
 _LIKED_BEFORE = word_set("love loves enjoy enjoys like likes prefer loving mentioned keen fan hobby")
 _ONLY_IF = frozenset({"if", "unless", "should", "when", "before", "whenever"})
@@ -75,7 +78,9 @@ def suggested_indoors(text: Text, words: tuple[str, ...]) -> tuple[str, ...]:
     for first, last, keyword in find(text, words):
         if denied(text, (first, last, keyword)):
             continue
-        if keyword in ("indoor", "indoors", "inside") and _STAYING.isdisjoint(text.words[max(first - 5, 0) : first + 4]):
+        if keyword in ("indoor", "indoors", "inside") and _STAYING.isdisjoint(
+            text.words[max(first - 5, 0) : first + 4]
+        ):
             continue
         if not _is_liked(text, first):
             found.append(keyword)
@@ -95,7 +100,11 @@ def suggested_outdoors(text: Text, words: tuple[str, ...]) -> tuple[str, ...]:
                 continue
         if keyword == "park" and before[-1:] and before[-1] in _NO_PARK_BEFORE:
             continue
-        if keyword in ("run", "running") and before[-1:] and before[-1] in ("are", "is", "trains", "will", "in", "long", "up"):
+        if (
+            keyword in ("run", "running")
+            and before[-1:]
+            and before[-1] in ("are", "is", "trains", "will", "in", "long", "up")
+        ):
             continue
         if keyword == "walk" and before[-2:] == ["for", "the"] and text.word_at(last + 1) in ("between", "to", "from"):
             continue
@@ -107,7 +116,7 @@ def _is_liked(text: Text, at: int) -> bool:
     """Say whether a word only names what the reader likes: "Since you love hiking, …"."""
     for place in range(at - 1, max(at - _REACH, -1), -1):
         word = text.words[place]
-        if word in _SENTENCE_ENDS or word in (",", ":"):
+        if word in _SENTENCE_ENDS or word in (",", ":", "suggest", "recommend"):
             return False
         if word in _LIKED_BEFORE:
             return "you" in text.words[max(place - 4, 0) : place]

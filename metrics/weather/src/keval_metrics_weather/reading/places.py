@@ -18,18 +18,27 @@ _BEFORE_A_PLACE = frozenset({"in", "for", "at", "near", "to", "from", "around", 
 _LOCATING = frozenset({"in", "near", "at", "around", "visiting"})
 _CONTRASTING = frozenset({"while", "whereas", "but", "and", "than", "versus", "vs", "or", "like", "as", "with"})
 _SAYING = word_set(
-    "is has will enjoys sees gets currently stays remains at only sits reaches hits can looks should had was : ( , | –"
-    " today tomorrow now tonight"
+    "is has will enjoys sees gets currently stays remains at only sits reaches hits can looks should had was : ( ,"
+    " | – today tomorrow now tonight"
 )
 _ANOTHER = frozenset({"and", "or", "vs", "versus", ","})
-_PARTICLES = frozenset({"de", "da", "do", "del", "di", "la", "le", "los", "las", "der", "den", "upon", "sur", "am", "el", "i"})
+_PARTICLES = frozenset(
+    {"de", "da", "do", "del", "di", "la", "le", "los", "las", "der", "den", "upon", "sur", "am", "el", "i"}
+)
 _MOST_WORDS = 4
 _TOPICS = word_set("weather forecast temperature temperatures temp temps conditions outlook wetter")
 _DAYS = word_set(
-    "today tomorrow tonight now currently right monday tuesday wednesday thursday friday saturday sunday mon tue tues"
-    " wed thu thurs fri sat sun tmrw tmr this next weekend later soon on please pls thx then again"
+    "today tomorrow tonight now currently right monday tuesday wednesday thursday friday saturday sunday mon tue"
+    " tues wed thu thurs fri sat sun tmrw tmr this next weekend later soon on please pls thx then again"
 )
-_AFTER_A_PLACE = _DAYS | HOURS | PARTS_OF_DAY | _TOPICS | _ANOTHER | {"", "?", ".", "!", "\n", ":", ";", "in", "at", "for", "weather's"}
+_AFTER_A_PLACE = (
+    _DAYS
+    | HOURS
+    | PARTS_OF_DAY
+    | _TOPICS
+    | _ANOTHER
+    | {"", "?", ".", "!", "\n", ":", ";", "in", "at", "for", "weather's"}
+)
 _ASKED_ABOUT = frozenset({"looking", "doing", "today", "now", "like", "tomorrow", "this"})
 _GREETINGS = frozenset({"hello", "hi", "hey", "dear", "thanks", "thank", "you", "bye", "goodbye"})
 
@@ -77,8 +86,10 @@ def places_told(text: Text) -> tuple[Place, ...]:
     known = gazetteer()
     starts, original = text.starts, text.original
     while at < end:
-        if not original[starts[at]].isupper() or _is_code(text, at) or (
-            text.words[at] in NO_NAMES and text.words[at] != "the"
+        if (
+            not original[starts[at]].isupper()
+            or _is_code(text, at)
+            or (text.words[at] in NO_NAMES and text.words[at] != "the")
         ):
             at += 1
             continue
@@ -98,7 +109,7 @@ def places_told(text: Text) -> tuple[Place, ...]:
 def _is_code(text: Text, at: int) -> bool:
     """Say whether a word is a code such as `DE`, which says where a place is but names none."""
     start = text.starts[at]
-    return len(text.words[at]) == 2 and text.original[start : start + 2].isupper() and not text.original.isupper()
+    return len(text.words[at]) == 2 and not text.caseless and text.original[start : start + 2].isupper()
 
 
 def _stands_in_prose(text: Text, at: int, count: int) -> bool:
@@ -115,10 +126,21 @@ def _stands_in_prose(text: Text, at: int, count: int) -> bool:
 def _part_of_a_name(text: Text, at: int, count: int) -> bool:
     """Say whether a name is only part of a longer one: "Lake Geneva", "Paris Agreement"."""
     end = at + count
-    after = end < len(text.words) and text.starts[end] - text.starts[end - 1] <= len(text.written(end - 1)) + 1
-    if after and text.capitalised(end) and text.words[end] not in NO_NAMES and text.words[end] not in gazetteer().regions:
+    after = end < len(text.words) and text.starts[end] == text.starts[end - 1] + len(text.words[end - 1]) + 1
+    if (
+        after
+        and text.capitalised(end)
+        and text.words[end] not in NO_NAMES
+        and text.words[end] not in gazetteer().regions
+    ):
         return True
-    return at > 0 and text.capitalised(at - 1) and text.words[at - 1] not in NO_NAMES and text.word_at(at - 1).isalpha() and text.word_at(at-2) not in ("", ".", "\n", "!", "?", ":")
+    return (
+        at > 0
+        and text.capitalised(at - 1)
+        and text.words[at - 1] not in NO_NAMES
+        and text.word_at(at - 1).isalpha()
+        and text.word_at(at - 2) not in ("", ".", "\n", "!", "?", ":")
+    )
 
 
 def _unknown_in_prose(text: Text, at: int) -> int:
@@ -149,7 +171,7 @@ def _after_regions(text: Text, at: int) -> int:
 
 def _is_region(text: Text, at: int, apart: bool) -> bool:
     """Say whether a word that may be a region's is one: short ones only in capitals or after a comma."""
-    return len(text.words[at]) > 3 or apart or text.capitalised(at) or text.original.islower()
+    return len(text.words[at]) > 3 or apart or text.capitalised(at) or text.caseless
 
 
 def _is_name(text: Text, place: int) -> bool:
@@ -179,8 +201,12 @@ def _name(text: Text, place: int) -> int:
 
 
 def _place(text: Text, first: int, end: int) -> Place:
+    start = text.starts[first]
     if end == first + 1:
-        return Place(text.written(first), (text.words[first],), text.starts[first])
+        word = text.words[first]
+        name = text.original[start : start + len(word)]
+        name = name if name.lower() == word else text.written(first)
+        return Place(name, (word,), start)
     last = text.starts[end - 1] + len(text.written(end - 1)) if text.starts[end - 1] != text.starts[end - 2] else 0
     name = text.original[text.starts[first] : last] if last else text.written(first)
     return Place(name, tuple(text.words[first:end]), text.starts[first])
@@ -207,12 +233,13 @@ def places_asked(text: Text) -> tuple[Place, ...]:
 def _asked_at(text: Text, at: int, found: list[Place]) -> int:
     """Count the words of the place that a user's message names at a place of its words; 0 if none."""
     word = text.words[at]
-    known = gazetteer()
-    count = known.longest(text.words, at) if word[0].isalpha() else 0
-    if count < 2 and (not word[0].isalpha() or word in NEVER_PLACES or _is_code(text, at)):
+    if (word in NEVER_PLACES and word != "the") or not word[0].isalpha() or _is_code(text, at):
         return 0
-    shouting = text.original.isupper() or text.original.islower()
-    capital = text.capitalised(at) and not shouting
+    known = gazetteer()
+    count = known.longest(text.words, at)
+    if word == "the" and count < 2:
+        return 0
+    capital = not text.caseless and text.capitalised(at)
     name = " ".join(text.words[at : at + count])
     before = text.word_at(at - 1)
     if before in _GREETINGS and at < 3 and capital:
@@ -245,8 +272,10 @@ def _a_word_as_a_place(text: Text, at: int, count: int, capital: bool, found: li
         about = following in _DAYS or following in _TOPICS or region or (capital and following in ("?", "."))
         joined = following in ("or", "and", "vs") and gazetteer().longest(text.words, at + count + 1) > 0
         return (about and (capital or len(text.words) <= 5)) or joined
-    if before in ("in", "near") or text.word_at(at - 1) in _TOPICS or (
-        before in ("for", "at", "of") and text.word_at(at - 2) in _TOPICS
+    if (
+        before in ("in", "near")
+        or text.word_at(at - 1) in _TOPICS
+        or (before in ("for", "at", "of") and text.word_at(at - 2) in _TOPICS)
     ):
         return ends
     if before in ("or", "and", "vs") and found:
@@ -264,8 +293,12 @@ def _unknown_asked(text: Text, at: int, capital: bool) -> int:
             return 0
         if before in _BEFORE_A_PLACE or (before in _CONTRASTING and following in _SAYING):
             return count
-        if text.words[at] in OPENINGS or at == after_opening(text) and following not in _TOPICS | _DAYS - {"now", "on", "again", "please"}:
-            if following == "," and _is_name(text, at + count + 1) or following in (".", "?", "") and at + count + 1 >= len(text.words) and len(text.words) <= 3:
+        if text.words[at] in OPENINGS or (
+            at == after_opening(text) and following not in _TOPICS | _DAYS - {"now", "on", "again", "please"}
+        ):
+            if (following == "," and _is_name(text, at + count + 1)) or (
+                following in (".", "?", "") and at + count + 1 >= len(text.words) and len(text.words) <= 3
+            ):
                 return count
             return 0
         return count if before in _TOPICS or before in _ANOTHER or following in _AFTER_A_PLACE else 0

@@ -36,10 +36,12 @@ _OTHER_QUANTITY = re.compile(
     r"\s?(?:[a-z]\S|%|percent|km|kph|mph|m/s|mm|cm|m\b|hpa|mb|mbar|a\.?m\b|p\.?m\b|h\b|hours?|min|days?|knots?|o'clock"
     r"|[:/]\d|st\b|nd\b|rd\b|th\b|ft|inch|out of|times|[a-z]\b)"
 )
-_GOES_ON = re.compile(r"\s?(?:%|(?:percent|km|kph|mph|m/s|mm|cm|m|hpa|mbar|a\.?m|p\.?m|days?|hours?|minutes?)\b|[a-z:/])")
+_GOES_ON = re.compile(
+    r"\s?(?:%|(?:percent|km|kph|mph|m/s|mm|cm|m|hpa|mbar|a\.?m|p\.?m|days?|hours?|minutes?)\b|[a-z:/])"
+)
 _NEVER_AN_AIR_TEMPERATURE = re.compile(
-    r"\b(?:by|within|direction|bearing|latitude|longitude|angle|coordinates|winds? (?:from|at)"
-    r"|(?:difference|rise|drop|swing|jump|increase|decrease|change) of)\b[^\d]{0,12}$"
+    r"\b(?:by(?: (?:about|around|some|nearly|up to|roughly|minus))? ?[-–−]?$|(?:within|direction|bearing|latitude|longitude|angle|coordinates|winds? (?:from|at)"
+    r"|(?:difference|rise|drop|swing|jump|increase|decrease|change) of)\b[^\d]{0,12}$)"
 )
 _BEFORE_NO_AIR_TEMPERATURE = word_set(
     "by within direction bearing latitude longitude angle coordinates wind winds difference rise drop swing jump"
@@ -51,11 +53,13 @@ _NAMING = word_set(
     "temperature temperatures temp temps high highs low lows max maximum min minimum feels feel feeling chill index"
     " thermometer maxi mini"
 )
-_WEEKDAYS = word_set("mon tue tues wed thu thur thurs fri sat sun monday tuesday wednesday thursday friday saturday sunday")
+_WEEKDAYS = word_set(
+    "mon tue tues wed thu thur thurs fri sat sun monday tuesday wednesday thursday friday saturday sunday"
+)
 _LINKING = word_set(
-    "of is was are be at will around about approximately near nearly currently between from reaching stands only just"
-    " roughly range ranging minus negative the a an to it has as low high more like closer with : - – of-around sits"
-    " hovering now expected been sitting today tomorrow"
+    "of is was are be at will around about approximately near nearly currently between from reaching stands only"
+    " just roughly range ranging minus negative the a an to it has as low high more like closer with : - – of-around"
+    " sits hovering now expected been sitting today tomorrow"
 )
 _MOST_LINKS = 6
 _SIGNS = ("minus ", "negative ", "−", "− ")
@@ -67,7 +71,10 @@ _BANDS = frozenset({"teens", "twenties", "thirties", "forties", "fifties", "sixt
     f"{tens}s" for tens in range(10, 120, 10)
 }
 _CELL = re.compile(r"\s{0,8}\*{0,2}([-–−+]?)(\d{1,3}(?:[.,]\d{1,2})?)\*{0,2}\s{0,8}$")
-_SAME_AGAIN = re.compile(r"\*{0,2},?[^.;\n\d]{0,24}[(/|=≈]\s?\*{0,2}(?:(?:about|around|approx(?:imately)?\.?|roughly)\s)?[~≈]?\*{0,2}$|\*{0,2},? (?:or|that is|which is) (?:about )?$")  # fmt: skip
+_SAME_AGAIN = re.compile(
+    r"\*{0,2},?[^.;\n\d]{0,24}[(/|=≈]\s?\*{0,2}(?:(?:about|around|approx(?:imately)?\.?|roughly)\s)?[~≈]?\*{0,2}$"
+    r"|\*{0,2},? (?:or|that is|which is) (?:about )?$"
+)
 _CLOSE_AGAIN = 2.5
 
 

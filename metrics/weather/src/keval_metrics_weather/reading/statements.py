@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ _SEAMS = frozenset({".", "!", "?", ";", ",", "\n", "|", "—", "and", "but", "wh
 _SENTENCE_ENDS = frozenset({".", "!", "?", "\n", "|"})
 _COMPARING_WITH = frozenset({"after", "than", "unlike", "from", "following", "since", "with", "to"})
 _USUAL = frozenset({"typically", "usually", "normally", "averages", "average"})
+_NO_AIR: Mapping[str, Kind] = {"felt": "feels_like", "water": "water", "dew": "dew_point"}
 _MOST_IN_A_GROUP = 7
 _MOST_IN_A_SENTENCE = 60
 _GROUPING = frozenset({"and", "&", "both", "or", ",", "then"})
@@ -34,8 +35,8 @@ _SPANNING = frozenset({"to", "-", "–", "through", "until"})
 class Statement(NamedTuple):
     """What a text states from offset `start` to `end`.
 
-    A temperature is from `low` to `high` °C, `vague` if only its tens are told; a condition is `condition`. `day` is as in
-    `Time` and `place` as in `Place.key`, both `None` where the text does not tell.
+    A temperature is from `low` to `high` °C, `vague` if only its tens are told; a condition is `condition`. `day` is as
+    in `Time` and `place` as in `Place.key`, both `None` where the text does not tell.
     """
 
     kind: Kind | None
@@ -58,7 +59,12 @@ class Statement(NamedTuple):
         """Return the statement as plain data, with where it stands in the text."""
         read: dict[str, Any] = {"said": self.said, "at": [self.start, self.end], "place": self.place, "time": self.day}
         if self.condition is not None:
-            return {"kind": "condition", "value": sorted(self.condition.groups), **read, "stance": self.condition.stance}
+            return {
+                "kind": "condition",
+                "value": sorted(self.condition.groups),
+                **read,
+                "stance": self.condition.stance,
+            }
         return {"kind": self.kind, "value": [self.low, self.high] if self.is_range else self.low, **read}
 
 
@@ -170,7 +176,7 @@ def temperature_statements(where: Where, quantities: Sequence[Quantity]) -> list
         following = starts[number + 1] if number + 1 < len(starts) else len(text.plain) + 1
         after = kind_after(text, spans[number][1])
         previous = found[-1] if found else None
-        kind = _kind(where, says, after, quantity, hours, previous)
+        kind = _told_kind(says, after) or _moving_kind(where, says, quantity, hours, previous)
         if any(begin <= quantity.start < end for begin, end in usual):
             kind = "usual"
         place = where.told(where.places, quantity.start, following, heads[number])
@@ -202,15 +208,10 @@ def _parts(quantity: Quantity, kind: Kind, says: Seen) -> list[tuple[float, floa
     return [(quantity.low, quantity.high, kind)]
 
 
-def _kind(
-    where: Where, says: Seen, after: Kind | None, quantity: Quantity, hours: Sequence[int], previous: Statement | None
-) -> Kind:
-    if says.kind == "felt":
-        return "feels_like"
-    if says.kind == "water":
-        return "water"
-    if says.kind == "dew":
-        return "dew_point"
+def _told_kind(says: Seen, after: Kind | None) -> Kind | None:
+    """Return the kind that the words around a quantity tell; `None` after a verb such as "climbs to"."""
+    if says.kind in _NO_AIR:
+        return _NO_AIR[says.kind]
     if says.whole is not None:
         return says.whole
     if after is not None and not says.firm:
@@ -219,12 +220,20 @@ def _kind(
         return "high"
     if says.kind == "low":
         return "low"
-    if says.kind not in ("rise", "fall") or _has_an_hour(where, quantity, hours):
+    return None if says.kind in ("rise", "fall") else "temperature"
+
+
+def _moving_kind(
+    where: Where, says: Seen, quantity: Quantity, hours: Sequence[int], previous: Statement | None
+) -> Kind:
+    """Return what a temperature is that something climbs or drops to: of an hour that is named, or the day's extreme."""
+    if _has_an_hour(where, quantity, hours):
         return "temperature"
     if says.kind == "rise":
         return "high"
+    after_a_high = previous is not None and previous.kind == "high"
     same_sentence = previous is not None and "." not in where.text.plain[previous.end : quantity.start]
-    return "low" if same_sentence and previous is not None and previous.kind == "high" else "temperature"
+    return "low" if after_a_high and same_sentence else "temperature"
 
 
 def _has_an_hour(where: Where, quantity: Quantity, hours: Sequence[int]) -> bool:
@@ -251,7 +260,11 @@ def _days(
         return (last,)
     group = [days.values[n] for n in range(first, number + 1)]
     row = [at]
-    while row[-1] + 1 < len(quantities) and len(row) < _MOST_IN_A_GROUP and _listed(where, quantities[row[-1]], quantities[row[-1] + 1]):
+    while (
+        row[-1] + 1 < len(quantities)
+        and len(row) < _MOST_IN_A_GROUP
+        and _listed(where, quantities[row[-1]], quantities[row[-1] + 1])
+    ):
         row.append(row[-1] + 1)
     while row[0] and len(row) < 2 * _MOST_IN_A_GROUP and _listed(where, quantities[row[0] - 1], quantities[row[0]]):
         row.insert(0, row[0] - 1)
@@ -305,9 +318,17 @@ def _usual_sentences(text: Text) -> list[tuple[int, int]]:
     found = []
     for place in marks:
         first = last = place
-        while first > max(place - _MOST_IN_A_SENTENCE, 0) and text.words[first - 1] not in _SENTENCE_ENDS and text.words[first - 1] not in ("but", "now"):
+        while (
+            first > max(place - _MOST_IN_A_SENTENCE, 0)
+            and text.words[first - 1] not in _SENTENCE_ENDS
+            and text.words[first - 1] not in ("but", "now")
+        ):
             first -= 1
-        while last < min(place + _MOST_IN_A_SENTENCE, len(text.words)) and text.words[last] not in _SENTENCE_ENDS and text.words[last] not in ("but", "now"):
+        while (
+            last < min(place + _MOST_IN_A_SENTENCE, len(text.words))
+            and text.words[last] not in _SENTENCE_ENDS
+            and text.words[last] not in ("but", "now")
+        ):
             last += 1
         found.append((text.starts[first], text.start_of(last)))
     return found

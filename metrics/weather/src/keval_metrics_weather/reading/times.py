@@ -190,9 +190,7 @@ def _simple(text: Text, place: int, day: str) -> tuple[int, str]:
         day = "+2"
     elif day == SEVERAL and before[:1] == ["in"] and text.words[place] == "days" and (n := _counted(before[-1])):
         day = f"+{n}"
-    elif before[-1:] and before[-1] in _PAST_BEFORE and day not in (TODAY, "+1"):
-        day = PAST
-    elif text.word_at(place + 1) == "ago":
+    elif (before[-1:] and before[-1] in _PAST_BEFORE and day not in (TODAY, "+1")) or text.word_at(place + 1) == "ago":
         day = PAST
     return text.starts[place], day
 

@@ -47,7 +47,8 @@ class Text:
 
     `plain` is `original` in lower case with simple apostrophes and spaces, of the same length. `words` holds words and
     punctuation marks in order, accents folded and contractions spelled out (`won't` is `will not`), `starts` their
-    offsets, `index` the places of each word, and `said` all words as a set.
+    offsets, `index` the places of each word, and `said` all words as a set. In a `caseless` text, all in capitals or in
+    lower case, capitals tell nothing.
     """
 
     original: str
@@ -56,6 +57,7 @@ class Text:
     starts: Sequence[int]
     index: Mapping[str, Sequence[int]]
     said: frozenset[str]
+    caseless: bool
 
     def word_at(self, place: int) -> str:
         """Return the word at a place, or an empty text beyond either end."""
@@ -152,4 +154,5 @@ def read(text: str | None) -> Text:
             index[word].append(place)
         else:
             index[word] = [place]
-    return Text(original, plain, words, starts, index, frozenset(index))
+    caseless = original.islower() or original.isupper()
+    return Text(original, plain, words, starts, index, frozenset(index), caseless)
