@@ -45,23 +45,23 @@ LARGE_AND_A_WORD = (
 """Names of more than 100,000 people that are as common as words; the other large cities are better known as cities."""
 
 OTHER_NAMES = """
-muenchen=munich|munchen=munich|cologne=koln|vienna=wien|prague=praha|rome=roma|florence=firenze|venice=venezia
+munich=muenchen|munich=munchen|cologne=koln|vienna=wien|prague=praha|rome=roma|florence=firenze|venice=venezia
 |milan=milano|naples=napoli|turin=torino|genoa=genova|padua=padova|gothenburg=goteborg|copenhagen=kobenhavn
-|helsinki=helsingfors|turku=abo|tampere=tammerfors|vaasa=vasa|lisbon=lisboa|oporto=porto|seville=sevilla
+|helsinki=helsingfors|turku=abo|tampere=tammerfors|vaasa=vasa|lisbon=lisboa|porto=oporto|seville=sevilla
 |saragossa=zaragoza|cordova=cordoba|brussels=bruxelles|brussels=brussel|antwerp=antwerpen|ghent=gent|bruges=brugge
 |the hague=den haag|geneva=geneve|zurich=zuerich|basel=basle|lucerne=luzern|bern=berne|warsaw=warszawa|cracow=krakow
 |bucharest=bucuresti|belgrade=beograd|athens=athina|thessaloniki=salonica|thessaloniki=saloniki|istanbul=constantinople
 |izmir=smyrna|moscow=moskva|saint petersburg=st petersburg|kyiv=kiev|kharkiv=kharkov|odesa=odessa|lviv=lvov
 |mumbai=bombay|kolkata=calcutta|chennai=madras|bengaluru=bangalore|pune=poona|yangon=rangoon|beijing=peking
-|guangzhou=canton|ho chi minh city=saigon|ho chi minh city=ho chi minh|new york city=new york|new york city=nyc
+|guangzhou=canton|ho chi minh city=saigon|ho chi minh city=ho chi minh|new york=new york city|new york=nyc
 |mexico city=ciudad de mexico|quebec=quebec city|washington=washington d c|washington=washington dc
 |los angeles=l a|san francisco=sf|rio de janeiro=rio|marrakesh=marrakech|fes=fez|tangier=tanger|alexandria=iskenderiya
 |cairo=al qahirah|nuremberg=nurnberg|hanover=hannover|brunswick=braunschweig|reykjavik=reykjavikurborg|tallinn=reval
 |riga=riia|dusseldorf=duesseldorf|corunna=a coruna|malaga=malaca|mallorca=majorca|palma=palma de mallorca
-|krung thep=bangkok|hue=thanh pho hue|pristina=prishtina|podgorica=titograd|ulaanbaatar=ulan bator|astana=nur sultan
+|bangkok=krung thep|hue=thanh pho hue|pristina=prishtina|podgorica=titograd|ulaanbaatar=ulan bator|astana=nur sultan
 |qingdao=tsingtao|tianjin=tientsin|nanjing=nanking|macau=macao|busan=pusan|incheon=inchon|daegu=taegu
 """
-"""Names of one place, in pairs: which of them the table holds does not matter."""
+"""Names of one place, in pairs: the one that stands for both, and another."""
 
 NEVER = "rain august march monday may date time day spring summer winters storm sunrise sunset"
 MOST_USED_WORD = 5.4

@@ -19,7 +19,7 @@ from keval_metrics_weather.reading.conditions import VOCABULARY, Condition, Grou
 from keval_metrics_weather.reading.kinds import of_the_air
 from keval_metrics_weather.reading.places import place_key
 from keval_metrics_weather.reading.statements import Statement
-from keval_metrics_weather.reading.times import NOW, PAST, TODAY, TONIGHT
+from keval_metrics_weather.reading.times import LATER, NOW, PAST, TODAY, TONIGHT
 from keval_metrics_weather.reading.words import read
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import neutral, signed
@@ -217,8 +217,10 @@ def _moment(day: str | None, about: Asked, truth: Truth, temperature: Statement 
         if about.now and len(days) <= 1:
             return days if extreme else None
         return days
-    if day == PAST:
+    if day == PAST or (day == LATER and about.now and not (truth.days and 0 in days)):
         return ()
+    if day == LATER:
+        return (0,) if about.now else days
     if day in (NOW, TODAY, TONIGHT):
         if about.now and not extreme:
             return None

@@ -48,6 +48,6 @@ def gazetteer() -> Gazetteer:
     towns, words, regions, pairs = (part.split("\n") for part in table.split("\n\n"))
     others: dict[str, str] = {}
     for pair in pairs:
-        name, _, known = pair.partition("=")
-        others[known] = others[name] = others.get(known) or others.get(name) or known
+        known, _, name = pair.partition("=")
+        others[name] = others[known] = others.get(known, known)
     return Gazetteer(frozenset([*towns, *words, *others]), frozenset(words), frozenset(regions), others)

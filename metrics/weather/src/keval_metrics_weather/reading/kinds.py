@@ -19,11 +19,11 @@ _Word: TypeAlias = Literal["felt", "high", "low", "rise", "fall", "plain", "usua
 _WORDS: Mapping[str, _Word] = {
     **dict.fromkeys(("feels", "feel", "feeling", "felt", "feellike"), "felt"),
     **dict.fromkeys(("chill", "windchill", "humidex", "realfeel", "rf", "apparent", "perceived", "swear"), "felt"),
-    **dict.fromkeys(("sensation", "index"), "felt"),
+    **dict.fromkeys(("sensation", "index", "closer", "nearer"), "felt"),
     **dict.fromkeys(("high", "highs", "max", "maximum", "peak", "peaks", "peaking", "warmest", "hottest"), "high"),
-    **dict.fromkeys(("maximums", "maxima", "h"), "high"),
+    **dict.fromkeys(("maximums", "maxima", "h", "hi"), "high"),
     **dict.fromkeys(("low", "lows", "min", "minimum", "coldest", "lowest", "overnight", "night", "nights"), "low"),
-    **dict.fromkeys(("minimums", "minima", "l", "nighttime", "bottoms", "bottoming"), "low"),
+    **dict.fromkeys(("minimums", "minima", "l", "lo", "nighttime", "bottoms", "bottoming"), "low"),
     **dict.fromkeys(("reach", "reaches", "reaching", "reached", "climb", "climbs", "climbing", "hit", "hits"), "rise"),
     **dict.fromkeys(("rise", "rises", "rising", "tops", "topping", "gets", "up", "warming"), "rise"),
     **dict.fromkeys(("drop", "drops", "dropping", "dip", "dips", "dipping", "fall", "falls", "falling"), "fall"),
@@ -55,9 +55,10 @@ _FIGURES_AFTER = word_set(
     "about around roughly approximately nearly almost a it minus negative is closer more just only the of"
     " temperature temp temperatures low high mid upper as an value will was and like to in at"
 )
+_MADE_TO_FEEL = word_set("humidity wind winds breeze gusts chill swear skin damp feel feels feeling muggy")
 _COMPARING = word_set("colder warmer cooler hotter closer nearer lower higher more less even much as milder")
 _WATER_SAYS = word_set("temp temperature temperatures is at : surface around about stays reaches")
-_FIRM = word_set("high highs max maximum low lows min minimum h l")
+_FIRM = word_set("high highs max maximum low lows min minimum h l hi lo")
 _USUAL_OF = word_set("high highs low lows temperature temperatures range for value max min")
 _JOINING = frozenset({"and", "or", "to", "then", "-", "–"})
 _NEEDING_TO = frozenset(
@@ -168,7 +169,7 @@ def _step(text: Text, at: int, state: Seen) -> Seen:
     if said in ("usual", "record"):
         return _of_the_season(text, at, said, state)
     if said == "plain":
-        if state.kind == "plain" or text.word_at(at - 1) in _KNOWN or (word == "air" and before == "the"):
+        if state.kind == "plain" or before in _KNOWN or before == "like" or (word == "air" and before == "the"):
             return state
         return Seen(whole=state.whole)
     if state.kind in ("felt", "water", "dew"):
@@ -185,6 +186,9 @@ def _felt(text: Text, at: int, state: Seen) -> Seen:
     word, following, before = text.words[at], text.word_at(at + 1), text.word_at(at - 1)
     if (word == "index" and before != "heat") or (word == "chill" and before != "wind"):
         return state
+    if word in ("closer", "nearer"):
+        near = text.words[max(at - 12, 0) : at]
+        return state if _MADE_TO_FEEL.isdisjoint(near) else Seen("felt", True, True, state.whole)
     if word in ("feels", "feel", "feeling", "felt"):
         if following in _PLEASANT and text.word_at(at + 2) not in ("like", "as"):
             return state
@@ -204,6 +208,8 @@ def _of_the_season(text: Text, at: int, said: Literal["usual", "record"], state:
         return state
     if before in ("below", "above", "than"):
         return state
+    if word == "average" and following.startswith("temp"):
+        return Seen("usual", True, False, state.whole)
     if word == "typical" and following in ("for", "of"):
         return state  # "15 °C, typical for July" is so now
     return state._replace(whole=said)
@@ -214,7 +220,9 @@ def _extreme(text: Text, at: int, said: _Word, state: Seen) -> Seen:
     if said in ("rise", "fall"):
         if word in _NEEDING_TO and "to" not in text.words[at + 1 : at + 4] and following != "at" and word != "down":
             return state
-        return state if state.firm else Seen(said, False, False, state.whole)
+        if state.firm or (state.kind == "low" and said == "fall"):
+            return state
+        return Seen(said, False, False, state.whole)
     if following in _NOT_HIGH_BEFORE or (following == "-" and said == "high"):
         return state
     if word in ("h", "l") and following != ":":
@@ -249,6 +257,8 @@ _GOES_ON = frozenset({"of", "is", "near", "around", "about", "pressure", ":", "w
 def kind_after(text: Text, last: int) -> Kind | None:
     """Return what the words right after a quantity say of it: "a 20 °C high", "26 °C max", "12 °C by night"."""
     at = last + 1
+    if text.word_at(at) == "," and text.word_at(at + 1) == "overnight":
+        return "low"
     while text.word_at(at) in ("(", "-", "with", "the") and at < last + 3:
         at += 1
     one, two, three = text.word_at(at), text.word_at(at + 1), text.word_at(at + 2)

@@ -17,7 +17,7 @@ __all__ = ["Quantity", "in_celsius", "quantities"]
 
 _UNIT = (
     r"(?:\*{0,2} ?(?:°|℃|℉|deg(?:ree)?s?\b)(?: ?(?:celsius|centigrade|fahrenheit|c|f)\b)?"
-    r"| ?(?:celsius|centigrade|fahrenheit)\b| ?[cf]\b(?!-[a-z]))"
+    r"| ?(?:celsius|celcius|centigrade|fahrenheit)\b| ?[cf]\b(?!-[a-z]))"
 )
 _DECIMAL = r"\d{0,2}(?:[.,]\d{1,3})?(?!\d)"
 _JOINT = r"\*{0,2}(?: ?(?:[-–−/~→…]|\.\.\.?) ?| (?:to|and|through|or) )\*{0,2}"
@@ -51,7 +51,7 @@ _AN_INDEX = re.compile(r"\b(?:uv|aqi|air quality|pollen)\b(?:(?! (?:and|with) )[
 _INDICES = frozenset({"uv", "aqi", "quality", "pollen"})
 _NAMING = word_set(
     "temperature temperatures temp temps high highs low lows max maximum min minimum feels feel feeling chill index"
-    " thermometer maxi mini"
+    " thermometer maxi mini hi lo"
 )
 _WEEKDAYS = word_set(
     "mon tue tues wed thu thur thurs fri sat sun monday tuesday wednesday thursday friday saturday sunday"
@@ -118,7 +118,8 @@ def quantities(text: Text, fahrenheit: bool = False) -> tuple[Quantity, ...]:
         return tuple(_in_cells(text, ())) if "|" in text.said else ()
     readings.sort(key=attrgetter("start"))
     scales = {reading.unit for reading in readings}
-    assumed = "f" if "c" not in scales and (fahrenheit or "f" in scales) else "c"
+    named = "f" in scales or "°f" in text.plain or "fahrenheit" in text.said
+    assumed = "f" if "c" not in scales and (fahrenheit or (named and "°c" not in text.plain)) else "c"
     found: list[Quantity] = []
     for reading in readings:
         unit = reading.unit or ("f" if max(reading.numbers) > _HOTTEST_CELSIUS else assumed)
@@ -260,7 +261,7 @@ def _is_word(plain: str, end: int) -> bool:
 
 _NO_UNIT = re.compile(
     r" (?:and|with|in|on|at|by|for|but|or|then|right|now|today|tonight|tomorrow|as|so|under|overnight|the|to|while|this"
-    r"|out|outside|there|here|near|around|during|after|before|once|though|even|if|is|was|when|followed|dropping)\b"
+    r"|out|outside|there|here|near|around|during|after|before|once|though|even|if|is|was|when|followed|dropping|lo|low|hi|high|max|min)\b"
 )
 
 

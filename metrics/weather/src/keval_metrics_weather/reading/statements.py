@@ -14,7 +14,7 @@ from keval_metrics_weather.reading.conditions import Condition
 from keval_metrics_weather.reading.kinds import Kind, Seen, kind_after, kinds
 from keval_metrics_weather.reading.places import Place
 from keval_metrics_weather.reading.quantities import Quantity
-from keval_metrics_weather.reading.times import PAST, Time, hours_named
+from keval_metrics_weather.reading.times import LATER, NOW, PAST, TODAY, TONIGHT, Time, hours_named
 from keval_metrics_weather.reading.words import Text
 
 __all__ = ["Statement", "Where", "condition_statements", "temperature_statements"]
@@ -26,6 +26,8 @@ _SENTENCE_ENDS = frozenset({".", "!", "?", "\n", "|"})
 _COMPARING_WITH = frozenset({"after", "than", "unlike", "from", "following", "since", "with", "to"})
 _USUAL = frozenset({"typically", "usually", "normally", "averages", "average"})
 _NO_AIR: Mapping[str, Kind] = {"felt": "feels_like", "water": "water", "dew": "dew_point"}
+_PRESENT = frozenset({"is", "now", "currently", "of", "has", "this", "feels", "updated", "moment", "sits"})
+_RIGHT_AFTER = 4
 _MOST_IN_A_GROUP = 7
 _MOST_IN_A_SENTENCE = 60
 _GROUPING = frozenset({"and", "&", "both", "or", ",", "then"})
@@ -81,16 +83,19 @@ class Anchors:
     until: Sequence[float]
     lasting: Sequence[str | None]
 
-    def near(self, offset: int, clause: int, following: int) -> int | None:
-        """Return the number of the anchor that an offset in a clause belongs to, `None` if there is none.
+    def near(self, clauses: tuple[int, int], offset: int, end: int, following: int) -> int | None:
+        """Return the number of the anchor that a mention from `offset` to `end` belongs to, `None` if there is none.
 
-        That is the last anchor before it in the same clause, else the next one in the same clause (unless another
+        `clauses` are those that it begins and ends in. Its anchor is the one right after it ("25 °C yesterday"), else the last anchor before it in the same clause, else the next one in the same clause (unless another
         mention, at `following`, comes first), else the last one anywhere before.
         """
         after = bisect_right(self.starts, offset)
-        if after and self.clauses[after - 1] == clause:
+        next_one = after < len(self.starts) and self.starts[after] < following and self.clauses[after] == clauses[1]
+        if next_one and self.starts[after] - end <= _RIGHT_AFTER:
+            return after
+        if after and self.clauses[after - 1] == clauses[0]:
             return after - 1
-        if after < len(self.starts) and self.starts[after] < following and self.clauses[after] == clause:
+        if next_one:
             return after
         return after - 1 if after else None
 
@@ -118,14 +123,21 @@ class Where:
         days = _anchors(text, seams, [(time.start, time.day) for time in times])
         return cls(text, seams, days, _anchors(text, seams, named))
 
-    def told(self, anchors: Anchors, offset: int, following: int, heads: Sequence[Span] = ()) -> int | None:
-        """Return the anchor of an offset: the one in its column's head, else the one near it."""
+    def clause(self, offset: int) -> Span:
+        """Return from where to where the clause around an offset goes."""
+        number = bisect_right(self.seams, offset)
+        begin = self.seams[number - 1] if number else 0
+        return begin, self.seams[number] if number < len(self.seams) else len(self.text.plain)
+
+    def told(self, anchors: Anchors, mention: Span, following: int, heads: Sequence[Span] = ()) -> int | None:
+        """Return the anchor of a mention, given by its offsets: the one in its column's head, else the one near it."""
         for first, last in heads:
             begin, end = self.text.start_of(first), self.text.start_of(last)
             number = bisect_left(anchors.starts, begin)
             if number < len(anchors.starts) and anchors.starts[number] < end:
                 return number
-        return anchors.near(offset, bisect_right(self.seams, offset), following)
+        clauses = bisect_right(self.seams, mention[0]), bisect_left(self.seams, mention[1])
+        return anchors.near(clauses, *mention, following)
 
 
 def _compared_with(text: Text, place: Place) -> bool:
@@ -179,10 +191,12 @@ def temperature_statements(where: Where, quantities: Sequence[Quantity]) -> list
         kind = _told_kind(says, after) or _moving_kind(where, says, quantity, hours, previous)
         if any(begin <= quantity.start < end for begin, end in usual):
             kind = "usual"
-        place = where.told(where.places, quantity.start, following, heads[number])
-        day = where.told(where.days, quantity.start, following, heads[number])
+        place = where.told(where.places, (quantity.start, quantity.end), following, heads[number])
+        day = where.told(where.days, (quantity.start, quantity.end), following, heads[number])
         named = where.places.value(place, quantity.start)
+        today = _has_an_hour(where, quantity, hours) and _is_later(where, quantity)
         for on in _days(where, day, quantity, quantities, number):
+            on = LATER if today and on in (None, NOW, TODAY, TONIGHT) else on
             for low, high, of in _parts(quantity, kind, says):
                 found.append(
                     Statement(
@@ -238,11 +252,16 @@ def _moving_kind(
 
 def _has_an_hour(where: Where, quantity: Quantity, hours: Sequence[int]) -> bool:
     """Say whether the clause of a quantity names an hour: then it is the temperature of that hour."""
-    clause = bisect_right(where.seams, quantity.start)
-    begin = where.seams[clause - 1] if clause else 0
-    end = where.seams[clause] if clause < len(where.seams) else len(where.text.plain)
+    begin, end = where.clause(quantity.start)
     at = bisect_left(hours, begin)
     return at < len(hours) and hours[at] < end
+
+
+def _is_later(where: Where, quantity: Quantity) -> bool:
+    """Say whether the clause of a quantity tells of an hour to come, rather than of now: "by midnight", "at 18:00"."""
+    first, last = where.clause(quantity.start)
+    words = where.text.words[bisect_left(where.text.starts, first) : bisect_left(where.text.starts, last)]
+    return _PRESENT.isdisjoint(words)
 
 
 def _days(
@@ -276,6 +295,8 @@ def _grouped(where: Where, number: int) -> bool:
     text, starts = where.text, where.days.starts
     one, other = bisect_left(text.starts, starts[number - 1]), bisect_left(text.starts, starts[number])
     between = text.words[one + 1 : other]
+    if where.days.values[number - 1][:2].isdigit() != where.days.values[number][:2].isdigit():
+        return False  # "Saturday, June 20" is one day
     return 0 < len(between) <= 2 and not _GROUPING.isdisjoint(between) and between[0] in _GROUPING
 
 
@@ -292,11 +313,12 @@ def condition_statements(where: Where, conditions: Sequence[Condition]) -> list[
         if usual and any(first <= condition.start < last for first, last in usual):
             continue
         following = conditions[number + 1].start if number + 1 < len(conditions) else end
+        mention = condition.start, condition.start + len(condition.word)
         heads: Sequence[Span] = ()
         if "|" in where.text.said:
             heads = heads_of(where.text, bisect_left(where.text.starts, condition.start))
-        place = where.told(where.places, condition.start, following, heads)
-        day = where.told(where.days, condition.start, following, heads)
+        place = where.told(where.places, mention, following, heads)
+        day = where.told(where.days, mention, following, heads)
         found.append(
             Statement(
                 None,

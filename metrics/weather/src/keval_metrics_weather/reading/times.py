@@ -12,6 +12,7 @@ from keval_metrics_weather.reading.words import Text, word_set
 
 __all__ = [
     "HOURS",
+    "LATER",
     "NOW",
     "PARTS_OF_DAY",
     "PAST",
@@ -28,6 +29,7 @@ __all__ = [
 NOW = "now"
 TODAY = "today"
 TONIGHT = "tonight"
+LATER = "later today"
 SEVERAL = "several days"
 PAST = "past"
 
@@ -87,6 +89,7 @@ _MEASURED_NOW = frozenset({"temperature", "temperatures", "weather", "conditions
 _ISO = re.compile(r"\d(?<!\d\d)\d{3}-(\d{2})-(\d{2})(?!\d)")
 _ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4, "sixth": 5, "seventh": 6}
 _SMALL = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "couple": 2}
+_GONE_BY = frozenset({"night", "year", "month", "winter", "summer", "spring", "autumn", "time", "weekend"})
 _PAST_BEFORE = frozenset({"last", "previous", "past", "earlier"})
 
 
@@ -123,8 +126,8 @@ def times(text: Text) -> tuple[Time, ...]:
     for place in text.index.get("this", ()):
         if text.word_at(place + 1) in _TODAYS_PARTS:
             found.append(Time(text.starts[place], TONIGHT))
-    for place in text.index.get("night", ()):
-        if text.word_at(place - 1) == "last":
+    for place in text.index.get("last", ()):
+        if text.word_at(place + 1) in _GONE_BY:
             found.append(Time(text.starts[place], PAST))
     for place in (*text.index.get("moment", ()), *text.index.get("present", ())):
         if text.word_at(place - 1) in ("the", "this", "at"):
