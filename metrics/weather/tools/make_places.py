@@ -99,6 +99,10 @@ def main() -> None:
     for city in cities:
         if plain(city["name"]):
             people.setdefault(key(city["name"]), city["population"])
+    for city in cities:  # GeoNames has the Swedish names of Finnish towns
+        for name in city["alternatenames"] if city["countrycode"] == "FI" else ():
+            if name.isalpha() and plain(name) and len(name) > 3 and name[0].isupper():
+                people.setdefault(key(name), city["population"])
     names = {name: is_word(name, people[name], listed) for name in people if not too_common(name, people[name])}
     aliases = [(one, known) for line in OTHER_NAMES.split("|") for one, _, known in [line.strip().partition("=")]]
     regions = {key(r["name"]) for r in (*cache.get_countries().values(), *cache.get_us_states().values())}

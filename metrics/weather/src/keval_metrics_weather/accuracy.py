@@ -92,19 +92,26 @@ class Accuracy:
             return neutral("no ground truth: the sample's facts have no weather")
         answer = answer_to(trial)
         about = asked(trial, truth)
-        here = _here(answer, query(trial.question), truth)
         temperatures = answer.temperatures
         spoken = answer.conditions(self._vocabulary)
-        stated = [statement for statement in temperatures if of_the_air(statement.kind or "") and here(statement)]
-        weather = [statement for statement in spoken if here(statement)]
-        findings = [*self._temperatures(stated, about, truth), *self._conditions(weather, about, truth)]
+        findings: list[_Finding] = []
+        told = False
+        here = _here(answer, query(trial.question), truth)
+        for known in (truth, *truth.others):
+            about_it = here if known is truth else _here(answer, query(trial.question), known)
+            stated = [one for one in temperatures if of_the_air(one.kind or "") and about_it(one)]
+            weather = [one for one in spoken if about_it(one)]
+            if known is not truth:  # what names no place is about the first
+                stated, weather = ([one for one in found if one.place] for found in (stated, weather))
+            told = told or bool(stated or weather)
+            findings += [*self._temperatures(stated, about, known), *self._conditions(weather, about, known)]
         details = {
             "city": truth.city,
             "read": [statement.evidence() for statement in (*temperatures, *spoken)],
             "elsewhere": sum(not here(statement) for statement in temperatures),
         }
         if not findings:
-            return self._nothing_compared(bool(stated or weather), about, truth, details)
+            return self._nothing_compared(told, about, truth, details)
         value = max(0.0, 1.0 - sum([finding.penalty for finding in findings]))
         listed = "; ".join(map(str, findings[:_MOST_IN_REASON]))
         more = f"; and {len(findings) - _MOST_IN_REASON} more" if len(findings) > _MOST_IN_REASON else ""

@@ -28,7 +28,7 @@ _WEATHER = (
     "weather", "temperature", "temp", "forecast", "outlook", "rain", "rainy", "snow", "snowy", "sun", "sunny",
     "cloud", "cloudy", "wind", "windy", "humid", "humidity", "hot", "cold", "warm", "cool", "chilly", "freezing",
     "storm", "thunderstorm", "fog", "foggy", "degree", "celsius", "fahrenheit", "climate", "drizzle", "overcast",
-    "mist", "haze", "heat", "ice", "icy", "dry", "wet", "clear", "nice out", "outside", "out there", "muggy",
+    "mist", "haze", "heat", "ice", "icy", "dry", "wet", "clear", "nice out", "outside", "suitable", "out there", "muggy",
     "sunset", "uv",
 )  # fmt: skip
 _ADVICE = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
@@ -40,6 +41,8 @@ _AFTER_A_PLACE = (
     | {"", "?", ".", "!", "\n", ":", ";", "in", "at", "for", "weather's"}
 )
 _ASKED_ABOUT = frozenset({"looking", "doing", "today", "now", "like", "tomorrow", "this"})
+_NAMING = frozenset({"meant", "mean", "compare", "with", "love", "about", "visit", "not", "why"})
+_ADJECTIVES = frozenset({"nice", "normal", "fine", "boring", "surprise", "reading"})
 _GREETINGS = frozenset({"hello", "hi", "hey", "dear", "thanks", "thank", "you", "bye", "goodbye"})
 
 
@@ -227,7 +230,15 @@ def places_asked(text: Text) -> tuple[Place, ...]:
         alone = " ".join(place.words) in gazetteer().regions
         (regions if alone else found).append(place)
         at = _after_regions(text, at + count)
+    if len(found) > 1:
+        found = [place for place in found if not _origin(text, place)] or found
     return tuple(found or regions)
+
+
+def _origin(text: Text, place: Place) -> bool:
+    """Say whether a place is only where somebody comes from: "I'm from Oslo, how is it in Rome?"."""
+    at = bisect_left(text.starts, place.start)
+    return text.word_at(at - 1) == "from" and text.word_at(at - 2) in ("am", "come", "are", "is")
 
 
 def _asked_at(text: Text, at: int, found: list[Place]) -> int:
@@ -242,16 +253,27 @@ def _asked_at(text: Text, at: int, found: list[Place]) -> int:
     capital = not text.caseless and text.capitalised(at)
     name = " ".join(text.words[at : at + count])
     before = text.word_at(at - 1)
-    if before in _GREETINGS and at < 3 and capital:
+    if before in _GREETINGS and at < 3 and capital and text.word_at(at + 1) not in _TOPICS:
         return 0
-    if count and name in known.regions:
+    if before == "am" or text.words[max(at - 2, 0) : at] == ["name", "is"] or _declined(text, at):
+        return 0  # somebody's name, or "not Oslo"
+    if count and name in known.regions and name not in known.names:
         return count if before in _LOCATING or before in ("for", "of") or capital else 0
     if count and name not in known.words and (count > 1 or word not in OPENINGS):
         longer = _name(text, at) if capital else 0
         return max(count, longer) if longer > count and not _capital_topic(text, at + count) else count
     if count and _a_word_as_a_place(text, at, count, capital, found):
         return count
-    return _unknown_asked(text, at, capital)
+    return _unknown_asked(text, at, capital, found)
+
+
+def _declined(text: Text, at: int) -> bool:
+    """Say whether the words before a name rule it out: "not Oslo", "not in Oslo", "instead of Oslo"."""
+    first = at - 1 if text.word_at(at - 1) in _LOCATING else at
+    before = text.words[max(first - 2, 0) : first]
+    if before in (["instead", "of"], ["rather", "than"]):
+        return True
+    return before[-1:] == ["not"] and before[0] not in ("or", "why")
 
 
 def _capital_topic(text: Text, at: int) -> bool:
@@ -283,25 +305,26 @@ def _a_word_as_a_place(text: Text, at: int, count: int, capital: bool, found: li
     return before in ("how", "is") and following in _ASKED_ABOUT and text.said.isdisjoint(("it", "there"))
 
 
-def _unknown_asked(text: Text, at: int, capital: bool) -> int:
+def _unknown_name_stands(text: Text, at: int, count: int, found: list[Place]) -> bool:
+    before, following = text.word_at(at - 1), text.word_at(at + count)
+    if before in _BEFORE_A_PLACE or (before in _CONTRASTING and following in _SAYING):
+        return True
+    begins = text.words[at] in OPENINGS or at == after_opening(text)
+    if begins:
+        region = following == "," and _is_name(text, at + count + 1)
+        alone = len(text.words) <= 3 and at + count + 1 >= len(text.words)
+        return following in _TOPICS or following in _DAYS - {"now", "on", "again", "please"} or region or alone
+    if before in _TOPICS or (before in _ANOTHER and found):
+        return True
+    return following in _TOPICS or following in _DAYS or (before in _NAMING and following in _AFTER_A_PLACE)
+
+
+def _unknown_asked(text: Text, at: int, capital: bool, found: list[Place]) -> int:
     """Count the words of a place that is not in the table: "in Rapla", "Rapla weather", "weather in wogga wogga"."""
     before = text.word_at(at - 1)
     if capital:
         count = _name(text, at)
-        following = text.word_at(at + count)
-        if not count:
-            return 0
-        if before in _BEFORE_A_PLACE or (before in _CONTRASTING and following in _SAYING):
-            return count
-        if text.words[at] in OPENINGS or (
-            at == after_opening(text) and following not in _TOPICS | _DAYS - {"now", "on", "again", "please"}
-        ):
-            if (following == "," and _is_name(text, at + count + 1)) or (
-                following in (".", "?", "") and at + count + 1 >= len(text.words) and len(text.words) <= 3
-            ):
-                return count
-            return 0
-        return count if before in _TOPICS or before in _ANOTHER or following in _AFTER_A_PLACE else 0
+        return count if count and _unknown_name_stands(text, at, count, found) else 0
     placed = before in ("in", "near") or (before in ("for", "at") and text.word_at(at - 2) in _TOPICS)
     if not placed:
         return 0
@@ -311,6 +334,6 @@ def _unknown_asked(text: Text, at: int, capital: bool) -> int:
             break
         end += 1
     following = text.word_at(end)
-    stands = following in _AFTER_A_PLACE or following in gazetteer().regions or following in _SAYING
+    stands = following in _AFTER_A_PLACE or following == "like" or following in gazetteer().regions or following in _SAYING
     inflected = text.words[at].endswith(("ing", "tion", "ness", "ment", "wear")) and end == at + 1
     return end - at if stands and (not inflected or following in gazetteer().regions) else 0

@@ -143,6 +143,8 @@ class Where:
 def _compared_with(text: Text, place: Place) -> bool:
     """Say whether a place is only what another is compared with: "milder than Mikkeli: −5 °C"."""
     at = bisect_left(text.starts, place.start)
+    if text.word_at(at - 1) in ("near", "outside"):
+        return True
     return text.word_at(at - 1) in ("than", "unlike") and text.word_at(at + len(place.words)) not in ("(", "at", "is")
 
 
