@@ -312,7 +312,8 @@ def _unknown_name_stands(text: Text, at: int, count: int, found: list[Place]) ->
     begins = text.words[at] in OPENINGS or at == after_opening(text)
     if begins:
         region = following == "," and _is_name(text, at + count + 1)
-        alone = len(text.words) <= 3 and at + count + 1 >= len(text.words)
+        ends = following in ("", ".", "?") and at + count + 1 >= len(text.words)
+        alone = ends and text.words[at] not in OPENINGS
         return following in _TOPICS or following in _DAYS - {"now", "on", "again", "please"} or region or alone
     if before in _TOPICS or (before in _ANOTHER and found):
         return True

@@ -26,6 +26,7 @@ _SENTENCE_ENDS = frozenset({".", "!", "?", "\n", "|"})
 _COMPARING_WITH = frozenset({"after", "than", "unlike", "from", "following", "since", "with", "to"})
 _USUAL = frozenset({"typically", "usually", "normally", "averages", "average"})
 _NO_AIR: Mapping[str, Kind] = {"felt": "feels_like", "water": "water", "dew": "dew_point"}
+_TO_COME = frozenset({"will", "by", "later", "tonight", "expected", "should", "until", "overnight", "then"})
 _PRESENT = frozenset({"is", "now", "currently", "of", "has", "this", "feels", "updated", "moment", "sits"})
 _RIGHT_AFTER = 4
 _MOST_IN_A_GROUP = 7
@@ -196,7 +197,7 @@ def temperature_statements(where: Where, quantities: Sequence[Quantity]) -> list
         place = where.told(where.places, (quantity.start, quantity.end), following, heads[number])
         day = where.told(where.days, (quantity.start, quantity.end), following, heads[number])
         named = where.places.value(place, quantity.start)
-        today = _has_an_hour(where, quantity, hours) and _is_later(where, quantity)
+        today = _has_an_hour(where, quantity, hours) and _is_later(where, quantity, len(hours) > 1)
         for on in _days(where, day, quantity, quantities, number):
             on = LATER if today and on in (None, NOW, TODAY, TONIGHT) else on
             for low, high, of in _parts(quantity, kind, says):
@@ -259,11 +260,11 @@ def _has_an_hour(where: Where, quantity: Quantity, hours: Sequence[int]) -> bool
     return at < len(hours) and hours[at] < end
 
 
-def _is_later(where: Where, quantity: Quantity) -> bool:
+def _is_later(where: Where, quantity: Quantity, hour_by_hour: bool) -> bool:
     """Say whether the clause of a quantity tells of an hour to come, rather than of now: "by midnight", "at 18:00"."""
     first, last = where.clause(quantity.start)
     words = where.text.words[bisect_left(where.text.starts, first) : bisect_left(where.text.starts, last)]
-    return _PRESENT.isdisjoint(words)
+    return _PRESENT.isdisjoint(words) and (hour_by_hour or not _TO_COME.isdisjoint(words))
 
 
 def _days(
