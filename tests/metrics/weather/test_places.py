@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from keval_metrics_weather.reading.places import find_names, places_asked, places_told
+from keval_metrics_weather.reading.asked_places import places_asked
+from keval_metrics_weather.reading.places import find_names, places_told
 from keval_metrics_weather.reading.words import read
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from keval_metrics_weather.reading.answer import reading
-from keval_metrics_weather.reading.kinds import Kind
+from keval_metrics_weather.reading.qualifiers import Kind
 from keval_metrics_weather.reading.statements import Statement
 from keval_metrics_weather.reading.words import Text, read
 

@@ -16,8 +16,8 @@ from keval_metrics_weather.options import check_rising, not_negative
 from keval_metrics_weather.queries import Query, query
 from keval_metrics_weather.reading.answer import Reading
 from keval_metrics_weather.reading.conditions import VOCABULARY, Condition, Group, Vocabulary
-from keval_metrics_weather.reading.kinds import of_the_air
-from keval_metrics_weather.reading.places import place_key
+from keval_metrics_weather.reading.names import place_key
+from keval_metrics_weather.reading.qualifiers import of_the_air
 from keval_metrics_weather.reading.statements import Statement
 from keval_metrics_weather.reading.times import LATER, NOW, PAST, TODAY, TONIGHT
 from keval_metrics_weather.reading.words import read

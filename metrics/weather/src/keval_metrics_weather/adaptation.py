@@ -8,10 +8,10 @@ from typing import ClassVar
 import attrs
 
 from keval import Scale, Score, Trial
+from keval_metrics_weather.answers import answer_to
 from keval_metrics_weather.asked import asked
 from keval_metrics_weather.options import not_negative, share
 from keval_metrics_weather.preferences import preferences_of
-from keval_metrics_weather.reading.answer import reading
 from keval_metrics_weather.reading.conditions import Group, conditions
 from keval_metrics_weather.reading.likes import acknowledged, suggested_indoors, suggested_outdoors
 from keval_metrics_weather.reading.phrases import affirmed
@@ -62,7 +62,7 @@ class AdaptationQuality:
             return neutral("no preferences", **details)
         answer = read(trial.output)
         lows, groups = _weather_asked_about(trial)
-        cold = "dislikes_cold" in liked and self._is_cold(lows, answer)
+        cold = "dislikes_cold" in liked and self._is_cold(lows, trial)
         wet = "dislikes_rain" in liked and _is_wet(groups, answer)
         indoors = "prefers_indoor" in liked
         outdoors = "outdoor_activities" in liked or "prefers_outdoor" in liked
@@ -84,10 +84,10 @@ class AdaptationQuality:
             **details,
         )
 
-    def _is_cold(self, lows: Sequence[float], answer: Text) -> bool:
+    def _is_cold(self, lows: Sequence[float], trial: Trial) -> bool:
         """Say whether it is cold: by the facts, else by the answer's own temperatures, else by its words."""
-        known = lows or [temperature.low for temperature in reading(answer).of_the_air]
-        return min(known) <= self.cold if known else bool(affirmed(answer, _COLD))
+        known = lows or [temperature.low for temperature in answer_to(trial).of_the_air]
+        return min(known) <= self.cold if known else bool(affirmed(read(trial.output), _COLD))
 
 
 def _is_wet(groups: Set[Group], answer: Text) -> bool:

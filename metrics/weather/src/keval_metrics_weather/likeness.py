@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 from keval_metrics_weather.queries import Query
+from keval_metrics_weather.reading.asked_places import places_asked
 from keval_metrics_weather.reading.openings import OPENINGS
-from keval_metrics_weather.reading.places import places_asked
 from keval_metrics_weather.reading.words import Text, word_set
 
 __all__ = ["ask_alike"]

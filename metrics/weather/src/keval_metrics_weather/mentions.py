@@ -6,8 +6,10 @@ from bisect import bisect_left
 from functools import lru_cache
 
 from keval import Message
+from keval_metrics_weather.reading.asked_places import places_asked
+from keval_metrics_weather.reading.names import Place
 from keval_metrics_weather.reading.phrases import find
-from keval_metrics_weather.reading.places import Place, places_asked, places_told
+from keval_metrics_weather.reading.places import places_told
 from keval_metrics_weather.reading.words import Text, read
 from keval_metrics_weather.wording import CLARIFYING
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from keval_metrics_weather.reading.places import places_asked, places_told
+from keval_metrics_weather.reading.asked_places import places_asked
+from keval_metrics_weather.reading.places import places_told
 from keval_metrics_weather.reading.words import read
 
 __all__ = ["places_in_answer", "places_in_question"]

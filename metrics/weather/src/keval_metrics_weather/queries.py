@@ -10,9 +10,10 @@ import attrs
 from keval import Message
 from keval_metrics_weather.mentions import cities_mentioned
 from keval_metrics_weather.preferences import preferences_stated
+from keval_metrics_weather.reading.asked_places import places_asked
+from keval_metrics_weather.reading.names import Place
 from keval_metrics_weather.reading.openings import OPENINGS, after_opening
 from keval_metrics_weather.reading.phrases import Hit, find
-from keval_metrics_weather.reading.places import Place, places_asked
 from keval_metrics_weather.reading.times import NOW, TODAY, TONIGHT, times, times_of_day
 from keval_metrics_weather.reading.words import Text, read, word_set
 
@@ -28,8 +29,9 @@ _WEATHER = (
     "weather", "temperature", "temp", "forecast", "outlook", "rain", "rainy", "snow", "snowy", "sun", "sunny",
     "cloud", "cloudy", "wind", "windy", "humid", "humidity", "hot", "cold", "warm", "cool", "chilly", "freezing",
     "storm", "thunderstorm", "fog", "foggy", "degree", "celsius", "fahrenheit", "climate", "drizzle", "overcast",
-    "mist", "haze", "heat", "ice", "icy", "dry", "wet", "clear", "nice out", "outside", "suitable", "out there", "muggy",
-    "sunset", "uv",
+    "mist", "haze", "heat", "ice", "icy", "dry", "wet", "clear",
+    "nice out", "outside", "suitable", "out there",
+    "muggy", "sunset", "uv",
 )  # fmt: skip
 _ADVICE = (
     "should i", "should we", "recommend", "suggest", "advice", "advise", "umbrella", "jacket", "coat", "wear", "pack",

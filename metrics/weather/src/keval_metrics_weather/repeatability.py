@@ -8,12 +8,13 @@ from typing import ClassVar, TypeAlias
 import attrs
 
 from keval import Message, Scale, Score, Trial
+from keval_metrics_weather.answers import answer_to
 from keval_metrics_weather.clarification import only_asks_back
 from keval_metrics_weather.likeness import ask_alike
 from keval_metrics_weather.options import not_negative, share
 from keval_metrics_weather.queries import Query, query
 from keval_metrics_weather.reading.advice import advice
-from keval_metrics_weather.reading.answer import reading
+from keval_metrics_weather.reading.answer import air_of
 from keval_metrics_weather.reading.phrases import affirmed
 from keval_metrics_weather.reading.statements import Statement
 from keval_metrics_weather.reading.words import Text, read
@@ -73,7 +74,7 @@ class Repeatability:
         return tally(
             self.base,
             (
-                *self._temperatures(answer, earlier),
+                *self._temperatures(answer_to(trial).of_the_air, air_of(earlier)),
                 *self._recommendations(answer, earlier),
                 ("random language", -self.random_penalty, random),
                 ("length differs", -self.length_penalty, lengths[0] * 2 < lengths[1]),
@@ -85,8 +86,7 @@ class Repeatability:
         alike = place == before.place and ask_alike(question, before.question, self.similarity)
         return alike and not only_asks_back(read(before.answer))
 
-    def _temperatures(self, answer: Text, earlier: Text) -> Iterator[Point]:
-        new, old = _of_the_air(answer), _of_the_air(earlier)
+    def _temperatures(self, new: Sequence[Statement], old: Sequence[Statement]) -> Iterator[Point]:
         shown = tuple([temperature.said for temperature in (*old[:1], *new[:1])])
         if new and old and max(new[0].low - old[0].high, old[0].low - new[0].high) <= self.tolerance:
             yield "same temperature information", self.temperature_points, shown
@@ -106,10 +106,6 @@ class Repeatability:
             same = 2 * len(new_items & old_items) >= len(new_items | old_items)
             what, value = ("same items", self.items_points) if same else ("different items", -self.items_points)
             yield what, value, tuple(dict.fromkeys((*old.items, *new.items)))
-
-
-def _of_the_air(text: Text) -> Sequence[Statement]:
-    return reading(text).of_the_air
 
 
 def _exchanges(history: tuple[Message, ...]) -> tuple[list[_Exchange], _Place]:

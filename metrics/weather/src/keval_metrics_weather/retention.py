@@ -17,8 +17,9 @@ from keval_metrics_weather.options import not_negative, share
 from keval_metrics_weather.preferences import preferences_stated
 from keval_metrics_weather.queries import Query, query
 from keval_metrics_weather.reading.likes import acknowledged
+from keval_metrics_weather.reading.names import Place
 from keval_metrics_weather.reading.phrases import find, roots
-from keval_metrics_weather.reading.places import Place, find_names
+from keval_metrics_weather.reading.places import find_names
 from keval_metrics_weather.reading.times import (
     NOW,
     PARTS_OF_DAY,

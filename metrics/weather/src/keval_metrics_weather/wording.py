@@ -35,7 +35,19 @@ ITEMS = (
     "sunblock", "sun hat", "lip balm", "water bottle", "bottle of water", "bottled water", "blanket", "earmuffs",
     "balaclava", "rainwear", "rain gear", "footwear", "snow chains", "crampons", "bike lights", "spf",
 )  # fmt: skip
-REASONS = ("because", "due to", "since", "as", "given", "considering", "thanks to", "owing to")
+REASONS = (
+    "because",
+    "due to",
+    "since",
+    "as",
+    "given",
+    "considering",
+    "thanks to",
+    "owing to",
+    "in view of",
+    "in light of",
+    "taking into account",
+)
 ERRORS = ("error", "sorry", "couldn't", "unable")
 MISSING = (
     "couldn't retrieve", "couldn't find", "couldn't get", "couldn't access", "couldn't fetch", "can't access",

@@ -9,7 +9,7 @@ __all__ = ["ACTING", "BEGINNING", "GOOD_FOR", "is_act", "is_no_item"]
 BEGINNING = word_set(
     "wear take bring carry pack grab dress drink stay avoid keep use apply put pop chuck throw visit spend try"
     " drive watch beware head go bundle layer leave plan seek remember prepare wrap stick mind enjoy limit walk get"
-    " protect choose pick opt move postpone add explore relax aim reschedule hydrate consider allow"
+    " protect choose pick opt move postpone add explore relax aim reschedule hydrate consider allow prefer"
 )
 """Verbs that say what to do when a clause begins with them."""
 
@@ -45,7 +45,7 @@ _NO_ADVICE_AFTER = {
     "leave": frozenset({"it"}),
 }
 _WEBSITES = word_set("website site app com org accuweather weather.com meteo service online again later")
-_I_WOULD = frozenset({"would", "will", "should", "could", "can"})
+_I_WOULD = frozenset({"would", "will", "should", "could", "can", "might", "may"})
 _TO_DO = BEGINNING | word_set("be skip bring stay have make do sit cycle hike hold wait")
 _SUITING = word_set(
     "ideal perfect great good fine fun nice lovely suit serve choice option keep pleasant well wise best enjoyable"
@@ -85,7 +85,7 @@ def _advised_by_the_speaker(text: Text, at: int, before: str) -> bool:
         return False
     if speaker == "i":
         return before == "would" and text.words[at] not in ("need", "keep", "go", "use", "try")
-    return before in ("should", "could", "can") and text.words[at] not in ("try", "use", "visit", "get")
+    return before in ("should", "could", "can", "might", "may") and text.words[at] not in ("try", "use", "get")
 
 
 def _joined_to_an_act(text: Text, at: int) -> bool:

@@ -167,7 +167,7 @@ def reasons_given(text: Text, reasons: tuple[str, ...]) -> tuple[str, ...]:
         if keyword in ("as", "given", "considering"):
             if text.words[first] != keyword or text.word_at(first - 1) not in _BEFORE_A_REASON:
                 continue
-            if following in _NO_REASON_AFTER_AS or (keyword == "as" and text.word_at(last + 2) == "as"):
+            if keyword == "as" and (following in _NO_REASON_AFTER_AS or text.word_at(last + 2) == "as"):
                 continue
         found.append(keyword)
     return tuple(dict.fromkeys(found))

@@ -8,19 +8,20 @@ from functools import cached_property, lru_cache
 import attrs
 
 from keval_metrics_weather.reading.conditions import VOCABULARY, Vocabulary, conditions
-from keval_metrics_weather.reading.kinds import of_the_air
-from keval_metrics_weather.reading.places import Place, find_names, places_told
+from keval_metrics_weather.reading.names import Place
+from keval_metrics_weather.reading.places import find_names, places_told
+from keval_metrics_weather.reading.qualifiers import of_the_air
 from keval_metrics_weather.reading.quantities import quantities
 from keval_metrics_weather.reading.statements import (
     Statement,
-    Where,
     condition_statements,
     temperature_statements,
 )
 from keval_metrics_weather.reading.times import times
+from keval_metrics_weather.reading.where import Where
 from keval_metrics_weather.reading.words import Text, read
 
-__all__ = ["Reading", "reading"]
+__all__ = ["Reading", "air_of", "reading"]
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -62,6 +63,14 @@ class Reading:
         """Return the weather it speaks of."""
         found = conditions(self.text, vocabulary)
         return condition_statements(self._where, found) if found else ()
+
+
+@lru_cache(maxsize=64)
+def air_of(text: Text) -> Sequence[Statement]:
+    """Return the temperatures of the air that a text states, wherever and whenever they are."""
+    found = quantities(text, False)
+    stated = temperature_statements(Where.of(text, (), ()), found) if found else ()
+    return [statement for statement in stated if of_the_air(statement.kind or "")]
 
 
 @lru_cache(maxsize=64)

@@ -193,7 +193,7 @@ def _troubles(text: Text, errors: dict[int, str]) -> None:
         for at in text.index[word]:
             if denied(text, (at, at, word)):
                 continue
-            before, after = text.words[max(at - 3, 0) : at], text.words[at + 1 : at + 6]
+            before, after = text.words[max(at - 5, 0) : at], text.words[at + 1 : at + 6]
             getting = not _GETTING.isdisjoint(after) or not _SERVICES.isdisjoint(after)
             met = not _MEETING.isdisjoint(before)
             if (getting and (met or word.startswith("error"))) or (word.startswith("error") and _bare_error(text, at)):

@@ -19,13 +19,15 @@ class Gazetteer:
     """Names as `read` splits them into words, joined by a space.
 
     `names` holds all places but `regions` (countries, states, parts of countries); `words` are those of both that are
-    English words, too; `others` gives for a name the one that stands for all names of the same place.
+    English words, too; `others` gives for a name the one that stands for all names of the same place;
+    `beginnings` are the first words of names of several.
     """
 
     names: frozenset[str]
     words: frozenset[str]
     regions: frozenset[str]
     others: Mapping[str, str]
+    beginnings: frozenset[str]
 
     def same(self, name: str) -> str:
         """Return the name that stands for all names of a place: `munchen` and `munich` have the same."""
@@ -33,11 +35,13 @@ class Gazetteer:
 
     def longest(self, words: Sequence[str], place: int) -> int:
         """Count the words of the longest name that begins at a place of a text; 0 if none does."""
+        word = words[place]
+        if word not in self.beginnings:
+            return 1 if word in self.names or word in self.regions else 0
         for count in range(min(MOST_WORDS, len(words) - place), 1, -1):
             name = " ".join(words[place : place + count])
             if name in self.names or name in self.regions:
                 return count
-        word = words[place]
         return 1 if word in self.names or word in self.regions else 0
 
 
@@ -50,4 +54,6 @@ def gazetteer() -> Gazetteer:
     for pair in pairs:
         known, _, name = pair.partition("=")
         others[name] = others[known] = others.get(known, known)
-    return Gazetteer(frozenset([*towns, *words, *others]), frozenset(words), frozenset(regions), others)
+    names = frozenset([*towns, *words, *others])
+    beginnings = frozenset([name[: name.index(" ")] for name in (*towns, *regions, *others) if " " in name])
+    return Gazetteer(names, frozenset(words), frozenset(regions), others, beginnings)

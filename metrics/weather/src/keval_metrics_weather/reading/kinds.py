@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from keval_metrics_weather.reading.blocks import Span
+from keval_metrics_weather.reading.qualifiers import Kind, kind_after
 from keval_metrics_weather.reading.words import Text, word_set
 
-__all__ = ["Kind", "Seen", "kind_after", "kinds", "of_the_air"]
+__all__ = ["Seen", "kinds"]
 
-Kind: TypeAlias = Literal["temperature", "high", "low", "feels_like", "water", "dew_point", "usual", "record", "bound"]
-"""A `bound` is none that it is said to have ("below 10 °C"); `usual` is what is normal for the season."""
 
 _Word: TypeAlias = Literal["felt", "high", "low", "rise", "fall", "plain", "usual", "record", "water", "dew", "now"]
 
@@ -76,12 +75,14 @@ class Seen(NamedTuple):
     """What the words before a quantity say of it.
 
     `kind` is that of the words, with `rise` and `fall` for verbs such as "climbs to", `firm` says that a noun such as
-    "high" was used, and `whole` (usual or record) holds for the whole sentence.
+    "high" was used, and `whole` (usual or record) holds for the whole sentence. `after` is what the words right after
+    it say.
     """
 
     kind: _Word = "plain"
     firm: bool = False
     sticky: bool = False
+    after: Kind | None = None
     whole: Literal["usual", "record", "bound"] | None = None
 
 
@@ -117,11 +118,12 @@ def kinds(text: Text, quantities: Sequence[Span], spans: Sequence[Sequence[Span]
             elif at > last_end:
                 state = _step(text, at, state)
             done += 1
-        found.append(_bounded(text, first, state))
+        after = kind_after(text, last)
+        found.append(_bounded(text, first, state)._replace(after=after))
         last_end = last
         while done < len(marks) and marks[done] <= last:
             done += 1
-        if kind_after(text, last) is not None:
+        if after is not None:
             while done < len(marks) and marks[done] <= last + 4 and text.words[marks[done]] in _KNOWN:
                 done += 1
         if not _continues(text, last):
@@ -176,9 +178,9 @@ def _step(text: Text, at: int, state: Seen) -> Seen:
         return state
     if said == "water":
         tells = following in _WATER_SAYS or following[:1].isdigit()
-        return Seen("water", True, False, state.whole) if tells else state
+        return Seen("water", True, whole=state.whole) if tells else state
     if said == "dew":
-        return Seen("dew", True, False, state.whole)
+        return Seen("dew", True, whole=state.whole)
     return _extreme(text, at, said, state)
 
 
@@ -188,7 +190,7 @@ def _felt(text: Text, at: int, state: Seen) -> Seen:
         return state
     if word in ("closer", "nearer"):
         near = text.words[max(at - 12, 0) : at]
-        return state if _MADE_TO_FEEL.isdisjoint(near) else Seen("felt", True, True, state.whole)
+        return state if _MADE_TO_FEEL.isdisjoint(near) else Seen("felt", True, True, whole=state.whole)
     if word in ("feels", "feel", "feeling", "felt"):
         if following in _PLEASANT and text.word_at(at + 2) not in ("like", "as"):
             return state
@@ -196,8 +198,8 @@ def _felt(text: Text, at: int, state: Seen) -> Seen:
         if following == "like" and third.isalpha() and third not in _FIGURES_AFTER:
             return state  # "it feels like winter"
         sticky = not _COMPARING.isdisjoint(text.words[at + 1 : at + 5])
-        return Seen("felt", True, sticky, state.whole)
-    return Seen("felt", True, word in ("index", "chill"), state.whole)
+        return Seen("felt", True, sticky, whole=state.whole)
+    return Seen("felt", True, word in ("index", "chill"), whole=state.whole)
 
 
 def _of_the_season(text: Text, at: int, said: Literal["usual", "record"], state: Seen) -> Seen:
@@ -209,7 +211,7 @@ def _of_the_season(text: Text, at: int, said: Literal["usual", "record"], state:
     if before in ("below", "above", "than"):
         return state
     if word == "average" and following.startswith("temp"):
-        return Seen("usual", True, False, state.whole)
+        return Seen("usual", True, False, whole=state.whole)
     if word == "typical" and following in ("for", "of"):
         return state  # "15 °C, typical for July" is so now
     return state._replace(whole=said)
@@ -222,7 +224,7 @@ def _extreme(text: Text, at: int, said: _Word, state: Seen) -> Seen:
             return state
         if state.firm or (state.kind == "low" and said == "fall"):
             return state
-        return Seen(said, False, False, state.whole)
+        return Seen(said, False, False, whole=state.whole)
     if following in _NOT_HIGH_BEFORE or (following == "-" and said == "high"):
         return state
     if word in ("h", "l") and following != ":":
@@ -230,49 +232,5 @@ def _extreme(text: Text, at: int, said: _Word, state: Seen) -> Seen:
     if word == "night" and before in ("last", "tonight"):
         return state
     if state.firm and state.kind != said and text.word_at(at - 1) in _FIRM and word in _FIRM:
-        return Seen("plain", True, False, state.whole)  # "High / Low: 30 °C / 14 °C"
-    return Seen(said, word in _FIRM or state.firm, False, state.whole)
-
-
-_AFTER: Mapping[str, Kind] = {
-    **dict.fromkeys(("high", "highs", "max", "maximum"), "high"),
-    **dict.fromkeys(("low", "lows", "min", "minimum", "overnight"), "low"),
-}
-_BY: Mapping[tuple[str, str], Kind] = {
-    ("by", "day"): "high",
-    ("by", "night"): "low",
-    ("at", "night"): "low",
-    ("feels", "like"): "feels_like",
-    ("wind", "chill"): "feels_like",
-    ("heat", "index"): "feels_like",
-    ("dew", "point"): "dew_point",
-    ("is", "typical"): "usual",
-    ("is", "normal"): "usual",
-    ("on", "average"): "usual",
-}
-_AT_THE: Mapping[str, Kind] = {"warmest": "high", "hottest": "high", "coldest": "low", "coolest": "low"}
-_GOES_ON = frozenset({"of", "is", "near", "around", "about", "pressure", ":", "will", "at"})
-
-
-def kind_after(text: Text, last: int) -> Kind | None:
-    """Return what the words right after a quantity say of it: "a 20 °C high", "26 °C max", "12 °C by night"."""
-    at = last + 1
-    if text.word_at(at) == "," and text.word_at(at + 1) == "overnight":
-        return "low"
-    while text.word_at(at) in ("(", "-", "with", "the") and at < last + 3:
-        at += 1
-    one, two, three = text.word_at(at), text.word_at(at + 1), text.word_at(at + 2)
-    if one in _AFTER:
-        return None if two in _GOES_ON or two[:1].isdigit() or text.word_at(at) == "\n" else _AFTER[one]
-    if (one, two) in _BY:
-        return None if three[:1].isdigit() or three in _GOES_ON else _BY[one, two]
-    if one == "during" and two == "the" and three in ("day", "night"):
-        return "high" if three == "day" else "low"
-    if one == "at" and two in ("the", "its") and three in _AT_THE:
-        return _AT_THE[three]
-    return None
-
-
-def of_the_air(kind: str) -> bool:
-    """Say whether a kind states the air's own temperature, which can be held against the truth."""
-    return kind in ("temperature", "high", "low")
+        return Seen("plain", True, False, whole=state.whole)  # "High / Low: 30 °C / 14 °C"
+    return Seen(said, word in _FIRM or state.firm, False, whole=state.whole)

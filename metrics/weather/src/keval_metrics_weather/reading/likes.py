@@ -66,6 +66,7 @@ _GOING_OUT = word_set(
 _NOT_OUTDOORS = word_set(
     "avoid avoiding limit cancel postpone skip instead rather stay staying indoors reschedule without"
 )
+_UNSUITABLE = word_set("recommended advisable advised ideal suitable suggested good best wise safe")
 _NO_PARK_BEFORE = word_set("water car theme ball business indoor trailer amusement science")
 _LIKED_BEFORE = word_set("love loves enjoy enjoys like likes prefer loving mentioned keen fan hobby")
 _ONLY_IF = frozenset({"if", "unless", "should", "when", "before", "whenever"})
@@ -133,4 +134,5 @@ def _ruled_out(text: Text, at: int) -> bool:
             return False
         if word in _NOT_OUTDOORS:
             return True
-    return text.word_at(at + 1) == "instead"
+    after = text.words[at + 1 : at + 7]
+    return after[:1] == ["instead"] or ("not" in after[:4] and not _UNSUITABLE.isdisjoint(after))

@@ -2,66 +2,25 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import NamedTuple
 
 from keval_metrics_weather.reading.gazetteer import gazetteer
-from keval_metrics_weather.reading.lexicon import NEVER_PLACES, NO_NAMES, NO_UNKNOWN_PLACES
-from keval_metrics_weather.reading.openings import OPENINGS, after_opening
-from keval_metrics_weather.reading.times import HOURS, PARTS_OF_DAY
-from keval_metrics_weather.reading.words import Text, read, word_set
-
-__all__ = ["Place", "find_names", "place_key", "places_asked", "places_told"]
-
-_BEFORE_A_PLACE = frozenset({"in", "for", "at", "near", "to", "from", "around", "of", "visiting", "about", "over"})
-_LOCATING = frozenset({"in", "near", "at", "around", "visiting"})
-_CONTRASTING = frozenset({"while", "whereas", "but", "and", "than", "versus", "vs", "or", "like", "as", "with"})
-_SAYING = word_set(
-    "is has will enjoys sees gets currently stays remains at only sits reaches hits can looks should had was : ( ,"
-    " | – today tomorrow now tonight"
+from keval_metrics_weather.reading.lexicon import NO_NAMES
+from keval_metrics_weather.reading.names import (
+    BEFORE_A_PLACE,
+    CONTRASTING,
+    LOCATING,
+    SAYING,
+    Place,
+    after_regions,
+    is_code,
+    name_at,
+    place_at,
 )
-_ANOTHER = frozenset({"and", "or", "vs", "versus", ","})
-_PARTICLES = frozenset(
-    {"de", "da", "do", "del", "di", "la", "le", "los", "las", "der", "den", "upon", "sur", "am", "el", "i"}
-)
-_MOST_WORDS = 4
-_TOPICS = word_set("weather forecast temperature temperatures temp temps conditions outlook wetter")
-_DAYS = word_set(
-    "today tomorrow tonight now currently right monday tuesday wednesday thursday friday saturday sunday mon tue"
-    " tues wed thu thurs fri sat sun tmrw tmr this next weekend later soon on please pls thx then again"
-)
-_AFTER_A_PLACE = (
-    _DAYS
-    | HOURS
-    | PARTS_OF_DAY
-    | _TOPICS
-    | _ANOTHER
-    | {"", "?", ".", "!", "\n", ":", ";", "in", "at", "for", "weather's"}
-)
-_ASKED_ABOUT = frozenset({"looking", "doing", "today", "now", "like", "tomorrow", "this"})
-_NAMING = frozenset({"meant", "mean", "compare", "with", "love", "about", "visit", "not", "why"})
-_ADJECTIVES = frozenset({"nice", "normal", "fine", "boring", "surprise", "reading"})
-_GREETINGS = frozenset({"hello", "hi", "hey", "dear", "thanks", "thank", "you", "bye", "goodbye"})
+from keval_metrics_weather.reading.words import Text, read
 
-
-class Place(NamedTuple):
-    """A place named at offset `start`; `words` are its name in lower case without accents, `name` as written."""
-
-    name: str
-    words: tuple[str, ...]
-    start: int
-
-    @property
-    def key(self) -> str:
-        """The same for all names of a place."""
-        return place_key(self.words)
-
-
-def place_key(words: Iterable[str]) -> str:
-    """Return what all names of a place have in common: `munich` for München."""
-    return gazetteer().same(" ".join(words))
+__all__ = ["find_names", "places_told"]
 
 
 def find_names(text: Text, names: Iterable[str]) -> dict[str, list[int]]:
@@ -91,7 +50,7 @@ def places_told(text: Text) -> tuple[Place, ...]:
     while at < end:
         if (
             not original[starts[at]].isupper()
-            or _is_code(text, at)
+            or is_code(text, at)
             or (text.words[at] in NO_NAMES and text.words[at] != "the")
         ):
             at += 1
@@ -101,18 +60,12 @@ def places_told(text: Text) -> tuple[Place, ...]:
         if not stands:
             count = _unknown_in_prose(text, at)
         if count:
-            place = _place(text, at, at + count)
+            place = place_at(text, at, at + count)
             found.append(place)
-            at = _after_regions(text, at + count)
+            at = after_regions(text, at + count)
         else:
             at += 1
     return tuple(found)
-
-
-def _is_code(text: Text, at: int) -> bool:
-    """Say whether a word is a code such as `DE`, which says where a place is but names none."""
-    start = text.starts[at]
-    return len(text.words[at]) == 2 and not text.caseless and text.original[start : start + 2].isupper()
 
 
 def _stands_in_prose(text: Text, at: int, count: int) -> bool:
@@ -122,8 +75,8 @@ def _stands_in_prose(text: Text, at: int, count: int) -> bool:
         return False
     leads = before in ("", ".", "!", "?", "\n", "|", ":", ";", "(")
     if name in gazetteer().words:
-        return before in _LOCATING and (text.word_at(at - 2) != "up") and following not in ("weather",)
-    return leads or before in _BEFORE_A_PLACE or before in _CONTRASTING or before == "," or following in _SAYING
+        return before in LOCATING and (text.word_at(at - 2) != "up") and following not in ("weather",)
+    return leads or before in BEFORE_A_PLACE or before in CONTRASTING or before == "," or following in SAYING
 
 
 def _part_of_a_name(text: Text, at: int, count: int) -> bool:
@@ -151,190 +104,7 @@ def _unknown_in_prose(text: Text, at: int) -> int:
     before = text.word_at(at - 1)
     if before not in ("in", "while", "whereas"):
         return 0
-    count = _name(text, at)
-    if before != "in" and text.word_at(at + count) not in _SAYING:
+    count = name_at(text, at)
+    if before != "in" and text.word_at(at + count) not in SAYING:
         return 0
     return count if text.words[at] not in gazetteer().regions else 0
-
-
-def _after_regions(text: Text, at: int) -> int:
-    """Return the place after the regions that say where a place is: "Mobile, Alabama", "Kingston (Jamaica)"."""
-    regions = gazetteer().regions
-    while at < len(text.words):
-        after = at + 1 if text.words[at] in (",", "(") else at
-        for count in (2, 1):
-            if " ".join(text.words[after : after + count]) in regions and _is_region(text, after, after > at):
-                after += count
-                break
-        else:
-            return at
-        at = after + 1 if text.word_at(after) == ")" else after
-    return at
-
-
-def _is_region(text: Text, at: int, apart: bool) -> bool:
-    """Say whether a word that may be a region's is one: short ones only in capitals or after a comma."""
-    return len(text.words[at]) > 3 or apart or text.capitalised(at) or text.caseless
-
-
-def _is_name(text: Text, place: int) -> bool:
-    word = text.word_at(place)
-    if word[:1].isalpha() and word not in NO_NAMES and text.capitalised(place):
-        return len(word) > 1 or not word.isascii()  # a letter is none, as in Washington, D.C.
-    return False
-
-
-def _name(text: Text, place: int) -> int:
-    """Count the words of the capitalised name that begins at a place, particles within it included."""
-    if place >= len(text.words) or not text.capitalised(place):
-        return 0
-    end = place
-    if text.words[place] == "the" and _is_name(text, place + 1):
-        end += 1
-    while end - place < _MOST_WORDS:
-        if _is_name(text, end):
-            end += 1
-            while end < len(text.words) and text.starts[end] == text.starts[end - 1]:
-                end += 1  # the second part of a name such as Xi'an
-        elif end > place and text.word_at(end) in _PARTICLES and _is_name(text, end + 1):
-            end += 2
-        else:
-            break
-    return end - place
-
-
-def _place(text: Text, first: int, end: int) -> Place:
-    start = text.starts[first]
-    if end == first + 1:
-        word = text.words[first]
-        name = text.original[start : start + len(word)]
-        name = name if name.lower() == word else text.written(first)
-        return Place(name, (word,), start)
-    last = text.starts[end - 1] + len(text.written(end - 1)) if text.starts[end - 1] != text.starts[end - 2] else 0
-    name = text.original[text.starts[first] : last] if last else text.written(first)
-    return Place(name, tuple(text.words[first:end]), text.starts[first])
-
-
-@lru_cache(maxsize=64)
-def places_asked(text: Text) -> tuple[Place, ...]:
-    """Return the places a user's message names, in free order ("Helsinki weather?") or lower case too."""
-    found: list[Place] = []
-    regions: list[Place] = []
-    at = 0
-    while at < len(text.words):
-        count = _asked_at(text, at, found)
-        if not count:
-            at += 1
-            continue
-        place = _place(text, at, at + count)
-        alone = " ".join(place.words) in gazetteer().regions
-        (regions if alone else found).append(place)
-        at = _after_regions(text, at + count)
-    if len(found) > 1:
-        found = [place for place in found if not _origin(text, place)] or found
-    return tuple(found or regions)
-
-
-def _origin(text: Text, place: Place) -> bool:
-    """Say whether a place is only where somebody comes from: "I'm from Oslo, how is it in Rome?"."""
-    at = bisect_left(text.starts, place.start)
-    return text.word_at(at - 1) == "from" and text.word_at(at - 2) in ("am", "come", "are", "is")
-
-
-def _asked_at(text: Text, at: int, found: list[Place]) -> int:
-    """Count the words of the place that a user's message names at a place of its words; 0 if none."""
-    word = text.words[at]
-    if (word in NEVER_PLACES and word != "the") or not word[0].isalpha() or _is_code(text, at):
-        return 0
-    known = gazetteer()
-    count = known.longest(text.words, at)
-    if word == "the" and count < 2:
-        return 0
-    capital = not text.caseless and text.capitalised(at)
-    name = " ".join(text.words[at : at + count])
-    before = text.word_at(at - 1)
-    if before in _GREETINGS and at < 3 and capital and text.word_at(at + 1) not in _TOPICS:
-        return 0
-    if before == "am" or text.words[max(at - 2, 0) : at] == ["name", "is"] or _declined(text, at):
-        return 0  # somebody's name, or "not Oslo"
-    if count and name in known.regions and name not in known.names:
-        return count if before in _LOCATING or before in ("for", "of") or capital else 0
-    if count and name not in known.words and (count > 1 or word not in OPENINGS):
-        longer = _name(text, at) if capital else 0
-        return max(count, longer) if longer > count and not _capital_topic(text, at + count) else count
-    if count and _a_word_as_a_place(text, at, count, capital, found):
-        return count
-    return _unknown_asked(text, at, capital, found)
-
-
-def _declined(text: Text, at: int) -> bool:
-    """Say whether the words before a name rule it out: "not Oslo", "not in Oslo", "instead of Oslo"."""
-    first = at - 1 if text.word_at(at - 1) in _LOCATING else at
-    before = text.words[max(first - 2, 0) : first]
-    if before in (["instead", "of"], ["rather", "than"]):
-        return True
-    return before[-1:] == ["not"] and before[0] not in ("or", "why")
-
-
-def _capital_topic(text: Text, at: int) -> bool:
-    return text.word_at(at) in _TOPICS or text.word_at(at) in gazetteer().regions
-
-
-def _a_word_as_a_place(text: Text, at: int, count: int, capital: bool, found: list[Place]) -> bool:
-    """Say whether a name that is a word, too, stands as a place: "in Nice?", "bath thursday?", "goes or breda"."""
-    before, following = text.word_at(at - 1), text.word_at(at + count)
-    leads = at == 0 or before in (".", "!", "?", "\n", ",") or at == after_opening(text)
-    region = following in gazetteer().regions or (
-        following == "," and text.word_at(at + count + 1) in gazetteer().regions
-    )
-    ends = following in _AFTER_A_PLACE or region
-    if capital and not leads:
-        return True
-    if leads:
-        about = following in _DAYS or following in _TOPICS or region or (capital and following in ("?", "."))
-        joined = following in ("or", "and", "vs") and gazetteer().longest(text.words, at + count + 1) > 0
-        return (about and (capital or len(text.words) <= 5)) or joined
-    if (
-        before in ("in", "near")
-        or text.word_at(at - 1) in _TOPICS
-        or (before in ("for", "at", "of") and text.word_at(at - 2) in _TOPICS)
-    ):
-        return ends
-    if before in ("or", "and", "vs") and found:
-        return ends
-    return before in ("how", "is") and following in _ASKED_ABOUT and text.said.isdisjoint(("it", "there"))
-
-
-def _unknown_name_stands(text: Text, at: int, count: int, found: list[Place]) -> bool:
-    before, following = text.word_at(at - 1), text.word_at(at + count)
-    if before in _BEFORE_A_PLACE or (before in _CONTRASTING and following in _SAYING):
-        return True
-    begins = text.words[at] in OPENINGS or at == after_opening(text)
-    if begins:
-        region = following == "," and _is_name(text, at + count + 1)
-        ends = following in ("", ".", "?") and at + count + 1 >= len(text.words)
-        alone = ends and text.words[at] not in OPENINGS
-        return following in _TOPICS or following in _DAYS - {"now", "on", "again", "please"} or region or alone
-    if before in _TOPICS or (before in _ANOTHER and found):
-        return True
-    return following in _TOPICS or following in _DAYS or (before in _NAMING and following in _AFTER_A_PLACE)
-
-
-def _unknown_asked(text: Text, at: int, capital: bool, found: list[Place]) -> int:
-    """Count the words of a place that is not in the table: "in Rapla", "Rapla weather", "weather in wogga wogga"."""
-    before = text.word_at(at - 1)
-    if capital:
-        count = _name(text, at)
-        return count if count and _unknown_name_stands(text, at, count, found) else 0
-    placed = before in ("in", "near") or (before in ("for", "at") and text.word_at(at - 2) in _TOPICS)
-    if not placed:
-        return 0
-    end = at
-    while end - at <= 3 and text.word_at(end).isalpha() and text.word_at(end) not in NO_UNKNOWN_PLACES:
-        if end > at and text.word_at(end) in gazetteer().regions:
-            break
-        end += 1
-    following = text.word_at(end)
-    stands = following in _AFTER_A_PLACE or following == "like" or following in gazetteer().regions or following in _SAYING
-    inflected = text.words[at].endswith(("ing", "tion", "ness", "ment", "wear")) and end == at + 1
-    return end - at if stands and (not inflected or following in gazetteer().regions) else 0

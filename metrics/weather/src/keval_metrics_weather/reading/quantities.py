@@ -3,73 +3,18 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
 
 from keval_metrics_weather.reading.blocks import cells
-from keval_metrics_weather.reading.numerals import band_at, numeral_before
-from keval_metrics_weather.reading.words import Text, word_set
+from keval_metrics_weather.reading.figures import NAMING, figures, value_of
+from keval_metrics_weather.reading.words import Text
 
 __all__ = ["Quantity", "in_celsius", "quantities"]
 
-_UNIT = (
-    r"(?:\*{0,2} ?(?:°|℃|℉|deg(?:ree)?s?\b)(?: ?(?:celsius|centigrade|fahrenheit|c|f)\b)?"
-    r"| ?(?:celsius|celcius|centigrade|fahrenheit)\b| ?[cf]\b(?!-[a-z]))"
-)
-_DECIMAL = r"\d{0,2}(?:[.,]\d{1,3})?(?!\d)"
-_JOINT = r"\*{0,2}(?: ?(?:[-–−/~→…]|\.\.\.?) ?| (?:to|and|through|or) )\*{0,2}"
-# The digit comes first, and what must not stand before it after it: so the search can jump from digit to digit.
-_NUMBER = re.compile(
-    rf"(\d(?<!\w\d)(?<!\d[-–/:.,]\d){_DECIMAL})({_UNIT})?"
-    rf"(?:({_JOINT})((?:minus |[-–−+])?\d{_DECIMAL})({_UNIT})?)?"
-)
-_AFTER = re.compile(
-    r"\*{0,2} ?(?:(?:degrees? )?(?P<below_zero>below (?:zero|0|freezing)\b)"
-    r"|(?P<difference>(?:warmer|cooler|colder|hotter|milder|higher|lower|more|less|above(?! (?:zero|0))|below"
-    r"|(?:drop|rise|swing|jump|difference|increase|decrease)s?)\b))"
-)
-_COORDINATE = re.compile(r" ?(?:north|south|east|west|latitude|longitude|[nsew])\b")
-_OTHER_QUANTITY = re.compile(
-    r"\s?(?:[a-z]\S|%|percent|km|kph|mph|m/s|mm|cm|m\b|hpa|mb|mbar|a\.?m\b|p\.?m\b|h\b|hours?|min|days?|knots?|o'clock"
-    r"|[:/]\d|st\b|nd\b|rd\b|th\b|ft|inch|out of|times|[a-z]\b)"
-)
-_GOES_ON = re.compile(
-    r"\s?(?:%|(?:percent|km|kph|mph|m/s|mm|cm|m|hpa|mbar|a\.?m|p\.?m|days?|hours?|minutes?)\b|[a-z:/])"
-)
-_NEVER_AN_AIR_TEMPERATURE = re.compile(
-    r"\b(?:by(?: (?:about|around|some|nearly|up to|roughly|minus))? ?[-–−]?$|(?:within|direction|bearing|latitude|longitude|angle|coordinates|winds? (?:from|at)"
-    r"|(?:difference|rise|drop|swing|jump|increase|decrease|change) of)\b[^\d]{0,12}$)"
-)
-_BEFORE_NO_AIR_TEMPERATURE = word_set(
-    "by within direction bearing latitude longitude angle coordinates wind winds difference rise drop swing jump"
-    " increase decrease change"
-)
-_AN_INDEX = re.compile(r"\b(?:uv|aqi|air quality|pollen)\b(?:(?! (?:and|with) )[^.,;\n|(]){0,32}$")
-_INDICES = frozenset({"uv", "aqi", "quality", "pollen"})
-_NAMING = word_set(
-    "temperature temperatures temp temps high highs low lows max maximum min minimum feels feel feeling chill index"
-    " thermometer maxi mini hi lo"
-)
-_WEEKDAYS = word_set(
-    "mon tue tues wed thu thur thurs fri sat sun monday tuesday wednesday thursday friday saturday sunday"
-)
-_LINKING = word_set(
-    "of is was are be at will around about approximately near nearly currently between from reaching stands only"
-    " just roughly range ranging minus negative the a an to it has as low high more like closer with : - – of-around"
-    " sits hovering now expected been sitting today tomorrow"
-)
-_MOST_LINKS = 6
-_SIGNS = ("minus ", "negative ", "−", "− ")
-_SPOKEN_SIGNS = ("minus ", "negative ")
 _HOTTEST_CELSIUS = 56.0
-_HOTTEST_FAHRENHEIT = 140.0
-_SCALE_WORDS = frozenset({"degree", "degrees", "celsius", "fahrenheit", "below"})
-_BANDS = frozenset({"teens", "twenties", "thirties", "forties", "fifties", "sixties", "seventies", "eighties"}) | {
-    f"{tens}s" for tens in range(10, 120, 10)
-}
 _CELL = re.compile(r"\s{0,8}\*{0,2}([-–−+]?)(\d{1,3}(?:[.,]\d{1,2})?)\*{0,2}\s{0,8}$")
 _SAME_AGAIN = re.compile(
     r"\*{0,2},?[^.;\n\d]{0,24}[(/|=≈]\s?\*{0,2}(?:(?:about|around|approx(?:imately)?\.?|roughly)\s)?[~≈]?\*{0,2}$"
@@ -98,14 +43,6 @@ class Quantity(NamedTuple):
         return self.low != self.high
 
 
-class _Reading(NamedTuple):
-    numbers: tuple[float, ...]
-    unit: str
-    start: int
-    end: int
-    vague: bool = False
-
-
 @lru_cache(maxsize=64)
 def quantities(text: Text, fahrenheit: bool = False) -> tuple[Quantity, ...]:
     """Return the temperatures a text states, in its order; one that is told in both scales is one.
@@ -113,10 +50,9 @@ def quantities(text: Text, fahrenheit: bool = False) -> tuple[Quantity, ...]:
     Degrees without a scale are Celsius, unless the text only ever names Fahrenheit, `fahrenheit` says that it was
     asked for, or the number is too hot to be Celsius on Earth.
     """
-    readings = [kept for reading in (*_digits(text), *_numerals(text)) if (kept := _kept(text, reading)) is not None]
+    readings = figures(text)
     if not readings:
         return tuple(_in_cells(text, ())) if "|" in text.said else ()
-    readings.sort(key=attrgetter("start"))
     scales = {reading.unit for reading in readings}
     named = "f" in scales or "°f" in text.plain or "fahrenheit" in text.said
     assumed = "f" if "c" not in scales and (fahrenheit or (named and "°c" not in text.plain)) else "c"
@@ -154,9 +90,9 @@ def _in_cells(text: Text, known: Sequence[Quantity]) -> Iterator[Quantity]:
         matched = _CELL.match(text.plain, text.starts[first - 1] + 1, text.start_of(last))
         if matched is None or starts & {matched.start(1), matched.start(2)}:
             continue
-        if _NAMING.isdisjoint(word for a, b in heads for word in text.words[a:b]):
+        if NAMING.isdisjoint(word for a, b in heads for word in text.words[a:b]):
             continue
-        value = _value(matched[1] + matched[2])
+        value = value_of(matched[1] + matched[2])
         fahrenheit = any("°f" in text.plain[text.start_of(a - 1) : text.start_of(b)] for a, b in heads if a < b)
         said = text.original[matched.start(1) : matched.end(2)]
         value = in_celsius(value) if fahrenheit else value
@@ -186,145 +122,3 @@ def _same_again(text: Text, known: Quantity, quantity: Quantity) -> Quantity | N
     said = as_said(text, known.start, quantity.end)
     said += ")" if "(" in said else ""
     return celsius._replace(start=known.start, end=quantity.end, said=said, vague=False)
-
-
-def _scale(unit: str) -> str:
-    """Return `c`, `f` or, for degrees without a scale, an empty text."""
-    if "c" in unit or "℃" in unit:  # no other letter of a unit is a c or an f
-        return "c"
-    return "f" if "f" in unit or "℉" in unit else ""
-
-
-def _signed(plain: str, start: int, digits: str) -> tuple[int, float]:
-    """Return where a number begins, its minus sign included, and its value."""
-    before = plain[max(start - 9, 0) : start]
-    if before.endswith(_SIGNS):
-        return start - next(len(sign) for sign in _SIGNS if before.endswith(sign)), -_value(digits)
-    if before.endswith(("-", "–")) and not (before[-2:-1].isalnum() or before[-2:-1] in (")", "°", "%")):
-        return start - 1, -_value(digits)
-    return start, _value(digits)
-
-
-def _value(number: str) -> float:
-    """Return a number as written, with its sign and decimal point or comma."""
-    digits = number.lstrip("minus -–−+").replace(",", ".")
-    return float(digits) * (1.0 if number[0].isdecimal() or number[0] == "+" else -1.0)
-
-
-def _is_unit(text: Text, start: int, unit: str | None) -> bool:
-    """Say whether what follows a number is a temperature's unit; a lone letter after a space must be a capital."""
-    if not unit:
-        return False
-    return not (len(unit) == 2 and unit[0] == " " and unit[1] in "cf" and text.original[start + 1].islower())
-
-
-def _digits(text: Text) -> Iterator[_Reading]:
-    """Read the temperatures written with digits: with a unit, with "minus", or after a word such as "high"."""
-    plain = text.plain
-    bare = not text.said.isdisjoint(_NAMING)
-    below = "below" in text.said
-    for found in _NUMBER.finditer(plain):
-        first, first_unit, joint, second, second_unit = found.groups()
-        has_first = _is_unit(text, found.end(1), first_unit)
-        has_second = second is not None and _is_unit(text, found.end(4), second_unit)
-        named = not has_first and (
-            (bare and _named(text, found.start()))
-            or (below and _below_zero(plain, found.end(1)))
-            or plain.endswith(_SPOKEN_SIGNS, 0, found.start())
-            or (joint is not None and "/" in joint and _day_and_night(text, found.start()))
-        )
-        if not (has_first or has_second or named):
-            continue
-        start, value = _signed(plain, found.start(), first)
-        ranged = joint is not None and (
-            ("and" not in joint and "or" not in joint) or "between" in plain[max(start - 20, 0) : start]
-        )
-        if has_second and ranged and (not has_first or _scale(first_unit) in ("", _scale(second_unit))):
-            yield _Reading((value, _value(second)), _scale(second_unit), start, found.end())
-            continue
-        if has_first:
-            yield _Reading((value,), _scale(first_unit), start, found.end(2))
-        elif named:
-            end = found.end() if ranged else found.end(1)
-            if below and _below_zero(plain, end):
-                yield _Reading((value,), "", start, end)
-            elif not (_GOES_ON if start < found.start() else _OTHER_QUANTITY).match(plain, end) or _is_word(plain, end):
-                yield _Reading((value, _value(second)) if ranged else (value,), "", start, end)
-        if has_second:
-            yield _Reading((_value(second),), _scale(second_unit), found.start(4), found.end())
-
-
-def _is_word(plain: str, end: int) -> bool:
-    """Say whether a whole word that is no unit stands after a number: "88 and", "0 in"."""
-    return _NO_UNIT.match(plain, end) is not None
-
-
-_NO_UNIT = re.compile(
-    r" (?:and|with|in|on|at|by|for|but|or|then|right|now|today|tonight|tomorrow|as|so|under|overnight|the|to|while|this"
-    r"|out|outside|there|here|near|around|during|after|before|once|though|even|if|is|was|when|followed|dropping|lo|low|hi|high|max|min)\b"
-)
-
-
-def _named(text: Text, start: int) -> bool:
-    """Say whether a word such as "high" makes a number a temperature, unless it is an index: "UV is high at 7"."""
-    place = bisect_left(text.starts, start)
-    for at in range(place - 1, max(place - 2 - _MOST_LINKS, -1), -1):
-        word = text.words[at]
-        if word in _NAMING and (word != "index" or text.word_at(at - 1) == "heat"):
-            begin = max(start - 48, 0)
-            return text.said.isdisjoint(_INDICES) or not _AN_INDEX.search(text.plain, begin, start)
-        if word not in _LINKING:
-            return False
-    return False
-
-
-def _day_and_night(text: Text, start: int) -> bool:
-    """Say whether a pair such as "Mon 17/24" in a list of degrees is a day's span."""
-    before = text.word_at(bisect_left(text.starts, start) - 1)
-    return (before in _WEEKDAYS or before.isdecimal()) and "°" in text.plain and not text.said.isdisjoint(_WEEKDAYS)
-
-
-def _below_zero(plain: str, end: int) -> bool:
-    after = _AFTER.match(plain, end)
-    return after is not None and after["below_zero"] is not None
-
-
-def _kept(text: Text, reading: _Reading) -> _Reading | None:
-    """Return a reading, made negative by "below zero", unless it is a difference, a direction or beyond all weather."""
-    plain = text.plain
-    after = _AFTER.match(plain, reading.end)
-    if after:
-        below_zero = reading._replace(numbers=tuple(-abs(n) for n in reading.numbers), end=after.end())
-        return below_zero if after["below_zero"] else None
-    if not reading.unit and (max(reading.numbers) > _HOTTEST_FAHRENHEIT or _COORDINATE.match(plain, reading.end)):
-        return None
-    suspect = not text.said.isdisjoint(_BEFORE_NO_AIR_TEMPERATURE)
-    if suspect and _NEVER_AN_AIR_TEMPERATURE.search(plain, max(reading.start - 24, 0), reading.start):
-        return None
-    return reading
-
-
-def _numerals(text: Text) -> Iterator[_Reading]:
-    """Read the temperatures written in words: "minus five degrees", "a low of six", "in the mid-30s"."""
-    for word in text.said & _SCALE_WORDS:
-        for place in text.index[word]:
-            number = numeral_before(text, place)
-            if number is None:
-                continue
-            value, first = number
-            values = [value]
-            if text.word_at(first - 1) in ("to", "and", "or"):
-                lower = numeral_before(text, first - 1)
-                if lower is not None:
-                    values.insert(0, lower[0])
-                    first = lower[1]
-            unit = next((w[0] for w in (word, text.word_at(place + 1)) if w in ("celsius", "fahrenheit", "c", "f")), "")
-            end = text.starts[place] + (len(word) if word != "below" else 0)
-            yield _Reading(tuple(values), unit, text.starts[first], end)
-    for word in text.said & _BANDS:
-        for place in text.index[word]:
-            low, high, first = band_at(text, place)
-            after = re.match(_UNIT, text.plain[text.starts[place] + len(word) :][:24])
-            end = text.starts[place] + len(word) + (after.end() if after else 0)
-            unit = _scale(after.group()) if after else ""
-            yield _Reading((low, high), unit, text.starts[first], end, vague=True)

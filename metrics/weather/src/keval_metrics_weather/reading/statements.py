@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from math import inf
 from typing import Any, NamedTuple
-
-import attrs
 
 from keval_metrics_weather.reading.blocks import Span, heads_of
 from keval_metrics_weather.reading.conditions import Condition
-from keval_metrics_weather.reading.kinds import Kind, Seen, kind_after, kinds
-from keval_metrics_weather.reading.places import Place
+from keval_metrics_weather.reading.kinds import Seen, kinds
+from keval_metrics_weather.reading.qualifiers import Kind
 from keval_metrics_weather.reading.quantities import Quantity
-from keval_metrics_weather.reading.times import LATER, NOW, PAST, TODAY, TONIGHT, Time, hours_named
+from keval_metrics_weather.reading.times import LATER, NOW, PAST, TODAY, TONIGHT, hours_named
+from keval_metrics_weather.reading.where import SENTENCE_ENDS, Where
 from keval_metrics_weather.reading.words import Text
 
-__all__ = ["Statement", "Where", "condition_statements", "temperature_statements"]
+__all__ = ["Statement", "condition_statements", "temperature_statements"]
 
-_SEAMS = frozenset({".", "!", "?", ";", ",", "\n", "|", "—", "and", "but", "while", "whereas", "however"})
-"""The words and marks at which a clause ends."""
 
-_SENTENCE_ENDS = frozenset({".", "!", "?", "\n", "|"})
-_COMPARING_WITH = frozenset({"after", "than", "unlike", "from", "following", "since", "with", "to"})
 _USUAL = frozenset({"typically", "usually", "normally", "averages", "average"})
 _NO_AIR: Mapping[str, Kind] = {"felt": "feels_like", "water": "water", "dew": "dew_point"}
 _TO_COME = frozenset({"will", "by", "later", "tonight", "expected", "should", "until", "overnight", "then"})
 _PRESENT = frozenset({"is", "now", "currently", "of", "has", "this", "feels", "updated", "moment", "sits"})
-_RIGHT_AFTER = 4
 _MOST_IN_A_GROUP = 7
 _MOST_IN_A_SENTENCE = 60
 _GROUPING = frozenset({"and", "&", "both", "or", ",", "then"})
@@ -71,112 +64,6 @@ class Statement(NamedTuple):
         return {"kind": self.kind, "value": [self.low, self.high] if self.is_range else self.low, **read}
 
 
-@attrs.frozen
-class Anchors:
-    """Offsets in a text that what stands near them belongs to, each with the number of its clause and a value.
-
-    `until` is the offset up to which each holds, and `lasting` the value that holds from there on.
-    """
-
-    starts: Sequence[int]
-    clauses: Sequence[int]
-    values: Sequence[str]
-    until: Sequence[float]
-    lasting: Sequence[str | None]
-
-    def near(self, clauses: tuple[int, int], offset: int, end: int, following: int) -> int | None:
-        """Return the number of the anchor that a mention from `offset` to `end` belongs to, `None` if there is none.
-
-        `clauses` are those that it begins and ends in. Its anchor is the one right after it ("25 °C yesterday"), else the last anchor before it in the same clause, else the next one in the same clause (unless another
-        mention, at `following`, comes first), else the last one anywhere before.
-        """
-        after = bisect_right(self.starts, offset)
-        next_one = after < len(self.starts) and self.starts[after] < following and self.clauses[after] == clauses[1]
-        if next_one and self.starts[after] - end <= _RIGHT_AFTER:
-            return after
-        if after and self.clauses[after - 1] == clauses[0]:
-            return after - 1
-        if next_one:
-            return after
-        return after - 1 if after else None
-
-    def value(self, number: int | None, offset: int) -> str | None:
-        """Return what holds at an offset that belongs to an anchor."""
-        if number is None:
-            return None
-        return self.values[number] if offset < self.until[number] else self.lasting[number]
-
-
-@attrs.frozen
-class Where:
-    """How the clauses of a text hang together, and which places and times its parts are about."""
-
-    text: Text
-    seams: Sequence[int]
-    days: Anchors
-    places: Anchors
-
-    @classmethod
-    def of(cls, text: Text, places: Sequence[Place], times: Sequence[Time]) -> Where:
-        """Read a text's clauses."""
-        seams = sorted([text.starts[place] for word in text.said & _SEAMS for place in text.index[word]])
-        named = [(place.start, place.key) for place in places if not _compared_with(text, place)]
-        days = _anchors(text, seams, [(time.start, time.day) for time in times])
-        return cls(text, seams, days, _anchors(text, seams, named))
-
-    def clause(self, offset: int) -> Span:
-        """Return from where to where the clause around an offset goes."""
-        number = bisect_right(self.seams, offset)
-        begin = self.seams[number - 1] if number else 0
-        return begin, self.seams[number] if number < len(self.seams) else len(self.text.plain)
-
-    def told(self, anchors: Anchors, mention: Span, following: int, heads: Sequence[Span] = ()) -> int | None:
-        """Return the anchor of a mention, given by its offsets: the one in its column's head, else the one near it."""
-        for first, last in heads:
-            begin, end = self.text.start_of(first), self.text.start_of(last)
-            number = bisect_left(anchors.starts, begin)
-            if number < len(anchors.starts) and anchors.starts[number] < end:
-                return number
-        clauses = bisect_right(self.seams, mention[0]), bisect_left(self.seams, mention[1])
-        return anchors.near(clauses, *mention, following)
-
-
-def _compared_with(text: Text, place: Place) -> bool:
-    """Say whether a place is only what another is compared with: "milder than Mikkeli: −5 °C"."""
-    at = bisect_left(text.starts, place.start)
-    if text.word_at(at - 1) in ("near", "outside"):
-        return True
-    return text.word_at(at - 1) in ("than", "unlike") and text.word_at(at + len(place.words)) not in ("(", "at", "is")
-
-
-def _anchors(text: Text, seams: Sequence[int], found: list[tuple[int, str]]) -> Anchors:
-    found.sort()
-    starts = [start for start, _ in found]
-    values = [value for _, value in found]
-    until = [inf] * len(found)
-    lasting: list[str | None] = [*values]
-    if PAST in values:
-        ends = sorted([text.starts[place] for mark in text.said & _SENTENCE_ENDS for place in text.index[mark]])
-        ends.append(len(text.plain))
-        for number, (start, value) in enumerate(found):
-            if value == PAST:
-                until[number] = _end_of_the_past(text, start, ends[bisect_right(ends, start)])
-                lasting[number] = lasting[number - 1] if number else None
-    return Anchors(starts, [bisect_right(seams, start) for start in starts], values, until, lasting)
-
-
-def _end_of_the_past(text: Text, start: int, sentence_end: int) -> int:
-    """Return where a past day ends: with its sentence, or with its clause when it is compared with or came before."""
-    place = bisect_left(text.starts, start)
-    if _COMPARING_WITH.isdisjoint(text.words[max(place - 3, 0) : place]):
-        return sentence_end
-    commas = text.index.get(",", ())
-    at = bisect_right(commas, place)
-    if at < len(commas) and text.starts[commas[at]] < sentence_end and text.word_at(commas[at] + 1) != "when":
-        return text.starts[commas[at]]
-    return sentence_end
-
-
 def temperature_statements(where: Where, quantities: Sequence[Quantity]) -> list[Statement]:
     """Return what the temperatures of a text are said to be, of which place and for when."""
     text = where.text
@@ -189,17 +76,16 @@ def temperature_statements(where: Where, quantities: Sequence[Quantity]) -> list
     usual = _usual_sentences(text) if "typical" in text.said else ()
     for number, (quantity, says) in enumerate(zip(quantities, seen, strict=True)):
         following = starts[number + 1] if number + 1 < len(starts) else len(text.plain) + 1
-        after = kind_after(text, spans[number][1])
         previous = found[-1] if found else None
-        kind = _told_kind(says, after) or _moving_kind(where, says, quantity, hours, previous)
+        kind = _told_kind(says) or _moving_kind(where, says, quantity, hours, previous)
         if any(begin <= quantity.start < end for begin, end in usual):
             kind = "usual"
         place = where.told(where.places, (quantity.start, quantity.end), following, heads[number])
         day = where.told(where.days, (quantity.start, quantity.end), following, heads[number])
         named = where.places.value(place, quantity.start)
         today = _has_an_hour(where, quantity, hours) and _is_later(where, quantity, len(hours) > 1)
-        for on in _days(where, day, quantity, quantities, number):
-            on = LATER if today and on in (None, NOW, TODAY, TONIGHT) else on
+        for named_day in _days(where, day, quantity, quantities, number):
+            on = LATER if today and named_day in (None, NOW, TODAY, TONIGHT) else named_day
             for low, high, of in _parts(quantity, kind, says):
                 found.append(
                     Statement(
@@ -225,14 +111,14 @@ def _parts(quantity: Quantity, kind: Kind, says: Seen) -> list[tuple[float, floa
     return [(quantity.low, quantity.high, kind)]
 
 
-def _told_kind(says: Seen, after: Kind | None) -> Kind | None:
+def _told_kind(says: Seen) -> Kind | None:
     """Return the kind that the words around a quantity tell; `None` after a verb such as "climbs to"."""
     if says.kind in _NO_AIR:
         return _NO_AIR[says.kind]
     if says.whole is not None:
         return says.whole
-    if after is not None and not says.firm:
-        return after
+    if says.after is not None and not says.firm:
+        return says.after
     if says.kind == "high":
         return "high"
     if says.kind == "low":
@@ -243,7 +129,7 @@ def _told_kind(says: Seen, after: Kind | None) -> Kind | None:
 def _moving_kind(
     where: Where, says: Seen, quantity: Quantity, hours: Sequence[int], previous: Statement | None
 ) -> Kind:
-    """Return what a temperature is that something climbs or drops to: of an hour that is named, or the day's extreme."""
+    """Return what a temperature is that something climbs or drops to: of a named hour, or the day's extreme."""
     if _has_an_hour(where, quantity, hours):
         return "temperature"
     if says.kind == "rise":
@@ -345,13 +231,13 @@ def _usual_sentences(text: Text) -> list[tuple[int, int]]:
         first = last = place
         while (
             first > max(place - _MOST_IN_A_SENTENCE, 0)
-            and text.words[first - 1] not in _SENTENCE_ENDS
+            and text.words[first - 1] not in SENTENCE_ENDS
             and text.words[first - 1] not in ("but", "now")
         ):
             first -= 1
         while (
             last < min(place + _MOST_IN_A_SENTENCE, len(text.words))
-            and text.words[last] not in _SENTENCE_ENDS
+            and text.words[last] not in SENTENCE_ENDS
             and text.words[last] not in ("but", "now")
         ):
             last += 1
