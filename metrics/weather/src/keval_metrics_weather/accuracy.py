@@ -11,7 +11,7 @@ import attrs
 from keval import Scale, Score, Trial
 from keval_metrics_weather.answers import answer_to
 from keval_metrics_weather.asked import Asked, asked
-from keval_metrics_weather.comparison import Moment, celsius, compare
+from keval_metrics_weather.comparison import Moment, celsius, compare, day_named, moment_of, true_conditions, when
 from keval_metrics_weather.options import check_rising, not_negative
 from keval_metrics_weather.queries import Query, query
 from keval_metrics_weather.reading.answer import Reading
@@ -19,7 +19,7 @@ from keval_metrics_weather.reading.conditions import VOCABULARY, Condition, Grou
 from keval_metrics_weather.reading.names import place_key
 from keval_metrics_weather.reading.qualifiers import of_the_air
 from keval_metrics_weather.reading.statements import Statement
-from keval_metrics_weather.reading.times import LATER, NOW, PAST, TODAY, TONIGHT
+from keval_metrics_weather.reading.times import TODAY, TONIGHT
 from keval_metrics_weather.reading.words import read
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import neutral, signed
@@ -120,7 +120,7 @@ class Accuracy:
 
     def _nothing_compared(self, stated: bool, about: Asked, truth: Truth, details: dict[str, Any]) -> Score:
         if about.days and not about.now and stated:
-            days = ", ".join(_day_name(truth, index) for index in about.days)
+            days = ", ".join(day_named(truth, index) for index in about.days)
             cost = self.missing_forecast_penalty
             return Score(
                 round(max(0.0, 1.0 - cost), 6),
@@ -144,14 +144,14 @@ class Accuracy:
         """Yield one finding per moment and kind of temperature: the one that is furthest off."""
         worst: dict[tuple[Moment, str | None], _Finding] = {}
         for temperature in stated:
-            moment = _moment(temperature.day, about, truth, temperature)
+            moment = moment_of(temperature.day, about, truth, temperature)
             if moment == ():
                 continue
             compared = compare(temperature, moment, truth, of_today=temperature.day in (TODAY, TONIGHT))
             if compared is None:
                 continue
             off, actual = compared
-            finding = _Finding(_when(moment, truth), _said(temperature), actual, off, self._penalty(off))
+            finding = _Finding(when(moment, truth), _said(temperature), actual, off, self._penalty(off))
             known = worst.get((moment, temperature.kind))
             if known is None or (known.off or 0.0) < off:
                 worst[moment, temperature.kind] = finding
@@ -166,17 +166,17 @@ class Accuracy:
         """Yield one finding per moment: right when any condition stated for it is the true one."""
         spoken: dict[tuple[Moment, bool], list[Condition]] = {}
         for statement in stated:
-            moment = _moment(statement.day, about, truth, None)
+            moment = moment_of(statement.day, about, truth, None)
             if moment != () and statement.condition is not None:
                 whole_day = statement.day in (TODAY, TONIGHT)
                 spoken.setdefault((moment, whole_day), []).append(statement.condition)
         for (moment, whole_day), mentions in spoken.items():
-            true = _true_conditions(moment, whole_day, truth)
+            true = true_conditions(moment, whole_day, truth)
             right = _agrees(mentions, true)
             if true and right is not None:
                 said = ", ".join(dict.fromkeys(("no " if m.stance == "denied" else "") + m.word for m in mentions))
                 cost = 0.0 if right else self.condition_penalty
-                yield _Finding(_when(moment, truth), said, " or ".join(sorted(true)), None, cost)
+                yield _Finding(when(moment, truth), said, " or ".join(sorted(true)), None, cost)
 
 
 def _here(answer: Reading, question: Query, truth: Truth) -> Callable[[Statement], bool]:
@@ -216,48 +216,9 @@ def _agrees(mentions: list[Condition], true: frozenset[Group]) -> bool | None:
     return not any(m.groups & true for m in ruled_out) if ruled_out else None
 
 
-def _moment(day: str | None, about: Asked, truth: Truth, temperature: Statement | None) -> Moment:
-    """Return the moment that a statement is about; an empty tuple when it was not asked for."""
-    days = about.days
-    extreme = temperature is not None and temperature.kind in ("high", "low")
-    if day is None:
-        if about.now and len(days) <= 1:
-            return days if extreme else None
-        return days
-    if day == PAST or (day == LATER and about.now and not (truth.days and 0 in days)):
-        return ()
-    if day == LATER:
-        return (0,) if about.now else days
-    if day in (NOW, TODAY, TONIGHT):
-        if about.now and not extreme:
-            return None
-        return tuple(index for index in (0,) if index in days and truth.days)
-    meant = truth.days_meant(day)
-    return meant if set(meant) & set(days) else ()
-
-
-def _true_conditions(moment: Moment, whole_day: bool, truth: Truth) -> frozenset[Group]:
-    today = truth.days[0].conditions if truth.days else frozenset()
-    if moment is None:
-        return truth.conditions | today if whole_day or not truth.conditions else truth.conditions
-    return frozenset().union(*(truth.days[index].conditions for index in moment if index < len(truth.days)))
-
-
 def _said(temperature: Statement) -> str:
     kind = "" if temperature.kind == "temperature" else f"{temperature.kind} "
     if not temperature.converted or "°C" in temperature.said:
         return kind + temperature.said
     low, high = celsius(round(temperature.low, 1)), celsius(round(temperature.high, 1))
     return f"{kind}{temperature.said} ({f'{low} to {high}' if temperature.is_range else low})"
-
-
-def _day_name(truth: Truth, index: int) -> str:
-    day = truth.days[index].date if index < len(truth.days) else None
-    return day.isoformat() if day else f"day {index + 1}"
-
-
-def _when(moment: Moment, truth: Truth) -> str:
-    if moment is None:
-        return ""
-    first, last = moment[0], moment[-1]
-    return f" for {_day_name(truth, first)}" + (f" to {_day_name(truth, last)}" if first != last else "")

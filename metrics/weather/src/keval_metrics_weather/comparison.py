@@ -1,14 +1,17 @@
-"""Comparison: how far a stated temperature is from the true one."""
+"""Comparison: which moment a statement is about, and how far a stated temperature is from the true one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from keval_metrics_weather.asked import Asked
+from keval_metrics_weather.reading.conditions import Group
 from keval_metrics_weather.reading.statements import Statement
+from keval_metrics_weather.reading.times import LATER, NOW, PAST, TODAY, TONIGHT
 from keval_metrics_weather.truth import Truth
 
-__all__ = ["Moment", "celsius", "compare"]
+__all__ = ["Moment", "celsius", "compare", "day_named", "moment_of", "true_conditions", "when"]
 
 Moment: TypeAlias = tuple[int, ...] | None
 """Indices into the forecast's days; `None` is now."""
@@ -66,3 +69,45 @@ def _compare_now(temperature: Statement, truth: Truth, of_today: bool) -> tuple[
 def celsius(value: float) -> str:
     """Return a temperature as reasons show it: `−5 °C`."""
     return f"{'−' if value < 0 else ''}{abs(value):g} °C"
+
+
+def moment_of(day: str | None, about: Asked, truth: Truth, temperature: Statement | None) -> Moment:
+    """Return the moment that a statement is about; an empty tuple when it was not asked for."""
+    days = about.days
+    extreme = temperature is not None and temperature.kind in ("high", "low")
+    if day is None:
+        if about.now and len(days) <= 1:
+            return days if extreme else None
+        return days
+    if day == PAST or (day == LATER and about.now and not (truth.days and 0 in days)):
+        return ()
+    if day == LATER:
+        return (0,) if about.now else days
+    if day in (NOW, TODAY, TONIGHT):
+        if about.now and not extreme:
+            return None
+        return tuple(index for index in (0,) if index in days and truth.days)
+    meant = truth.days_meant(day)
+    return meant if set(meant) & set(days) else ()
+
+
+def true_conditions(moment: Moment, whole_day: bool, truth: Truth) -> frozenset[Group]:
+    """Return the weather at a moment; that of a `whole_day` counts beside that of now."""
+    today = truth.days[0].conditions if truth.days else frozenset()
+    if moment is None:
+        return truth.conditions | today if whole_day or not truth.conditions else truth.conditions
+    return frozenset().union(*(truth.days[index].conditions for index in moment if index < len(truth.days)))
+
+
+def day_named(truth: Truth, index: int) -> str:
+    """Return a day of the forecast as reasons name it."""
+    day = truth.days[index].date if index < len(truth.days) else None
+    return day.isoformat() if day else f"day {index + 1}"
+
+
+def when(moment: Moment, truth: Truth) -> str:
+    """Return a moment as reasons name it: ` for 2026-06-19`, or nothing for now."""
+    if moment is None:
+        return ""
+    first, last = moment[0], moment[-1]
+    return f" for {day_named(truth, first)}" + (f" to {day_named(truth, last)}" if first != last else "")

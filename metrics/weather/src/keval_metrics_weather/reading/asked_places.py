@@ -139,7 +139,7 @@ def _a_word_as_a_place(text: Text, at: int, count: int, capital: bool, found: li
         return (about and (capital or len(text.words) <= 5)) or joined
     if (
         before in ("in", "near")
-        or text.word_at(at - 1) in _TOPICS
+        or (before in _TOPICS and text.words[at] not in _ADJECTIVES)
         or (before in ("for", "at", "of") and text.word_at(at - 2) in _TOPICS)
     ):
         return ends

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterator
 from operator import attrgetter
 from typing import NamedTuple
 
+from keval_metrics_weather.reading.bare import NAMING, is_day_and_night, is_named, word_follows
 from keval_metrics_weather.reading.numerals import band_at, numeral_before
 from keval_metrics_weather.reading.words import Text, word_set
 
-__all__ = ["NAMING", "Figure", "figures", "value_of"]
+__all__ = ["Figure", "figures", "value_of"]
 
 
 UNIT = (
@@ -63,33 +63,6 @@ _BEFORE_NO_AIR_TEMPERATURE = word_set(
     "by within direction bearing latitude longitude angle coordinates wind winds difference rise drop swing jump"
     " increase decrease change"
 )
-
-
-_AN_INDEX = re.compile(r"\b(?:uv|aqi|air quality|pollen)\b(?:(?! (?:and|with) )[^.,;\n|(]){0,32}$")
-
-
-_INDICES = frozenset({"uv", "aqi", "quality", "pollen"})
-
-
-NAMING = word_set(
-    "temperature temperatures temp temps high highs low lows max maximum min minimum feels feel feeling chill index"
-    " thermometer maxi mini hi lo"
-)
-
-
-_WEEKDAYS = word_set(
-    "mon tue tues wed thu thur thurs fri sat sun monday tuesday wednesday thursday friday saturday sunday"
-)
-
-
-_LINKING = word_set(
-    "of is was are be at will around about approximately near nearly currently between from reaching stands only"
-    " just roughly range ranging minus negative the a an to it has as low high more like closer with : - – of-around"
-    " sits hovering now expected been sitting today tomorrow"
-)
-
-
-_MOST_LINKS = 6
 
 
 _SIGNS = ("minus ", "negative ", "−", "− ")
@@ -166,10 +139,10 @@ def _digits(text: Text) -> Iterator[Figure]:
         has_first = _is_unit(text, found.end(1), first_unit)
         has_second = second is not None and _is_unit(text, found.end(4), second_unit)
         named = not has_first and (
-            (bare and _named(text, found.start()))
+            (bare and is_named(text, found.start()))
             or (below and _below_zero(plain, found.end(1)))
             or plain.endswith(_SPOKEN_SIGNS, 0, found.start())
-            or (joint is not None and "/" in joint and _day_and_night(text, found.start()))
+            or (joint is not None and "/" in joint and is_day_and_night(text, found.start()))
         )
         if not (has_first or has_second or named):
             continue
@@ -186,40 +159,12 @@ def _digits(text: Text) -> Iterator[Figure]:
             end = found.end() if ranged else found.end(1)
             if below and _below_zero(plain, end):
                 yield Figure((value,), "", start, end)
-            elif not (_GOES_ON if start < found.start() else _OTHER_QUANTITY).match(plain, end) or _is_word(plain, end):
+            elif not (_GOES_ON if start < found.start() else _OTHER_QUANTITY).match(plain, end) or word_follows(
+                plain, end
+            ):
                 yield Figure((value, value_of(second)) if ranged else (value,), "", start, end)
         if has_second:
             yield Figure((value_of(second),), _scale(second_unit), found.start(4), found.end())
-
-
-def _is_word(plain: str, end: int) -> bool:
-    """Say whether a whole word that is no unit stands after a number: "88 and", "0 in"."""
-    return _NO_UNIT.match(plain, end) is not None
-
-
-_NO_UNIT = re.compile(
-    r" (?:and|with|in|on|at|by|for|but|or|then|right|now|today|tonight|tomorrow|as|so|under|overnight|the|to|while|this"
-    r"|out|outside|there|here|near|around|during|after|before|once|though|even|if|is|was|when|followed|dropping|lo|low|hi|high|max|min)\b"
-)
-
-
-def _named(text: Text, start: int) -> bool:
-    """Say whether a word such as "high" makes a number a temperature, unless it is an index: "UV is high at 7"."""
-    place = bisect_left(text.starts, start)
-    for at in range(place - 1, max(place - 2 - _MOST_LINKS, -1), -1):
-        word = text.words[at]
-        if word in NAMING and (word != "index" or text.word_at(at - 1) == "heat"):
-            begin = max(start - 48, 0)
-            return text.said.isdisjoint(_INDICES) or not _AN_INDEX.search(text.plain, begin, start)
-        if word not in _LINKING:
-            return False
-    return False
-
-
-def _day_and_night(text: Text, start: int) -> bool:
-    """Say whether a pair such as "Mon 17/24" in a list of degrees is a day's span."""
-    before = text.word_at(bisect_left(text.starts, start) - 1)
-    return (before in _WEEKDAYS or before.isdecimal()) and "°" in text.plain and not text.said.isdisjoint(_WEEKDAYS)
 
 
 def _below_zero(plain: str, end: int) -> bool:

@@ -52,7 +52,6 @@ def acknowledged(text: Text, phrases: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([word for _, word in found]))
 
 
-_IN = frozenset({"indoor", "indoors", "inside", "at home", "stay home", "stay in", "in"})
 _STAYING = word_set(
     "stay staying remain remaining keep keeping spend spending be being head activity activities museum day option"
     " options plan plans pool mall aquarium fun games venue venues cafe workshop market visit"

@@ -8,8 +8,9 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
 
+from keval_metrics_weather.reading.bare import NAMING
 from keval_metrics_weather.reading.blocks import cells
-from keval_metrics_weather.reading.figures import NAMING, figures, value_of
+from keval_metrics_weather.reading.figures import figures, value_of
 from keval_metrics_weather.reading.words import Text
 
 __all__ = ["Quantity", "in_celsius", "quantities"]

@@ -25,7 +25,6 @@ _PRESENT = frozenset({"is", "now", "currently", "of", "has", "this", "feels", "u
 _MOST_IN_A_GROUP = 7
 _MOST_IN_A_SENTENCE = 60
 _GROUPING = frozenset({"and", "&", "both", "or", ",", "then"})
-_SPANNING = frozenset({"to", "-", "–", "through", "until"})
 
 
 class Statement(NamedTuple):
