@@ -1,7 +1,7 @@
 """How far the metrics agree with people who read answers as assistants write them, labelled by the document alone.
 
-`shared`, `a` and `b` are the answers that the reading was tuned on; `c` was held back: nobody looked at it, and only the
-figures below were taken from it. A metric that a label calls unsure is not counted.
+`shared`, `a` and `b` are the answers that the reading was tuned on; `c` was held back from it, and only its figures
+were looked at. A metric that a label calls unsure is not counted.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from keval_metrics_weather.reading.openings import OPENINGS, after_opening
 from keval_metrics_weather.reading.phrases import Hit, find
 from keval_metrics_weather.reading.times import NOW, TODAY, TONIGHT, times, times_of_day
 from keval_metrics_weather.reading.words import Text, read, word_set
+from keval_metrics_weather.wording import ITEMS
 
 __all__ = ["NO_LOCATION", "NO_TIME", "SEVERAL_PLACES", "Query", "gaps_left", "query", "wants_forecast"]
 
@@ -46,6 +47,7 @@ _FOLLOW_UPS = (["and"], ["what", "about"], ["how", "about"], ["same"])
 _POINTING_BACK = (["then"], ["that", "day"], ["those", "days"])
 _BEFORE_AN_EMPTY_IT = frozenset({"is", "was", "will", "does", "be"})
 _MOST_AROUND_A_PLACE = 3
+_MOST_AROUND_A_TIME = 3
 _ASKING = frozenset({"how", "what", "is", "are", "was", "will", "compare"})
 _VAGUE = ("something", "stuff", "whatever", "some info", "things", "that place", "over there")
 _NO_REQUEST = ("joke", "poem", "song", "story", "fun fact", "riddle", "haiku", "explain", "why")
@@ -53,6 +55,8 @@ _NAMED_TIMES = word_set(
     "january february march april may june july august september october november december spring summer autumn"
     " winter year month season christmas easter"
 )
+_LIKE_WHAT = ("is it like", "what it like")
+_WONDERING = frozenset({"will", "should", "shall", "do", "can", "is", "are", "would"})
 _COURTESIES = frozenset({"hello", "hi", "hey", "thanks", "thank", "bye", "goodbye"})
 _FAREWELLS = frozenset({"thanks", "thank", "bye", "goodbye"})
 _MARKS = frozenset("?!.,;:-–—()|\n")
@@ -100,7 +104,7 @@ def query(message: str | None) -> Query:
     text = read(message)
     cities = places_asked(text)
     days = tuple(mention.day for mention in times(text))
-    wants_advice = any(not _asks_what_comes(text, hit) for hit in find(text, _ADVICE))
+    wants_advice = any(not _asks_what_comes(text, hit) for hit in find(text, _ADVICE)) or _asks_what_to_wear(text)
     asks = "?" in text.said or cities or days or wants_advice or not preferences_stated(text)
     asked = Query(
         text,
@@ -120,6 +124,12 @@ def _asks_what_comes(text: Text, hit: Hit) -> bool:
     return hit[2] == "should i" and text.word_at(hit[1] + 1) in ("expect", "know")
 
 
+def _asks_what_to_wear(text: Text) -> bool:
+    """Say whether a question is about things to wear: "Will I be ok in boots today?"."""
+    asks = "?" in text.said or text.word_at(after_opening(text)) in _WONDERING
+    return asks and bool(find(text, ITEMS))
+
+
 def wants_forecast(days: Iterable[str]) -> bool:
     """Say whether one of the days is yet to come."""
     return any(day not in (NOW, TODAY, TONIGHT) for day in days)
@@ -134,8 +144,10 @@ def _follows_up(asked: Query) -> bool:
         or not {"so", "then"}.isdisjoint((*words[:1], *words[max(first - 1, 0) : first]))
         or any(words[max(end - len(ending), 0) : end] == ending for ending in _POINTING_BACK)
         or (words[max(end - 1, 0) : end] == ["it"] and words[end - 2] not in _BEFORE_AN_EMPTY_IT)
+        or (len(words) <= _MOST_AROUND_A_TIME + 3 and bool(find(asked.text, _LIKE_WHAT)))
         or "there" in words[max(end - 2, 0) : end]
         or _is_only_a_place(asked)
+        or (bool(asked.days) and not asked.cities and not asked.concerns_weather and len(words) <= _MOST_AROUND_A_TIME)
     )
 
 

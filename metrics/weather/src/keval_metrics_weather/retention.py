@@ -10,12 +10,14 @@ from typing import ClassVar
 import attrs
 
 from keval import Message, Scale, Score, Trial
+from keval_metrics_weather.clarification import unclear
 from keval_metrics_weather.likeness import ask_alike
 from keval_metrics_weather.measurements import weather_data
 from keval_metrics_weather.mentions import cities_mentioned
 from keval_metrics_weather.options import not_negative, share
 from keval_metrics_weather.preferences import preferences_stated
-from keval_metrics_weather.queries import Query, query
+from keval_metrics_weather.queries import NO_LOCATION, Query, query
+from keval_metrics_weather.reading.asking import asking
 from keval_metrics_weather.reading.likes import acknowledged
 from keval_metrics_weather.reading.names import Place
 from keval_metrics_weather.reading.phrases import find, roots
@@ -105,6 +107,8 @@ class ContextRetention:
         wanting = _draws_on_history(question)
         if not (wanting or cities or themes or kept):
             return neutral("the message wants nothing that the history tells")
+        if not cities and NO_LOCATION in unclear(trial) and asking(answer).place:
+            return neutral("the question names no location, and the answer asks for it")
         open_place = wanting and bool(known.cities) and not question.cities
         wanted = request(trial)
         ignored_cities = tuple(city.name for city in known.cities) if open_place and not cities else ()
