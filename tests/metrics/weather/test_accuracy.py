@@ -32,7 +32,10 @@ def now(temperature: float | None, condition: str | None = None) -> Weather:
         ("−5 °C", 5, 0.7),
         ("minus five degrees", -7, 0.9),
         ("77°F", 25, 1.0),
-        ("between 3 and 7°C", 5, 1.0),
+        ("between 3 and 7°C", 5, 0.9),  # the worse end counts, once
+        ("between 4 and 6°C", 5, 1.0),
+        ("in the low 20s", 21.8, 1.0),
+        ("mid-teens", 21.8, 0.7),
         ("between 3 and 7°C", 10, 0.7),
         ("between -40 and 40°C", 5, 0.7),
         ("7,5 °C", 7.5, 1.0),

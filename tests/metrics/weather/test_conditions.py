@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from keval_metrics_weather.advice import advice, reasons_given
-from keval_metrics_weather.conditions import conditions, groups_of
-from keval_metrics_weather.words import read
+from keval_metrics_weather.reading.advice import advice, reasons_given
+from keval_metrics_weather.reading.conditions import conditions, groups_of
+from keval_metrics_weather.reading.words import read
+from keval_metrics_weather.wording import ITEMS, RECOMMENDING
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ def test_assertion_possibility_and_denial_are_told_apart(text: str, expected: st
     ],
 )
 def test_advice_is_what_the_text_affirms(text: str, expected: tuple[str, ...]) -> None:
-    assert expected == advice(read(text)).words
+    assert expected == advice(read(text), RECOMMENDING, ITEMS).words
 
 
 @pytest.mark.parametrize(

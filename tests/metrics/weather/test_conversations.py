@@ -19,8 +19,8 @@ from keval_metrics_weather import (
 )
 from keval_metrics_weather.clarification import only_asks_back
 from keval_metrics_weather.preferences import preferences_stated
+from keval_metrics_weather.reading.words import read
 from keval_metrics_weather.request import request
-from keval_metrics_weather.words import read
 
 MakeTrial = Callable[..., Trial]
 History = Sequence[tuple[str, str]]
@@ -252,7 +252,7 @@ def test_only_asking_back_is_no_advice_no_plan_and_not_off_topic(trial: MakeTria
     assert only_asks_back(read(ASKING_BACK))
     assert not only_asks_back(read("It's 5 °C. Would you like the forecast?"))
     assert "0.5 to begin with, +0.1 substance, 115 characters" == TaskCompletion().score(back).reason
-    assert "0 to begin with, −0.2 no weather data" == ActionPlanning().score(back).reason
+    assert ActionPlanning().score(back).neutral
 
 
 def test_a_follow_up_to_a_weather_question_wants_weather(trial: MakeTrial) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from keval_metrics_weather.days import day_mentions, day_name
+from keval_metrics_weather.reading.times import day_name, times
+from keval_metrics_weather.reading.words import read
 from keval_metrics_weather.truth import Day, Truth
-from keval_metrics_weather.words import read
 
 
 def forecast(*dates: str | None) -> Truth:
@@ -44,7 +44,7 @@ THURSDAY_TO_MONDAY = forecast(*(f"2026-06-{day}" for day in range(18, 23)))
     ],
 )
 def test_days_are_named_in_many_ways(text: str, expected: list[str]) -> None:
-    assert expected == [mention.day for mention in day_mentions(read(text))]
+    assert expected == [mention.day for mention in times(read(text))]
 
 
 @pytest.mark.parametrize(

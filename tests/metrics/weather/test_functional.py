@@ -137,7 +137,8 @@ PARIS = [("What's the weather in Paris tomorrow?", "Paris gets 15°C tomorrow.")
         (HATES_COLD, "What's the weather in Helsinki?", "It's 5°C in Helsinki.", 0.5),
         (HATES_COLD, "What should I wear in Helsinki?", "Take a coat.", 0.35),
         (PARIS, "Should I take a coat?", "Paris will be mild tomorrow, no coat needed.", 0.85),
-        (PARIS, "Should I take a coat?", "Which city are you in?", 0.15),
+        (PARIS, "Should I take a coat?", "It's cold, so yes.", 0.15),
+        (PARIS, "Should I take a coat?", "Which city are you in?", 0.5),  # it refers to nothing before
         (PARIS, "And on Sunday?", "On Sunday it's 16°C in Paris.", 0.7),
         (PARIS, "And on Sunday?", "On Sunday it's 16°C.", 0.3),
         (PARIS, "And in London?", "London gets 17°C tomorrow.", 0.65),
@@ -145,7 +146,7 @@ PARIS = [("What's the weather in Paris tomorrow?", "Paris gets 15°C tomorrow.")
         (PARIS, "Tomorrow?", "Which city?", 0.3),
         (PARIS, "What's it like?", "Which city?", 0.15),
         (PARIS, "How's it over there?", "Which city?", 0.15),
-        (PARIS, "What could we do?", "Which city?", 0.15),
+        (PARIS, "What could we do?", "Take a walk.", 0.15),
         (PARIS, "Do you remember where I am?", "No.", 0.15),
         (PARIS, "Thank you, that's all.", "Enjoy Paris!", 0.7),
     ],
@@ -567,6 +568,6 @@ def test_later_turns_of_a_conversation_remember_its_earlier_ones() -> None:
         return Trial("t", sample, "a", "c", 1, Transcript(messages=messages))
 
     remembers = ContextRetention().score(said("Oslo is wet and you hate the rain, so take an umbrella."))
-    forgets = ContextRetention().score(said("Which city are you in?"))
+    forgets = ContextRetention().score(said("Take a hat."))
 
     assert (0.85, 0.15) == (remembers.value, forgets.value)

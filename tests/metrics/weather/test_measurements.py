@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from keval_metrics_weather.measurements import weather_data
-from keval_metrics_weather.words import read
+from keval_metrics_weather.reading.words import read
 
 
 @pytest.mark.parametrize(

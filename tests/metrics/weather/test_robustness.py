@@ -122,8 +122,8 @@ def test_a_megabyte_gets_a_score(piece: str, trial: MakeTrial) -> None:
 
 
 def patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
-    for module in pkgutil.iter_modules(keval_metrics_weather.__path__):
-        members = vars(importlib.import_module(f"keval_metrics_weather.{module.name}"))
+    for module in pkgutil.walk_packages(keval_metrics_weather.__path__, "keval_metrics_weather."):
+        members = vars(importlib.import_module(module.name))
         yield from (
             (f"{module.name}.{name}", value) for name, value in members.items() if isinstance(value, re.Pattern)
         )
@@ -135,7 +135,7 @@ def test_every_repeat_in_every_pattern_is_bounded() -> None:
     found = dict(patterns())
 
     assert unbounded.search(r"\d+ [ab]")
-    assert len(found) > 10
+    assert len(found) > 8
     assert [] == [name for name, pattern in found.items() if unbounded.search(pattern.pattern)]
 
 

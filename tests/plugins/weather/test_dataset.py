@@ -13,8 +13,9 @@ import pytest
 from keval import Sample
 from keval.config.evaluation import DatasetFile
 from keval.dataset.read import read_dataset
-from keval_weather.cities import CityFinder
+from keval_metrics_weather.places import places_in_answer, places_in_question
 from keval_weather.ground_truth import GroundTruth
+from keval_weather.names import fold
 from keval_weather.snapshot import load_snapshot
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "weather"
@@ -67,9 +68,7 @@ def test_the_conversations_cover_every_kind() -> None:
 
 
 def test_most_last_messages_of_conversations_need_what_was_said_before() -> None:
-    finder = CityFinder(load_snapshot().names)
-
-    unclear = [sample.id for sample in CONVERSATIONS if not finder.mentions(sample.asked[-1])]
+    unclear = [sample.id for sample in CONVERSATIONS if not places_in_question(sample.asked[-1])]
 
     assert len(CONVERSATIONS) / 2 < len(unclear)
 
@@ -88,7 +87,8 @@ def test_every_line_has_what_the_examples_read(sample: Sample) -> None:
 def test_every_figure_of_an_answer_is_in_the_snapshot(sample: Sample) -> None:
     answer = sample.answer or ""
     said = [float(figure) for figure in re.findall(r"-?\d+(?:\.\d+)?(?= (?:°C|%|m/s))", answer)]
-    cities = {mention.name for mention in CityFinder(load_snapshot().names).mentions(answer)}
+    known_cities = {fold(name) for name in load_snapshot().names}
+    cities = {name for name in places_in_answer(answer) if fold(name) in known_cities}
     cities |= {sample.metadata["city"]} if said else set()
     known = set().union(*map(_figures, cities)) if said else set()
 

@@ -105,11 +105,21 @@ def test_the_truth_is_what_the_server_would_say() -> None:
         (Sample("s", "And in Xanadoria?", history=(Message("user", "In Oslo?"),)), ("Xanadoria", True)),
         (Sample("s", "Thanks to you and Bob", history=(Message("user", "In Oslo?"),)), ("Oslo", False)),
         (Sample("s", "Will it rain?"), None),
+        (Sample("s", "weather in tokyo like today"), ("Tokyo", False)),
+        (Sample("s", "Is it nice in Nice?"), ("Nice", True)),
+        (Sample("s", "Good weather for camping in person?"), None),
         (Sample("s", "What about Oslo?", facts={"weather": {"city": "given"}}), None),
     ],
 )
 def test_the_city_is_the_one_that_the_last_question_is_about(sample: Sample, expected: Any) -> None:
     assert expected == _city(sample)
+
+
+def test_every_city_that_is_asked_about_is_looked_up() -> None:
+    facts = asyncio.run(GroundTruth().keval_sample_facts(Sample("s", "compare oslo and tokyo now")))
+
+    assert facts is not None
+    assert ("Oslo", ["Tokyo"]) == (facts["weather"]["city"], [other["city"] for other in facts["weather"]["others"]])
 
 
 @pytest.mark.usefixtures("_live")

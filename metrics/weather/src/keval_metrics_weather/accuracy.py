@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
 import attrs
 
 from keval import Scale, Score, Trial
+from keval_metrics_weather.answers import answer_to
 from keval_metrics_weather.asked import Asked, asked
-from keval_metrics_weather.claims import Claims, claims
-from keval_metrics_weather.comparison import Moment, celsius, compare
-from keval_metrics_weather.conditions import VOCABULARY, Condition, Group, Vocabulary
-from keval_metrics_weather.days import NOW, TODAY
+from keval_metrics_weather.comparison import Moment, celsius, compare, day_named, moment_of, true_conditions, when
 from keval_metrics_weather.options import check_rising, not_negative
-from keval_metrics_weather.queries import query
+from keval_metrics_weather.queries import Query, query
+from keval_metrics_weather.reading.answer import Reading
+from keval_metrics_weather.reading.conditions import VOCABULARY, Condition, Group, Vocabulary
+from keval_metrics_weather.reading.names import place_key
+from keval_metrics_weather.reading.qualifiers import of_the_air
+from keval_metrics_weather.reading.statements import Statement
+from keval_metrics_weather.reading.times import TODAY, TONIGHT
+from keval_metrics_weather.reading.words import read
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import neutral, signed
-from keval_metrics_weather.temperatures import Temperature
 from keval_metrics_weather.truth import Truth, truth_of
-from keval_metrics_weather.words import Text, read
 
 __all__ = ["Accuracy"]
 
 _WORDS: Mapping[Group, tuple[str, ...]] = dict(VOCABULARY)
 _MOST_IN_REASON = 6
+_IN_MANY_NAMES = frozenset(
+    {"new", "san", "santa", "saint", "st", "la", "los", "port", "north", "south", "east", "west", "city", "fort"}
+)
 
 
 @attrs.frozen
@@ -84,26 +90,37 @@ class Accuracy:
         truth = truth_of(trial.sample.facts)
         if truth is None:
             return neutral("no ground truth: the sample's facts have no weather")
-        answer = read(trial.output)
+        answer = answer_to(trial)
         about = asked(trial, truth)
-        stated = self._claims(trial, truth, answer)
-        findings = [*self._temperatures(stated, about, truth), *self._conditions(stated, about, truth)]
+        temperatures = answer.temperatures
+        spoken = answer.conditions(self._vocabulary)
+        findings: list[_Finding] = []
+        told = False
+        here = _here(answer, query(trial.question), truth)
+        for known in (truth, *truth.others):
+            about_it = here if known is truth else _here(answer, query(trial.question), known)
+            stated = [one for one in temperatures if of_the_air(one.kind or "") and about_it(one)]
+            weather = [one for one in spoken if about_it(one)]
+            if known is not truth:  # what names no place is about the first
+                stated, weather = ([one for one in found if one.place] for found in (stated, weather))
+            told = told or bool(stated or weather)
+            findings += [*self._temperatures(stated, about, known), *self._conditions(weather, about, known)]
         details = {
             "city": truth.city,
-            "not_the_air": [t.said for t, _ in stated.temperatures if t.kind == "felt"],
-            "elsewhere": stated.elsewhere,
+            "read": [statement.evidence() for statement in (*temperatures, *spoken)],
+            "elsewhere": sum(not here(statement) for statement in temperatures),
         }
         if not findings:
-            return self._nothing_compared(stated, about, truth, details)
+            return self._nothing_compared(told, about, truth, details)
         value = max(0.0, 1.0 - sum([finding.penalty for finding in findings]))
         listed = "; ".join(map(str, findings[:_MOST_IN_REASON]))
         more = f"; and {len(findings) - _MOST_IN_REASON} more" if len(findings) > _MOST_IN_REASON else ""
         evidence = [finding.evidence() for finding in findings]
         return Score(round(value, 6), listed + more, details={"compared": evidence, **details})
 
-    def _nothing_compared(self, stated: Claims, about: Asked, truth: Truth, details: dict[str, Any]) -> Score:
-        if about.days and not about.now and (stated.temperatures or stated.conditions):
-            days = ", ".join(_day_name(truth, index) for index in about.days)
+    def _nothing_compared(self, stated: bool, about: Asked, truth: Truth, details: dict[str, Any]) -> Score:
+        if about.days and not about.now and stated:
+            days = ", ".join(day_named(truth, index) for index in about.days)
             cost = self.missing_forecast_penalty
             return Score(
                 round(max(0.0, 1.0 - cost), 6),
@@ -111,17 +128,6 @@ class Accuracy:
                 details={"compared": [], **details},
             )
         return neutral("the answer states nothing about the asked city and day that can be compared", **details)
-
-    def _claims(self, trial: Trial, truth: Truth, answer: Text) -> Claims:
-        question = query(trial.question)
-        names = [truth.city] if truth.city else []
-        others: list[str] = []
-        if len(question.cities) == 1:
-            named = question.cities[0].name
-            names += [named] if named != truth.city else []  # it may be spelled otherwise: München for Munich
-        else:
-            others = [city.name for city in question.cities if read(city.name).words != read(truth.city).words]
-        return claims(answer, names, others, self._vocabulary, question.fahrenheit)
 
     @cached_property
     def _vocabulary(self) -> Vocabulary:
@@ -134,18 +140,18 @@ class Accuracy:
             ("thunderstorm", self.thunderstorm_words),
         )
 
-    def _temperatures(self, stated: Claims, about: Asked, truth: Truth) -> Iterator[_Finding]:
+    def _temperatures(self, stated: Sequence[Statement], about: Asked, truth: Truth) -> Iterator[_Finding]:
         """Yield one finding per moment and kind of temperature: the one that is furthest off."""
-        worst: dict[tuple[Moment, str], _Finding] = {}
-        for temperature, day in stated.temperatures:
-            moment = _moment(day, about, truth, temperature)
-            if moment == () or temperature.kind == "felt":
+        worst: dict[tuple[Moment, str | None], _Finding] = {}
+        for temperature in stated:
+            moment = moment_of(temperature.day, about, truth, temperature)
+            if moment == ():
                 continue
-            compared = compare(temperature, moment, truth, of_today=day == TODAY)
+            compared = compare(temperature, moment, truth, of_today=temperature.day in (TODAY, TONIGHT))
             if compared is None:
                 continue
             off, actual = compared
-            finding = _Finding(_when(moment, truth), _said(temperature), actual, off, self._penalty(off))
+            finding = _Finding(when(moment, truth), _said(temperature), actual, off, self._penalty(off))
             known = worst.get((moment, temperature.kind))
             if known is None or (known.off or 0.0) < off:
                 worst[moment, temperature.kind] = finding
@@ -156,20 +162,46 @@ class Accuracy:
             return self.far_penalty
         return self.near_penalty if off > self.rounding else 0.0
 
-    def _conditions(self, stated: Claims, about: Asked, truth: Truth) -> Iterator[_Finding]:
+    def _conditions(self, stated: Sequence[Statement], about: Asked, truth: Truth) -> Iterator[_Finding]:
         """Yield one finding per moment: right when any condition stated for it is the true one."""
         spoken: dict[tuple[Moment, bool], list[Condition]] = {}
-        for condition, day in stated.conditions:
-            moment = _moment(day, about, truth, None)
-            if moment != ():
-                spoken.setdefault((moment, day == TODAY), []).append(condition)
+        for statement in stated:
+            moment = moment_of(statement.day, about, truth, None)
+            if moment != () and statement.condition is not None:
+                whole_day = statement.day in (TODAY, TONIGHT)
+                spoken.setdefault((moment, whole_day), []).append(statement.condition)
         for (moment, whole_day), mentions in spoken.items():
-            true = _true_conditions(moment, whole_day, truth)
+            true = true_conditions(moment, whole_day, truth)
             right = _agrees(mentions, true)
             if true and right is not None:
                 said = ", ".join(dict.fromkeys(("no " if m.stance == "denied" else "") + m.word for m in mentions))
                 cost = 0.0 if right else self.condition_penalty
-                yield _Finding(_when(moment, truth), said, " or ".join(sorted(true)), None, cost)
+                yield _Finding(when(moment, truth), said, " or ".join(sorted(true)), None, cost)
+
+
+def _here(answer: Reading, question: Query, truth: Truth) -> Callable[[Statement], bool]:
+    """Return what tells whether a statement is about the asked city.
+
+    Another place counts where the asked one is named, too, or the answer tells something before it names a place.
+    """
+    names = [read(truth.city).words] if truth.city else []
+    keys = {place_key(words) for words in names}
+    others = {place.key for place in question.cities} - keys
+    if len(question.cities) == 1:
+        names.append(list(question.cities[0].words))  # it may be spelled otherwise
+        keys |= others
+        others = set()
+    words = {word for name in names for word in name} - _IN_MANY_NAMES
+    elsewhere = {
+        place.key
+        for place in answer.places
+        if place.key not in keys and (place.key in others or words.isdisjoint(place.words))
+    }
+    if not elsewhere:
+        return lambda statement: True
+    named = any(place.key not in elsewhere for place in answer.places)
+    begins = named or any(statement.place is None for statement in answer.temperatures)
+    return lambda statement: not begins or statement.place is None or statement.place not in elsewhere
 
 
 def _agrees(mentions: list[Condition], true: frozenset[Group]) -> bool | None:
@@ -184,44 +216,9 @@ def _agrees(mentions: list[Condition], true: frozenset[Group]) -> bool | None:
     return not any(m.groups & true for m in ruled_out) if ruled_out else None
 
 
-def _moment(day: str | None, about: Asked, truth: Truth, temperature: Temperature | None) -> Moment:
-    """Return the moment that a statement is about; an empty tuple when it was not asked for."""
-    days = about.days
-    extreme = temperature is not None and temperature.kind in ("high", "low")
-    if day is None:
-        if about.now and len(days) <= 1:
-            return days if extreme else None
-        return days
-    if day in (NOW, TODAY):
-        if about.now and not extreme:
-            return None
-        return tuple(index for index in (0,) if index in days and truth.days)
-    meant = truth.days_meant(day)
-    return meant if set(meant) & set(days) else ()
-
-
-def _true_conditions(moment: Moment, whole_day: bool, truth: Truth) -> frozenset[Group]:
-    today = truth.days[0].conditions if truth.days else frozenset()
-    if moment is None:
-        return truth.conditions | today if whole_day or not truth.conditions else truth.conditions
-    return frozenset().union(*(truth.days[index].conditions for index in moment if index < len(truth.days)))
-
-
-def _said(temperature: Temperature) -> str:
-    kind = "" if temperature.kind == "plain" else f"{temperature.kind} "
-    if not temperature.converted:
+def _said(temperature: Statement) -> str:
+    kind = "" if temperature.kind == "temperature" else f"{temperature.kind} "
+    if not temperature.converted or "°C" in temperature.said:
         return kind + temperature.said
     low, high = celsius(round(temperature.low, 1)), celsius(round(temperature.high, 1))
     return f"{kind}{temperature.said} ({f'{low} to {high}' if temperature.is_range else low})"
-
-
-def _day_name(truth: Truth, index: int) -> str:
-    day = truth.days[index].date if index < len(truth.days) else None
-    return day.isoformat() if day else f"day {index + 1}"
-
-
-def _when(moment: Moment, truth: Truth) -> str:
-    if moment is None:
-        return ""
-    first, last = moment[0], moment[-1]
-    return f" for {_day_name(truth, first)}" + (f" to {_day_name(truth, last)}" if first != last else "")

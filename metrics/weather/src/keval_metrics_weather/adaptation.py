@@ -8,17 +8,18 @@ from typing import ClassVar
 import attrs
 
 from keval import Scale, Score, Trial
+from keval_metrics_weather.answers import answer_to
 from keval_metrics_weather.asked import asked
-from keval_metrics_weather.conditions import Group, conditions
 from keval_metrics_weather.options import not_negative, share
-from keval_metrics_weather.phrases import affirmed
 from keval_metrics_weather.preferences import preferences_of
+from keval_metrics_weather.reading.conditions import Group, conditions
+from keval_metrics_weather.reading.likes import acknowledged, suggested_indoors, suggested_outdoors
+from keval_metrics_weather.reading.phrases import affirmed
+from keval_metrics_weather.reading.words import Text, read
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import neutral, tally
-from keval_metrics_weather.temperatures import temperatures
 from keval_metrics_weather.truth import truth_of
 from keval_metrics_weather.wording import AWARENESS, INDOOR, OUTDOOR, RAINWEAR, WARMTH
-from keval_metrics_weather.words import Text, read
 
 __all__ = ["AdaptationQuality"]
 
@@ -61,31 +62,32 @@ class AdaptationQuality:
             return neutral("no preferences", **details)
         answer = read(trial.output)
         lows, groups = _weather_asked_about(trial)
-        cold = "dislikes_cold" in liked and self._is_cold(lows, answer)
+        cold = "dislikes_cold" in liked and self._is_cold(lows, trial)
         wet = "dislikes_rain" in liked and _is_wet(groups, answer)
-        indoors, outdoors = "prefers_indoor" in liked, "outdoor_activities" in liked
-        aware = affirmed(answer, self.awareness_phrases)
+        indoors = "prefers_indoor" in liked
+        outdoors = "outdoor_activities" in liked or "prefers_outdoor" in liked
+        aware = acknowledged(answer, self.awareness_phrases)
         if not (cold or wet or indoors or outdoors or aware):
             return neutral("none of the preferences bears on this weather", **details)
         warmth = affirmed(answer, self.warmth_words) if cold else ()
         shelter = affirmed(answer, self.rain_words) if wet else ()
-        activities = (*(self.indoor_words if indoors else ()), *(self.outdoor_words if outdoors else ()))
-        suggested = affirmed(answer, activities) if activities else ()
+        inside = suggested_indoors(answer, self.indoor_words) if indoors else ()
+        outside = suggested_outdoors(answer, self.outdoor_words) if outdoors else ()
         return tally(
             self.base,
             (
                 ("adapted to the cold", self.cold_points, warmth),
                 ("adapted to the rain", self.rain_points, shelter),
-                ("activities as preferred", self.activity_points, suggested),
+                ("activities as preferred", self.activity_points, (*inside, *outside)),
                 ("awareness of preferences", self.awareness_points, aware),
             ),
             **details,
         )
 
-    def _is_cold(self, lows: Sequence[float], answer: Text) -> bool:
+    def _is_cold(self, lows: Sequence[float], trial: Trial) -> bool:
         """Say whether it is cold: by the facts, else by the answer's own temperatures, else by its words."""
-        known = lows or [temperature.low for temperature in temperatures(answer)]
-        return min(known) <= self.cold if known else bool(affirmed(answer, _COLD))
+        known = lows or [temperature.low for temperature in answer_to(trial).of_the_air]
+        return min(known) <= self.cold if known else bool(affirmed(read(trial.output), _COLD))
 
 
 def _is_wet(groups: Set[Group], answer: Text) -> bool:

@@ -7,15 +7,16 @@ from typing import ClassVar
 import attrs
 
 from keval import Scale, Score, Trial
-from keval_metrics_weather.clarification import unclear
+from keval_metrics_weather.clarification import clarifying, unclear
 from keval_metrics_weather.measurements import weather_data
 from keval_metrics_weather.options import not_negative, share
-from keval_metrics_weather.phrases import affirmed, find
 from keval_metrics_weather.queries import NO_LOCATION
+from keval_metrics_weather.reading.asking import asking, assumed
+from keval_metrics_weather.reading.phrases import affirmed, find
+from keval_metrics_weather.reading.words import read
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import neutral, tally
 from keval_metrics_weather.wording import CLARIFYING, GUIDING
-from keval_metrics_weather.words import read
 
 __all__ = ["AmbiguityHandling"]
 
@@ -55,17 +56,17 @@ class AmbiguityHandling:
         if not open_points:
             return neutral("the question is clear")
         answer = read(trial.output)
-        clarifying = affirmed(answer, self.clarifying_phrases)
-        assuming = affirmed(answer, self.assuming_phrases)
+        asked = clarifying(answer, self.clarifying_phrases)
+        assuming = affirmed(answer, self.assuming_phrases) or assumed(answer)
         guiding = affirmed(answer, self.guiding_phrases)
         data = weather_data(answer)
         helpful = (*data.measured, *data.spoken)
-        where = clarifying and NO_LOCATION in open_points and find(answer, _PLACE)
-        handled = clarifying or assuming or guiding or helpful
+        where = asked and NO_LOCATION in open_points and (asking(answer).place or find(answer, _PLACE))
+        handled = asked or assuming or guiding or helpful
         return tally(
             self.base,
             (
-                ("clarification asked for", self.clarification_points, clarifying),
+                ("clarification asked for", self.clarification_points, asked),
                 ("assumption made", self.assumption_points, assuming),
                 ("helpful all the same", self.helpful_points, helpful),
                 ("missing location asked for", self.location_points, bool(where)),

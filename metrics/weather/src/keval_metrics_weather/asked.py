@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from keval import Trial
-from keval_metrics_weather.days import NOW, SEVERAL, TODAY
+from keval_metrics_weather.reading.times import NOW, SEVERAL, TODAY, TONIGHT
 from keval_metrics_weather.request import request
 from keval_metrics_weather.truth import Truth
 
@@ -23,10 +23,12 @@ class Asked:
 def asked(trial: Trial, truth: Truth) -> Asked:
     """Return what the question is about.
 
-    A question that names no day and goes on from none is about now, or about all days when it asks for a forecast.
+    A question that names no day and goes on from none is about now, or about all days when it asks for a forecast or
+    only those are known.
     """
     question = request(trial)
     if not question.days:
-        return Asked(True, tuple(range(len(truth.days))) if question.wants_forecast else (0,))
+        everything = question.wants_forecast or (truth.temperature is None and not truth.conditions)
+        return Asked(True, tuple(range(len(truth.days))) if everything else (0,))
     days = {index for day in question.days for index in truth.days_meant(day)}
-    return Asked(any(day in (NOW, TODAY, SEVERAL) for day in question.days), tuple(sorted(days)))
+    return Asked(any(day in (NOW, TODAY, TONIGHT, SEVERAL) for day in question.days), tuple(sorted(days)))

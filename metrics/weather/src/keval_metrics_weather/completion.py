@@ -7,17 +7,17 @@ from typing import ClassVar
 import attrs
 
 from keval import Scale, Score, Trial
-from keval_metrics_weather.advice import advice
 from keval_metrics_weather.clarification import only_asks_back
 from keval_metrics_weather.measurements import weather_data
-from keval_metrics_weather.missing import missing_data
 from keval_metrics_weather.options import not_negative, share
-from keval_metrics_weather.phrases import affirmed, find
+from keval_metrics_weather.reading.advice import advice
+from keval_metrics_weather.reading.failures import failures
+from keval_metrics_weather.reading.phrases import find
+from keval_metrics_weather.reading.words import read
 from keval_metrics_weather.request import request
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import tally
 from keval_metrics_weather.wording import ERRORS, ITEMS, MISSING, RECOMMENDING, WEATHER
-from keval_metrics_weather.words import read
 
 __all__ = ["TaskCompletion"]
 
@@ -51,8 +51,8 @@ class TaskCompletion:
         answer = read(trial.output)
         length = len(answer.original.strip())
         data = weather_data(answer)
-        advised = advice(answer, self.recommending_words, self.items).words
-        failing = affirmed(answer, self.error_words) or missing_data(answer, self.missing_words)
+        advised = advice(answer, self.recommending_words, self.items).given
+        failing = failures(answer, self.error_words, self.missing_words).told
         on_topic = data.measured or data.spoken or advised or find(answer, self.weather_words) or only_asks_back(answer)
         wanted = request(trial).about_weather
         return tally(

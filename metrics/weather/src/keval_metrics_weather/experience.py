@@ -12,11 +12,11 @@ from keval import Scale, Score, Trial
 from keval.plugin import FieldError
 from keval_metrics_weather.characteristics import Characteristics, check_characteristics, read_characteristics
 from keval_metrics_weather.options import not_negative, share
-from keval_metrics_weather.phrases import affirmed
+from keval_metrics_weather.reading.failures import failures
+from keval_metrics_weather.reading.words import read
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import neutral, tally
 from keval_metrics_weather.wording import ERRORS
-from keval_metrics_weather.words import read
 
 __all__ = ["Debuggability", "ImplementationEffort", "IntegrationSimplicity"]
 
@@ -138,7 +138,7 @@ class Debuggability:
         if known.errors is None and known.logging is None and known.documentation is None:
             return neutral("the framework's characteristics are not known")
         answer = read(trial.output)
-        said = affirmed(answer, self.error_words) if len(answer.original.strip()) >= self.descriptive else ()
+        said = failures(answer, self.error_words).errors if len(answer.original.strip()) >= self.descriptive else ()
         return _clarity(self, known, said)
 
 

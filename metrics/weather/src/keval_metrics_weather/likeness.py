@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from keval_metrics_weather.cities import cities_asked
-from keval_metrics_weather.openings import OPENINGS
 from keval_metrics_weather.queries import Query
-from keval_metrics_weather.words import Text, word_set
+from keval_metrics_weather.reading.asked_places import places_asked
+from keval_metrics_weather.reading.openings import OPENINGS
+from keval_metrics_weather.reading.words import Text, word_set
 
 __all__ = ["ask_alike"]
 
 _NO_KEYWORDS = OPENINGS | word_set(
     "a about an and are at can could do does for give have how i in is it like me my of on or please show so tell"
-    " the there to what will with would you your be"
+    " need the there to what will with would you your be"
 )
 
 
@@ -33,5 +33,5 @@ def ask_alike(question: Query, other: Query, similarity: float) -> bool:
 @lru_cache(maxsize=64)
 def _keywords(text: Text) -> frozenset[str]:
     """Return the words that say what is asked, leaving out where: places are compared by themselves."""
-    places = {word for city in cities_asked(text) for word in city.words}
+    places = {word for city in places_asked(text) for word in city.words}
     return frozenset([word for word in text.said - _NO_KEYWORDS - places if word[:1].isalnum()])

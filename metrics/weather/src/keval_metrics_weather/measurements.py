@@ -7,9 +7,9 @@ from functools import lru_cache
 
 import attrs
 
-from keval_metrics_weather.conditions import conditions
-from keval_metrics_weather.temperatures import temperatures
-from keval_metrics_weather.words import Text
+from keval_metrics_weather.reading.conditions import conditions
+from keval_metrics_weather.reading.quantities import quantities
+from keval_metrics_weather.reading.words import Text
 
 __all__ = ["WeatherData", "weather_data"]
 
@@ -35,7 +35,7 @@ class WeatherData:
 @lru_cache(maxsize=64)
 def weather_data(text: Text) -> WeatherData:
     """Return the temperatures and other measurements of a text and the conditions it asserts or denies."""
-    measured = [(temperature.start, temperature.said) for temperature in temperatures(text)]
+    measured = [(temperature.start, temperature.said) for temperature in quantities(text, False)]
     measured += [(match.start(), match.group().strip()) for match in _MEASURED.finditer(text.plain)]
     if not text.said.isdisjoint(_NAMES):
         known = {start for start, _ in measured}

@@ -6,10 +6,12 @@ from bisect import bisect_left
 from functools import lru_cache
 
 from keval import Message
-from keval_metrics_weather.cities import City, cities_asked, cities_named
-from keval_metrics_weather.phrases import find
+from keval_metrics_weather.reading.asked_places import places_asked
+from keval_metrics_weather.reading.names import Place
+from keval_metrics_weather.reading.phrases import find
+from keval_metrics_weather.reading.places import places_told
+from keval_metrics_weather.reading.words import Text, read
 from keval_metrics_weather.wording import CLARIFYING
-from keval_metrics_weather.words import Text, read
 
 __all__ = ["cities_mentioned"]
 
@@ -18,15 +20,15 @@ _NO_MENTION = (*CLARIFYING, *_EXAMPLES)
 _SENTENCE_ENDS = (".", "!", "?", "\n")
 
 
-def cities_mentioned(message: Message) -> tuple[City, ...]:
+def cities_mentioned(message: Message) -> tuple[Place, ...]:
     """Return the places a message is about; those that an assistant names to ask back or as examples are none."""
     text = read(message.text)
-    return cities_asked(text) if message.role == "user" else _cities_told(text)
+    return places_asked(text) if message.role == "user" else _cities_told(text)
 
 
 @lru_cache(maxsize=64)
-def _cities_told(text: Text) -> tuple[City, ...]:
-    cities = cities_named(text)
+def _cities_told(text: Text) -> tuple[Place, ...]:
+    cities = places_told(text)
     if not cities:
         return ()
     hits = [(text.starts[first], keyword in _EXAMPLES) for first, _, keyword in find(text, _NO_MENTION)]

@@ -8,18 +8,17 @@ from typing import ClassVar
 import attrs
 
 from keval import Scale, Score, Trial
-from keval_metrics_weather.advice import Advice, advice
 from keval_metrics_weather.calls import last_calls, on_preferences
 from keval_metrics_weather.clarification import asks_back, only_asks_back
 from keval_metrics_weather.measurements import WeatherData, weather_data
 from keval_metrics_weather.options import not_negative
-from keval_metrics_weather.phrases import affirmed
 from keval_metrics_weather.queries import Query
+from keval_metrics_weather.reading.advice import Advice, advice, flow_of
+from keval_metrics_weather.reading.words import Text, read
 from keval_metrics_weather.request import request
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import neutral, tally
 from keval_metrics_weather.wording import CLARIFYING, FLOW, ITEMS, RECOMMENDING
-from keval_metrics_weather.words import Text, read
 
 __all__ = ["ActionPlanning"]
 
@@ -60,7 +59,7 @@ class ActionPlanning:
         data = weather_data(answer)
         advised = advice(answer, self.recommending_words, self.items)
         planned = bool(calls.only_counted) or any(self._gets_data(call.name) for call in calls.listed)
-        if not (question.concerns_weather or planned or data.start is not None or advised.words):
+        if not (question.concerns_weather or planned or data.start is not None or advised.given):
             return neutral("no weather was asked for and nothing was planned")
         if not planned and data.start is None and asks_back(trial, self.clarifying_phrases):
             return neutral("the question names no location, and the answer asks for it")
@@ -71,7 +70,7 @@ class ActionPlanning:
             rest = _after_first_sentence(answer)
             ordered = _ordered(weather_data(rest), advice(rest, self.recommending_words, self.items))
         fitting = names if _fits(question, names, trial) else ()
-        flow = affirmed(answer, self.flow_words)
+        flow = flow_of(answer, self.flow_words)
         shown = names or (*data.measured, *data.spoken)
         return tally(
             0.0,
@@ -81,7 +80,7 @@ class ActionPlanning:
                 ("fitting tools", self.tool_points, fitting),
                 ("logical flow", self.flow_points, flow if flow and not only_asks_back(answer) else ()),
                 ("no weather data", -self.missing_penalty, question.concerns_weather and not retrieved),
-                ("advice before weather", -self.sequence_penalty, ordered is False and advised.words[:1]),
+                ("advice before weather", -self.sequence_penalty, ordered is False and advised.given[:1]),
             ),
             only_counted=calls.only_counted,
         )

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from keval import ToolCall
-from keval_metrics_weather.words import Text, word_set
+from keval_metrics_weather.reading.words import Text, word_set
 
 __all__ = ["KEYS", "Preferences", "Stated", "preferences_of", "preferences_stated"]
 
@@ -21,6 +21,7 @@ KEYS = (
     "dislikes_wind",
     "prefers_sunny",
     "prefers_indoor",
+    "prefers_outdoor",
     "outdoor_activities",
     "sensitive_to_weather",
 )
@@ -34,7 +35,8 @@ _NO = frozenset({"", "false", "no", "none", "0", "off"})
 
 _VERBS = word_set("hate dislike love prefer enjoy like adore loathe avoid mind hated disliked loved preferred enjoyed")
 _BETWEEN = word_set(
-    "do not really just absolutely can stand would always usually much also am a big fan of no longer used to actually"
+    "do not really just absolutely can stand would always usually much also am a big fan keen fond on of no longer"
+    " used to actually"
 )
 _MOST_BETWEEN = 8
 _PHRASE_ENDS = frozenset({".", "!", "?", ";", ",", "\n", "but", "so", "because", "and", "when", "what", ":", "—"})
@@ -139,7 +141,7 @@ def preferences_stated(text: Text) -> tuple[Stated, ...]:
         while at <= place + _MOST_BETWEEN and text.word_at(at) in _BETWEEN:
             at += 1
         stands = text.words[at - 2 : at] == ["not", "stand"]
-        fan = text.words[at - 2 : at] == ["fan", "of"]
+        fan = text.words[at - 2 : at] in (["fan", "of"], ["keen", "on"], ["fond", "of"])
         conditional = text.word_at(place + 1) == "would"
         if (text.word_at(at) not in _VERBS and not stands and not fan) or conditional:
             continue

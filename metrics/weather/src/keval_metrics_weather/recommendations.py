@@ -7,19 +7,20 @@ from typing import ClassVar
 import attrs
 
 from keval import Scale, Score, Trial
-from keval_metrics_weather.advice import Advice, advice, advice_against, reasons_given
 from keval_metrics_weather.clarification import asks_back
-from keval_metrics_weather.missing import missing_data
 from keval_metrics_weather.options import not_negative, share
-from keval_metrics_weather.phrases import affirmed
+from keval_metrics_weather.reading.advice import Advice, advice, advice_against, reasons_given
+from keval_metrics_weather.reading.failures import failures
+from keval_metrics_weather.reading.phrases import affirmed
+from keval_metrics_weather.reading.words import Text, read
 from keval_metrics_weather.request import request
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import neutral, tally
-from keval_metrics_weather.wording import CLARIFYING, ERRORS, ITEMS, MISSING, REASONS, RECOMMENDING
-from keval_metrics_weather.words import Text, read
+from keval_metrics_weather.wording import CLARIFYING, ERRORS, INDOOR, ITEMS, MISSING, OUTDOOR, REASONS, RECOMMENDING
 
 __all__ = ["RecommendationQuality"]
 
+_GOING = (*INDOOR, *OUTDOOR)
 _NO = frozenset({"no", "nope"})
 _MARKS = frozenset(",.!;:—–-\n")
 
@@ -50,27 +51,33 @@ class RecommendationQuality:
         """Score the recommendations of the answer."""
         answer = read(trial.output)
         given = advice(answer, self.recommending_words, self.items)
-        if not given.words:
+        if not given.given:
             if not request(trial).wants_advice:
                 return neutral("no recommendation was asked for and none given")
             if asks_back(trial, self.clarifying_phrases):
                 return neutral("the question names no location, and the answer asks for it")
             given = advice_against(answer, self.recommending_words, self.items)
-            if not (given.words or _says_no(answer)):
+            if not (given.given or _says_no(answer)):
                 return tally(self.base, [("no recommendation, though one was asked for", -self.missing_penalty, True)])
         return self._tally(answer, given)
 
     def _tally(self, answer: Text, given: Advice) -> Score:
         reasons = reasons_given(answer, self.reason_words)
-        count = len(given.words)
+        acts = [act for act in given.acts if act not in given.words]
+        activities = affirmed(answer, _GOING) if acts or given.words else ()
+        count = max(len(given.words), len(given.items) + len(activities) if given.items else 0)
         return tally(
             self.base,
             (
                 ("specific items", self.items_points, given.items),
                 ("reasons", self.reasons_points, reasons),
-                (f"{count} recommendations", self.several_points, count >= self.several and given.words),
+                (
+                    f"{count} recommendations",
+                    self.several_points,
+                    count >= self.several and (*given.words, *activities),
+                ),
             ),
-            recommendations=list(given.words),
+            recommendations=list(given.words or given.acts),
         )
 
 
@@ -78,4 +85,4 @@ def _says_no(answer: Text) -> bool:
     """Say whether an answer begins with a plain "No": "No, it stays dry." but not "No idea." or "No, I couldn't …"."""
     if answer.word_at(0) not in _NO or not (answer.word_at(1) in _MARKS or len(answer.words) == 1):
         return False
-    return not (affirmed(answer, ERRORS) or missing_data(answer, MISSING))
+    return not failures(answer, ERRORS, MISSING).told

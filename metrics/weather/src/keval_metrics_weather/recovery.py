@@ -8,15 +8,16 @@ import attrs
 
 from keval import Scale, Score, Trial
 from keval_metrics_weather.calls import last_calls
-from keval_metrics_weather.clarification import unclear
+from keval_metrics_weather.clarification import clarifying, unclear
 from keval_metrics_weather.measurements import weather_data
-from keval_metrics_weather.missing import missing_data
 from keval_metrics_weather.options import not_negative, share
-from keval_metrics_weather.phrases import affirmed
+from keval_metrics_weather.reading.asking import alternatives_offered
+from keval_metrics_weather.reading.failures import failures
+from keval_metrics_weather.reading.phrases import affirmed
+from keval_metrics_weather.reading.words import read
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import neutral, tally
 from keval_metrics_weather.wording import ALTERNATIVES, CLARIFYING, ERRORS, FALLBACKS, MISSING
-from keval_metrics_weather.words import read
 
 __all__ = ["ErrorRecovery"]
 
@@ -53,20 +54,20 @@ class ErrorRecovery:
         failed = tuple(dict.fromkeys([call.name for call in calls.listed if call.error is not None]))
         informed = bool(failed) and weather_data(answer).start is not None
         retried = informed and bool(calls.made_good or calls.only_counted)
-        errors = affirmed(answer, self.error_words)
-        missing = missing_data(answer, self.missing_words)
+        failing = failures(answer, self.error_words, self.missing_words)
+        errors, missing = failing.errors, failing.missing
         open_points = unclear(trial)
         details = {"errors": [*errors, *missing], "failed_tools": list(failed), "unclear": list(open_points)}
         if not (errors or missing or failed or open_points):
             return neutral("nothing failed, is missing or is unclear", **details)
-        alternatives = affirmed(answer, self.alternative_words)
+        told = failing.told
+        alternatives = affirmed(answer, self.alternative_words) or (alternatives_offered(answer) if told else ())
         fallbacks = affirmed(answer, self.fallback_words)
-        clarifying = affirmed(answer, self.clarifying_phrases)
-        told = errors or missing
-        brief = told and not (alternatives or fallbacks or clarifying) and len(answer.original.strip()) < self.brief
+        asked = clarifying(answer, self.clarifying_phrases)
+        brief = told and not (alternatives or fallbacks or asked) and len(answer.original.strip()) < self.brief
         perhaps_retried = informed and calls.only_counted is None
-        passed_over = failed and not (told or retried or perhaps_retried or clarifying)
-        handled = (errors or failed) and alternatives
+        passed_over = failed and not (told or retried or perhaps_retried or asked)
+        handled = (told or failed) and alternatives
         return tally(
             self.base,
             (
@@ -74,7 +75,7 @@ class ErrorRecovery:
                 ("recovered with another call", self.handled_points, retried and not handled),
                 ("missing data acknowledged", self.acknowledged_points, missing),
                 ("alternatives despite missing data", self.despite_missing_points, missing and alternatives),
-                ("clarification requested", self.clarification_points, clarifying),
+                ("clarification requested", self.clarification_points, asked),
                 ("fallback offered", self.fallback_points, told and fallbacks),
                 ("brief error without an alternative", -self.brief_penalty, told if brief else ()),
                 ("failed tool passed over", -self.unmentioned_penalty, failed if passed_over else ()),

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, TypeAlias
 
 import attrs
 
 from keval import Message, Scale, Score, Trial
-from keval_metrics_weather.advice import advice
+from keval_metrics_weather.answers import answer_to
 from keval_metrics_weather.clarification import only_asks_back
 from keval_metrics_weather.likeness import ask_alike
 from keval_metrics_weather.options import not_negative, share
-from keval_metrics_weather.phrases import affirmed
 from keval_metrics_weather.queries import Query, query
+from keval_metrics_weather.reading.advice import advice
+from keval_metrics_weather.reading.answer import air_of
+from keval_metrics_weather.reading.phrases import affirmed
+from keval_metrics_weather.reading.statements import Statement
+from keval_metrics_weather.reading.words import Text, read
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import Point, excerpt, neutral, tally
-from keval_metrics_weather.temperatures import Temperature, temperatures
 from keval_metrics_weather.wording import ITEMS, RECOMMENDING
-from keval_metrics_weather.words import Text, read
 
 __all__ = ["Repeatability"]
 
@@ -72,7 +74,7 @@ class Repeatability:
         return tally(
             self.base,
             (
-                *self._temperatures(answer, earlier),
+                *self._temperatures(answer_to(trial).of_the_air, air_of(earlier)),
                 *self._recommendations(answer, earlier),
                 ("random language", -self.random_penalty, random),
                 ("length differs", -self.length_penalty, lengths[0] * 2 < lengths[1]),
@@ -84,8 +86,7 @@ class Repeatability:
         alike = place == before.place and ask_alike(question, before.question, self.similarity)
         return alike and not only_asks_back(read(before.answer))
 
-    def _temperatures(self, answer: Text, earlier: Text) -> Iterator[Point]:
-        new, old = _of_the_air(answer), _of_the_air(earlier)
+    def _temperatures(self, new: Sequence[Statement], old: Sequence[Statement]) -> Iterator[Point]:
         shown = tuple([temperature.said for temperature in (*old[:1], *new[:1])])
         if new and old and max(new[0].low - old[0].high, old[0].low - new[0].high) <= self.tolerance:
             yield "same temperature information", self.temperature_points, shown
@@ -96,19 +97,15 @@ class Repeatability:
     def _recommendations(self, answer: Text, earlier: Text) -> Iterator[Point]:
         new = advice(answer, self.recommending_words, self.items)
         old = advice(earlier, self.recommending_words, self.items)
-        if new.words and old.words:
+        if new.given and old.given:
             yield "same recommendation style", self.style_points, True
-        elif new.words or old.words:
-            yield "recommends once and once not", -self.style_points, new.words or old.words
+        elif new.given or old.given:
+            yield "recommends once and once not", -self.style_points, new.given or old.given
         new_items, old_items = set(new.items), set(old.items)
         if new_items or old_items:
             same = 2 * len(new_items & old_items) >= len(new_items | old_items)
             what, value = ("same items", self.items_points) if same else ("different items", -self.items_points)
             yield what, value, tuple(dict.fromkeys((*old.items, *new.items)))
-
-
-def _of_the_air(text: Text) -> list[Temperature]:
-    return [temperature for temperature in temperatures(text) if temperature.kind != "felt"]
 
 
 def _exchanges(history: tuple[Message, ...]) -> tuple[list[_Exchange], _Place]:

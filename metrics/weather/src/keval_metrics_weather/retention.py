@@ -10,21 +10,33 @@ from typing import ClassVar
 import attrs
 
 from keval import Message, Scale, Score, Trial
-from keval_metrics_weather.cities import City, find_names
-from keval_metrics_weather.clock import PARTS_OF_DAY, times_of_day
-from keval_metrics_weather.days import NOW, SEVERAL, TODAY, TONIGHT, day_mentions, day_name
+from keval_metrics_weather.clarification import unclear
 from keval_metrics_weather.likeness import ask_alike
 from keval_metrics_weather.measurements import weather_data
 from keval_metrics_weather.mentions import cities_mentioned
 from keval_metrics_weather.options import not_negative, share
-from keval_metrics_weather.phrases import affirmed, find, roots
 from keval_metrics_weather.preferences import preferences_stated
-from keval_metrics_weather.queries import Query, query
+from keval_metrics_weather.queries import NO_LOCATION, Query, query
+from keval_metrics_weather.reading.asking import asking
+from keval_metrics_weather.reading.likes import acknowledged
+from keval_metrics_weather.reading.names import Place
+from keval_metrics_weather.reading.phrases import find, roots
+from keval_metrics_weather.reading.places import find_names
+from keval_metrics_weather.reading.times import (
+    NOW,
+    PARTS_OF_DAY,
+    SEVERAL,
+    TODAY,
+    TONIGHT,
+    day_name,
+    times,
+    times_of_day,
+)
+from keval_metrics_weather.reading.words import Text, read
 from keval_metrics_weather.request import request
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import neutral, tally
 from keval_metrics_weather.wording import AWARENESS, ITEMS, OUTDOOR
-from keval_metrics_weather.words import Text, read
 
 __all__ = ["ContextRetention"]
 
@@ -51,7 +63,7 @@ _REPEATED = 0.5
 class _Remembered:
     """What was mentioned: cities, the themes of preferences that still hold, days and times, and the latest of them."""
 
-    cities: tuple[City, ...]
+    cities: tuple[Place, ...]
     themes: tuple[tuple[str, ...], ...]
     times: frozenset[str]
     latest: frozenset[str]
@@ -89,24 +101,26 @@ class ContextRetention:
         question = query(trial.question)
         named = find_names(answer, [city.name for city in known.cities])
         cities = tuple([city.name for city in known.cities if city.name in named])
-        aware = affirmed(answer, self.awareness_phrases) if known.themes else ()
+        aware = acknowledged(answer, self.awareness_phrases) if known.themes else ()
         themes = tuple(word for words in known.themes for word in words if find(answer, roots(word))) if aware else ()
-        times = known.times & _times(answer) if known.times else frozenset()
+        kept = known.times & _times(answer) if known.times else frozenset()
         wanting = _draws_on_history(question)
-        if not (wanting or cities or themes or times):
+        if not (wanting or cities or themes or kept):
             return neutral("the message wants nothing that the history tells")
+        if not cities and NO_LOCATION in unclear(trial) and asking(answer).place:
+            return neutral("the question names no location, and the answer asks for it")
         open_place = wanting and bool(known.cities) and not question.cities
         wanted = request(trial)
         ignored_cities = tuple(city.name for city in known.cities) if open_place and not cities else ()
         ignored_themes = tuple(map(" ".join, known.themes)) if wanted.wants_advice and not themes else ()
         due = frozenset(wanted.days) or (known.latest if open_place else frozenset())
-        ignored_times = _ignored(due, question, answer, history) if due and not (question.days or times) else ()
+        ignored_times = _ignored(due, question, answer, history) if due and not (question.days or kept) else ()
         return tally(
             self.base,
             (
                 ("city remembered", self.city_points, cities),
                 ("preference acknowledged", self.preference_points, (*aware, *themes) if themes else ()),
-                ("time remembered", self.time_points, _listed(times)),
+                ("time remembered", self.time_points, _listed(kept)),
                 ("city ignored", -self.city_penalty, ignored_cities),
                 ("preference ignored", -self.preference_penalty, ignored_themes),
                 ("time ignored", -self.time_penalty, ignored_times),
@@ -126,7 +140,7 @@ def _draws_on_history(question: Query) -> bool:
 
 def _remembered(history: tuple[Message, ...]) -> _Remembered:
     """Return what the conversation has told; preferences and times are remembered of the user only."""
-    cities: dict[tuple[str, ...], City] = {}
+    cities: dict[tuple[str, ...], Place] = {}
     stated: dict[tuple[str, ...], int] = {}
     taken_back: dict[str, int] = {}
     steps = count()
@@ -160,9 +174,9 @@ def _holding(stated: Mapping[tuple[str, ...], int], taken_back: Mapping[str, int
 @lru_cache(maxsize=64)
 def _times(text: Text) -> frozenset[str]:
     """Return the days and times of day that a text names, in one spelling each."""
-    times = times_of_day(text)
-    days = {mention.day for mention in day_mentions(text)} - ({TONIGHT} if times & PARTS_OF_DAY else set())
-    return times | days
+    hours = times_of_day(text)
+    days = {time.day for time in times(text)} - ({TONIGHT} if hours & PARTS_OF_DAY else set())
+    return hours | days
 
 
 def _ignored(due: frozenset[str], question: Query, answer: Text, history: tuple[Message, ...]) -> tuple[str, ...]:

@@ -10,8 +10,8 @@ from typing import Any
 
 import attrs
 
-from keval_metrics_weather.conditions import Group, groups_of
-from keval_metrics_weather.days import NOW, SEVERAL, TODAY, TONIGHT
+from keval_metrics_weather.reading.conditions import Group, groups_of
+from keval_metrics_weather.reading.times import NOW, SEVERAL, TODAY, TONIGHT
 
 __all__ = ["Day", "Truth", "truth_of"]
 
@@ -51,12 +51,16 @@ class Day:
 
 @attrs.frozen
 class Truth:
-    """The weather of one city: `temperature` in °C and `conditions` now, and the days from today on."""
+    """The weather of one city: `temperature` in °C and `conditions` now, and the days from today on.
+
+    `others` are the same for the other cities that the question asks about.
+    """
 
     city: str
     temperature: float | None
     conditions: frozenset[Group]
     days: tuple[Day, ...]
+    others: tuple[Truth, ...] = ()
 
     def days_meant(self, day: str) -> tuple[int, ...]:
         """Return which days of the forecast a mention means, as indices; none when the forecast does not reach it.
@@ -100,6 +104,14 @@ def truth_of(facts: Mapping[str, Any]) -> Truth | None:
 @lru_cache(maxsize=64)
 def _truth_of(same: _Same) -> Truth | None:
     weather = same.facts.get("weather")
+    truth = _truth(weather)
+    listed = weather.get("others") if isinstance(weather, _MAPPINGS) else None
+    if truth is None or not isinstance(listed, list | tuple):
+        return truth
+    return attrs.evolve(truth, others=tuple([other for entry in listed if (other := _truth(entry)) is not None]))
+
+
+def _truth(weather: object) -> Truth | None:
     if not isinstance(weather, _MAPPINGS):
         return None
     current = weather.get("current")

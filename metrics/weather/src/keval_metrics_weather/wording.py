@@ -27,9 +27,27 @@ __all__ = [
 RECOMMENDING = ("recommend", "suggest", "should", "umbrella", "jacket")
 ITEMS = (
     "umbrella", "jacket", "coat", "boots", "raincoat", "scarf", "gloves", "hat", "sweater", "layers", "sunscreen",
-    "sunglasses",
+    "sunglasses", "cap", "beanie", "mittens", "parka", "anorak", "windbreaker", "fleece", "jumper", "pullover",
+    "hoodie", "cardigan", "sweatshirt", "vest", "singlet", "shirt", "t-shirt", "blouse", "shorts", "trousers",
+    "jeans", "leggings", "tights", "skirt", "suit", "socks", "shoes", "sandals", "sneakers", "trainers", "wellies",
+    "wellingtons", "poncho", "waterproofs", "thermals", "long johns", "thermal underwear", "base layer",
+    "warm clothing", "warm clothes", "light clothing", "light clothes", "swimsuit", "swimwear", "sun cream",
+    "sunblock", "sun hat", "lip balm", "water bottle", "bottle of water", "bottled water", "blanket", "earmuffs",
+    "balaclava", "rainwear", "rain gear", "footwear", "snow chains", "crampons", "bike lights", "spf",
 )  # fmt: skip
-REASONS = ("because", "due to", "since")
+REASONS = (
+    "because",
+    "due to",
+    "since",
+    "as",
+    "given",
+    "considering",
+    "thanks to",
+    "owing to",
+    "in view of",
+    "in light of",
+    "taking into account",
+)
 ERRORS = ("error", "sorry", "couldn't", "unable")
 MISSING = (
     "couldn't retrieve", "couldn't find", "couldn't get", "couldn't access", "couldn't fetch", "can't access",
@@ -65,16 +83,22 @@ AWARENESS = (
 )  # fmt: skip
 WARMTH = (
     "jacket", "coat", "layers", "sweater", "scarf", "gloves", "hat", "boots", "bundle up", "dress warmly", "warmly",
-    "warm clothes", "warm clothing", "thermal", "fleece", "hot drink",
+    "warm clothes", "warm clothing", "thermal", "fleece", "hot drink", "parka", "mittens", "thermals", "jumper",
+    "beanie", "wool socks", "woolly", "long johns", "anorak", "pullover", "cardigan", "blanket", "wrap up",
+    "hot chocolate",
 )  # fmt: skip
 INDOOR = (
     "indoor", "indoors", "inside", "museum", "gallery", "cafe", "cinema", "library", "stay home", "stay in",
-    "at home",
+    "at home", "aquarium", "shopping mall", "theatre", "theater", "spa", "sauna", "coffee shop", "bookshop",
+    "exhibition", "workshop", "escape room", "bowling", "swimming hall", "concert hall", "movie", "film",
 )  # fmt: skip
 RAINWEAR = ("umbrella", "raincoat", "rain jacket", "waterproof", "poncho", *INDOOR)
 OUTDOOR = (
     "outdoor", "outdoors", "outside", "walk", "hike", "hiking", "run", "running", "jog", "picnic", "cycle", "bike",
-    "park", "beach", "stroll", "sightseeing",
+    "park", "beach", "stroll", "sightseeing", "trail", "trek", "trekking", "skiing", "snowshoeing", "sledding",
+    "skating", "rowing", "kayaking", "canoeing", "paddle", "sailing", "surfing", "swim", "swimming", "snorkelling",
+    "snorkeling", "cycling", "biking", "climbing", "camping", "barbecue", "bbq", "golf", "fishing", "paragliding",
+    "promenade", "ramble", "jogging", "walking", "gardening", "botanical garden",
 )  # fmt: skip
 WEATHER = (
     "weather", "temperature", "forecast", "degree", "celsius", "fahrenheit", "humidity", "humid", "wind", "windy",

@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from keval import Sample
 from keval.plugin import PreflightError, hookimpl
+from keval_metrics_weather.places import places_in_answer, places_in_question
 from keval_weather.choice import open_source
-from keval_weather.cities import CityFinder
 from keval_weather.names import fold
-from keval_weather.snapshot import load_snapshot
 from keval_weather.source import MAX_DAYS, UnknownCityError, WeatherError
 
 __all__ = ["GroundTruth"]
@@ -29,10 +28,10 @@ class GroundTruth:
     """Adds the fact `weather`: the truth that every arm's answers are held to, from the server's own source.
 
     The city is the sample's `metadata.city`, else the one that the last question names, else the one named most
-    recently before it. Each city is looked up once.
+    recently before it; what the metrics read as a place is one here, too. Where a question names several, the first is
+    the fact and the others are under `others`. Each city is looked up once.
     """
 
-    _finder: CityFinder = attrs.field(factory=lambda: CityFinder(load_snapshot().names), init=False, repr=False)
     _truths: dict[str, Mapping[str, Any] | None] = attrs.field(factory=dict, init=False, repr=False)
     _locks: defaultdict[str, asyncio.Lock] = attrs.field(
         factory=lambda: defaultdict(asyncio.Lock), init=False, repr=False
@@ -40,7 +39,7 @@ class GroundTruth:
 
     @hookimpl
     async def keval_sample_facts(self, sample: Sample) -> Mapping[str, Any] | None:
-        """Return `{"weather": {"city", "current", "daily_summaries", "source"}}`.
+        """Return `{"weather": {"city", "current", "daily_summaries", "source"}}`; `others` where several are asked for.
 
         A city that the source does not know gives `{"weather": {"city", "unknown": true}}`, no city `None`.
 
@@ -58,15 +57,12 @@ class GroundTruth:
     async def _weather(self, sample: Sample) -> Mapping[str, Any] | None:
         if city := sample.metadata.get("city"):
             return await self._truth(str(city)) or _unknown(str(city))
-        for text in _latest_first(sample):
-            mentions = self._finder.mentions(text)
-            # Where a preposition places a city that nobody knows, another name in the same text is not what is asked.
-            placed = [mention.name for mention in mentions if mention.placed]
-            for name in placed or [mention.name for mention in mentions]:
-                if truth := await self._truth(name):
-                    return truth
-            if placed:
-                return _unknown(placed[0])
+        for names in _named_latest_first(sample):
+            known = [truth for name in names if (truth := await self._truth(name))]
+            if known:
+                return {**known[0], "others": known[1:]} if len(known) > 1 else known[0]
+            if names:
+                return _unknown(names[0])
         return None
 
     async def _truth(self, city: str) -> Mapping[str, Any] | None:
@@ -78,11 +74,15 @@ class GroundTruth:
             return self._truths[key]
 
 
-def _latest_first(sample: Sample) -> Iterator[str]:
-    yield from reversed(sample.asked)
+def _named_latest_first(sample: Sample) -> Iterator[Sequence[str]]:
+    """Yield the places that each message names, the last message's first."""
+    for text in reversed(sample.asked):
+        yield places_in_question(text)
     for message in reversed(sample.history):
-        if message.role in ("user", "assistant"):
-            yield message.text
+        if message.role == "user":
+            yield places_in_question(message.text)
+        elif message.role == "assistant":
+            yield places_in_answer(message.text)
 
 
 async def _look_up(city: str) -> Mapping[str, Any] | None:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from keval_metrics_weather.temperatures import Kind, temperatures
-from keval_metrics_weather.words import read
+from keval_metrics_weather.reading.answer import reading
+from keval_metrics_weather.reading.qualifiers import Kind
+from keval_metrics_weather.reading.statements import Statement
+from keval_metrics_weather.reading.words import Text, read
+
+
+def temperatures(text: Text, fahrenheit: bool = False) -> Sequence[Statement]:
+    return reading(text, (), fahrenheit).temperatures
 
 
 @pytest.mark.parametrize(
@@ -36,8 +44,15 @@ from keval_metrics_weather.words import read
         ("It's 72 degrees", [22.22]),
         ("50 degrees, that is 10 °C", [50.0, 10.0]),
         ("Fahrenheit: 50°F now, later 41°", [10.0, 5.0]),
-        ("15°C (59°F)", [15.0, 15.0]),
-        ("15°C/59°F", [15.0, 15.0]),
+        ("15°C (59°F)", [15.0]),
+        ("15°C/59°F", [15.0]),
+        ("low of 48 °F (9 °C)", [9.0]),
+        ("19 °F / −7 °C", [-7.0]),
+        ("27°C right now (81°F, for the locals)", [27.0]),
+        ("48 °F (20 °C)", [8.89, 20.0]),  # which no one would call the same
+        ("minus 18 right now, feels more like minus 29", [-18.0, -29.0]),
+        ("It's 23 below zero (Celsius)", [-23.0]),
+        ("the high will be 88 and the low 71", [31.11, 21.67]),
         ("The temperature is 25", [25.0]),
         ("**Temperature:** 15°C", [15.0]),
         ("**20**°C, *20*°C and **68** °F", [20.0, 20.0, 20.0]),
@@ -114,28 +129,44 @@ def test_numbers_that_are_no_temperature_are_passed_over(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("15°C (feels like 12°C)", ["plain", "felt"]),
-        ("It feels chilly at 9°C", ["plain"]),
-        ("It feels like winter with a temperature of 3°C", ["plain"]),
-        ("a wind chill of -10°C", ["felt"]),
-        ("7°C (2°C with wind chill)", ["plain", "felt"]),
-        ("7 °C with a wind chill of 2 °C", ["plain", "felt"]),
-        ("feels like 2°C but actually 7°C", ["felt", "plain"]),
+        ("15°C (feels like 12°C)", ["temperature", "feels_like"]),
+        ("It feels chilly at 9°C", ["temperature"]),
+        ("It feels like winter with a temperature of 3°C", ["temperature"]),
+        ("a wind chill of -10°C", ["feels_like"]),
+        ("7°C (2°C with wind chill)", ["temperature", "feels_like"]),
+        ("7 °C with a wind chill of 2 °C", ["temperature", "feels_like"]),
+        ("feels like 2°C but actually 7°C", ["feels_like", "temperature"]),
         ("H: 21° L: -12°", ["high", "low"]),
-        ("Rain later, 20°C. A low cloud, 15°C", ["plain", "plain"]),
-        ("the sea temperature is 18°C", ["felt"]),
+        ("Rain later, 20°C. A low cloud, 15°C", ["temperature", "temperature"]),
+        ("the sea temperature is 18°C", ["water"]),
         ("High: 20, low: 12", ["high", "low"]),
         ("a 20°C high and 12°C low", ["high", "low"]),
         ("highs of 20-22°C, dropping to 9°C", ["high", "low"]),
         ("a maximum temperature of 20°C", ["high"]),
-        ("high pressure brings 20°C", ["plain"]),
-        ("The average for June is 15 °C", ["felt"]),
-        ("The average high temperature is 15 °C, now it's 12 °C", ["felt", "plain"]),
-        ("layers are good below 10 °C", ["felt"]),
-        ("if it drops below −10 °C, or is colder than 5 °C", ["felt", "felt"]),
-        ("below average, at 15 °C", ["plain"]),
-        ("just over 15 °C, a little below 16 °C", ["plain", "plain"]),
-        ("Over Helsinki, it's 15 °C", ["plain"]),
+        ("high pressure brings 20°C", ["temperature"]),
+        ("The average for June is 15 °C", ["usual"]),
+        ("The average high temperature is 15 °C, now it's 12 °C", ["usual", "temperature"]),
+        ("layers are good below 10 °C", ["bound"]),
+        ("if it drops below −10 °C, or is colder than 5 °C", ["bound", "bound"]),
+        ("below average, at 15 °C", ["temperature"]),
+        ("just over 15 °C, a little below 16 °C", ["temperature", "temperature"]),
+        ("Over Helsinki, it's 15 °C", ["temperature"]),
+        ("0.4 °C, but it feels much colder at −4.6 °C", ["temperature", "feels_like"]),
+        ("−4.5°C. The wind makes it feel even colder, though, closer to −11°C.", ["temperature", "feels_like"]),
+        ("2 °C with rain, and it may feel as low as −5 °C", ["temperature", "feels_like"]),
+        ("**Feels Like:** As low as −6 °C in the wind", ["feels_like"]),
+        ("**Temperature:** 2.5 °C (feels like −3.4 °C)", ["temperature", "feels_like"]),
+        ("41 °C with a dew point of 19 °C. Water temperature: 23 °C", ["temperature", "dew_point", "water"]),
+        ("24 °C around breakfast, climbs to 31 °C by three in the afternoon", ["temperature", "temperature"]),
+        ("Monday is sunny, reaching 31 °C", ["high"]),
+        ("the high drops to 26 °C", ["high"]),
+        ("66 °F by night, 7 °C at the warmest, 26 °C max", ["low", "high", "high"]),
+        ("High / Low: 30 °C / 14 °C", ["high", "low"]),
+        ("afternoons typically reach only about 9 °C", ["usual"]),
+        ("well short of the April record of 28 °C", ["record"]),
+        ("| | Now |\n|---|---|\n| Feels like | −3.8 °C |\n| Temperature | 1.6 °C |", ["feels_like", "temperature"]),
+        ("| Day | High (°C) | Low (°C) |\n|---|---|---|\n| Mon | 14 | 2 |", ["high", "low"]),
+        ("| Hour | Temp. | Feels like |\n|---|---|---|\n| 06h | 9 °C | 6 °C |", ["temperature", "feels_like"]),
     ],
 )
 def test_what_a_temperature_is_of_is_told_by_the_words_around_it(text: str, expected: list[Kind]) -> None:
@@ -148,12 +179,19 @@ def test_what_a_temperature_is_of_is_told_by_the_words_around_it(text: str, expe
     ("expected", "before"),
     [
         ("high", "high of/max/maximum of/peaking at/reaching/up to/climbing to/rising to/warming to/topping out at/H:"),
-        ("low", "low of/min/minimum of/down to/dropping to/dips to/falling to/cooling to/overnight/L:"),
-        ("felt", "feels like/feeling colder:/wind chill/windchill/heat index/humidex/real feel/RealFeel/dew point"),
-        ("felt", "apparent temperature/perceived temperature/water temperature/sea temperature/ocean temp/average"),
-        ("plain", "wind chill but/wind chill whereas/wind chill while/wind chill; now/wind chill! Now/wind chill? Now"),
-        ("plain", "wind chill (now/wind chill | now/wind chill\nnow/wind chill and air/wind chill yet actually"),
-        ("plain", "feels like winter at/feels like winter with a temperature of"),
+        ("low", "low of/min/minimum of/overnight/L:/nights around/bottoming out at"),
+        ("temperature", "down to/dropping to/dips to/falling to/cooling to"),
+        ("feels_like", "feels like/feeling colder:/wind chill/windchill/heat index/humidex/real feel/RealFeel"),
+        ("feels_like", "apparent temperature/perceived temperature"),
+        ("water", "water temperature/sea temperature/ocean temp"),
+        ("usual", "average"),
+        ("dew_point", "dew point"),
+        (
+            "temperature",
+            "wind chill but/wind chill whereas/wind chill while/wind chill; now/wind chill! Now/wind chill? Now",
+        ),
+        ("temperature", "wind chill (now/wind chill | now/wind chill\nnow/wind chill and air/wind chill yet actually"),
+        ("temperature", "feels like winter at/feels like winter with a temperature of"),
     ],
 )
 def test_every_word_that_tells_what_a_temperature_is_of_is_noticed(expected: Kind, before: str) -> None:

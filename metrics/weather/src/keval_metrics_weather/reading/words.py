@@ -47,7 +47,8 @@ class Text:
 
     `plain` is `original` in lower case with simple apostrophes and spaces, of the same length. `words` holds words and
     punctuation marks in order, accents folded and contractions spelled out (`won't` is `will not`), `starts` their
-    offsets, `index` the places of each word, and `said` all words as a set.
+    offsets, `index` the places of each word, and `said` all words as a set. In a `caseless` text, all in capitals or in
+    lower case, capitals tell nothing.
     """
 
     original: str
@@ -56,10 +57,15 @@ class Text:
     starts: Sequence[int]
     index: Mapping[str, Sequence[int]]
     said: frozenset[str]
+    caseless: bool
 
     def word_at(self, place: int) -> str:
         """Return the word at a place, or an empty text beyond either end."""
         return self.words[place] if 0 <= place < len(self.words) else ""
+
+    def start_of(self, place: int) -> int:
+        """Return the offset of the word at a place, or the text's end beyond the last."""
+        return self.starts[place] if place < len(self.starts) else len(self.plain)
 
     def capitalised(self, place: int) -> bool:
         """Say whether a word is written like a name; scripts without case always are."""
@@ -126,7 +132,7 @@ def _contracted(token: str) -> tuple[str, ...]:
     return (stem, _SPELLED_OUT.get(ending, ending))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def read(text: str | None) -> Text:
     """Read a text into words; `None` reads as an empty text."""
     original = text or ""
@@ -148,4 +154,5 @@ def read(text: str | None) -> Text:
             index[word].append(place)
         else:
             index[word] = [place]
-    return Text(original, plain, words, starts, index, frozenset(index))
+    caseless = original.islower() or original.isupper()
+    return Text(original, plain, words, starts, index, frozenset(index), caseless)

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
-from keval_metrics_weather.phrases import denied, find, hedged
-from keval_metrics_weather.words import Text, read
+from keval_metrics_weather.reading.phrases import denied, find, hedged
+from keval_metrics_weather.reading.words import Text, read
 
 __all__ = ["VOCABULARY", "Condition", "Group", "Vocabulary", "conditions", "groups_of"]
 
@@ -26,7 +26,23 @@ _OPENWEATHER: dict[str, Group] = {"sand": "mist", "ash": "mist"}
 """OpenWeather's main groups that are no word for the weather in an answer (https://openweathermap.org/weather-conditions)."""
 
 _NOT_WEATHER_BEFORE: dict[str, frozenset[str]] = {
-    "rain": frozenset({"jacket", "jackets", "coat", "coats", "boots", "gear", "poncho", "hat", "shoes", "wear"}),
+    "rain": frozenset(
+        {
+            "jacket",
+            "jackets",
+            "coat",
+            "coats",
+            "boots",
+            "gear",
+            "poncho",
+            "hat",
+            "shoes",
+            "wear",
+            "radar",
+            "shell",
+            "gauge",
+        }
+    ),
     "snow": frozenset({"boots", "gear", "chains", "shoes", "tires", "tyres"}),
     "sun": frozenset({"protection", "hat", "cream", "screen", "glasses", "rises", "sets", "rise", "set"}),
     "clear": frozenset({"that", "about", "idea", "picture", "answer"}),
@@ -38,6 +54,7 @@ _FEELINGS = frozenset(
     | {"enjoys", "mind", "avoid", "avoiding", "fan", "aversion", "sensitive", "sensitivity"}
 )
 _LIKING = _FEELINGS | {"like"}
+_LIKERS = frozenset({"you", "your", "i", "my", "we", "not", "who", "mentioned", "a"})
 
 
 class Condition(NamedTuple):
@@ -58,7 +75,7 @@ def groups_of(openweather: str) -> frozenset[Group]:
 
 
 def conditions(text: Text, vocabulary: Vocabulary = VOCABULARY) -> tuple[Condition, ...]:
-    """Return every mention of the weather in a text, in its order; likes and dislikes are no mention."""
+    """Return every mention of the weather in a text, in its order; likes and questions are no mention."""
     return _conditions(text, vocabulary)
 
 
@@ -72,7 +89,7 @@ def _conditions(text: Text, vocabulary: Vocabulary) -> tuple[Condition, ...]:
             continue
         if keyword == "clear" and text.words[max(first - 2, 0) : first] == ["to", "be"]:
             continue
-        if _liked(text, first):
+        if _liked(text, first) or "whether" in text.words[max(first - 3, 0) : first]:
             continue
         stance: Literal["asserted", "possible", "denied"] = "asserted"
         if denied(text, hit):
@@ -103,7 +120,7 @@ def _liked(text: Text, place: int) -> bool:
         word = text.words[at]
         if word in (".", "!", "?", ";", "\n", ","):
             return False
-        if word in _FEELINGS:
+        if word in _FEELINGS and not _LIKERS.isdisjoint(text.words[max(at - 4, 0) : at]):
             return True
         if word == "like" and text.word_at(at - 1) in ("you", "i", "not", "would"):
             return True

@@ -1,4 +1,4 @@
-"""Days: which day each part of a text is about."""
+"""Times: the days that a text names, and the hours and parts of a day."""
 
 from __future__ import annotations
 
@@ -8,16 +8,36 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
 
-from keval_metrics_weather.words import Text
+from keval_metrics_weather.reading.words import Text, word_set
 
-__all__ = ["NOW", "PAST", "SEVERAL", "TODAY", "TONIGHT", "DayMention", "day_mentions", "day_name"]
+__all__ = [
+    "HOURS",
+    "LATER",
+    "NOW",
+    "PARTS_OF_DAY",
+    "PAST",
+    "SEVERAL",
+    "TODAY",
+    "TONIGHT",
+    "Time",
+    "day_name",
+    "hours_named",
+    "times",
+    "times_of_day",
+]
 
 NOW = "now"
 TODAY = "today"
 TONIGHT = "tonight"
+LATER = "later today"
 SEVERAL = "several days"
 PAST = "past"
 
+PARTS_OF_DAY = frozenset({"morning", "noon", "afternoon", "evening", "tonight", "midnight"})
+HOURS = PARTS_OF_DAY | word_set(
+    "midday daytime dawn sunrise dusk sunset breakfast lunchtime mornings afternoons evenings o'clock"
+)
+_CLOCK = re.compile(r"(\d(?<![\w:.,]\d)\d?)(?:[:.h](\d{2}))? ?(?:([ap])\.?m\b|(?<=[:h]\d\d)(?!\d)|o'clock\b)")
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _SHORT_WEEKDAYS = {
     "mon": 0,
@@ -53,6 +73,9 @@ _SIMPLE = {
     "today": TODAY,
     "tonight": TONIGHT,
     "tomorrow": "+1",
+    "tmrw": "+1",
+    "tmr": "+1",
+    "tomorow": "+1",
     "overmorrow": "+2",
     "yesterday": PAST,
     "weekend": "weekend",
@@ -62,17 +85,19 @@ _SIMPLE = {
 } | {day: f"weekday {number}" for number, day in enumerate(_WEEKDAYS)}
 _SIMPLE_WORDS, _SHORT_WEEKDAY_WORDS, _MONTH_WORDS = frozenset(_SIMPLE), frozenset(_SHORT_WEEKDAYS), frozenset(_MONTHS)
 _TODAYS_PARTS = frozenset({"afternoon", "evening", "morning", "night"})
-_MEASURED_NOW = frozenset({"temperature", "temperatures", "weather", "conditions", "reading", "readings"})
+_MEASURED_NOW = frozenset({"temperature", "temperatures", "weather", "conditions", "reading", "readings", "temp"})
 _ISO = re.compile(r"\d(?<!\d\d)\d{3}-(\d{2})-(\d{2})(?!\d)")
 _ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4, "sixth": 5, "seventh": 6}
-_SMALL = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5}
+_SMALL = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "couple": 2}
+_GONE_BY = frozenset({"night", "year", "month", "winter", "summer", "spring", "autumn", "time", "weekend"})
+_PAST_BEFORE = frozenset({"last", "previous", "past", "earlier"})
 
 
-class DayMention(NamedTuple):
+class Time(NamedTuple):
     """A day named at offset `start`.
 
-    `day` is `now`, `today`, `tonight`, `+1` (days from today), `weekday 5` (Saturday), `06-21`, `weekend`,
-    `several days` or `past`.
+    `day` is `now`, `today`, `tonight` (which stands for any part of today), `+1` (days from today), `weekday 5`
+    (Saturday), `06-21`, `weekend`, `several days` or `past`.
     """
 
     start: int
@@ -80,16 +105,16 @@ class DayMention(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def day_mentions(text: Text) -> tuple[DayMention, ...]:
+def times(text: Text) -> tuple[Time, ...]:
     """Return the days a text names, in its order."""
     found = []
     if "-" in text.plain:
-        found += [DayMention(match.start(), f"{match[1]}-{match[2]}") for match in _ISO.finditer(text.plain)]
+        found += [Time(match.start(), f"{match[1]}-{match[2]}") for match in _ISO.finditer(text.plain)]
     for word in text.said & _SIMPLE_WORDS:
-        found += [DayMention(*_simple(text, place, _SIMPLE[word])) for place in text.index[word]]
+        found += [Time(*_simple(text, place, _SIMPLE[word])) for place in text.index[word]]
     for word in text.said & _SHORT_WEEKDAY_WORDS:
         found += [
-            DayMention(text.starts[place], f"weekday {_SHORT_WEEKDAYS[word]}")
+            Time(text.starts[place], f"weekday {_SHORT_WEEKDAYS[word]}")
             for place in text.index[word]
             if _abbreviates(text, place)
         ]
@@ -97,24 +122,28 @@ def day_mentions(text: Text) -> tuple[DayMention, ...]:
         for place in text.index[word]:
             number = _number_beside(text, place)
             if number:
-                found.append(DayMention(text.starts[place], f"{_MONTHS[word]:02}-{number:02}"))
+                found.append(Time(text.starts[place], f"{_MONTHS[word]:02}-{number:02}"))
     for place in text.index.get("this", ()):
         if text.word_at(place + 1) in _TODAYS_PARTS:
-            found.append(DayMention(text.starts[place], TONIGHT))
+            found.append(Time(text.starts[place], TONIGHT))
+    for place in text.index.get("last", ()):
+        if text.word_at(place + 1) in _GONE_BY:
+            found.append(Time(text.starts[place], PAST))
     for place in (*text.index.get("moment", ()), *text.index.get("present", ())):
         if text.word_at(place - 1) in ("the", "this", "at"):
-            found.append(DayMention(text.starts[place], NOW))
+            found.append(Time(text.starts[place], NOW))
     for place in text.index.get("current", ()):
         if text.word_at(place + 1) in _MEASURED_NOW and text.word_at(place + 2) != "forecast":
-            found.append(DayMention(text.starts[place], NOW))
+            found.append(Time(text.starts[place], NOW))
     if "day" in text.index:
         found += _counted_days(text)
-    found.sort(key=attrgetter("start"))
+    if len(found) > 1:
+        found.sort(key=attrgetter("start"))
     return tuple(found)
 
 
 def day_name(day: str) -> str:
-    """Return a day of `DayMention` as a reader would say it: `tomorrow`, `Saturday`."""
+    """Return a day of `Time` as a reader would say it: `tomorrow`, `Saturday`."""
     if day.startswith("weekday "):
         return _WEEKDAYS[int(day[-1])].capitalize()
     if day.startswith("+"):
@@ -122,25 +151,39 @@ def day_name(day: str) -> str:
     return day
 
 
-def _counted_days(text: Text) -> Iterator[DayMention]:
+def times_of_day(text: Text) -> frozenset[str]:
+    """Return the parts of the day and the times by the clock that a text names, in one spelling each."""
+    clock = {f"{int(hour)}:{minutes or '00'}{half or ''}" for hour, minutes, half in _CLOCK.findall(text.plain)}
+    return (PARTS_OF_DAY & text.said) | clock
+
+
+def hours_named(text: Text) -> list[int]:
+    """Return the offsets at which a text names an hour or a part of a day."""
+    found = [text.starts[place] for word in text.said & HOURS for place in text.index[word]]
+    found += [match.start() for match in _CLOCK.finditer(text.plain)]
+    found.sort()
+    return found
+
+
+def _counted_days(text: Text) -> Iterator[Time]:
     """Yield the days that are counted: "day 2", "a 5-day forecast", "the third day, on the fourth", "the day after"."""
     ordinals = False
     for place in text.index["day"]:
         start, before = text.starts[place], text.word_at(place - 1)
         number = _counted(text.word_at(place + 1))
         if number:
-            yield DayMention(start, f"+{number - 1}")
+            yield Time(start, f"+{number - 1}")
         elif before.isdecimal():
-            yield DayMention(start, SEVERAL)
+            yield Time(start, SEVERAL)
         elif before in _ORDINALS:
             ordinals = True
-            yield DayMention(start, f"+{_ORDINALS[before]}")
+            yield Time(start, f"+{_ORDINALS[before]}")
         elif text.word_at(place + 1) == "after" and text.word_at(place + 2) != "tomorrow":
-            yield DayMention(start, "+2")
+            yield Time(start, "+2")
     for word in text.said & _ORDINALS.keys() if ordinals else ():
         for place in text.index[word]:
             if text.words[place - 2 : place] == ["on", "the"] and text.word_at(place + 1) != "day":
-                yield DayMention(text.starts[place], f"+{_ORDINALS[word]}")
+                yield Time(text.starts[place], f"+{_ORDINALS[word]}")
 
 
 def _simple(text: Text, place: int, day: str) -> tuple[int, str]:
@@ -150,16 +193,23 @@ def _simple(text: Text, place: int, day: str) -> tuple[int, str]:
         day = "+2"
     elif day == SEVERAL and before[:1] == ["in"] and text.words[place] == "days" and (n := _counted(before[-1])):
         day = f"+{n}"
-    elif before[-1:] == ["last"] or text.word_at(place + 1) == "ago":
+    elif (before[-1:] and before[-1] in _PAST_BEFORE and day not in (TODAY, "+1")) or text.word_at(place + 1) == "ago":
         day = PAST
     return text.starts[place], day
 
 
 def _abbreviates(text: Text, place: int) -> bool:
-    """Say whether a short word such as `Sat` stands for a weekday: capitalised, with a date or colon after it."""
-    following = text.word_at(place + 1)
-    sure = text.words[place] not in ("sun", "sat", "wed", "mon")
-    return text.capitalised(place) and (sure or following in (":", ",", "|", "-", "–", "—") or following.isdecimal())
+    """Say whether a short word such as `Sat` stands for a weekday.
+
+    It does when written in capitals with a date, a mark or another weekday beside it; one that is no other word does
+    in lower case, too, and so do `sat` and `sun` side by side.
+    """
+    following, word = text.word_at(place + 1), text.words[place]
+    beside = {following, text.word_at(place + 2), text.word_at(place - 1), text.word_at(place - 2)}
+    if not beside.isdisjoint(_SHORT_WEEKDAY_WORDS) or not text.capitalised(place):
+        return not beside.isdisjoint(_SHORT_WEEKDAY_WORDS) or word in ("tue", "tues", "thu", "thur", "thurs", "fri")
+    sure = word not in ("sun", "sat", "wed", "mon")
+    return sure or following in (":", ",", "|", "-", "–", "—", "\n", "") or following.isdecimal()
 
 
 def _counted(word: str) -> int:

@@ -1,0 +1,193 @@
+"""Asking back: what an answer asks the user for, what it assumes instead, and where it points to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import pairwise
+
+import attrs
+
+from keval_metrics_weather.reading.words import Text, word_set
+
+__all__ = ["Asking", "alternatives_offered", "asking", "assumed"]
+
+_SENTENCE_ENDS = frozenset(".!?\n")
+_WHERE = word_set(
+    "city cities town towns location locations place places village area region country zip postcode postal stadium"
+    " where whereabouts destination airport address spot"
+)
+_WHEN = word_set("date dates day days when time times month hour weekend")
+_WONDERING = frozenset({"which", "what", "where", "when", "whereabouts"})
+_REQUESTING = word_set(
+    "tell give specify provide share confirm name enter send clarify need needs require mention let type add include"
+)
+_OFFERING = frozenset({"would", "want", "anything", "shall", "should", "like", "else", "prefer", "interested"})
+_PROMISING = frozenset({"will", "can", "to", "not", "would", "could"})
+_DIFFERENT = frozenset({"another", "different", "elsewhere", "other"})
+_ASSUMING = word_set("assume assuming assumed presumably presume presuming guess guessing supposing suppose")
+_TAKING = (
+    ("i", "will", "take"),
+    ("i", "will", "use"),
+    ("i", "will", "go", "with"),
+    ("i", "have", "used"),
+    ("i", "take", "it"),
+)
+_POINTING = word_set(
+    "check try consult visit see look find use ask retry browse refer search contact turn head rely confirm wait"
+    " come verify"
+)
+_POINTERS = word_set(
+    "website websites site app apps radar accuweather windy bbc meteo radio institute office bureau service online"
+    " com org net map page agency noaa nws channel google news live"
+)
+_ALTERNATIVELY = word_set("alternative alternatives alternatively instead meanwhile meantime otherwise")
+_SITE = frozenset(
+    {"com", "org", "net", "gov", "no", "fi", "dk", "uk", "de", "pt", "hr", "be", "vn", "se", "ch", "ca", "au", "io"}
+)
+
+
+@attrs.frozen
+class Asking:
+    """What an answer asks the user for: `place`, `time`, or which of `several` is meant; `found` are its words."""
+
+    place: bool = False
+    time: bool = False
+    several: bool = False
+    found: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.place or self.time or self.several
+
+
+_NOTHING = Asking()
+
+
+@lru_cache(maxsize=64)
+def asking(text: Text) -> Asking:
+    """Return what a text asks its reader for; an offer ("Would you like the forecast?") asks for nothing."""
+    said = text.said
+    if ("?" not in said and said.isdisjoint(_REQUESTING)) or (
+        said.isdisjoint(_WHERE) and said.isdisjoint(_WHEN) and "mean" not in said
+    ):
+        return _NOTHING
+    place = time = several = False
+    found: list[str] = []
+    for first, last in _sentences(text):
+        words = text.words[first:last]
+        where, when = _WHERE.intersection(words), _WHEN.intersection(words)
+        means = any(pair in (("you", "mean"), ("you", "meant")) for pair in pairwise(words))
+        if not (where or when or means):
+            continue
+        question = text.word_at(last) == "?"
+        if question and means:
+            several = True
+            place = place or bool(where)
+            found.append("do you mean")
+        elif (question and _wonders(words)) or _requests(words):
+            place = place or bool(where)
+            time = time or bool(when)
+            found += [word for word in words if word in where or word in when][:2]
+        elif question and where and not _DIFFERENT.isdisjoint(words) and _OFFERING.isdisjoint(words):
+            place = True
+            found += sorted(where)
+    return Asking(place, time, several, tuple(dict.fromkeys(found)))
+
+
+def _sentences(text: Text) -> Iterator[tuple[int, int]]:
+    first = 0
+    for place, word in enumerate(text.words):
+        if word in _SENTENCE_ENDS:
+            if place > first:
+                yield first, place
+            first = place + 1
+    if first < len(text.words):
+        yield first, len(text.words)
+
+
+def _wonders(words: Sequence[str]) -> bool:
+    """Say whether a question asks where or when: "Which city?", "What date is the wedding?", but "What else …?" not."""
+    for at, word in enumerate(words):
+        if word in _WONDERING:
+            if "else" in words[at + 1 : at + 3]:
+                return False
+            if word in ("where", "when", "whereabouts"):
+                return at < 4 or "tell" in words or "know" in words or "need" in words
+            near = words[at + 1 : at + 6]
+            return not (_WHERE.isdisjoint(near) and _WHEN.isdisjoint(near))
+    return False
+
+
+def _requests(words: Sequence[str]) -> bool:
+    """Say whether a sentence requests a place or a time: "Tell me where …", "please provide the name of your city"."""
+    for at, word in enumerate(words):
+        if word in ("where", "when") and at and words[at - 1] == "depends":
+            return True
+        if word not in _REQUESTING:
+            continue
+        if word == "let" and words[at : at + 3] != ["let", "me", "know"]:
+            continue
+        if "if" in words[at : at + 5]:
+            return False
+        promising = at and words[at - 1] in _PROMISING and words[0] in ("i", "once", "with")
+        if promising and (word != "need" or words[at - 1] == "not"):
+            continue
+        if (
+            word in ("provide", "give", "share", "include", "name", "mention", "send")
+            and at
+            and words[at - 1] in ("to", "can", "could")
+            and "you" not in words[max(at - 8, 0) : at]
+        ):
+            continue
+        return True
+    return False
+
+
+def assumed(text: Text) -> tuple[str, ...]:
+    """Return the words by which an answer says that it takes a place or a time for granted."""
+    found = [word for word in text.words if word in _ASSUMING] if not text.said.isdisjoint(_ASSUMING) else []
+    if "i" in text.said:
+        for at in text.index["i"]:
+            found += [" ".join(taking) for taking in _TAKING if tuple(text.words[at : at + len(taking)]) == taking]
+    return tuple(dict.fromkeys(found))
+
+
+@lru_cache(maxsize=64)
+def alternatives_offered(text: Text) -> tuple[str, ...]:
+    """Return the words by which an answer points to another source or way."""
+    found: list[str] = []
+    for word in text.said & _POINTING:
+        for at in text.index[word]:
+            before = text.word_at(at - 1)
+            begins = before in _SENTENCE_ENDS or before in (
+                "",
+                ";",
+                ":",
+                "and",
+                "or",
+                "please",
+                ",",
+                "*",
+                "also",
+                "then",
+                "—",
+            )
+            if begins or (
+                before in ("can", "could", "may", "might", "to") and "you" in text.words[max(at - 4, 0) : at]
+            ):
+                found.append(word)
+    found += sorted(text.said & _ALTERNATIVELY)
+    for word in text.said & _POINTERS:
+        for at in text.index[word]:
+            if _recommends(text, at):
+                found.append(word)
+    return tuple(dict.fromkeys(found))
+
+
+def _recommends(text: Text, at: int) -> bool:
+    """Say whether a source is named for the reader to turn to: "the Institute's website has …", "yr.no"."""
+    if text.words[at] in _SITE:
+        return text.starts[at] > 0 and text.plain[text.starts[at] - 1] == "."
+    return not {"has", "have", "would", "will", "shows", "offers", "gives", "lists", "provides"}.isdisjoint(
+        text.words[at + 1 : at + 6]
+    )

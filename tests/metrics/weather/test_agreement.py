@@ -1,0 +1,85 @@
+"""How far the metrics agree with people who read answers as assistants write them, labelled by the document alone.
+
+`shared`, `a` and `b` are the answers that the reading was tuned on; `c` was held back from it, and only its figures
+were looked at. A metric that a label calls unsure is not counted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import keval_metrics_weather
+from keval import Message, Sample, Score, Transcript, Trial
+
+ANSWERS = Path(__file__).parent / "answers"
+METRICS = {
+    re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower(): getattr(keval_metrics_weather, name)()
+    for name in keval_metrics_weather.__all__
+}
+LEAST = {"shared": 0.99, "a": 0.99, "b": 0.99, "c": 0.97}
+LEAST_OF_A_METRIC = {"shared": 0.98, "a": 0.97, "b": 0.97, "c": 0.95}
+FEWEST_LABELS = 25
+"""A metric with fewer labels in a set is held to the set's share only."""
+
+
+def trial_of(case: dict[str, Any]) -> Trial:
+    spoken: list[Message] = []
+    for said in case["history"] or ():
+        if "role" in said:
+            spoken.append(Message(said["role"], said["content"]))
+        else:
+            spoken += [Message("user", said["user"]), Message("assistant", said["assistant"])]
+    sample = Sample(case["id"], case["question"], history=tuple(spoken), facts=case["facts"] or {})
+    seconds = case.get("response_time")
+    durations = () if seconds is None else (seconds,)
+    messages = (Message("assistant", case["response"]),)
+    transcript = Transcript(messages=messages, duration=seconds, turn_durations=durations, unlisted_calls=None)
+    return Trial("t", sample, case["agent"], "only", 1, transcript)
+
+
+def agrees(label: float | str, score: Score) -> bool:
+    if isinstance(label, str):
+        return score.neutral == (label == "neutral")
+    return score.value is not None and abs(score.value - label) <= 0.011
+
+
+def counted(cases: list[dict[str, Any]]) -> tuple[Counter[str], Counter[str]]:
+    """Return how many labels each metric has and with how many of them it agrees."""
+    labels, agreed = Counter[str](), Counter[str]()
+    for case in cases:
+        trial = trial_of(case)
+        for name, label in case["expect"].items():
+            if name not in case.get("unsure", {}):
+                labels[name] += 1
+                agreed[name] += agrees(label, METRICS[name].score(trial))
+    return labels, agreed
+
+
+@pytest.mark.parametrize("name", sorted(LEAST))
+def test_the_metrics_agree_with_the_labels(name: str) -> None:
+    labels, agreed = counted(json.loads((ANSWERS / f"{name}.json").read_text(encoding="utf-8")))
+
+    shares = {metric: agreed[metric] / count for metric, count in labels.items() if count >= FEWEST_LABELS}
+    assert labels.total() > 300
+    assert agreed.total() / labels.total() >= LEAST[name]
+    assert {} == {metric: share for metric, share in shares.items() if share < LEAST_OF_A_METRIC[name]}
+
+
+@pytest.mark.parametrize("name", sorted(LEAST))
+def test_every_temperature_read_stands_where_it_is_said_to(name: str) -> None:
+    cases = json.loads((ANSWERS / f"{name}.json").read_text(encoding="utf-8"))
+
+    read = [
+        (case["response"][slice(*statement["at"])], statement)
+        for case in cases
+        for statement in METRICS["accuracy"].score(trial_of(case)).details.get("read", ())
+    ]
+
+    assert len(read) > len(cases)
+    assert [] == [statement for quoted, statement in read if not quoted or quoted[:1].isspace()]

@@ -1,0 +1,85 @@
+"""Telling a question back from an offer, and what an answer takes for granted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from keval import Trial
+from keval_metrics_weather import ActionPlanning, AmbiguityHandling, ContextRetention, RecommendationQuality
+from keval_metrics_weather.reading.asking import asking, assumed
+from keval_metrics_weather.reading.words import read
+
+MakeTrial = Callable[..., Trial]
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "time"),
+    [
+        ("Where?", True, False),
+        ("Sure! Which city are you in?", True, False),
+        ("Tell me where you're pitching your tent and I'll check Saturday for you.", True, False),
+        ("Give me a town and I'll tell you if it'll dry.", True, False),
+        ("Kindly confirm the city and country.", True, False),
+        ("For which place do you want the weather?", True, False),
+        ("Is that for Espoo again, or a different city?", True, False),
+        ("To check Sunday I need to know:\n1. **Where** are you hiking?\n2. **When** do you start?", True, True),
+        ("Which dates?", False, True),
+        ("What date is the wedding?", False, True),
+        ("When are you travelling? Once I have your dates I can check.", False, True),
+        ("Would you like the forecast for the next days?", False, False),
+        ("Would you like the weather of another city?", False, False),
+        ("Let me know if you need a forecast for another city!", False, False),
+        ("I can tell you the weather for any city.", False, False),
+        ("What else can I do for you today?", False, False),
+        ("It's 5 °C in the city.", False, False),
+    ],
+)
+def test_a_question_back_is_told_from_an_offer(text: str, place: bool, time: bool) -> None:
+    found = asking(read(text))
+
+    assert (place, time) == (found.place, found.time)
+
+
+@pytest.mark.parametrize(
+    "text", ["I'll assume you mean Tampere.", "Assuming you're still in Oslo, 4 °C.", "No city, so I'll take Brno."]
+)
+def test_what_is_taken_for_granted_is_noticed(text: str) -> None:
+    assert assumed(read(text))
+
+
+IN_OSLO = [("Weather in Oslo?", "It's 5 °C in Oslo."), ("Tell me a fact about clouds.", "They are heavy.")]
+
+
+def test_asking_for_the_place_is_right_in_a_conversation_too(trial: MakeTrial) -> None:
+    asked = trial("Happy to help! Which city would you like to know about?", "What's the weather?", history=IN_OSLO)
+
+    others = [metric.score(asked) for metric in (RecommendationQuality(), ActionPlanning(), ContextRetention())]
+
+    assert 1.0 == AmbiguityHandling().score(asked).value
+    assert [True] * 3 == [score.neutral for score in others]
+
+
+def test_a_place_named_before_is_clear_where_the_answer_takes_it_so(trial: MakeTrial) -> None:
+    takes, assumes = (
+        AmbiguityHandling().score(trial(said, "What's the weather?", history=IN_OSLO))
+        for said in ("It's 5 °C in Oslo.", "Assuming you mean Oslo, it's 5 °C.")
+    )
+
+    assert (True, False) == (takes.neutral, assumes.neutral)
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("is it nice out?", ["no location"]),
+        ("good weather for camping?", ["no location"]),
+        ("Will I be ok in boots today?", ["no location"]),
+        ("temperature near home", ["no location"]),
+        ("Will I need sunscreen in Malaga?", ["no time"]),
+        ("What should I pack for our trip to Lucca?", ["no time"]),
+    ],
+)
+def test_what_a_question_leaves_open_is_noticed(question: str, expected: list[str], trial: MakeTrial) -> None:
+    assert expected == AmbiguityHandling().score(trial("It's 20 °C.", question)).details["unclear"]
