@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 import attrs
 
 from keval_metrics_weather.reading.conditions import VOCABULARY, Vocabulary, conditions
-from keval_metrics_weather.reading.names import Place
+from keval_metrics_weather.reading.names import Place, place_key
 from keval_metrics_weather.reading.places import find_names, places_told
 from keval_metrics_weather.reading.qualifiers import of_the_air
 from keval_metrics_weather.reading.quantities import quantities
@@ -41,7 +41,7 @@ class Reading:
         told = {place.start: place for place in places_told(self.text)}
         for name, starts in find_names(self.text, self.names).items():
             words = tuple(read(name).words)
-            told |= {start: Place(name, words, start) for start in starts}
+            told |= {start: Place(name, words, start, place_key(words)) for start in starts}
         return [told[start] for start in sorted(told)]
 
     @cached_property

@@ -52,16 +52,15 @@ _MOST_WORDS = 4
 
 
 class Place(NamedTuple):
-    """A place named at offset `start`; `words` are its name in lower case without accents, `name` as written."""
+    """A place named at offset `start`; `words` are its name in lower case without accents, `name` as written.
+
+    `key` is the same for all names of a place.
+    """
 
     name: str
     words: tuple[str, ...]
     start: int
-
-    @property
-    def key(self) -> str:
-        """The same for all names of a place."""
-        return place_key(self.words)
+    key: str
 
 
 def place_key(words: Iterable[str]) -> str:
@@ -127,7 +126,8 @@ def place_at(text: Text, first: int, end: int) -> Place:
         word = text.words[first]
         name = text.original[start : start + len(word)]
         name = name if name.lower() == word else text.written(first)
-        return Place(name, (word,), start)
+        return Place(name, (word,), start, gazetteer().same(word))
     last = text.starts[end - 1] + len(text.written(end - 1)) if text.starts[end - 1] != text.starts[end - 2] else 0
     name = text.original[text.starts[first] : last] if last else text.written(first)
-    return Place(name, tuple(text.words[first:end]), text.starts[first])
+    words = tuple(text.words[first:end])
+    return Place(name, words, text.starts[first], place_key(words))

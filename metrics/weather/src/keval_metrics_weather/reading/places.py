@@ -44,27 +44,18 @@ def find_names(text: Text, names: Iterable[str]) -> dict[str, list[int]]:
 def places_told(text: Text) -> tuple[Place, ...]:
     """Return the places that prose names: capitalised, and standing as a place does."""
     found: list[Place] = []
-    at, end = 0, len(text.words)
-    known = gazetteer()
-    starts, original = text.starts, text.original
-    while at < end:
-        if (
-            not original[starts[at]].isupper()
-            or is_code(text, at)
-            or (text.words[at] in NO_NAMES and text.words[at] != "the")
-        ):
-            at += 1
+    known, words, original = gazetteer(), text.words, text.original
+    done = 0
+    for at in [place for place, start in enumerate(text.starts) if original[start].isupper()]:
+        if at < done or (words[at] in NO_NAMES and words[at] != "the") or is_code(text, at):
             continue
         count = known.longest(text.words, at)
         stands = count and text.capitalised(at + count - 1) and _stands_in_prose(text, at, count)
         if not stands:
             count = _unknown_in_prose(text, at)
         if count:
-            place = place_at(text, at, at + count)
-            found.append(place)
-            at = after_regions(text, at + count)
-        else:
-            at += 1
+            found.append(place_at(text, at, at + count))
+            done = after_regions(text, at + count)
     return tuple(found)
 
 
