@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from rich.console import Console
 from rich.text import Text
@@ -61,7 +61,11 @@ def print_trial(trial: Trial, scores: Sequence[ScoreLine], bands: Bands, console
             for mark, call in _marked(calls):
                 console.print(_call(call, mark))
             for message in said[1:]:
-                console.print(Text.assemble((f"{message.role}: ", "bold cyan"), safe(message.text)))
+                told = safe(message.text)
+                if message.text == trial.output and len(told) == len(message.text):
+                    for begin, end in _read_at(scores):
+                        told.stylize("underline", begin, end)
+                console.print(Text.assemble((f"{message.role}: ", "bold cyan"), told))
         if transcript.unlisted_calls:
             console.print(f"  {transcript.unlisted_calls} tool calls, of which only the number is known")
         usage = transcript.usage
@@ -83,11 +87,30 @@ def print_trial(trial: Trial, scores: Sequence[ScoreLine], bands: Bands, console
             name += f", {line.judgement.repetition}"
         verdict = _verdict(line.score, bands.get(line.metric, {}))
         console.print(Text.assemble((f"{verdict} ", "bold"), safe(f"{name}: {line.score.reason}")))
+        for entry in _read(line.score):
+            about = ", ".join(f"{key} {value}" for key, value in entry.items() if key not in ("said", "at") and value)
+            console.print(safe(f"  read {entry['said']!r}: {about}", "dim"))
     for judge, judgement in {(line.judge, line.judgement): None for line in scores if line.judgement}:
         for claim in judgement.unverified_claims or ():
             console.print(Text.assemble((f"unverified, says {judge}: ", "yellow"), safe(claim)))
         for reply in judgement.rejected:
             console.print(Text.assemble((f"no judgement of {judge}: ", "red"), safe(reply)))
+
+
+def _read(score: Score) -> Iterator[Mapping[str, Any]]:
+    """Yield the entries of `details["read"]`: the words `said` that a metric read, and the offsets `at`."""
+    entries = score.details.get("read")
+    for entry in entries if isinstance(entries, list | tuple) else ():
+        if isinstance(entry, Mapping) and isinstance(entry.get("said"), str):
+            yield entry
+
+
+def _read_at(scores: Iterable[ScoreLine]) -> Iterator[tuple[int, int]]:
+    """Yield the offsets of what metrics read."""
+    for entry in (entry for line in scores for entry in _read(line.score)):
+        at = entry.get("at")
+        if isinstance(at, list | tuple) and len(at) == 2 and all(isinstance(end, int) for end in at):
+            yield at[0], at[1]
 
 
 def _verdict(score: Score, bands: Mapping[str, float]) -> str:

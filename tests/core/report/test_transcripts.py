@@ -1,0 +1,39 @@
+"""A trial for people."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from keval import Message, Sample, Score, ScoreLine, Transcript, Trial
+from keval.report.transcripts import print_trial
+
+ANSWER = "It is 3 °C, and feels like −2 °C."
+
+
+def shown(read: Any) -> str:
+    messages = (Message("user", "How warm is it?"), Message("assistant", ANSWER))
+    trial = Trial("t", Sample("s", "How warm is it?"), "a", "c", 1, Transcript(messages))
+    score = Score(1.0, "it is right", details={"read": read})
+    line = ScoreLine("t", "s", "a", "c", 1, "acme/warmth", None, score)
+    screen = io.StringIO()
+    print_trial(trial, [line], {}, Console(file=screen, force_terminal=True, width=120, highlight=False))
+    return screen.getvalue()
+
+
+def test_what_a_metric_read_is_underlined_and_listed() -> None:
+    screen = shown([{"said": "3 °C", "at": [6, 10], "kind": "temperature", "value": 3.0, "place": None}])
+
+    assert "It is \x1b[4m3 °C\x1b[0m, and feels like −2 °C." in screen
+    assert "read '3 °C': kind temperature, value 3.0" in screen
+    assert "place" not in screen
+
+
+@pytest.mark.parametrize(
+    "read", [None, 7, "all of it", [7], [{"at": [0, 1]}], [{"said": "3", "at": [0]}], [{"said": "3", "at": "x"}]]
+)
+def test_other_details_of_that_name_are_left_alone(read: Any) -> None:
+    assert ANSWER in shown(read)
