@@ -70,6 +70,10 @@ class Truth:
         count = len(self.days)
         if day == SEVERAL:
             return tuple(range(count))
+        first, spans, last = day.partition("..")
+        if spans:
+            begin, end = self.days_meant(first), self.days_meant(last)
+            return tuple(range(begin[0], end[-1] + 1)) if begin and end else begin or end
         if day in (NOW, TODAY, TONIGHT):
             return (0,) if count else ()
         if day.startswith("+"):

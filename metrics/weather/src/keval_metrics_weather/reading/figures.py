@@ -136,13 +136,14 @@ def _digits(text: Text) -> Iterator[Figure]:
     below = "below" in text.said
     for found in _NUMBER.finditer(plain):
         first, first_unit, joint, second, second_unit = found.groups()
+        pair = False
         has_first = _is_unit(text, found.end(1), first_unit)
         has_second = second is not None and _is_unit(text, found.end(4), second_unit)
         named = not has_first and (
             (bare and is_named(text, found.start()))
             or (below and _below_zero(plain, found.end(1)))
             or plain.endswith(_SPOKEN_SIGNS, 0, found.start())
-            or (joint is not None and "/" in joint and is_day_and_night(text, found.start()))
+            or (pair := joint is not None and "/" in joint and is_day_and_night(text, found.start()))
         )
         if not (has_first or has_second or named):
             continue
@@ -159,12 +160,15 @@ def _digits(text: Text) -> Iterator[Figure]:
             end = found.end() if ranged else found.end(1)
             if below and _below_zero(plain, end):
                 yield Figure((value,), "", start, end)
-            elif not (_GOES_ON if start < found.start() else _OTHER_QUANTITY).match(plain, end) or word_follows(
-                plain, end
-            ):
+            elif pair or word_follows(plain, end) or not _something_else(plain, end, start < found.start()):
                 yield Figure((value, value_of(second)) if ranged else (value,), "", start, end)
         if has_second:
             yield Figure((value_of(second),), _scale(second_unit), found.start(4), found.end())
+
+
+def _something_else(plain: str, end: int, signed: bool) -> bool:
+    """Say whether what follows a number without a unit makes it another quantity; a sign rules most of them out."""
+    return (_GOES_ON if signed else _OTHER_QUANTITY).match(plain, end) is not None
 
 
 def _below_zero(plain: str, end: int) -> bool:

@@ -33,7 +33,7 @@ _WORDS: Mapping[str, _Word] = {
     **dict.fromkeys(("average", "averages", "averaging", "typical", "typically", "usually", "normally"), "usual"),
     **dict.fromkeys(("normal", "usual"), "usual"),
     **dict.fromkeys(("record", "records"), "record"),
-    **dict.fromkeys(("water", "sea", "ocean", "lake", "pool"), "water"),
+    **dict.fromkeys(("water", "sea", "ocean", "lake", "pool", "thermostat", "freezes"), "water"),
     **dict.fromkeys(("dew", "dewpoint"), "dew"),
     **dict.fromkeys(("now", "currently", "presently"), "now"),
 }
@@ -56,7 +56,7 @@ _FIGURES_AFTER = word_set(
 )
 _MADE_TO_FEEL = word_set("humidity wind winds breeze gusts chill swear skin damp feel feels feeling muggy")
 _COMPARING = word_set("colder warmer cooler hotter closer nearer lower higher more less even much as milder")
-_WATER_SAYS = word_set("temp temperature temperatures is at : surface around about stays reaches")
+_WATER_SAYS = word_set("to temp temperature temperatures is at : surface around about stays reaches")
 _FIRM = word_set("high highs max maximum low lows min minimum h l hi lo")
 _USUAL_OF = word_set("high highs low lows temperature temperatures range for value max min")
 _JOINING = frozenset({"and", "or", "to", "then", "-", "–"})
@@ -220,7 +220,8 @@ def _of_the_season(text: Text, at: int, said: Literal["usual", "record"], state:
 def _extreme(text: Text, at: int, said: _Word, state: Seen) -> Seen:
     word, following, before = text.words[at], text.word_at(at + 1), text.word_at(at - 1)
     if said in ("rise", "fall"):
-        if word in _NEEDING_TO and "to" not in text.words[at + 1 : at + 4] and following != "at" and word != "down":
+        to = "to" in text.words[at + 1 : at + 4] or following in ("at", "from")
+        if word in _NEEDING_TO and not to and word != "down":
             return state
         if state.firm or (state.kind == "low" and said == "fall"):
             return state

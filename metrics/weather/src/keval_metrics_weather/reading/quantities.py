@@ -75,6 +75,8 @@ def quantities(text: Text, fahrenheit: bool = False) -> tuple[Quantity, ...]:
         same = _same_again(text, found[-1], quantity) if found else None
         if same is not None:
             found[-1] = same
+            if len(found) > 1 and (ranged := _range_of_both(text, found[-2], same)) is not None:
+                found[-2:] = [ranged]
         else:
             found.append(quantity)
     if "|" in text.said:
@@ -109,6 +111,17 @@ def as_said(text: Text, start: int, end: int) -> str:
     """Return a part of a text as it is quoted, without emphasis."""
     said = text.original[start:end]
     return " ".join(said.replace("*", "").split()) if "*" in said or not said.isascii() or "  " in said else said
+
+
+def _range_of_both(text: Text, first: Quantity, last: Quantity) -> Quantity | None:
+    """Join "between 9 °C (48 °F) and 18 °C (64 °F)", a range of which each end is told in two scales."""
+    joint = text.plain[first.end : last.start].strip(" *)")
+    before = text.plain[max(first.start - 12, 0) : first.start]
+    if first.is_range or not (joint in ("to", "–", "-") or (joint == "and" and "between" in before)):
+        return None
+    low, high = sorted((first.low, last.low))
+    said = f"{first.said} {joint} {last.said}"
+    return last._replace(low=low, high=high, start=first.start, said=said)
 
 
 def _same_again(text: Text, known: Quantity, quantity: Quantity) -> Quantity | None:

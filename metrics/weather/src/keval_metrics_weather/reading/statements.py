@@ -104,7 +104,10 @@ def temperature_statements(where: Where, quantities: Sequence[Quantity]) -> list
 
 
 def _parts(quantity: Quantity, kind: Kind, says: Seen) -> list[tuple[float, float, Kind]]:
-    """Return the one temperature that a quantity is, or the two of "High / Low: 30 °C / 14 °C"."""
+    """Return the one temperature that a quantity is, or the two of "High / Low: 30 °C / 14 °C" and of a course."""
+    moving = says.kind in ("rise", "fall") and quantity.is_range and not quantity.vague
+    if moving:  # "drops from 18 °C to 9 °C"
+        return [(quantity.low, quantity.low, "temperature"), (quantity.high, quantity.high, "temperature")]
     if kind == "temperature" and says.firm and quantity.is_range:
         return [(quantity.high, quantity.high, "high"), (quantity.low, quantity.low, "low")]
     return [(quantity.low, quantity.high, kind)]

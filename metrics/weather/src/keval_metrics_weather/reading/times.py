@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from functools import lru_cache
 from operator import attrgetter
@@ -35,7 +36,7 @@ PAST = "past"
 
 PARTS_OF_DAY = frozenset({"morning", "noon", "afternoon", "evening", "tonight", "midnight"})
 HOURS = PARTS_OF_DAY | word_set(
-    "midday daytime dawn sunrise dusk sunset breakfast lunchtime mornings afternoons evenings o'clock"
+    "later midday daytime dawn sunrise dusk sunset breakfast lunchtime mornings afternoons evenings o'clock"
 )
 _CLOCK = re.compile(r"(\d(?<![\w:.,]\d)\d?)(?:[:.h](\d{2}))? ?(?:([ap])\.?m\b|(?<=[:h]\d\d)(?!\d)|o'clock\b)")
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -90,6 +91,7 @@ _ISO = re.compile(r"\d(?<!\d\d)\d{3}-(\d{2})-(\d{2})(?!\d)")
 _ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4, "sixth": 5, "seventh": 6}
 _SMALL = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "couple": 2}
 _GONE_BY = frozenset({"night", "year", "month", "winter", "summer", "spring", "autumn", "time", "weekend"})
+_SPANNING = frozenset({"to", "-", "–", "—", "through", "until"})
 _PAST_BEFORE = frozenset({"last", "previous", "past", "earlier"})
 
 
@@ -97,7 +99,7 @@ class Time(NamedTuple):
     """A day named at offset `start`.
 
     `day` is `now`, `today`, `tonight` (which stands for any part of today), `+1` (days from today), `weekday 5`
-    (Saturday), `06-21`, `weekend`, `several days` or `past`.
+    (Saturday), `06-21`, `weekend`, `several days`, `past` or, from one to another, `weekday 0..weekday 4`.
     """
 
     start: int
@@ -137,13 +139,38 @@ def times(text: Text) -> tuple[Time, ...]:
             found.append(Time(text.starts[place], NOW))
     if "day" in text.index:
         found += _counted_days(text)
-    if len(found) > 1:
-        found.sort(key=attrgetter("start"))
-    return tuple(found)
+    if len(found) < 2:
+        return tuple(found)
+    found.sort(key=attrgetter("start"))
+    return tuple(_joined(text, found)) if not _SPANNING.isdisjoint(text.said) else tuple(found)
+
+
+def _joined(text: Text, found: list[Time]) -> Iterator[Time]:
+    """Join the two ends of "Monday to Friday" and "Sat–Sun" to one time, `weekday 0..weekday 4`."""
+    number = 0
+    while number < len(found):
+        time, following = found[number], found[number + 1] if number + 1 < len(found) else None
+        if following is not None and _spans(text, time, following):
+            yield Time(time.start, f"{time.day}..{following.day}")
+            number += 1
+        else:
+            yield time
+        number += 1
+
+
+def _spans(text: Text, first: Time, last: Time) -> bool:
+    at, end = bisect_left(text.starts, first.start), bisect_left(text.starts, last.start)
+    if end - at != 2 or PAST in (first.day, last.day):
+        return False
+    alike = first.day[:2].isdigit() == last.day[:2].isdigit() and first.day[:3] == last.day[:3]
+    return text.words[at + 1] in _SPANNING and (text.words[at + 1].isalpha() or alike)
 
 
 def day_name(day: str) -> str:
     """Return a day of `Time` as a reader would say it: `tomorrow`, `Saturday`."""
+    first, spans, last = day.partition("..")
+    if spans:
+        return f"{day_name(first)} to {day_name(last)}"
     if day.startswith("weekday "):
         return _WEEKDAYS[int(day[-1])].capitalize()
     if day.startswith("+"):
