@@ -44,7 +44,8 @@ class Failures:
 _NONE = Failures((), ())
 _HINTS = (
     word_set(
-        "not unable failed fails no n unavailable timed timing times offline empty wrong sorry lack lacking without beyond"
+        "not unable failed fails no n unavailable timed timing times offline empty wrong sorry lack lacking without"
+        " beyond"
     )
     | TROUBLES
     | BROKEN
