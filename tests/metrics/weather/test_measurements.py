@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keval_metrics_weather.measurements import weather_data
+from keval_metrics_weather.reading.measurements import weather_data
 from keval_metrics_weather.reading.words import read
 
 

@@ -210,3 +210,9 @@ def test_every_option_is_plain_and_has_a_default() -> None:
     kinds = {type(field.default) for metric in METRICS for field in attrs.fields(type(metric))}
 
     assert kinds <= {int, float, tuple}
+
+
+def test_only_the_reading_knows_patterns() -> None:
+    outside = [name for name, _ in patterns() if not name.startswith("keval_metrics_weather.reading.")]
+
+    assert [] == outside

@@ -8,10 +8,10 @@ import attrs
 
 from keval import Scale, Score, Trial
 from keval_metrics_weather.clarification import clarifying, unclear
-from keval_metrics_weather.measurements import weather_data
 from keval_metrics_weather.options import not_negative, share
 from keval_metrics_weather.queries import NO_LOCATION
 from keval_metrics_weather.reading.asking import asking, assumed
+from keval_metrics_weather.reading.measurements import weather_data
 from keval_metrics_weather.reading.phrases import affirmed, find
 from keval_metrics_weather.reading.words import read
 from keval_metrics_weather.scale import SCALE

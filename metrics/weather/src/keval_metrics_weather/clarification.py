@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from keval import Trial
-from keval_metrics_weather.measurements import weather_data
 from keval_metrics_weather.mentions import cities_mentioned
 from keval_metrics_weather.queries import NO_LOCATION, NO_TIME, SEVERAL_PLACES, gaps_left, query
 from keval_metrics_weather.reading.advice import advice
 from keval_metrics_weather.reading.asking import asking, assumed
+from keval_metrics_weather.reading.measurements import weather_data
 from keval_metrics_weather.reading.phrases import affirmed
 from keval_metrics_weather.reading.words import Text, read
 from keval_metrics_weather.wording import CLARIFYING, ITEMS, RECOMMENDING

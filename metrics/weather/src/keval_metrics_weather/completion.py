@@ -8,10 +8,10 @@ import attrs
 
 from keval import Scale, Score, Trial
 from keval_metrics_weather.clarification import only_asks_back
-from keval_metrics_weather.measurements import weather_data
 from keval_metrics_weather.options import not_negative, share
 from keval_metrics_weather.reading.advice import advice
 from keval_metrics_weather.reading.failures import failures
+from keval_metrics_weather.reading.measurements import weather_data
 from keval_metrics_weather.reading.phrases import find
 from keval_metrics_weather.reading.words import read
 from keval_metrics_weather.request import request

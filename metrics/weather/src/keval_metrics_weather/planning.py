@@ -10,10 +10,10 @@ import attrs
 from keval import Scale, Score, Trial
 from keval_metrics_weather.calls import last_calls, on_preferences
 from keval_metrics_weather.clarification import asks_back, only_asks_back
-from keval_metrics_weather.measurements import WeatherData, weather_data
 from keval_metrics_weather.options import not_negative
 from keval_metrics_weather.queries import Query
 from keval_metrics_weather.reading.advice import Advice, advice, flow_of
+from keval_metrics_weather.reading.measurements import WeatherData, weather_data
 from keval_metrics_weather.reading.words import Text, read
 from keval_metrics_weather.request import request
 from keval_metrics_weather.scale import SCALE

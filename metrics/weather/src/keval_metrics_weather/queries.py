@@ -91,6 +91,8 @@ class Query:
         """Whether it only greets, takes leave or tells what the user likes."""
         if "?" not in self.text.said and not self.concerns_weather and preferences_stated(self.text):
             return True
+        if after_opening(self.text) == len(self.text.words) and "?" not in self.text.said:
+            return True
         return not _COURTESIES.isdisjoint(self.text.said) and (_is_farewell(self.text) or not self.concerns_weather)
 
     @property

@@ -9,10 +9,10 @@ import attrs
 from keval import Scale, Score, Trial
 from keval_metrics_weather.calls import last_calls
 from keval_metrics_weather.clarification import clarifying, unclear
-from keval_metrics_weather.measurements import weather_data
 from keval_metrics_weather.options import not_negative, share
 from keval_metrics_weather.reading.asking import alternatives_offered
 from keval_metrics_weather.reading.failures import failures
+from keval_metrics_weather.reading.measurements import weather_data
 from keval_metrics_weather.reading.phrases import affirmed
 from keval_metrics_weather.reading.words import read
 from keval_metrics_weather.scale import SCALE

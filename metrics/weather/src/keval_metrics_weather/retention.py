@@ -12,13 +12,13 @@ import attrs
 from keval import Message, Scale, Score, Trial
 from keval_metrics_weather.clarification import unclear
 from keval_metrics_weather.likeness import ask_alike
-from keval_metrics_weather.measurements import weather_data
 from keval_metrics_weather.mentions import cities_mentioned
 from keval_metrics_weather.options import not_negative, share
 from keval_metrics_weather.preferences import preferences_stated
 from keval_metrics_weather.queries import NO_LOCATION, Query, query
 from keval_metrics_weather.reading.asking import asking
 from keval_metrics_weather.reading.likes import acknowledged
+from keval_metrics_weather.reading.measurements import weather_data
 from keval_metrics_weather.reading.names import Place
 from keval_metrics_weather.reading.phrases import find, roots
 from keval_metrics_weather.reading.places import find_names

@@ -112,7 +112,7 @@ def _wonders(words: Sequence[str]) -> bool:
             if "else" in words[at + 1 : at + 3]:
                 return False
             if word in ("where", "when", "whereabouts"):
-                return at < 4 or "tell" in words or "know" in words or "need" in words
+                return at < 4 or at == len(words) - 1 or "tell" in words or "know" in words or "need" in words
             near = words[at + 1 : at + 6]
             return not (_WHERE.isdisjoint(near) and _WHEN.isdisjoint(near))
     return False

@@ -8,6 +8,7 @@ from functools import lru_cache
 import attrs
 
 from keval_metrics_weather.reading.phrases import Hit, denied, find
+from keval_metrics_weather.reading.service_words import BROKEN, GETTING, KEPT, MEETING, NOT_DONE, SERVICES, TROUBLES
 from keval_metrics_weather.reading.words import Text, word_set
 
 __all__ = ["Failures", "failures"]
@@ -16,35 +17,6 @@ _SENTENCE_ENDS = frozenset(".!?;\n|")
 _MARKS = frozenset(".!?;:,()\n—–-|")
 _ABLE = frozenset(
     {"can", "could", "was", "am", "were", "is", "are", "did", "does", "do", "has", "have", "had", "would"}
-)
-_GETTING = word_set(
-    "retrieve get fetch access find load reach pull obtain check connect provide give tell show see look determine"
-    " confirm locate say display complete process return answer bring retrieving getting fetching accessing finding"
-    " loading reaching pulling obtaining checking connecting looking reading querying contacting verify open query"
-    " contact read download retrieved fetched accessed found loaded reached obtained displayed returned received"
-    " receive shown verified determined located completed processed supply offer report"
-)
-_SERVICES = word_set(
-    "service services api tool tools server servers provider source sources station lookup query request system"
-    " connection data feed backend call value reading readings figure figures measurement information database"
-    " network upstream forecast endpoint site result results details observations page"
-)
-_BROKEN = word_set(
-    "down unavailable offline failed fails failing timeout refused unreachable broken empty missing inaccessible"
-    " overloaded interrupted malfunctioning outage"
-)
-_NOT_DONE = word_set(
-    "respond responding answer answering available work working return returning come load loading sent reachable"
-    " deliver responded answered found accessible update updating through arrive supported included functioning back"
-    " known listed"
-)
-_TROUBLES = word_set(
-    "error errors issue issues problem problems trouble snag hiccup glitch difficulty difficulties fault"
-)
-_MEETING = word_set("hit ran run having had encountered encountering experiencing met was is seems an having an")
-_KEPT = word_set(
-    "data reading readings information info forecast figures record records results result observations"
-    " measurements details access"
 )
 _BETWEEN = word_set("current live recent weather reliable real time such available more matching real-time further any")
 _ADDRESSED = frozenset({"you", "one", "people", "it", "they"})
@@ -71,9 +43,12 @@ class Failures:
 
 _NONE = Failures((), ())
 _HINTS = (
-    word_set("not unable failed fails no n unavailable timed down offline empty nothing wrong sorry lacking without")
-    | _TROUBLES
-    | _BROKEN
+    word_set(
+        "not unable failed fails no n unavailable timed timing times offline empty wrong sorry lack lacking without"
+        " beyond"
+    )
+    | TROUBLES
+    | BROKEN
 )
 
 
@@ -142,7 +117,7 @@ def _inability(text: Text, errors: dict[int, str], missing: dict[int, str]) -> N
             word = text.words[last]
             if word in _MARKS:
                 break
-            if word in _GETTING:
+            if word in GETTING:
                 if not _of_another(text, (first, last, "")) and text.word_at(first - 1) != "which":
                     missing.setdefault(first, _quote(text, first, last))
                     if (
@@ -153,23 +128,24 @@ def _inability(text: Text, errors: dict[int, str], missing: dict[int, str]) -> N
                         errors.setdefault(first, _quote(text, first, last))
                 break
     for at in text.index.get("have", ()):
-        lacking = text.words[at - 2 : at] == ["do", "not"] and not _KEPT.isdisjoint(text.words[at + 1 : at + 7])
+        lacking = text.words[at - 2 : at] == ["do", "not"] and not KEPT.isdisjoint(text.words[at + 1 : at + 7])
         if lacking and not _of_another(text, (at - 2, at, "")):
             missing.setdefault(at - 2, _quote(text, at - 2, at))
 
 
 def _services(text: Text, missing: dict[int, str]) -> None:
     """Find "the service is down", "the lookup came back empty", "the provider did not answer", "timed out"."""
-    for word in text.said & _BROKEN:
+    for word in text.said & BROKEN:
         for at in text.index[word]:
             if _subject(text, at) and not denied(text, (at, at, word)):
                 missing.setdefault(at, _quote(text, at, at))
     for at in text.index.get("not", ()):
-        if _subject(text, at) and not _NOT_DONE.isdisjoint(text.words[at + 1 : at + 4]):
+        if _subject(text, at) and not NOT_DONE.isdisjoint(text.words[at + 1 : at + 4]):
             missing.setdefault(at, _quote(text, at - 1, min(at + 3, len(text.words) - 1)))
-    for at in text.index.get("timed", ()):
-        if text.word_at(at + 1) == "out":
-            missing.setdefault(at, "timed out")
+    for word in ("timed", "timing", "times"):
+        for at in text.index.get(word, ()):
+            if text.word_at(at + 1) == "out":
+                missing.setdefault(at, f"{word} out")
     for at in text.index.get("unavailable", ()):
         missing.setdefault(at, "unavailable")
     if "n/a" in text.plain:
@@ -180,7 +156,7 @@ def _subject(text: Text, at: int) -> bool:
     """Say whether a service or data is the subject of what stands at a place."""
     for before in range(at - 1, max(at - 1 - _REACH, -1), -1):
         word = text.words[before]
-        if word in _SERVICES:
+        if word in SERVICES:
             return True
         if word in _SENTENCE_ENDS or word in ("you", "but"):
             return False
@@ -189,13 +165,13 @@ def _subject(text: Text, at: int) -> bool:
 
 def _troubles(text: Text, errors: dict[int, str]) -> None:
     """Find "an issue in fetching", "having trouble getting", "hit a snag pulling up", "something went wrong"."""
-    for word in text.said & _TROUBLES:
+    for word in text.said & TROUBLES:
         for at in text.index[word]:
             if denied(text, (at, at, word)):
                 continue
             before, after = text.words[max(at - 5, 0) : at], text.words[at + 1 : at + 6]
-            getting = not _GETTING.isdisjoint(after) or not _SERVICES.isdisjoint(after)
-            met = not _MEETING.isdisjoint(before)
+            getting = not GETTING.isdisjoint(after) or not SERVICES.isdisjoint(after)
+            met = not MEETING.isdisjoint(before)
             if (getting and (met or word.startswith("error"))) or (word.startswith("error") and _bare_error(text, at)):
                 errors.setdefault(at, _quote(text, at, at))
             elif word in ("snag", "hiccup", "glitch") and met:
@@ -225,13 +201,23 @@ def _bare_error(text: Text, at: int) -> bool:
 
 
 def _nothing_kept(text: Text, missing: dict[int, str]) -> None:
-    """Find "no current reading", "no weather data", "have no information"."""
+    """Find "no current reading", "no weather data", "no response", "lack access", "beyond what I can look up"."""
     for at in text.index.get("no", ()):
         last = at + 1
         while text.word_at(last) in _BETWEEN and last - at < 4:
             last += 1
-        if text.word_at(last) in _KEPT and text.word_at(last + 1) not in ("of", "alerts"):
+        following = text.word_at(last + 1)
+        if text.word_at(last) in KEPT and following not in ("of", "alerts"):
             missing.setdefault(at, _quote(text, at, last))
+        elif text.word_at(last) == "way" and text.word_at(at - 1) == "have" and following in ("of", "to"):
+            missing.setdefault(at, "no way")
+    for word in ("lack", "lacking", "without"):
+        for at in text.index.get(word, ()):
+            if not KEPT.isdisjoint(text.words[at + 1 : at + 4]):
+                missing.setdefault(at, _quote(text, at, at + 1))
+    for at in text.index.get("beyond", ()):
+        if text.word_at(at + 1) in ("what", "my") and text.word_at(at + 2) in ("i", "we", "reach", "tools"):
+            missing.setdefault(at, "beyond")
 
 
 def _of_another(text: Text, hit: Hit) -> bool:

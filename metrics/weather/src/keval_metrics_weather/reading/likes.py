@@ -38,7 +38,8 @@ def acknowledged(text: Text, phrases: tuple[str, ...]) -> tuple[str, ...]:
         while end - at <= _MOST_BETWEEN and text.word_at(end) in _BETWEEN and text.word_at(end) not in _LIKING:
             end += 1
         between = text.words[at + 1 : end]
-        if text.word_at(end) in _LIKING and "would" not in between and "could" not in between:
+        likes = text.word_at(end) in _LIKING or text.words[end : end + 2] == ["one", "for"]
+        if likes and "would" not in between and "could" not in between:
             if text.words[end] in ("like", "enjoy", "mind", "love") and (
                 text.word_at(at - 1) == "if" or text.word_at(end + 1) in ("to", "me", "it", "!")
             ):
