@@ -47,7 +47,7 @@ async def examine(results: Path, plan: Plan | None, redactor: Redactor) -> Async
     yield _python()
     for finding in (*_plugins(), *_keys(), _disk(results), _clock(results)):
         yield finding
-    async for finding in _keyless_models():
+    async for finding in _served_models():
         yield finding
     if plan is not None:
         async for finding in _brought_up(plan, redactor):
@@ -120,10 +120,10 @@ def _nearest(path: Path) -> Path:
     return next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
 
 
-async def _keyless_models() -> AsyncIterator[Finding]:
-    """Connect to models that need no key, which keval or a plugin serves itself."""
-    for name, provider, variables in _providers():
-        if variables:
+async def _served_models() -> AsyncIterator[Finding]:
+    """Connect to the models of providers that serve any name, as keval's own does."""
+    for name, provider, _ in _providers():
+        if not getattr(provider, "serves_any_name", False):
             continue
         try:
             async with provider.open(["doctor"], 0) as endpoints:

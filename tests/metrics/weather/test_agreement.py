@@ -1,4 +1,4 @@
-"""How far the metrics agree with people who read answers as assistants write them, labelled by the document alone.
+"""How far the metrics agree with labels of answers in the manner of many assistants, given by the document alone.
 
 `shared`, `a` and `b` are the answers that the reading was tuned on; `c` was held back from it, and only its figures
 were looked at. A metric that a label calls unsure is not counted.
@@ -72,14 +72,24 @@ def test_the_metrics_agree_with_the_labels(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(LEAST))
-def test_every_temperature_read_stands_where_it_is_said_to(name: str) -> None:
+def test_what_was_read_stands_where_it_is_said_to(name: str) -> None:
     cases = json.loads((ANSWERS / f"{name}.json").read_text(encoding="utf-8"))
 
     read = [
-        (case["response"][slice(*statement["at"])], statement)
+        (case["response"], statement)
         for case in cases
         for statement in METRICS["accuracy"].score(trial_of(case)).details.get("read", ())
     ]
 
     assert len(read) > len(cases)
-    assert [] == [statement for quoted, statement in read if not quoted or quoted[:1].isspace()]
+    assert [] == [statement for response, statement in read if not stands(response, statement)]
+
+
+def stands(response: str, statement: dict[str, Any]) -> bool:
+    """Whether the offsets of a statement are those of its words: of a temperature exactly, of a condition as inflected."""
+    begin, end = statement["at"]
+    quoted = " ".join(response[begin:end].replace("*", "").split())
+    if statement["kind"] != "condition":
+        return quoted == statement["said"]
+    whole = not response[end : end + 1].isalnum() and not response[begin - 1 : begin].isalnum()
+    return whole and quoted[:3].lower() == statement["said"][:3].lower()

@@ -58,11 +58,15 @@ _LIKERS = frozenset({"you", "your", "i", "my", "we", "not", "who", "mentioned", 
 
 
 class Condition(NamedTuple):
-    """A mention of the weather at offset `start`: asserted, only held possible, or denied."""
+    """A mention of the weather from offset `start` to `end`: asserted, only held possible, or denied.
+
+    `word` is the keyword, of which the text may have an inflection.
+    """
 
     groups: frozenset[Group]
     stance: Literal["asserted", "possible", "denied"]
     start: int
+    end: int
     word: str
 
 
@@ -98,7 +102,7 @@ def _conditions(text: Text, vocabulary: Vocabulary) -> tuple[Condition, ...]:
             stance = "possible"
         for groups in groups_by_keyword[keyword]:
             barely = not groups.isdisjoint(_SKY) and text.word_at(first - 1) in _BARELY
-            found.append(Condition(_SKY if barely else groups, stance, text.starts[first], keyword))
+            found.append(Condition(_SKY if barely else groups, stance, text.starts[first], text.end_of(last), keyword))
     return tuple(found)
 
 

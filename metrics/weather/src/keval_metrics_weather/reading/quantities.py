@@ -133,6 +133,7 @@ def _same_again(text: Text, known: Quantity, quantity: Quantity) -> Quantity | N
     if not _SAME_AGAIN.match(text.plain, known.end, quantity.start):
         return None
     celsius = quantity if known.converted else known
-    said = as_said(text, known.start, quantity.end)
-    said += ")" if "(" in said else ""
-    return celsius._replace(start=known.start, end=quantity.end, said=said, vague=False)
+    end = quantity.end
+    if "(" in text.plain[known.end : quantity.start] and text.plain.startswith(")", end):
+        end += 1
+    return celsius._replace(start=known.start, end=end, said=as_said(text, known.start, end), vague=False)

@@ -204,7 +204,7 @@ def condition_statements(where: Where, conditions: Sequence[Condition]) -> list[
         if usual and any(first <= condition.start < last for first, last in usual):
             continue
         following = conditions[number + 1].start if number + 1 < len(conditions) else end
-        mention = condition.start, condition.start + len(condition.word)
+        mention = condition.start, condition.end
         heads: Sequence[Span] = ()
         if "|" in where.text.said:
             heads = heads_of(where.text, bisect_left(where.text.starts, condition.start))
@@ -216,7 +216,7 @@ def condition_statements(where: Where, conditions: Sequence[Condition]) -> list[
                 where.days.value(day, condition.start),
                 where.places.value(place, condition.start),
                 condition.start,
-                condition.start + len(condition.word),
+                condition.end,
                 condition.word,
                 condition=condition,
             )

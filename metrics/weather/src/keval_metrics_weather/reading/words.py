@@ -67,6 +67,11 @@ class Text:
         """Return the offset of the word at a place, or the text's end beyond the last."""
         return self.starts[place] if place < len(self.starts) else len(self.plain)
 
+    def end_of(self, place: int) -> int:
+        """Return the offset after the word at a place."""
+        found = _TOKEN.match(self.plain, self.starts[place])
+        return found.end() if found else self.starts[place] + len(self.words[place])
+
     def capitalised(self, place: int) -> bool:
         """Say whether a word is written like a name; scripts without case always are."""
         if place and self.starts[place] == self.starts[place - 1]:
