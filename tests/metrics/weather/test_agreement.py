@@ -86,7 +86,7 @@ def test_what_was_read_stands_where_it_is_said_to(name: str) -> None:
 
 
 def stands(response: str, statement: dict[str, Any]) -> bool:
-    """Whether the offsets of a statement are those of its words: of a temperature exactly, of a condition as inflected."""
+    """Whether the offsets are those of the words: of a temperature exactly, of a condition as it is inflected."""
     begin, end = statement["at"]
     quoted = " ".join(response[begin:end].replace("*", "").split())
     if statement["kind"] != "condition":
