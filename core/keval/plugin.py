@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         TrialInfo,
     )
     from keval.dataset.line_file import LineFile
+    from keval.effects import Arm, Effect, Interaction, PerProtocol, Verdict
     from keval.endings import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL, SILENCE, Ending, EndingKind
     from keval.errors import (
         ConfigError,
@@ -92,6 +93,7 @@ if TYPE_CHECKING:
         response_headers,
         retry_after_seconds,
     )
+    from keval.prices import Cost, Price
     from keval.recorder import Blob, JudgementRecorder, LiveEvent, Recorder
     from keval.records import TrialKey
     from keval.rubrics import read_rubric
@@ -105,7 +107,7 @@ if TYPE_CHECKING:
         ArmScore,
         ArmTrials,
         Compliance,
-        Effect,
+        GateResult,
         GivenUp,
         JudgePair,
         JudgeSpread,
@@ -114,6 +116,7 @@ if TYPE_CHECKING:
         UsageTotal,
     )
     from keval.supervisor import supervised
+    from keval.variation import Repetitions, VarianceComponents
 
 __all__ = [
     "CONTEXT_WINDOW",
@@ -125,6 +128,7 @@ __all__ = [
     "AgentEntry",
     "Agreement",
     "AppliesMiddleware",
+    "Arm",
     "ArmScore",
     "ArmTrials",
     "Asker",
@@ -141,6 +145,7 @@ __all__ = [
     "ContextSource",
     "Conversation",
     "ConversationalAgent",
+    "Cost",
     "DatasetEntry",
     "DatasetReader",
     "DatasetRequest",
@@ -153,7 +158,9 @@ __all__ = [
     "Exported",
     "Exporter",
     "FieldError",
+    "GateResult",
     "GivenUp",
+    "Interaction",
     "Isolation",
     "Job",
     "Judge",
@@ -177,16 +184,19 @@ __all__ = [
     "ModelResponse",
     "Next",
     "Outbox",
+    "PerProtocol",
     "PluginError",
     "PluginWarning",
     "PreflightError",
     "Preparable",
     "PrerecordedAgent",
+    "Price",
     "Problem",
     "Provision",
     "ProxyRoute",
     "RawRecord",
     "Recorder",
+    "Repetitions",
     "RereadableDataset",
     "ScorerEntry",
     "ScorerScale",
@@ -202,6 +212,8 @@ __all__ = [
     "TrialInfo",
     "TrialKey",
     "UsageTotal",
+    "VarianceComponents",
+    "Verdict",
     "Wire",
     "Worker",
     "dump",
@@ -236,7 +248,18 @@ _HOMES = (
         "hookspecs",
         "interfaces",
     ),
-    *("manifest", "summary", "infrastructure", "rubrics", "store.jsonl", "store.files", "store.converter"),
+    *(
+        "effects",
+        "variation",
+        "prices",
+        "manifest",
+        "summary",
+        "infrastructure",
+        "rubrics",
+        "store.jsonl",
+        "store.files",
+        "store.converter",
+    ),
     *("store.export", "supervisor", "config.record_file", "execute.worker"),
 )
 """The modules that have the names; those that import quickly come first."""

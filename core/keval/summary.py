@@ -10,16 +10,19 @@ from typing import Any, Literal
 
 import attrs
 
+from keval.effects import Effect, Interaction
 from keval.manifest import JudgeEntry
+from keval.prices import Cost
 from keval.records import Usage
 from keval.scores import Scale, Scorer
+from keval.variation import Repetitions, VarianceComponents
 
 __all__ = [
     "Agreement",
     "ArmScore",
     "ArmTrials",
     "Compliance",
-    "Effect",
+    "GateResult",
     "GivenUp",
     "JudgePair",
     "JudgeSpread",
@@ -81,14 +84,15 @@ class GivenUp:
 
     model_calls: int = 0
     usage: UsageTotal = UsageTotal()
+    cost: Cost = Cost()
 
 
 @attrs.frozen
 class ArmTrials:
-    """What happened to the trials of one arm. `duration` is the mean over samples, in seconds.
+    """What happened to the trials of one arm.
 
     `failures` counts failed trials by `stage: kind`. `tool_calls` and `model_calls` are `None` when nobody reported
-    them.
+    them. `duration` is the mean over samples, in seconds; `duration_median` and `duration_p95` are those of trials.
     """
 
     agent: str
@@ -103,15 +107,22 @@ class ArmTrials:
     given_up: GivenUp
     duration: float | None
     compliance: Compliance | None
+    duration_median: float | None = None
+    duration_p95: float | None = None
+    cost: Cost = Cost()
 
 
 @attrs.frozen
 class ArmScore:
     """The scores of one arm by one metric, or by one rubric and judge.
 
-    `mean` and `stderr` are over `n` samples; `band` is the name of the mean's part of the scale. The scores count as
-    `scored`, `neutral` or `unscored`; `failed` ones are among the unscored, by kind in `failures`. `missing` scores
-    were not made because scoring was interrupted.
+    `mean` and `stderr` are over `n` samples, `ci_low` and `ci_high` the 95 % interval of the mean, which `method` made;
+    `band` is the name of the mean's part of the scale. The scores count as `scored`, `neutral` or `unscored`; `failed`
+    ones are among the unscored, by kind in `failures`. `missing` scores were not made because scoring was interrupted.
+
+    `per_usd` and `per_1000_tokens` are the mean, counted from the lower end of its scale, for each dollar or 1,000
+    tokens that a trial costs; `None` where less is better, or the cost is unknown or 0. `pareto` says that no other arm
+    has a better mean at lower cost; it goes by tokens where a price is unknown or 0, and is `None` without either.
     """
 
     agent: str
@@ -128,25 +139,13 @@ class ArmScore:
     failed: int
     failures: Mapping[str, int]
     missing: int
-
-    @property
-    def scorer(self) -> Scorer:
-        """Who scored: a metric alone, or a rubric with its judge."""
-        return (self.metric, self.judge)
-
-
-@attrs.frozen
-class Effect:
-    """The mean paired difference of an arm to another, over the `n` samples that both have scores for."""
-
-    metric: str
-    judge: str | None
-    agent: str
-    condition: str
-    against: Mapping[str, str]
-    n: int
-    difference: float | None
-    stderr: float | None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    method: str | None = None
+    repetitions: Repetitions | None = None
+    per_usd: float | None = None
+    per_1000_tokens: float | None = None
+    pareto: bool | None = None
 
     @property
     def scorer(self) -> Scorer:
@@ -172,6 +171,7 @@ class JudgingTotal:
     retried: int
     model_calls: int | None
     usage: UsageTotal
+    cost: Cost = Cost()
 
 
 @attrs.frozen
@@ -222,11 +222,28 @@ class ScorerScale:
 
 
 @attrs.frozen
-class Summary:
-    """What a run found: means per arm, effects against the baseline, and counts of everything else.
+class GateResult:
+    """A gate's verdict: what it was found to be, on what it decided, and why it could not, if it could not.
 
-    `planned` is how many trials the run planned. `simulated` names the models that were simulated. `stopped` says why
-    trials or judgements were left out, if a limit of the run did that.
+    `gate` is the gate as written. `decided_on` is what was compared with the threshold, such as `mean` or `low`.
+    """
+
+    gate: str
+    verdict: Literal["held", "failed", "undecided"]
+    value: float | None
+    ci_low: float | None
+    ci_high: float | None
+    decided_on: str
+    reason: str
+
+
+@attrs.frozen
+class Summary:
+    """What a run found: means per arm, effects, and counts of everything else.
+
+    `planned` is how many trials the run planned. `simulated` names the models that were simulated. `expenses` are
+    effects on what a trial costs (`seconds`, `tokens`, `usd`, `tool_calls`) in place of a metric. `elapsed` is how long
+    the run took, in seconds. `stopped` says why trials or judgements were left out, if a limit of the run did that.
     """
 
     run: str
@@ -240,6 +257,11 @@ class Summary:
     trials: tuple[ArmTrials, ...] = ()
     arms: tuple[ArmScore, ...] = ()
     effects: tuple[Effect, ...] = ()
+    expenses: tuple[Effect, ...] = ()
+    interactions: tuple[Interaction, ...] = ()
+    variance: tuple[VarianceComponents, ...] = ()
+    gates: tuple[GateResult, ...] = ()
+    elapsed: float | None = None
     judging: tuple[JudgingTotal, ...] = ()
     agreement: tuple[Agreement, ...] = ()
     stopped: str | None = None

@@ -27,6 +27,7 @@ FLOORS = [
     {"endings"},
     {"records", "redaction"},
     {"scores"},
+    {"effects", "variation", "prices"},
     {"models", "recorder"},
     {"contexts", "manifest"},
     {"summary"},

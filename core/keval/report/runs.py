@@ -9,10 +9,11 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from keval.effects import Effect
 from keval.manifest import Manifest
 from keval.report.console import safe
 from keval.store.converter import to_plain
-from keval.summary import Effect, Summary
+from keval.summary import Summary
 
 __all__ = ["describe_runs", "print_runs"]
 

@@ -13,10 +13,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from keval.effects import Effect
 from keval.report.agreement import judging_lines
 from keval.report.console import safe
 from keval.scores import Scale, Scorer
-from keval.summary import ArmScore, ArmTrials, Effect, Summary
+from keval.summary import ArmScore, ArmTrials, Summary
 
 __all__ = ["print_summary"]
 

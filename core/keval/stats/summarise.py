@@ -8,13 +8,14 @@ from typing import TypeAlias
 
 import attrs
 
+from keval.effects import Arm, Effect
 from keval.manifest import Manifest, ScorerEntry
 from keval.records import Trial
 from keval.scores import Judgement, ScoreLine, Scorer, named_band
 from keval.stats.agreement import JudgeAgreement
 from keval.stats.estimates import Means, NestedMeans, estimate, paired_effect
 from keval.stats.tally import JudgingTally, Tally
-from keval.summary import ArmScore, Effect, ScorerScale, Summary
+from keval.summary import ArmScore, ScorerScale, Summary
 
 __all__ = ["Summariser", "is_current", "summarise"]
 
@@ -133,7 +134,7 @@ class Summariser:
                 for scorer, entry in self._scorers.items()
             ),
             effects=tuple(
-                _effect((agent, condition), scorer, self._cells, manifest.baseline)
+                _effect((agent, condition), scorer, self._cells, manifest)
                 for agent, condition in self._tallies
                 if condition != manifest.baseline
                 for scorer in self._scorers
@@ -169,8 +170,11 @@ def _arm(arm: _ArmKey, scorer: ScorerEntry, cell: _Cell, answered: int) -> ArmSc
     )
 
 
-def _effect(arm: _ArmKey, scorer: Scorer, cells: Mapping[_ArmKey, Mapping[Scorer, _Cell]], baseline: str) -> Effect:
+def _effect(
+    arm: _ArmKey, scorer: Scorer, cells: Mapping[_ArmKey, Mapping[Scorer, _Cell]], manifest: Manifest
+) -> Effect:
     agent, condition = arm
+    baseline = manifest.baseline
     against = cells[agent, baseline][scorer].means.by_sample()
     found = paired_effect(cells[arm][scorer].means.by_sample(), against)
     return Effect(
@@ -178,7 +182,8 @@ def _effect(arm: _ArmKey, scorer: Scorer, cells: Mapping[_ArmKey, Mapping[Scorer
         judge=scorer[1],
         agent=agent,
         condition=condition,
-        against={"agent": agent, "condition": baseline},
+        against=Arm(agent, baseline, manifest.run),
+        run=manifest.run,
         n=found.n,
         difference=found.mean,
         stderr=found.stderr,

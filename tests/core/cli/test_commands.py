@@ -16,7 +16,7 @@ import pytest
 from filelock import FileLock
 
 from keval import Manifest, Scale, Summary
-from keval.plugin import DatasetEntry, Effect, ScorerScale
+from keval.plugin import Arm, DatasetEntry, Effect, ScorerScale
 from keval.report.runs import describe_runs
 from tests.conftest import INSTALLED, Project, scale_of
 
@@ -90,7 +90,9 @@ def test_the_largest_effect_is_the_largest_for_its_scale() -> None:
         neutral="omit",
         planned=0,
         scorers=tuple(ScorerScale(metric, None, scale) for metric, scale in scales.items()),
-        effects=tuple(Effect(metric, None, "a", "c", {}, 1, value, None) for metric, value in differences.items()),
+        effects=tuple(
+            Effect(metric, None, "a", "c", Arm("a", "b"), 1, value, None) for metric, value in differences.items()
+        ),
     )
     manifest = Manifest("r", "e", {}, "", DatasetEntry("q.jsonl"), {}, {}, 0, "b")
 
@@ -110,7 +112,7 @@ def test_json_goes_to_stdout_alone(notes: Project) -> None:
 
     effect = next(effect for effect in outcome.data["effects"] if effect["metric"] == "double/length")
     assert (3, 0.53) == (effect["n"], round(effect["difference"], 9))
-    assert {"agent": "scripted", "condition": "baseline"} == effect["against"]
+    assert {"agent": "scripted", "condition": "baseline", "run": outcome.data["run"]} == effect["against"]
     assert notes.read("summary.json") == outcome.data
 
 

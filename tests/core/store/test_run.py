@@ -223,7 +223,17 @@ def test_a_run_that_was_written_by_a_landed_version_opens_for_ever() -> None:
     for folder in folders:
         run = open_run(folder)
         written = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-        summary = from_plain(Summary, written, folder / "summary.json")
-        assert summary == run.summary()
+        assert from_plain(Summary, written, folder / "summary.json").run == run.id
+        assert [] == lacking(written, to_plain(run.summary()))
         assert run.manifest.trials == len(list(run.trials()))
         assert list(run.samples.ids) == [run.sample(name).id for name in run.samples.ids]
+
+
+def lacking(written: Any, now: Any, place: str = "") -> list[str]:
+    """Where plain data that was written before is not what it is now; what was added since is no difference."""
+    if isinstance(written, dict) and isinstance(now, dict):
+        return [told for key, value in written.items() for told in lacking(value, now.get(key), f"{place}.{key}")]
+    if isinstance(written, list) and isinstance(now, list) and len(written) == len(now):
+        pairs = enumerate(zip(written, now, strict=True))
+        return [told for index, (old, new) in pairs for told in lacking(old, new, f"{place}.{index}")]
+    return [] if written == now else [f"{place}: {written!r} is {now!r}"]

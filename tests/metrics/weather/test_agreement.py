@@ -90,6 +90,6 @@ def stands(response: str, statement: dict[str, Any]) -> bool:
     begin, end = statement["at"]
     quoted = " ".join(response[begin:end].replace("*", "").split())
     if statement["kind"] != "condition":
-        return quoted == statement["said"]
+        return bool(quoted == statement["said"])
     whole = not response[end : end + 1].isalnum() and not response[begin - 1 : begin].isalnum()
-    return whole and quoted[:3].lower() == statement["said"][:3].lower()
+    return bool(whole and quoted[:3].lower() == statement["said"][:3].lower())
