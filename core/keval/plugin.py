@@ -102,6 +102,7 @@ if TYPE_CHECKING:
     from keval.store.export import Exported, Exporter
     from keval.store.files import replacing
     from keval.store.jsonl import dump
+    from keval.store.rows import SCORE_COLUMNS, TRIAL_COLUMNS, score_row, trial_row
     from keval.summary import (
         Agreement,
         ArmScore,
@@ -122,7 +123,9 @@ __all__ = [
     "CONTEXT_WINDOW",
     "MAX_OUTPUT_TOKENS",
     "REFUSAL",
+    "SCORE_COLUMNS",
     "SILENCE",
+    "TRIAL_COLUMNS",
     "Agent",
     "AgentChecker",
     "AgentEntry",
@@ -229,9 +232,11 @@ __all__ = [
     "response_headers",
     "retry_after_seconds",
     "run_conversation",
+    "score_row",
     "suggestion",
     "supervised",
     "to_plain",
+    "trial_row",
 ]
 
 _HOMES = (
@@ -257,6 +262,7 @@ _HOMES = (
         "infrastructure",
         "rubrics",
         "store.jsonl",
+        "store.rows",
         "store.files",
         "store.converter",
     ),
