@@ -61,12 +61,12 @@ class Trace:
         return self.start + (0.0 if transcript is None else max(transcript.duration or 0.0, *_ends(transcript)))
 
     def spans(self) -> Iterator[dict[str, Any]]:
-        """Yield the spans, the agent's first."""
+        """Yield the spans, the agent's first and the others as they began."""
         yield self._agent()
         transcript = self.trial.transcript
         if transcript is not None:
-            yield from self._model_calls(transcript)
-            yield from self._tool_calls(transcript)
+            calls = [*self._model_calls(transcript), *self._tool_calls(transcript)]
+            yield from sorted(calls, key=lambda span: int(span["startTimeUnixNano"]))
 
     def untold(self) -> int:
         """Return how many calls of models and tools have no span, as their time is unknown."""
