@@ -123,7 +123,13 @@ def _case(manifest: Manifest, trial: Trial, scores: list[ScoreLine]) -> _Case:
         named = "\n".join(f"{_scorer(line)}: {line.failure.message}" for line in failed if line.failure)
         kinds = {f"{line.failure.stage}: {line.failure.kind}": None for line in failed if line.failure}
         parts.append(
-            element("error", named, escape=True, type=", ".join(kinds), message=f"{len(failed)} scores failed")
+            element(
+                "error",
+                named,
+                escape=True,
+                type=", ".join(kinds),
+                message=f"{len(failed)} scores failed" if len(failed) > 1 else "1 score failed",
+            )
         )
     elif skipped:
         reasons = "\n".join(f"{_scorer(line)}: {line.score.reason}" for line in scores)

@@ -37,6 +37,15 @@ def environment_headers() -> dict[str, str]:
     return {unquote(name).strip(): unquote(value).strip() for name, _, value in pairs}
 
 
+@attrs.frozen
+class _Fault:
+    """Why a request failed, whether the fault may pass, and for how many seconds the server said to wait."""
+
+    problem: str
+    passing: bool
+    wait: float | None = None
+
+
 @attrs.define(eq=False)
 class Delivery:
     """Sends requests to an OTLP server, whose `endpoint` is the part of the URL before `/v1`.
@@ -58,26 +67,26 @@ class Delivery:
     def send(self, signal: str, body: bytes) -> None:
         """Send one request for `traces` or `logs`. Raises RunError: the server cannot be reached, or refuses it."""
         for attempt in range(1, _ATTEMPTS + 1):
-            problem, wait = self._attempt(signal, body)
-            if problem is None:
+            fault = self._attempt(signal, body)
+            if fault is None:
                 return
-            if wait is None or attempt == _ATTEMPTS:
-                raise RunError(f"{self.place}/v1/{signal} {problem}; check --endpoint, and the headers in {_HEADERS}")
-            self.sleep(min(max(wait, 2.0 ** (attempt - 1)), _LONGEST_WAIT))
+            if not fault.passing or attempt == _ATTEMPTS:
+                told = f"{self.place}/v1/{signal} {fault.problem}"
+                raise RunError(f"{told}; check --endpoint, and the headers in {_HEADERS}")
+            self.sleep(min(2.0 ** (attempt - 1) if fault.wait is None else fault.wait, _LONGEST_WAIT))
 
-    def _attempt(self, signal: str, body: bytes) -> tuple[str | None, float | None]:
-        """Send a request once; returns the problem, if there was one, and how long to wait, if waiting may help."""
+    def _attempt(self, signal: str, body: bytes) -> _Fault | None:
         url = f"{self.endpoint.rstrip('/')}/v1/{signal}"
         try:
             answer = self.client.post(url, content=body, headers={"content-type": "application/json"}, timeout=_TIMEOUT)
         except httpx2.HTTPError as error:
-            return f"cannot be reached: {error or type(error).__name__}", 0.0
-        if answer.is_success:
-            self._note(answer)
-            return None, None
-        busy = answer.status_code in _BUSY
-        wait = retry_after_seconds(answer.headers) or 0.0 if busy else None
-        return f"answered {answer.status_code}: {answer.text[:200].strip() or answer.reason_phrase}", wait
+            told = f"cannot be reached: {error or type(error).__name__}"
+            return _Fault(told, passing=not isinstance(error, httpx2.ConnectError))
+        if not answer.is_success:
+            told = f"answered {answer.status_code}: {answer.text[:200].strip() or answer.reason_phrase}"
+            return _Fault(told, passing=answer.status_code in _BUSY, wait=retry_after_seconds(answer.headers.get("retry-after")))
+        self._note(answer)
+        return None
 
     def _note(self, answer: httpx2.Response) -> None:
         """Keep what the server did not take: OTLP specification, "Partial Success"."""
