@@ -587,10 +587,10 @@ def test_a_run_without_a_score_is_refused(project: Project) -> None:
 
 def test_an_unknown_format_is_refused_with_the_nearest(project: Project) -> None:
     near = refused(project.keval("export", "latest", "--format", "ee"))
-    far = refused(project.keval("export", "latest", "--format", "parchment"))
+    far = refused(project.keval("export", "latest", "--format", "vellum-scroll"))
 
     assert "no exporter named 'ee' is installed; did you mean 'eee'?" in near
-    assert "no exporter named 'parchment' is installed; installed: eee" in far
+    assert "no exporter named 'vellum-scroll' is installed; installed: csv, eee, junit, otlp, parquet" in far
 
 
 def test_a_folder_that_cannot_be_written_is_refused(project: Project) -> None:

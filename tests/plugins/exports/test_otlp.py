@@ -310,7 +310,7 @@ def test_a_busy_server_is_asked_again_and_what_it_refused_is_told(
 
 @pytest.mark.parametrize(
     ("status", "told"),
-    [(401, "answered 401: who are you?"), (413, "answered 413: Request Entity Too Large|Content Too Large")],
+    [(401, r"answered 401: who are you\?"), (413, "answered 413: Request Entity Too Large|Content Too Large")],
 )
 def test_a_server_that_refuses_is_told_with_the_remedy(
     project: Project, hostile: Run, collector: Collector, status: int, told: str
