@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -123,7 +124,7 @@ def test_an_answer_without_any_value_is_skipped(project: Project) -> None:
 def test_gates_are_a_suite_of_their_own(project: Project) -> None:
     run = prepare(project, questions=[{"id": "only", "question": "?", "level": 1}])
     about = {"ci_low": None, "ci_high": None, "decided_on": "mean"}
-    gates = [
+    gates: list[dict[str, Any]] = [
         {"gate": "double/length >= 0.8", "verdict": "failed", "value": 0.5, "reason": "it is <low>", **about},
         {"gate": "double/length >= 0.1", "verdict": "held", "value": 0.5, "reason": "", **about},
         {"gate": "double/grade >= 0.1", "verdict": "undecided", "value": None, "reason": "too few samples", **about},

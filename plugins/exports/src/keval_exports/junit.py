@@ -150,11 +150,10 @@ def _case(manifest: Manifest, trial: Trial, scores: list[ScoreLine]) -> _Case:
 
 
 def _error(failure: Failure, name: str = "error") -> str:
-    about = {"type": f"{failure.stage}: {failure.kind}", "message": failure.message}
-    text = failure.traceback or failure.message
+    kind, text = f"{failure.stage}: {failure.kind}", failure.traceback or failure.message
     if name == "error":
-        return element(name, text, escape=True, **about)
-    return element(name, element("stackTrace", text, escape=True), **about)
+        return element(name, text, escape=True, type=kind, message=failure.message)
+    return element(name, element("stackTrace", text, escape=True), type=kind, message=failure.message)
 
 
 def _told(trial: Trial, scores: Iterable[ScoreLine]) -> Iterator[str]:

@@ -80,11 +80,13 @@ class Delivery:
         try:
             answer = self.client.post(url, content=body, headers={"content-type": "application/json"}, timeout=_TIMEOUT)
         except httpx2.HTTPError as error:
-            told = f"cannot be reached: {error or type(error).__name__}"
+            told = f"cannot be reached: {str(error) or type(error).__name__}"
             return _Fault(told, passing=not isinstance(error, httpx2.ConnectError))
         if not answer.is_success:
             told = f"answered {answer.status_code}: {answer.text[:200].strip() or answer.reason_phrase}"
-            return _Fault(told, passing=answer.status_code in _BUSY, wait=retry_after_seconds(answer.headers.get("retry-after")))
+            return _Fault(
+                told, passing=answer.status_code in _BUSY, wait=retry_after_seconds(answer.headers.get("retry-after"))
+            )
         self._note(answer)
         return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from keval import Manifest, ScoreLine
+from keval import Manifest, Scale, Score, ScoreLine
 from keval.plugin import named_band
 from keval_exports.otlp.encoding import attributes, nanoseconds
 from keval_exports.otlp.spans import Trace
@@ -21,15 +21,11 @@ def score_record(manifest: Manifest, trace: Trace, line: ScoreLine) -> dict[str,
     score, judgement = line.score, line.judgement
     entry = manifest.scorer(line.scorer)
     scale = entry.scale if entry is not None else None
-    if score.value is None:
-        label = "unscored"
-    else:
-        label = "neutral" if score.neutral else (scale and named_band(scale.bands, score.value)) or None
     judge = manifest.judges.get(line.judge) if line.judge else None
-    told = {
+    told: dict[str, Any] = {
         "gen_ai.evaluation.name": line.metric,
         "gen_ai.evaluation.score.value": None if score.value is None else float(score.value),
-        "gen_ai.evaluation.score.label": label,
+        "gen_ai.evaluation.score.label": _label(score, scale),
         "error.type": line.failure and line.failure.kind,
         "keval.trial": line.trial,
         "keval.sample": line.sample,
@@ -54,3 +50,12 @@ def score_record(manifest: Manifest, trace: Trace, line: ScoreLine) -> dict[str,
         "traceId": trace.id,
         "spanId": trace.root,
     }
+
+
+def _label(score: Score, scale: Scale | None) -> str | None:
+    """Return the name of a value's band, or what stands in place of a value; `None` on a scale without bands."""
+    if score.value is None:
+        return "unscored"
+    if score.neutral:
+        return "neutral"
+    return named_band(scale.bands, score.value) if scale is not None else None
