@@ -156,7 +156,7 @@ execution: {max_recorded_bytes: 1000, retry: {initial_backoff_seconds: 0}}
 
 
 def test_a_trial_keeps_its_system_prompt_once_and_as_it_was_rendered(project: Project) -> None:
-    asked = [{"id": name, "tongue": "Finnish"} for name in ("calm", "busy", "down", "long")]
+    asked: list[dict[str, Any]] = [{"id": name, "tongue": "Finnish"} for name in ("calm", "busy", "down", "long")]
     asked[1] |= {"busy": 1}
     asked[2] |= {"context_down": True}
     asked[3] |= {"tongue": "Finnish " * 200}
