@@ -65,7 +65,12 @@ def describe_run(
         config_file=evaluation.source.name,
         config_folder=str(evaluation.source.base),
         selection=SelectionEntry(evaluation.limit, evaluation.sample_ids),
-        dataset=DatasetEntry(str(plan.dataset.path), plan.dataset.digest, len(plan.samples)),
+        dataset=DatasetEntry(
+            str(plan.dataset.path),
+            plan.dataset.digest,
+            len(plan.samples),
+            evaluation.dataset.cluster_key if evaluation.dataset else None,
+        ),
         trials=plan.trial_count,
         agents={item.label: _agent(item, ready.endpoints, redact) for item in plan.agents},
         conditions={arm.label: _condition(arm, ready, redact) for arm in plan.arms},
@@ -195,6 +200,7 @@ def _scorers(
             rubric=digests[metric] if judge else None,
             digest=spec.digests[metric, judge],
             **({} if judge else metrics[metric]),
+            threshold=evaluation.header.thresholds.get(metric),
         )
         for (metric, judge), scale in scorers.scales().items()
     )
