@@ -8,6 +8,7 @@ import attrs
 from rich.console import Console
 
 from keval.plan.plan import Plan
+from keval.prices import dollars
 from keval.report.console import safe
 
 __all__ = ["describe", "print_notices", "print_plan"]
@@ -79,7 +80,7 @@ def print_plan(plan: Plan, console: Console) -> None:
     if told["judges"]:
         show(f"  rubrics    {', '.join(told['rubrics'])}")
     if told["budget"]:
-        show(f"  budget     {', '.join(f'{cap:,} {name}' for name, cap in told['budget'].items())}")
+        show(f"  budget     {', '.join(_cap(*cap) for cap in told['budget'].items())}")
     if told["middleware"]:
         show(f"  middleware {', '.join(told['middleware'])}")
     show(f"  plugins    {', '.join(told['plugins']) or 'none'}")
@@ -88,6 +89,10 @@ def print_plan(plan: Plan, console: Console) -> None:
         f"  about {told['estimated_model_calls']} model calls and {told['estimated_judge_calls']} judge calls;"
         " nothing was run"
     )
+
+
+def _cap(name: str, most: float) -> str:
+    return dollars(most) if name == "usd" else f"{most:,} {name}"
 
 
 def print_notices(plan: Plan, console: Console) -> None:
