@@ -127,6 +127,26 @@ def test_discarded_attempts_are_a_part_of_what_trials_cost(project: Project) -> 
     assert (0.012, 1000) == (round(arm["given_up"]["cost"]["usd"], 9), arm["given_up"]["usage"]["output_tokens"])
 
 
+def test_scores_are_told_beside_what_they_cost(project: Project) -> None:
+    agents = """agents:
+  plain: {type: double/paid, model: openai/ours}
+  better: {type: double/paid, model: openai/dear, suffix: " It is 42."}
+  wasteful: {type: double/paid, model: openai/dear}"""
+    config = CONFIG.replace("agents: {paid: {type: double/paid, model: openai/ours}}", agents)
+    config = config.replace("double/length", "basic/contains: {any_of: ['42', How]}")
+    dear = OURS.replace("}}", "}, openai/dear: {input: 4, output: 16}}")
+    questions = dataset(2, usage=USAGE) + json.dumps({"id": "last", "question": "Hm?", "usage": USAGE})
+    project.write(eval_yaml=config + dear, questions_jsonl=questions)
+
+    outcome = project.keval("run", "eval.yaml", "--json")
+
+    found = {arm["agent"]: arm for arm in outcome.data["arms"]}
+    assert [True, True, False] == [arm["pareto"] for arm in found.values()]
+    assert pytest.approx(2 / 3 / 0.006) == found["plain"]["per_usd"]
+    assert pytest.approx(1 / 0.012) == found["better"]["per_usd"]
+    assert pytest.approx(2 / 3 / 1.5) == found["plain"]["per_1000_tokens"]
+
+
 def test_a_budget_in_dollars_ends_a_run_and_counts_on_when_it_goes_on(project: Project) -> None:
     project.write(eval_yaml=f"{CONFIG}{OURS}budget: {{usd: 0.03}}\n", questions_jsonl=dataset(9, usage=USAGE))
 
