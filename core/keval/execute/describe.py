@@ -147,7 +147,7 @@ def _name(entry: Any) -> str:
 def _agent(item: ResolvedPlugin, endpoints: Mapping[str, Endpoint], redact: Redactor) -> AgentEntry:
     return AgentEntry(
         type=item.component.name,
-        model=str(item.model) if item.model else None,
+        model=item.model_name,
         simulated=is_simulated(item, endpoints),
         characteristics=redact.data(dict(item.characteristics)),
         recording=item.prerecorded.digest if item.prerecorded else None,
@@ -174,7 +174,7 @@ def _judges(evaluation: Evaluation, scorers: Scorers, endpoints: Mapping[str, En
         item.label: JudgeEntry(
             type=item.component.name,
             implied=item.label in specs and specs[item.label].implied,
-            model=str(item.model) if item.model else None,
+            model=item.model_name,
             simulated=is_simulated(item, endpoints),
             options=dict(specs[item.label].options) if item.label in specs else {},
         )

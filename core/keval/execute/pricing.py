@@ -25,14 +25,14 @@ def find_prices(
     endpoints: Mapping[str, Endpoint],
     before: Manifest | None = None,
 ) -> dict[str, Price]:
-    """Return the prices of the models that agents and judges ask, as far as they are known, by `provider/name`.
+    """Return the prices of the models of agents and judges, as far as they are known, by `provider/name`.
 
     A price is that of the config, else what the manifest of the run `before` has, else what the first of the installed
     price tables knows. The run's agents count, too. Simulated models have no price.
 
-    Raises PreflightError: the budget is in US dollars, and a price is unknown.
+    Raises PreflightError: the budget is in US dollars, and a price is unknown. Recorded answers cost nothing again.
     """
-    paid = [_Paid.of(item) for item in askers if not (item.prerecorded or is_simulated(item, endpoints))]
+    paid = [_Paid.of(item) for item in askers if not is_simulated(item, endpoints)]
     if before:
         paid += _Paid.before(before, besides={item.label for item in askers if item.component.group == "keval.agents"})
     models = dict.fromkeys(model for each in paid for model in each.models)
@@ -55,25 +55,32 @@ class _Paid:
     place: str
     name: str
     models: tuple[str, ...]
+    recorded: bool
 
     @classmethod
     def of(cls, item: ResolvedPlugin) -> _Paid:
-        models = tuple(str(model) for model in item.models.values())
-        return cls(f"{item.place}: " if item.place else "", f"the {item.component.kind} {item.label!r}", models)
+        place = f"{item.place}: " if item.place else ""
+        name = f"the {item.component.kind} {item.label!r}"
+        return cls(place, name, item.model_names, item.prerecorded is not None)
 
     @classmethod
     def before(cls, manifest: Manifest, besides: Collection[str]) -> list[_Paid]:
         """Return the other agents of a run: what their trials cost counts if it is scored again."""
         return [
-            cls(f"{manifest.run}: ", f"the agent {label!r}", (entry.model,) if entry.model else ())
+            cls(
+                f"{manifest.run}: ",
+                f"the agent {label!r}",
+                (entry.model,) if entry.model else (),
+                entry.recording is not None,
+            )
             for label, entry in manifest.agents.items()
-            if not (entry.simulated or entry.recording or label in besides)
+            if not entry.simulated and label not in besides
         ]
 
 
 def _unknown(paid: Iterable[_Paid], prices: Mapping[str, Price]) -> Iterator[str]:
     """Yield why a budget in US dollars cannot be kept."""
-    for each in paid:
+    for each in (each for each in paid if not each.recorded):
         if not each.models:
             yield f"{each.place}{each.name} names no model, so what it costs is unknown; bound tokens and not usd"
         for model in each.models:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from keval.config.evaluation import Evaluation
@@ -51,13 +51,13 @@ def missing_answers(
 
 def idle_keys(evaluation: Evaluation, askers: Iterable[ResolvedPlugin]) -> Iterator[Problem]:
     """Yield the keys of the config that have no effect; `askers` are the agents and judges."""
-    asked = {str(model) for item in askers for model in item.models.values()}
-    for path, problem in chain(_idle(evaluation), _idle_prices(evaluation, asked)):
+    for path, problem in chain(_idle(evaluation), _idle_prices(evaluation, askers)):
         yield Problem(evaluation.source.place(path, key=True), problem)
 
 
-def _idle_prices(evaluation: Evaluation, asked: Collection[str]) -> Iterator[tuple[KeyPath, str]]:
+def _idle_prices(evaluation: Evaluation, askers: Iterable[ResolvedPlugin]) -> Iterator[tuple[KeyPath, str]]:
     """Yield the prices that are given under a name that looks like that of another model, which has no price."""
+    asked = {name for item in askers for name in item.model_names}
     without = [model for model in asked if model not in evaluation.prices]
     for model in evaluation.prices:
         if model not in asked and (hint := suggestion(model, without)):

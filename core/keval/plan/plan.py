@@ -49,9 +49,15 @@ class ResolvedPlugin:
         return {name: model for name, model in self.models.items() if model.endpoint is None}
 
     @property
-    def model(self) -> Model | None:
-        """The plugin's first model, if it has one."""
-        return next(iter(self.models.values()), None)
+    def model_names(self) -> tuple[str, ...]:
+        """The models' `provider/name`; for recorded answers, that of the model which gave them, if it is known."""
+        told = getattr(self.plugin, "model", None) if self.prerecorded else None
+        return (told,) if isinstance(told, str) else tuple(map(str, self.models.values()))
+
+    @property
+    def model_name(self) -> str | None:
+        """The first of `model_names`."""
+        return next(iter(self.model_names), None)
 
     @property
     def prerecorded(self) -> PrerecordedAgent | None:

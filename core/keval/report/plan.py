@@ -28,10 +28,7 @@ def describe(plan: Plan) -> dict[str, Any]:
         "samples": len(plan.samples),
         "repetitions": execution.num_repetitions,
         "max_concurrent": execution.max_concurrent,
-        "agents": {
-            item.label: {"type": item.component.name, "model": str(item.model) if item.model else None}
-            for item in plan.agents
-        },
+        "agents": {item.label: {"type": item.component.name, "model": item.model_name} for item in plan.agents},
         "conditions": {
             arm.label: {"contexts": {label: plan.contexts[label].component.name for label in arm.contexts}}
             for arm in plan.arms
@@ -39,10 +36,7 @@ def describe(plan: Plan) -> dict[str, Any]:
         "models": [str(model) for model in plan.models],
         "servers": sum(len(arm.contexts) for arm in plan.arms) if asked else 0,
         "metrics": [item.label for item in plan.scorers.metrics],
-        "judges": {
-            item.label: {"type": item.component.name, "model": str(item.model) if item.model else None}
-            for item in plan.scorers.judges
-        },
+        "judges": {item.label: {"type": item.component.name, "model": item.model_name} for item in plan.scorers.judges},
         "rubrics": [rubric.name for rubric in plan.scorers.rubrics],
         "middleware": [item.label for item in plan.middleware],
         "plugins": [item.label for item in plan.hooks],

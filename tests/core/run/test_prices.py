@@ -253,6 +253,19 @@ def test_a_price_for_a_name_of_k_eval_is_that_of_the_model(project: Project) -> 
     assert [(0.006, 0)] == cost(project)
 
 
+def test_recorded_answers_cost_what_their_model_costs_and_no_budget(project: Project) -> None:
+    project.write(
+        eval_yaml=CONFIG.replace("type: double/paid,", "type: recorded, path: old.jsonl,") + OURS,
+        questions_jsonl=dataset(1),
+        old_jsonl=json.dumps({"id": "q0", "response": "So.", "usage": USAGE}),
+    )
+
+    outcome = project.keval("run", "eval.yaml", "--budget", "usd=0.001")
+
+    assert (0, [(0.006, 0)]) == (outcome.code, cost(project))
+    assert "openai/ours" == project.lines("trials.jsonl")[0]["model"]
+
+
 def test_a_price_that_nobody_asks_for_is_noted(project: Project) -> None:
     project.write(eval_yaml=f"{CONFIG}prices: {{openai/our: {{input: 2, output: 8}}}}\n", questions_jsonl=dataset(1))
 
