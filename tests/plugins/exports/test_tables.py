@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import sys
 import tracemalloc
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -164,6 +165,18 @@ def test_a_run_is_not_held_in_memory(project: Project, exporter: Exporter, monke
 
     assert 16_000_000 < run.trials_file.stat().st_size
     assert peak < 4_000_000
+
+
+def test_parquet_without_pyarrow_says_what_to_install(
+    project: Project, hostile: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+
+    outcome = project.keval("export", str(hostile.path), "--format", "parquet", "--to", "out")
+
+    remedy = "error: Parquet files need pyarrow: `pip install keval[exporters-parquet]`\n"
+    assert (2, "", remedy) == (outcome.code, outcome.stdout, outcome.stderr)
+    assert [] == [*(project.root / "out").iterdir()]
 
 
 def test_a_folder_that_cannot_be_written_is_refused(project: Project, hostile: Run) -> None:

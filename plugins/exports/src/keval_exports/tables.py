@@ -73,10 +73,10 @@ class Parquet:
 
 def _export(run: Run, to: Path, suffix: str, write: Callable[[IO[bytes], Iterable[Row], Columns], None]) -> Exported:
     trials, scores = to / f"trials.{suffix}", to / f"scores.{suffix}"
-    with exported_file(trials) as file:
-        write(file, map(trial_row, run.trials()), TRIAL_COLUMNS)
-    with exported_file(scores) as file:
-        write(file, map(score_row, run.scores()), SCORE_COLUMNS)
+    # Both are in place when both are complete.
+    with exported_file(trials) as of_trials, exported_file(scores) as of_scores:
+        write(of_trials, map(trial_row, run.trials()), TRIAL_COLUMNS)
+        write(of_scores, map(score_row, run.scores()), SCORE_COLUMNS)
     return Exported((trials, scores))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +24,9 @@ __all__ = ["Otlp"]
 
 _LARGEST = 1_000_000
 """Bytes from which a request is sent; a server takes 20 MB or more."""
+
+_WORDS = {"traces": ("resourceSpans", "scopeSpans", "spans"), "logs": ("resourceLogs", "scopeLogs", "logRecords")}
+"""How the parts of a request are called, from the outside in."""
 
 
 def _web_address(exporter: object, attribute: attrs.Attribute[str], value: str) -> None:
@@ -75,7 +78,7 @@ class Otlp:
     def _bodies(self, run: Run, told: _Told, *, largest: int) -> Iterator[tuple[str, bytes]]:
         """Yield requests with the signal that each is of; one holds whole trials, and more while it is not large."""
         manifest = run.manifest
-        spans, records = _Batch(manifest, "traces", _spans_request), _Batch(manifest, "logs", _logs_request)
+        spans, records = _Batch(manifest, "traces"), _Batch(manifest, "logs")
         for trial in run.trials():
             trace = Trace(manifest, trial, self.content)
             found = [*trace.spans()]
@@ -118,7 +121,6 @@ class _Batch:
 
     manifest: Manifest
     signal: str
-    request: Callable[[Manifest, Sequence[bytes]], bytes]
     waiting: list[bytes] = attrs.field(factory=list, init=False)
     size: int = attrs.field(default=0, init=False)
 
@@ -133,19 +135,12 @@ class _Batch:
     def rest(self) -> Iterator[tuple[str, bytes]]:
         """Yield a request with what waits, if anything does."""
         if self.waiting:
-            yield self.signal, self.request(self.manifest, self.waiting)
+            yield self.signal, _request(self.manifest, self.signal, self.waiting)
             self.waiting, self.size = [], 0
 
 
-def _spans_request(manifest: Manifest, spans: Sequence[bytes]) -> bytes:
-    return _request(manifest, "resourceSpans", "scopeSpans", "spans", spans)
-
-
-def _logs_request(manifest: Manifest, records: Sequence[bytes]) -> bytes:
-    return _request(manifest, "resourceLogs", "scopeLogs", "logRecords", records)
-
-
-def _request(manifest: Manifest, resources: str, scopes: str, name: str, records: Sequence[bytes]) -> bytes:
+def _request(manifest: Manifest, signal: str, records: Sequence[bytes]) -> bytes:
+    """Return a request of a signal with records that are JSON already."""
     resource = {
         "service.name": "keval",
         "service.version": manifest.versions.get("keval"),
@@ -153,7 +148,6 @@ def _request(manifest: Manifest, resources: str, scopes: str, name: str, records
         "keval.evaluation": manifest.evaluation,
     }
     scope = {"name": "keval_exports", "version": version("keval-exports")}
-    fragments = [orjson.Fragment(record) for record in records]
-    return dump(
-        {resources: [{"resource": {"attributes": attributes(resource)}, scopes: [{"scope": scope, name: fragments}]}]}
-    )
+    resources, scopes, name = _WORDS[signal]
+    scoped = {"scope": scope, name: [orjson.Fragment(record) for record in records]}
+    return dump({resources: [{"resource": {"attributes": attributes(resource)}, scopes: [scoped]}]})
