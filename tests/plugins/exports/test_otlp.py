@@ -334,7 +334,7 @@ def test_a_server_that_is_not_there_is_told_without_its_password(project: Projec
     assert "secret-word" not in outcome.stderr
 
 
-@pytest.mark.parametrize("endpoint", ["localhost:4318", "ftp://here", "http://"])
+@pytest.mark.parametrize("endpoint", ["localhost:4318", "ftp://here", "http://", "http://here:port", "http://[::1"])
 def test_an_endpoint_that_is_none_is_refused(project: Project, hostile: Run, endpoint: str) -> None:
     outcome = project.keval("export", str(hostile.path), "--format", "otlp", "--endpoint", endpoint)
 

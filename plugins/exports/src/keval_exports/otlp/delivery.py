@@ -26,8 +26,12 @@ _TIMEOUT = 30.0
 
 def check_endpoint(url: str) -> None:
     """Raise ValueError if a URL is not that of an OTLP/HTTP server."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = httpx2.URL(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.host)
+    except (httpx2.InvalidURL, ValueError):
+        usable = False
+    if not usable:
         raise ValueError(f"'endpoint' must be the URL of an OTLP/HTTP server, such as http://localhost:4318: {url}")
 
 
@@ -100,6 +104,5 @@ class Delivery:
         for name, count in counts.items():
             if count:
                 what = "spans" if name == "rejectedSpans" else "scores"
-                self.refused[f"{self.place} refused {count} {what}: {partial.get('errorMessage') or 'no reason'}"] = (
-                    None
-                )
+                told = f"{self.place} refused {count} {what}: {partial.get('errorMessage') or 'no reason'}"
+                self.refused[told] = None
