@@ -146,13 +146,14 @@ class ResumeEntry:
 class Manifest:
     """What a run was made of.
 
-    `run` is the run's id, `started` its ISO time. `config` is the configuration as it ran, with variables as
-    written, and `config_folder` the folder that its relative paths start from. `trials` is how many trials were
-    planned. `rubrics` are by digest. `plugins` maps `group:name` to distribution and version, `versions`
-    distributions to versions: keval, its plugins, and what these directly require. `variables` are the values of
-    the config's variables that are no secrets, `None` for one that was not set. `simulated` names the models that
-    were simulated. `resumed` tells each time that the run was resumed. `stopped` says why trials or judgements were
-    left out, if a limit of the run did that.
+    `run` is the run's id, `started` its ISO time. `config` is the configuration as it ran, with variables as written,
+    and `config_folder` the folder that its relative paths start from. `trials` is how many trials were planned.
+    `rubrics` are by digest. `plugins` maps `group:name` to distribution and version, `versions` distributions to
+    versions: keval, its plugins, and what these directly require. `variables` are the values of the config's variables
+    that are no secrets, `None` for one that was not set. `simulated` names the models that were simulated. `resumed`
+    tells each time that the run was resumed. `elapsed` is how many seconds the run was worked on so far, each time that
+    it went on or was scored included; `None` while trials are run, and for a run that was killed. `stopped` says why
+    trials or judgements were left out, if a limit of the run did that.
     """
 
     run: str
@@ -178,6 +179,7 @@ class Manifest:
     variables: Mapping[str, str | None] = attrs.field(factory=dict)
     simulated: tuple[str, ...] = ()
     resumed: tuple[ResumeEntry, ...] = ()
+    elapsed: float | None = None
     stopped: str | None = None
     extra: Mapping[str, Any] = _extra()
 

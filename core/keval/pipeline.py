@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
 
+import attrs
+
 from keval.config.evaluation import Evaluation
 from keval.config.secrets import learn_config, learn_endpoints
 from keval.errors import RunError
@@ -22,6 +24,7 @@ from keval.execute.preflight import begin_judges, preflight
 from keval.execute.resources import ResourceScope
 from keval.execute.resumption import Resumption
 from keval.execute.stopping import Stop
+from keval.execute.working_time import WorkingTime
 from keval.plan.build import hook_plugins
 from keval.plan.hooks import HookPlugin, Hooks
 from keval.plan.plan import Plan, ResolvedPlugin, ScoringPlan
@@ -51,7 +54,7 @@ async def run_plan(
     while trials were run.
     """
     hooks = _hooks(plan.hooks, watchers)
-    started = datetime.now(UTC)
+    started, working = datetime.now(UTC), WorkingTime()
     redact = redactor or Redactor()
     learn_config(redact, plan.evaluation)
     async with _resources() as scope:
@@ -64,7 +67,7 @@ async def run_plan(
                     samples[sample.id] = sample
         with writer.locked(), _unwrapped():
             running = Running.of(plan, ready, writer, hooks=hooks, redact=redact, samples=samples)
-            return writer.run, await running.finish(running.describe(started), stop=stop)
+            return writer.run, await running.finish(running.describe(started), working, stop=stop)
 
 
 async def resume_run(
@@ -82,11 +85,12 @@ async def resume_run(
     and StoppedError when `stop` was asked while trials were run.
     """
     hooks = _hooks(plan.hooks, watchers)
-    writer = RunWriter(run.path)
+    writer, working = RunWriter(run.path), WorkingTime()
     redact = redactor or Redactor()
     learn_config(redact, plan.evaluation)
     with writer.locked(), _unwrapped():
         before, frozen = writer.run.manifest, writer.run.samples
+        working = attrs.evolve(working, earlier=before.elapsed)
         async with _resources() as scope:
             ready = await preflight(plan, scope, redact)
             samples: dict[str, Sample] = {}
@@ -104,7 +108,8 @@ async def resume_run(
                             samples[sample.id] = sample
             retried = writer.set_failures_aside() if resumption.retry_failed else 0
             manifest = resumption.manifest(before, now, retried, changed)
-            return await running.finish(manifest, done=writer.run.trial_ids(), stop=stop, missing=True)
+            done = writer.run.trial_ids()
+            return await running.finish(manifest, working, done=done, stop=stop, missing=True)
 
 
 async def rescore(
@@ -125,7 +130,7 @@ async def rescore(
     Raises PreflightError: a judge's model cannot be reached, or a judge cannot begin; and RunError: another process is
     writing to the run.
     """
-    scorers = scoring.scorers
+    scorers, working = scoring.scorers, WorkingTime()
     hooks = _hooks(scoring.hooks, watchers)
     execution = evaluation.execution
     redact = redactor or Redactor()
@@ -135,6 +140,7 @@ async def rescore(
         writer = RunWriter(run.path)
         with writer.locked(), _unwrapped():
             before = writer.run.manifest
+            working = attrs.evolve(working, earlier=before.elapsed)
             earlier = {entry.scorer: entry.repetitions for entry in before.scorers}
             repetitions = scorers.repetitions(
                 judge_repetitions or execution.judge_repetitions, None if judge_repetitions else earlier
@@ -148,7 +154,8 @@ async def rescore(
             meter = Meter.of(writer.run, evaluation.budget, prerecorded)
             announce_endpoints(exchange, hooks)
             scores = Scoring(writer, execution, scorers, judges, exchange, spec, hooks, redact, meter)
-            return await scores.score(manifest, missing=missing)
+            with working.kept(writer):
+                return await scores.score(manifest, working, missing=missing)
 
 
 def _hooks(plugins: Sequence[ResolvedPlugin], watchers: Watchers) -> Hooks:

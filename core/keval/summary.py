@@ -91,8 +91,9 @@ class GivenUp:
 class ArmTrials:
     """What happened to the trials of one arm.
 
-    `failures` counts failed trials by `stage: kind`. `tool_calls` and `model_calls` are `None` when nobody reported
-    them. `duration` is the mean over samples, in seconds; `duration_median` and `duration_p95` are those of trials.
+    `failures` counts failed trials by `stage: kind`, and `failure_messages` has the first message of each, as one line
+    that may be shortened. `tool_calls` and `model_calls` are `None` when nobody reported them. `duration` is the mean
+    over samples, in seconds; `duration_median` and `duration_p95` are those of trials.
     """
 
     agent: str
@@ -110,6 +111,7 @@ class ArmTrials:
     duration_median: float | None = None
     duration_p95: float | None = None
     cost: Cost = Cost()
+    failure_messages: Mapping[str, str] = attrs.field(factory=dict)
 
 
 @attrs.frozen
@@ -118,7 +120,8 @@ class ArmScore:
 
     `mean` and `stderr` are over `n` samples, `ci_low` and `ci_high` the 95 % interval of the mean, which `method` made;
     `band` is the name of the mean's part of the scale. The scores count as `scored`, `neutral` or `unscored`; `failed`
-    ones are among the unscored, by kind in `failures`. `missing` scores were not made because scoring was interrupted.
+    ones are among the unscored, by kind in `failures`, with the first message of each kind in `failure_messages`.
+    `missing` scores were not made because scoring was interrupted.
 
     `per_usd` and `per_1000_tokens` are the mean, counted from the lower end of its scale, for each dollar or 1,000
     tokens that a trial costs; `None` where less is better, or the cost is unknown or 0. `pareto` says that no other arm
@@ -146,6 +149,7 @@ class ArmScore:
     per_usd: float | None = None
     per_1000_tokens: float | None = None
     pareto: bool | None = None
+    failure_messages: Mapping[str, str] = attrs.field(factory=dict)
 
     @property
     def scorer(self) -> Scorer:
@@ -243,7 +247,9 @@ class Summary:
 
     `planned` is how many trials the run planned. `simulated` names the models that were simulated. `expenses` are
     effects on what a trial costs (`seconds`, `tokens`, `usd`, `tool_calls`) in place of a metric. `elapsed` is how long
-    the run took, in seconds. `stopped` says why trials or judgements were left out, if a limit of the run did that.
+    the run was worked on, in seconds: its trials and its scoring, without the time between an interruption and
+    `resume`; `None` while it is, and for a run that was killed. `stopped` says why trials or judgements were left out,
+    if a limit of the run did that.
     """
 
     run: str

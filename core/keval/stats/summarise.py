@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -14,6 +14,7 @@ from keval.records import Trial
 from keval.scores import Judgement, ScoreLine, Scorer, named_band
 from keval.stats.agreement import JudgeAgreement
 from keval.stats.estimates import Means, NestedMeans, estimate, paired_effect
+from keval.stats.failures import FailureTally
 from keval.stats.tally import JudgingTally, Tally
 from keval.summary import ArmScore, ScorerScale, Summary
 
@@ -38,7 +39,7 @@ class _Cell:
     neutral: int = 0
     unscored: int = 0
     failed: int = 0
-    failures: Counter[str] = attrs.field(factory=Counter)
+    failures: FailureTally = attrs.field(factory=FailureTally)
 
     @classmethod
     def of(cls, repetitions: int) -> _Cell:
@@ -50,7 +51,7 @@ class _Cell:
             self.unscored += 1
             if line.failure is not None:
                 self.failed += 1
-                self.failures[line.failure.kind] += 1
+                self.failures.add(line.failure.kind, line.failure.message)
             return
         self.neutral += neutral
         self.scored += not neutral
@@ -143,6 +144,8 @@ class Summariser:
                 tally.total(*arm, judge) for arm, judges in self._judging.items() for judge, tally in judges.items()
             ),
             agreement=self._agreement.summary(),
+            elapsed=manifest.elapsed,
+            stopped=manifest.stopped,
         )
 
     def _number(self, sample: str) -> int:
@@ -165,7 +168,8 @@ def _arm(arm: _ArmKey, scorer: ScorerEntry, cell: _Cell, answered: int) -> ArmSc
         neutral=cell.neutral,
         unscored=cell.unscored,
         failed=cell.failed,
-        failures=dict(cell.failures),
+        failures=dict(cell.failures.counts),
+        failure_messages=dict(cell.failures.messages),
         missing=max(0, expected - cell.scored - cell.neutral - cell.unscored),
     )
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import attrs
 
 from keval.manifest import ConditionEntry
 from keval.records import Trial
 from keval.scores import Judgement
 from keval.stats.estimates import Means, estimate
+from keval.stats.failures import FailureTally
 from keval.summary import ArmTrials, Compliance, GivenUp, JudgingTotal, UsageTotal
 
 __all__ = ["JudgingTally", "Tally"]
@@ -88,7 +87,7 @@ class Tally:
     usage: UsageTotal = UsageTotal()
     given_up: GivenUp = GivenUp()
     durations: Means = attrs.field(factory=Means)
-    failures: Counter[str] = attrs.field(factory=Counter)
+    failures: FailureTally = attrs.field(factory=FailureTally)
     _compliance: _ComplianceTally = attrs.field(factory=_ComplianceTally)
 
     @property
@@ -103,7 +102,7 @@ class Tally:
         self._compliance.add(trial)
         if trial.failure:
             self.failed += 1
-            self.failures[f"{trial.failure.stage}: {trial.failure.kind}"] += 1
+            self.failures.add(f"{trial.failure.stage}: {trial.failure.kind}", trial.failure.message)
         for attempt in trial.attempts:
             if attempt.transcript:
                 calls = self.given_up.model_calls + (attempt.transcript.model_calls or 0)
@@ -127,7 +126,8 @@ class Tally:
             trials=self.trials,
             failed=self.failed,
             retried=self.retried,
-            failures=dict(self.failures),
+            failures=dict(self.failures.counts),
+            failure_messages=dict(self.failures.messages),
             tool_calls=self.tool_calls,
             model_calls=self.model_calls,
             usage=self.usage,
