@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from textwrap import indent
 from typing import Any
 
 import attrs
@@ -13,7 +15,7 @@ from rich.text import Text
 
 from keval.report.terminal import foreign, visible
 
-__all__ = ["data_console", "message_console", "print_json", "safe"]
+__all__ = ["data_console", "message_console", "print_json", "print_json_array", "safe"]
 
 
 def data_console() -> Console:
@@ -25,6 +27,15 @@ def data_console() -> Console:
 def print_json(data: object) -> None:
     """Print data for machines, without colours."""
     click.echo(json.dumps(data, indent=2))
+
+
+def print_json_array(items: Iterable[object]) -> None:
+    """Print data for machines as an array, one item after the other, so that none of them stays in memory."""
+    begin = "[\n"
+    for item in items:
+        click.echo(begin + indent(json.dumps(item, indent=2), "  "), nl=False)
+        begin = ",\n"
+    click.echo("[]" if begin == "[\n" else "\n]")
 
 
 def message_console(*, quiet: bool = False) -> Console:
