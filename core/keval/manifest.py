@@ -151,9 +151,9 @@ class Manifest:
     `rubrics` are by digest. `plugins` maps `group:name` to distribution and version, `versions` distributions to
     versions: keval, its plugins, and what these directly require. `variables` are the values of the config's variables
     that are no secrets, `None` for one that was not set. `simulated` names the models that were simulated. `resumed`
-    tells each time that the run was resumed. `elapsed` is how many seconds the run was worked on so far, each time that
-    it went on or was scored included; `None` while trials are run, and for a run that was killed. `stopped` says why
-    trials or judgements were left out, if a limit of the run did that.
+    tells each time that the run was resumed. `elapsed` is how many seconds the run was worked on, each time that it was
+    resumed included, and scoring it again later not; `None` while trials are run, and for a run that was killed.
+    `stopped` says why trials or judgements were left out, if a limit of the run did that.
     """
 
     run: str

@@ -130,7 +130,7 @@ async def rescore(
     Raises PreflightError: a judge's model cannot be reached, or a judge cannot begin; and RunError: another process is
     writing to the run.
     """
-    scorers, working = scoring.scorers, WorkingTime()
+    scorers = scoring.scorers
     hooks = _hooks(scoring.hooks, watchers)
     execution = evaluation.execution
     redact = redactor or Redactor()
@@ -140,7 +140,6 @@ async def rescore(
         writer = RunWriter(run.path)
         with writer.locked(), _unwrapped():
             before = writer.run.manifest
-            working = attrs.evolve(working, earlier=before.elapsed)
             earlier = {entry.scorer: entry.repetitions for entry in before.scorers}
             repetitions = scorers.repetitions(
                 judge_repetitions or execution.judge_repetitions, None if judge_repetitions else earlier
@@ -154,8 +153,7 @@ async def rescore(
             meter = Meter.of(writer.run, evaluation.budget, prerecorded)
             announce_endpoints(exchange, hooks)
             scores = Scoring(writer, execution, scorers, judges, exchange, spec, hooks, redact, meter)
-            with working.kept(writer):
-                return await scores.score(manifest, working, missing=missing)
+            return await scores.score(manifest, missing=missing)
 
 
 def _hooks(plugins: Sequence[ResolvedPlugin], watchers: Watchers) -> Hooks:

@@ -152,11 +152,12 @@ class Scoring:
     meter: Meter
 
     async def score(
-        self, manifest: Manifest, working: WorkingTime, *, missing: bool = False, stopped: str = ""
+        self, manifest: Manifest, working: WorkingTime | None = None, *, missing: bool = False, stopped: str = ""
     ) -> Summary:
         """Make the scores and write them, the manifest that tells of them, and the summary.
 
-        `stopped` says why trials were left out, if they were.
+        `working` is the time that the run is worked on, unless a finished run is scored again. `stopped` says why
+        trials were left out, if they were.
         """
         run, summariser = self.writer.run, Summariser(manifest)
         with run.scores_file.scoring(self.spec, missing=missing) as scoring:
@@ -186,7 +187,8 @@ class Scoring:
                 meter=self.meter,
             )
             told = "; ".join(filter(None, (stopped, self.meter.told())))
-            manifest = attrs.evolve(manifest, stopped=told or None, elapsed=working.total())
+            elapsed = working.total() if working else manifest.elapsed
+            manifest = attrs.evolve(manifest, stopped=told or None, elapsed=elapsed)
             # Before the scores replace earlier ones, so that there is no score by a scorer that the manifest lacks.
             self.writer.write_manifest(manifest)
         others = {entry.scorer for entry in manifest.scorers} - self.spec.digests.keys()

@@ -247,9 +247,9 @@ class Summary:
 
     `planned` is how many trials the run planned. `simulated` names the models that were simulated. `expenses` are
     effects on what a trial costs (`seconds`, `tokens`, `usd`, `tool_calls`) in place of a metric. `elapsed` is how long
-    the run was worked on, in seconds: its trials and its scoring, without the time between an interruption and
-    `resume`; `None` while it is, and for a run that was killed. `stopped` says why trials or judgements were left out,
-    if a limit of the run did that.
+    the run was worked on, in seconds: its trials and their scoring, without the time between an interruption and
+    `resume`, or that of scoring it again later; `None` while it is, and for a run that was killed. `stopped` says why
+    trials or judgements were left out, if a limit of the run did that.
     """
 
     run: str

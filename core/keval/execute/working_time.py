@@ -1,4 +1,4 @@
-"""Working time: how long a run is worked on, summed over each time that it goes on or is scored."""
+"""Working time: how long a run is worked on, summed over each time that it goes on."""
 
 from __future__ import annotations
 

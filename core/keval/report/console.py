@@ -13,9 +13,12 @@ from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook,
 from rich.segment import Segment
 from rich.text import Text
 
-from keval.report.terminal import foreign, visible
+from keval.report.terminal import JsonMessages, foreign, logs_json, visible
 
 __all__ = ["data_console", "message_console", "print_json", "print_json_array", "safe"]
+
+_ENDLESS = 100_000
+"""Columns of a console that breaks no line."""
 
 
 def data_console() -> Console:
@@ -39,7 +42,9 @@ def print_json_array(items: Iterable[object]) -> None:
 
 
 def message_console(*, quiet: bool = False) -> Console:
-    """Return the console for progress and messages: stderr."""
+    """Return the console for progress and messages: stderr, a line of JSON for each line if the command logs so."""
+    if logs_json():
+        return _console(file=JsonMessages(), width=_ENDLESS, quiet=quiet, no_color=True, force_terminal=False)
     return _console(stderr=True, quiet=quiet)
 
 

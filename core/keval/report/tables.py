@@ -14,6 +14,7 @@ from rich.text import Text
 
 from keval.effects import Effect
 from keval.report.agreement import judging_lines
+from keval.report.averages import average_lines
 from keval.report.console import safe
 from keval.report.failures import failure_lines, scorer_failure_lines
 from keval.report.time_spans import time_span
@@ -154,6 +155,8 @@ def _print_footer(summary: Summary, console: Console, run: Path, *, under_way: b
         interrupted = f"scoring was interrupted; `{_completes(summary, run)}` completes it"
         why = "they are being made" if under_way else interrupted
         console.print(safe(f"{missing} scores are missing: {why}."))
+    for told in average_lines(summary):
+        console.print(safe(told))
     for told in judging_lines(summary):
         console.print(safe(told))
     for said in _compliance(summary.trials):
