@@ -21,7 +21,7 @@ __all__ = ["ArmAverage", "Averages", "Winner", "average_lines", "averages"]
 _Arm: TypeAlias = tuple[str, str]
 
 _NORMAL = 1.96
-"""Standard errors to either end of a 95 % interval, where the summary has no interval."""
+"""Standard errors to either end of a 95 % interval, where a summary has no interval."""
 
 
 @attrs.frozen
@@ -163,7 +163,7 @@ def _error_between(
 
 
 def _half_width(center: float | None, found: ArmScore | Effect) -> float | None:
-    """Return the longer side of a 95 % interval, or an approximation where there is none yet."""
+    """Return the longer side of a 95 % interval, or an approximation where an older summary has none."""
     if center is not None and found.ci_low is not None and found.ci_high is not None:
         return max(center - found.ci_low, found.ci_high - center)
     return None if found.stderr is None else _NORMAL * found.stderr
