@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Mapping
-from sys import intern
+from collections.abc import Iterable
 
 import attrs
 
-__all__ = ["Estimate", "Means", "NestedMeans", "estimate", "paired_effect"]
+__all__ = ["Estimate", "Means", "estimate"]
 
 
 @attrs.frozen
@@ -49,31 +48,6 @@ class Means:
         }
 
 
-@attrs.define
-class NestedMeans:
-    """Means of means: first over the scores of one trial, then over a sample's trials.
-
-    A trial counts once, however often its judge graded it.
-    """
-
-    _trials: dict[str, int] = attrs.field(factory=dict)
-    _samples: array[int] = attrs.field(factory=lambda: array("L"))
-    _means: Means = attrs.field(factory=Means)
-
-    def add(self, sample: int, trial: str, value: float) -> None:
-        number = self._trials.setdefault(intern(trial), len(self._trials))
-        if number == len(self._samples):
-            self._samples.append(sample)
-        self._means.add(number, value)
-
-    def by_sample(self) -> dict[int, float]:
-        """Return the mean over each sample's trials."""
-        means = Means()
-        for trial, value in self._means.by_sample().items():
-            means.add(self._samples[trial], value)
-        return means.by_sample()
-
-
 def estimate(values: Iterable[float]) -> Estimate:
     """Estimate a mean from one value per sample; the standard error is that of their mean.
 
@@ -88,12 +62,3 @@ def estimate(values: Iterable[float]) -> Estimate:
         return Estimate(1, mean, None)
     variance = math.fsum((value - mean) ** 2 for value in kept) / (len(kept) - 1)
     return Estimate(len(kept), mean, math.sqrt(variance / len(kept)))
-
-
-def paired_effect(arm: Mapping[int, float], against: Mapping[int, float]) -> Estimate:
-    """Estimate the mean difference `arm - against` over the samples that both have, with one value per sample each.
-
-    Pairing removes the variance that comes from how hard each question is. Source: Miller, arXiv 2411.00640, section
-    4.2 (paired differences).
-    """
-    return estimate(arm[sample] - against[sample] for sample in arm if sample in against)

@@ -1,4 +1,4 @@
-"""Estimates and effects: the sample is the unit, and pairing is by sample."""
+"""Estimates: the sample is the unit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import statistics
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keval.stats.estimates import Estimate, Means, estimate, paired_effect
+from keval.stats.estimates import Estimate, Means, estimate
 
 scores = st.floats(0, 1, allow_nan=False)
 
@@ -41,10 +41,3 @@ def test_duplicating_repetitions_never_narrows_the_error(repetitions: list[list[
 def test_too_little_is_unknown_and_not_zero() -> None:
     assert Estimate(0, None, None) == estimate([])
     assert Estimate(1, 0.5, None) == estimate([0.5])
-
-
-def test_an_effect_is_over_the_samples_that_both_arms_have() -> None:
-    found = paired_effect({0: 0.9, 1: 0.7, 2: 1.0}, {0: 0.5, 1: 0.5, 3: 0.0})
-
-    assert (2, 0.3) == (found.n, round(found.mean or 0, 9))
-    assert math.isclose(0.1, found.stderr or 0)
