@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from pathlib import Path
 
@@ -15,7 +14,10 @@ from rich.text import Text
 
 from keval.effects import Effect
 from keval.report.agreement import judging_lines
+from keval.report.averages import average_lines
 from keval.report.console import safe
+from keval.report.failures import failure_lines, scorer_failure_lines
+from keval.report.time_spans import time_span
 from keval.scores import Scale, Scorer
 from keval.summary import ArmScore, ArmTrials, Summary
 
@@ -147,36 +149,29 @@ def _print_footer(summary: Summary, console: Console, run: Path, *, under_way: b
     if unscored := sum(entry.unscored for entry in summary.arms):
         failed = sum(entry.failed for entry in summary.arms)
         console.print(f"{unscored} scores have no value ({failed} because the scorer failed); scores.jsonl says why.")
-        for who, failures in _failures(summary.arms):
-            counts = ", ".join(f"{count} × {kind}" for kind, count in failures.items())
-            console.print(safe(f"  {who}: {counts}", "red"))
+        for line in scorer_failure_lines(summary):
+            console.print(safe(f"  {line}", "red"))
     if missing := sum(entry.missing for entry in summary.arms):
         interrupted = f"scoring was interrupted; `{_completes(summary, run)}` completes it"
         why = "they are being made" if under_way else interrupted
         console.print(safe(f"{missing} scores are missing: {why}."))
+    for told in average_lines(summary):
+        console.print(safe(told))
     for told in judging_lines(summary):
         console.print(safe(told))
     for said in _compliance(summary.trials):
         console.print(said)
     done, failed = sum(entry.trials for entry in summary.trials), sum(entry.failed for entry in summary.trials)
     retried = sum(entry.retried for entry in summary.trials)
-    console.print(f"{done} of {summary.planned} trials, {failed} failed, {retried} retried.")
+    took = f" It took {time_span(summary.elapsed)}." if summary.elapsed is not None else ""
+    console.print(f"{done} of {summary.planned} trials, {failed} failed, {retried} retried.{took}")
     if done < summary.planned:
         why = "are still to be run" if under_way else f"were never run: {summary.stopped or 'the run was interrupted'}"
         console.print(safe(f"{summary.planned - done} trials {why}."))
     elif summary.stopped:
         console.print(safe(f"{summary.stopped}.", "red"))
-    for entry in summary.trials:
-        for what, count in entry.failures.items():
-            console.print(safe(f"  {entry.agent} {entry.condition}: {count} × {what}", "red"))
-
-
-def _failures(arms: Iterable[ArmScore]) -> Iterator[tuple[str, Mapping[str, int]]]:
-    """Yield how often each metric or judge failed, by kind."""
-    found: dict[str, Counter[str]] = {}
-    for arm in arms:
-        found.setdefault(arm.judge or arm.metric, Counter()).update(arm.failures)
-    yield from ((who, failures) for who, failures in found.items() if failures)
+    for line in failure_lines(summary):
+        console.print(safe(f"  {line}", "red"))
 
 
 def _completes(summary: Summary, run: Path) -> str:
