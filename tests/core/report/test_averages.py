@@ -59,7 +59,17 @@ def summary(means: Mapping[str, Mapping[Scorer, float]], stderr: float, paired: 
         ArmTrials("a", condition, 9, 0, 0, {}, None, None, UsageTotal(), GivenUp(), None, None) for condition in means
     ]
     scorers = [ScorerScale(*scorer, scale) for scorer, scale in SCALES.items()]
-    return Summary("r", "e", "baseline", "omit", 18, (), tuple(scorers), {}, tuple(trials), tuple(arms), tuple(effects))
+    return Summary(
+        run="r",
+        evaluation="e",
+        baseline="baseline",
+        neutral="omit",
+        planned=18,
+        scorers=tuple(scorers),
+        trials=tuple(trials),
+        arms=tuple(arms),
+        effects=tuple(effects),
+    )
 
 
 def test_metrics_count_as_shares_of_their_scale_and_a_rubric_once() -> None:
