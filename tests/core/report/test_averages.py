@@ -83,7 +83,7 @@ def test_metrics_count_as_shares_of_their_scale_and_a_rubric_once() -> None:
 @pytest.mark.parametrize(
     ("stderr", "paired", "winner"),
     [
-        (0.05, None, "docs"),  # a lead of 0.29 and an error of 1.96 * 0.05 * sqrt(2)
+        (0.05, None, "docs"),  # a lead of 0.29 and an error of 2.31 * 0.05 * sqrt(2)
         (0.12, None, None),
         (0.12, 0.05, "docs"),  # pairing removes what the arms share
         (0.05, 0.16, None),
