@@ -9,7 +9,7 @@ import attrs
 
 from keval.manifest import Manifest
 from keval.plan.plan import Plan
-from keval.summary import ArmTrials, GivenUp, JudgingTotal, Summary, UsageTotal
+from keval.summary import ArmTrials, JudgingTotal, Summary, UsageTotal
 
 __all__ = ["Expense", "expense_of", "trials_for"]
 
@@ -48,15 +48,15 @@ def expense_of(plan: Plan, questions: int, pilot: tuple[Manifest, Summary] | Non
         return each * sum(known) if len(known) == len(parts) else None
 
     counts = {arm: arms[arm].trials for arm in planned}
-    spent: list[tuple[ArmTrials | GivenUp | JudgingTotal, int]] = []
-    for arm in planned:
-        spent.append((arms[arm], counts[arm]))
-        spent += [(arms[arm].given_up, counts[arm])] if arms[arm].given_up.model_calls else []
+    spent: list[tuple[ArmTrials | JudgingTotal, int]] = [(arms[arm], counts[arm]) for arm in planned]
     spent += [(judged, counts[judged.agent, judged.condition]) for judged in judging]
+    usages = [(spender.usage, count) for spender, count in spent]
+    # The cost of a trial has that of its attempts that were given up, and its usage has not.
+    usages += [(arms[arm].given_up.usage, counts[arm]) for arm in planned if arms[arm].given_up.model_calls]
     return Expense(
         questions=questions,
         trials=trials,
-        tokens=total([(_tokens(spender.usage), count) for spender, count in spent]),
+        tokens=total([(_tokens(usage), count) for usage, count in usages]),
         usd=total([(None if spender.cost.unknown else spender.cost.usd, count) for spender, count in spent]),
         seconds=_seconds(plan, trials, *pilot),
     )

@@ -16,8 +16,8 @@ __all__ = ["main"]
 _COMMANDS = {
     "run": "Run an evaluation and show what its contexts do.",
     "resume": "Go on with a run that was interrupted, or add to it.",
-    "power": "Say how many questions show an effect, and what they cost.",
     "validate": "Check a config and its dataset, and run nothing.",
+    "power": "Say how many questions show an effect, and what they cost.",
     "score": "Score a finished run again, without calling an agent.",
     "report": "Show a run's table again.",
     "list": "List the runs in the results directory.",

@@ -131,6 +131,7 @@ def _named(scorers: Sequence[ScorerEntry], name: str) -> list[ScorerEntry]:
 
 def _nearest(wanted: str, metrics: Iterable[str]) -> str:
     """Return a hint at the metric that may have been meant, with or without its vendor, or else at all of them."""
-    short = {metric.rpartition("/")[2]: metric for metric in metrics}
-    hint = suggestion(wanted, metrics) or suggestion(wanted, short)
+    hint = suggestion(wanted, metrics) or suggestion(wanted, [metric.rpartition("/")[2] for metric in metrics])
+    if not hint and (part := next((metric for metric in metrics if wanted in metric), None)):
+        hint = f"; did you mean {part!r}?"
     return hint or f"; it has {', '.join(metrics) or 'none'}"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.canaries import forms, leaks
 from tests.conftest import Outcome, Project
 
 CONFIG = """
@@ -96,3 +97,20 @@ def test_a_warm_judge_is_a_notice_at_its_place(notes: Project) -> None:
 
     assert (0, "", "") == (warm.code, cool.stderr, plain.stderr)
     assert "note: warm.yaml:7:55: the judge 'warm' grades at temperature 0.7, so that" in warm.stderr
+
+
+def test_no_form_of_a_secret_is_in_the_log(project: Project) -> None:
+    secret = 'öko/te"st+ ==?\nzweite Zeile'
+    failing = (
+        {"id": f"s{index}", "question": "How?", "fail": f"no luck with {form}"}
+        for index, form in enumerate(forms(secret).values())
+    )
+    web = 'contexts: {web: {type: notes, headers: {Authorization: "Bearer ${CANARY}"}}}\n'
+    config = CONFIG.replace("conditions: {baseline: {}}", web + "conditions: {it: {contexts: [web]}}")
+    project.write(eval_yaml=config, questions_jsonl="".join(json.dumps(sample) + "\n" for sample in failing))
+
+    outcome = project.keval("run", "eval.yaml", "--log-format", "json", env={"CANARY": secret})
+
+    told = [event["failure"]["message"] for event in events(outcome) if event["event"] == "trial_finished"]
+    assert (3, len(forms(secret))) == (outcome.code, len([message for message in told if "[secret]" in message]))
+    assert [] == leaks({"CANARY": secret}, [outcome.stdout, *map(str, told), outcome.stderr], project.root / "results")

@@ -138,6 +138,7 @@ def test_a_sample_as_data_has_the_trials_and_scores_of_the_files(ran: Project) -
     ("options", "told"),
     [
         (["--worst", "lenght"], "error: the run has no metric 'lenght'; did you mean 'length'?"),
+        (["--worst", "ty"], "error: the run has no metric 'ty'; did you mean 'double/brevity'?"),
         (["--worst", "length@reader"], "error: no judge 'reader' grades double/length; it is no rubric"),
         (["--worst", "brevity@raeder"], "error: no judge 'raeder' grades double/brevity; it is judged by reader"),
         (["--sample", "cccc"], "error: the run has no sample 'cccc'; did you mean 'ccc'?"),

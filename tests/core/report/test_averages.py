@@ -59,7 +59,17 @@ def summary(means: Mapping[str, Mapping[Scorer, float]], stderr: float, paired: 
         ArmTrials("a", condition, 9, 0, 0, {}, None, None, UsageTotal(), GivenUp(), None, None) for condition in means
     ]
     scorers = [ScorerScale(*scorer, scale) for scorer, scale in SCALES.items()]
-    return Summary("r", "e", "baseline", "omit", 18, (), tuple(scorers), {}, tuple(trials), tuple(arms), tuple(effects))
+    return Summary(
+        run="r",
+        evaluation="e",
+        baseline="baseline",
+        neutral="omit",
+        planned=18,
+        scorers=tuple(scorers),
+        trials=tuple(trials),
+        arms=tuple(arms),
+        effects=tuple(effects),
+    )
 
 
 def test_metrics_count_as_shares_of_their_scale_and_a_rubric_once() -> None:
@@ -73,7 +83,7 @@ def test_metrics_count_as_shares_of_their_scale_and_a_rubric_once() -> None:
 @pytest.mark.parametrize(
     ("stderr", "paired", "winner"),
     [
-        (0.05, None, "docs"),  # a lead of 0.29 and an error of 1.96 * 0.05 * sqrt(2)
+        (0.05, None, "docs"),  # a lead of 0.29 and an error of 2.31 * 0.05 * sqrt(2)
         (0.12, None, None),
         (0.12, 0.05, "docs"),  # pairing removes what the arms share
         (0.05, 0.16, None),
