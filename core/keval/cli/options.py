@@ -21,6 +21,7 @@ __all__ = [
     "quiet_option",
     "results_option",
     "selection_options",
+    "wide_option",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -28,7 +29,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 _POSITIVE = click.IntRange(min=1)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print data for machines on stdout.")
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress and no table; errors only.")
+wide_option = click.option("--wide", is_flag=True, help="Print means and counts of everything, as tables.")
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress and no report; errors only.")
 results_option = click.option(
     "-o",
     "--output-dir",

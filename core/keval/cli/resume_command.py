@@ -8,7 +8,7 @@ import attrs
 import click
 
 from keval.cli.interruption import Interruption
-from keval.cli.options import budget_option, json_option, max_failures_option, quiet_option, results_option
+from keval.cli.options import budget_option, json_option, max_failures_option, quiet_option, results_option, wide_option
 from keval.cli.session import finish, run_to_end, tell_replaced
 from keval.config.evaluation import Evaluation
 from keval.config.load import load, rebuild
@@ -41,6 +41,7 @@ _POSITIVE = click.IntRange(min=1)
 @budget_option
 @click.option("-j", "--max-concurrent", type=_POSITIVE, metavar="N", help="At most N trials at once.")
 @results_option
+@wide_option
 @json_option
 @quiet_option
 def command(
@@ -54,6 +55,7 @@ def command(
     budget: tuple[tuple[str, int], ...],
     max_concurrent: int | None,
     output_dir: Path,
+    wide: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -103,7 +105,7 @@ def command(
             interrupted()
             raise SystemExit(130) from None
     tell_replaced(hidden.replaced, quiet=quiet)
-    finish(Run(found.path), summary, as_json=as_json, quiet=quiet)
+    finish(Run(found.path), summary, wide=wide, as_json=as_json, quiet=quiet)
 
 
 def _repetitions(evaluation: Evaluation, manifest: Manifest, extend: Path | None) -> int:

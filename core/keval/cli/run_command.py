@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from keval.cli.interruption import Interruption
-from keval.cli.options import json_option, quiet_option, results_option, selection_options
+from keval.cli.options import json_option, quiet_option, results_option, selection_options, wide_option
 from keval.cli.session import finish, run_to_end, tell_replaced
 from keval.config.load import load
 from keval.config.secrets import learn_config
@@ -29,9 +29,12 @@ __all__ = ["command"]
 @selection_options
 @click.option("--dry-run", is_flag=True, help="Print what would run, and run nothing.")
 @results_option
+@wide_option
 @json_option
 @quiet_option
-def command(*, config: Path, selection: Selection, dry_run: bool, output_dir: Path, as_json: bool, quiet: bool) -> None:
+def command(
+    *, config: Path, selection: Selection, dry_run: bool, output_dir: Path, wide: bool, as_json: bool, quiet: bool
+) -> None:
     """Run the evaluation in the file CONFIG and show what its contexts do.
 
     Trials and scores are kept in a new directory under the results directory, which `keval report`, `show` and
@@ -70,7 +73,7 @@ def command(*, config: Path, selection: Selection, dry_run: bool, output_dir: Pa
         interrupted()
         raise SystemExit(130) from None
     tell_replaced(hidden.replaced, quiet=quiet)
-    finish(run, summary, as_json=as_json, quiet=quiet)
+    finish(run, summary, wide=wide, as_json=as_json, quiet=quiet)
 
 
 def _interrupted(progress: Progress) -> str:

@@ -7,7 +7,14 @@ from pathlib import Path
 import attrs
 import click
 
-from keval.cli.options import budget_option, json_option, judge_repetitions_option, quiet_option, results_option
+from keval.cli.options import (
+    budget_option,
+    json_option,
+    judge_repetitions_option,
+    quiet_option,
+    results_option,
+    wide_option,
+)
 from keval.cli.session import finish, run_to_end
 from keval.config.load import rebuild_scoring
 from keval.config.secrets import learn_config
@@ -29,6 +36,7 @@ __all__ = ["command"]
 @budget_option
 @click.option("--missing", is_flag=True, help="Only the scores that there are none of, or that failed.")
 @results_option
+@wide_option
 @json_option
 @quiet_option
 def command(
@@ -41,6 +49,7 @@ def command(
     budget: tuple[tuple[str, int], ...],
     missing: bool,
     output_dir: Path,
+    wide: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -83,4 +92,4 @@ def command(
     except KeyboardInterrupt:
         tell(f"interrupted; the same command goes on where scoring {found.path} stopped")
         raise SystemExit(130) from None
-    finish(found, summary, as_json=as_json, quiet=quiet)
+    finish(found, summary, wide=wide, as_json=as_json, quiet=quiet)

@@ -1,0 +1,264 @@
+"""What the report claims: effects in blocks, sure ones and losses first, and what needs no row of its own."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import attrs
+
+from keval.effects import Effect
+from keval.report.figures import SMALL, number, share, signed
+from keval.report.lines import one_line
+from keval.report.names import display_names
+from keval.scores import Scale, Scorer, named_band
+from keval.summary import ArmScore, Summary
+
+__all__ = ["Block", "Claim", "blocks", "blocks_of_runs"]
+
+_RANKS = {"worse": 0, "better": 1}
+_BY_NO_CONDITION = "not decided by a condition"
+_NOTHING = "no question has a score in both arms"
+_DROPPED = "questions that only one arm has a score for, left out"
+_BY_AGENT = "by the agent alone, the same on every question"
+_UNITS = {"seconds": (2, "s"), "tokens": (0, "tokens"), "usd": (4, "$"), "tool_calls": (1, "tool calls")}
+"""How many decimals an expense is told with, and its unit."""
+
+
+@attrs.frozen
+class Claim:
+    """An effect with all that its row shows: the metric's name, the label of what it is for, and its scale.
+
+    `lost` tells in words which scores of the two arms are lost.
+    """
+
+    effect: Effect
+    name: str
+    label: str
+    scale: Scale
+    lost: str = ""
+
+    @property
+    def size(self) -> float:
+        """The difference as a share of the scale, or of the larger mean where the scale has no end."""
+        effect = self.effect
+        if effect.difference is None:
+            return 0.0
+        if not math.isinf(self.scale.high):
+            return abs(share(effect.difference, self.scale))
+        largest = max(abs(effect.mean or 0.0), abs(effect.against_mean or 0.0))
+        return abs(effect.difference) / largest if largest else 0.0
+
+    @property
+    def band(self) -> str | None:
+        """The name of the band that the arm's mean is in, if the other arm's is in another one."""
+        mean, against = self.effect.mean, self.effect.against_mean
+        if mean is None or against is None:
+            return None
+        now = named_band(self.scale.bands, mean)
+        return now if now != named_band(self.scale.bands, against) else None
+
+    @property
+    def needed(self) -> int | None:
+        """How many questions would decide a claim that is undecided; `None` if that is no more than it has."""
+        effect = self.effect
+        undecided = effect.verdict == "unclear" and effect.needed is not None and effect.needed > effect.n
+        return effect.needed if undecided else None
+
+
+@attrs.frozen
+class Block:
+    """Claims with one heading. `remarks` are what shares a line: a heading and what it is true of."""
+
+    title: str
+    claims: tuple[Claim, ...]
+    remarks: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the rows, each once; a single one says nothing that the title does not say."""
+        return tuple(dict.fromkeys(claim.label for claim in self.claims))
+
+
+def blocks(summary: Summary) -> tuple[Block, ...]:
+    """Return the blocks of a run: each condition against the baseline, then each agent against the first."""
+    conditions = _grouped(summary.effects, "condition", lambda effect: effect.condition)
+    agents = _grouped(summary.effects, "agent", lambda effect: effect.agent)
+    listed = list(dict.fromkeys(entry.agent for entry in summary.trials))
+    fixed = _fixed(summary.arms)
+    found = []
+    for condition, effects in conditions.items():
+        claims = _claims(effects, summary, lambda effect: effect.agent)
+        title = f"{one_line(condition)} against {one_line(effects[0].against.condition)}"
+        alone = f", {one_line(effects[0].agent)}" if len(listed) > 1 and len({e.agent for e in effects}) == 1 else ""
+        block = _block(title + alone, claims, dict.fromkeys(fixed, _BY_NO_CONDITION))
+        found.append(attrs.evolve(block, remarks=(*block.remarks, *_cost(summary, condition))))
+    for agent, effects in agents.items():
+        claims = _claims(effects, summary, lambda effect: effect.condition)
+        under = {effect.condition for effect in effects}
+        alone = f", {one_line(effects[0].condition)}" if len(under) == 1 else ""
+        title = f"{one_line(agent)} against {one_line(effects[0].against.agent)}{alone}"
+        found.append(_block(title, claims, dict.fromkeys(fixed, _BY_AGENT)))
+    return tuple(found)
+
+
+def blocks_of_runs(effects: Sequence[Effect], scales: Mapping[Scorer, Scale]) -> tuple[Block, ...]:
+    """Return the blocks of effects on the same arms of other runs, one for each run that is compared."""
+    names = display_names(scales)
+    found = []
+    for run, group in _grouped(effects, "run", lambda effect: effect.against.run or "").items():
+        claims = [
+            Claim(effect, names[effect.scorer], one_line(f"{effect.agent} {effect.condition}"), scales[effect.scorer])
+            for effect in group
+        ]
+        found.append(_block(f"{one_line(group[0].run or '')} against {one_line(run)}", claims, {}))
+    return tuple(found)
+
+
+def _grouped(effects: Iterable[Effect], kind: str, key: Callable[[Effect], str]) -> dict[str, list[Effect]]:
+    found: dict[str, list[Effect]] = {}
+    for effect in effects:
+        if effect.kind == kind:
+            found.setdefault(key(effect), []).append(effect)
+    return found
+
+
+def _claims(effects: Iterable[Effect], summary: Summary, label: Callable[[Effect], str]) -> list[Claim]:
+    names = display_names(entry.scorer for entry in summary.scorers)
+    scales = {entry.scorer: entry.scale for entry in summary.scorers}
+    arms = {(entry.agent, entry.condition, entry.scorer): entry for entry in summary.arms}
+
+    def lost(effect: Effect) -> str:
+        both = ((effect.agent, effect.condition), (effect.against.agent, effect.against.condition))
+        found = [entry for arm in both if (entry := arms.get((*arm, effect.scorer)))]
+        failed, unscored = sum(entry.failed for entry in found), sum(entry.unscored for entry in found)
+        counts = {"failed": failed, "unscored": unscored - failed, "missing": sum(entry.missing for entry in found)}
+        return ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+
+    return [
+        Claim(effect, names[effect.scorer], one_line(label(effect)), scales[effect.scorer], lost(effect))
+        for effect in effects
+    ]
+
+
+def _block(title: str, claims: Sequence[Claim], fixed: Mapping[Scorer, str]) -> Block:
+    """Return a block whose claims have rows if they say something, and share lines if they do not.
+
+    `fixed` has the headings of the lines for metrics that what differs cannot change.
+    """
+    several = len({claim.label for claim in claims}) > 1
+    rows: list[Claim] = []
+    shared: dict[str, list[Claim]] = {}
+    small: list[Claim] = []
+    for claim in claims:
+        heading = fixed.get(claim.effect.scorer) or _heading(claim)
+        if heading:
+            shared.setdefault(heading, []).append(claim)
+        elif claim.effect.verdict == "unclear" and claim.effect.mde is not None and claim.size < SMALL:
+            small.append(claim)
+        else:
+            rows.append(claim)
+    shared = dict(sorted(shared.items(), key=lambda item: item[0] == _NOTHING))
+    told = {_BY_AGENT: _means}
+    remarks = [(heading, _listed(group, claims, several, told.get(heading))) for heading, group in shared.items()]
+    remarks += [(heading, _listed(group, claims, several)) for heading, group in _unseen(small)]
+    if dropped := [claim for claim in claims if claim.effect.dropped]:
+        remarks.append((_DROPPED, _listed(dropped, claims, several, lambda claim: str(claim.effect.dropped))))
+    return Block(title, tuple(_sorted(rows)), tuple(remarks))
+
+
+def _heading(claim: Claim) -> str | None:
+    """Return the heading of the line that a claim shares with others, if it is not about an undecided difference."""
+    effect, scale = claim.effect, claim.scale
+    if effect.difference is None:
+        return _NOTHING
+    if effect.verdict == "same" or (not effect.difference and effect.stderr == 0):
+        unit = f" {scale.unit}" if scale.unit else ""
+        least = f"{SMALL * (scale.high - scale.low):.2g}"
+        return "no difference" if math.isinf(scale.high) else f"no difference of {least}{unit} or more"
+    return None
+
+
+def _unseen(claims: Iterable[Claim]) -> Iterator[tuple[str, list[Claim]]]:
+    """Yield small differences that are undecided, by the scale, with what the run could have seen of all of them."""
+    grouped: dict[tuple[float, float, str], list[Claim]] = {}
+    for claim in claims:
+        grouped.setdefault((claim.scale.low, claim.scale.high, claim.scale.unit), []).append(claim)
+    for (_, _, unit), group in grouped.items():
+        seen = max(claim.effect.mde or 0.0 for claim in group)
+        of = f" {unit}" if unit else ""
+        yield f"no difference seen; this run could have seen {number(seen)}{of} or more", group
+
+
+def _listed(
+    group: Sequence[Claim], every: Sequence[Claim], several: bool, told: Callable[[Claim], str] | None = None
+) -> str:
+    """Return the names of metrics, each with its values and the labels that it is meant for, unless that is all."""
+    whole = Counter(claim.name for claim in every)
+    by_name: dict[str, list[Claim]] = {}
+    for claim in group:
+        by_name.setdefault(claim.name, []).append(claim)
+    parts = []
+    for name, claims in by_name.items():
+        values = dict.fromkeys(told(claim) for claim in claims) if told else {}
+        if told is None or len(values) == 1:
+            of = f" ({', '.join(claim.label for claim in claims)})" if several and len(claims) < whole[name] else ""
+            parts.append(f"{name} {next(iter(values), '')}".rstrip() + of)
+        else:
+            parts.append(f"{name} {', '.join(f'{told(claim)} ({claim.label})' for claim in claims)}")
+    return "; ".join(parts) if any(", " in part for part in parts) else ", ".join(parts)
+
+
+def _means(claim: Claim) -> str:
+    effect = claim.effect
+    if effect.mean is None or effect.against_mean is None:
+        return ""
+    if effect.mean == effect.against_mean:
+        return number(effect.mean)
+    return f"{number(effect.against_mean)} → {number(effect.mean)}"
+
+
+def _sorted(claims: Sequence[Claim]) -> list[Claim]:
+    """Return claims with those about one metric together: metrics with a loss first, then by certainty and size."""
+    by_name: dict[str, list[Claim]] = {}
+    for claim in claims:
+        by_name.setdefault(claim.name, []).append(claim)
+
+    def order(group: Sequence[Claim]) -> tuple[int, float]:
+        rank = min(_RANKS.get(claim.effect.verdict, 2) for claim in group)
+        return rank, -max(claim.size for claim in group if _RANKS.get(claim.effect.verdict, 2) == rank)
+
+    return [claim for group in sorted(by_name.values(), key=order) for claim in group]
+
+
+def _fixed(arms: Iterable[ArmScore]) -> frozenset[Scorer]:
+    """Return the metrics that each agent has one value of on every question under all conditions, not all the same."""
+    by_scorer: dict[Scorer, dict[str, list[ArmScore]]] = {}
+    for arm in arms:
+        by_scorer.setdefault(arm.scorer, {}).setdefault(arm.agent, []).append(arm)
+
+    def constant(found: Sequence[ArmScore]) -> bool:
+        known = [arm.mean for arm in found if arm.mean is not None and arm.n > 1 and (arm.stderr or 0.0) < 1e-9]
+        return len(known) == len(found) > 1 and max(known) - min(known) < 1e-9
+
+    return frozenset(
+        scorer
+        for scorer, agents in by_scorer.items()
+        if all(map(constant, agents.values()))
+        and len({round(found[0].mean or 0.0, 9) for found in agents.values()}) > 1
+    )
+
+
+def _cost(summary: Summary, condition: str) -> Iterator[tuple[str, str]]:
+    """Yield what a condition costs each trial more than the baseline does, where that is known."""
+    by_agent: dict[str, list[str]] = {}
+    for effect in summary.expenses:
+        if effect.kind == "condition" and effect.condition == condition and effect.difference:
+            places, unit = _UNITS.get(effect.metric, (2, one_line(effect.metric)))
+            told = f"{signed(effect.difference, places)} {unit}"
+            if effect.ci_low is not None and effect.ci_high is not None:
+                told += f" [{signed(effect.ci_low, places)}, {signed(effect.ci_high, places)}]"
+            by_agent.setdefault(effect.agent, []).append(told)
+    if by_agent:
+        yield "a trial costs", "; ".join(f"{one_line(agent)} {', '.join(told)}" for agent, told in by_agent.items())

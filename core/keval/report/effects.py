@@ -1,0 +1,250 @@
+"""The lines of the report's effects: one row a claim, with a small plot of its interval, within a width."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+import attrs
+from rich.cells import cell_len
+from rich.text import Text
+
+from keval.report.claims import Block, Claim
+from keval.report.figures import aligned, bracketed, decimals, interval, number, share, signed
+from keval.report.lines import folded, padded
+from keval.report.plot import Axis
+
+__all__ = ["effect_lines"]
+
+_STYLES = {"better": "green", "worse": "red"}
+_CAPTION = "difference, 95 % interval, paired by question"
+_GAP = 2
+
+
+@attrs.frozen
+class _Row:
+    """The cells of a claim as texts."""
+
+    claim: Claim
+    means: str
+    change: str
+    n: str
+    verdict: str
+    style: str
+
+
+@attrs.frozen
+class _Layout:
+    """Which columns there are and how wide they are; 0 leaves one out. `stacked` puts a metric's name above its rows.
+
+    `wording` says how much a verdict tells: 0 a word, 1 the band as well, 2 how many questions would decide as well.
+    """
+
+    name: int
+    label: int
+    means: int
+    change: int
+    n: int
+    plot: int
+    verdict: int
+    wording: int
+    stacked: bool = False
+
+    @property
+    def before_plot(self) -> int:
+        """How many cells stand before the plot."""
+        indent = 2 * _GAP if self.stacked else _GAP + self.name + _GAP
+        columns = [self.label, self.means, self.change, self.n]
+        return indent + sum(width + _GAP for width in columns if width)
+
+    @property
+    def width(self) -> int:
+        return self.before_plot + (self.plot + _GAP if self.plot else 0) + self.verdict
+
+
+def effect_lines(blocks: Sequence[Block], width: int, *, plot: bool = True) -> Iterator[Text]:
+    """Yield the lines of blocks, of at most `width` cells, with columns that are the same in all of them.
+
+    As a terminal gets narrower, the plot goes first, then the words beyond the verdict, then n, then a metric's name
+    gets a line of its own.
+    """
+    claims = [claim for block in blocks for claim in block.claims]
+    ends = bracketed(claim.effect for claim in claims)
+    rows = _rows(claims, ends=ends)
+    layout = _layout(rows, width, labelled=any(len(block.labels) > 1 for block in blocks), plot=plot)
+    axis = _axis(claims, layout.plot)
+    ahead = iter(rows)
+    for position, block in enumerate(blocks):
+        yield from [Text()] if position else []
+        yield from _heading(block, layout, axis, width, first=position == 0)
+        yield from _block(block, [*islice(ahead, len(block.claims))], layout, axis, width)
+
+
+def _rows(claims: Sequence[Claim], *, ends: bool) -> list[_Row]:
+    effects = [claim.effect for claim in claims]
+    befores = aligned([_known(effect.against_mean, decimals(effect)) for effect in effects])
+    afters = aligned([_known(effect.mean, decimals(effect)) for effect in effects])
+    changes = aligned([signed(effect.difference or 0.0, decimals(effect)) for effect in effects])
+    intervals = [interval(effect, ends=ends) for effect in effects]
+    columns = zip(claims, befores, afters, changes, intervals, strict=True)
+    return [
+        _Row(
+            claim,
+            f"{before} → {after}" if claim.effect.mean is not None else "",
+            f"{change} {within}".rstrip(),
+            f"n={claim.effect.n}",
+            *_verdict(claim),
+        )
+        for claim, before, after, change, within in columns
+    ]
+
+
+def _known(value: float | None, places: int) -> str:
+    return "" if value is None else number(value, places)
+
+
+def _verdict(claim: Claim) -> tuple[str, str]:
+    """Return the verdict in a word or two, and its colour."""
+    effect = claim.effect
+    if effect.verdict in _STYLES:
+        return effect.verdict, _STYLES[effect.verdict]
+    if effect.verdict == "unclear":
+        return "cannot tell", "yellow"
+    return ("one question" if effect.n == 1 else "no interval"), "dim"
+
+
+def _beyond(claim: Claim, wording: int) -> str:
+    """Return what a verdict tells beyond its word."""
+    if claim.needed is not None and wording > 1:
+        return f": {claim.needed:,} questions would"
+    if claim.band and wording and claim.effect.verdict in _STYLES:
+        return f", now {claim.band}"
+    return ""
+
+
+def _layout(rows: Sequence[_Row], width: int, *, labelled: bool, plot: bool) -> _Layout:
+    """Return the richest layout that fits a width; if none does, the poorest, with shorter names."""
+
+    def widest(texts: Iterator[str]) -> int:
+        return max(map(cell_len, texts), default=0)
+
+    name = widest(row.claim.name for row in rows)
+    label = widest(row.claim.label for row in rows) if labelled else 0
+    means, change, n = (widest(getattr(row, cell) for row in rows) for cell in ("means", "change", "n"))
+    verdicts = [widest(row.verdict + _beyond(row.claim, wording) for row in rows) for wording in range(3)]
+    choices = [(20, n, 2), (12, n, 1), (12, n, 0)] if plot else []
+    choices += [(0, n, 2), (0, n, 1), (0, n, 0), (0, 0, 0)]
+    layouts = [
+        _Layout(name, label, means, change, counts, least, verdicts[wording], wording, stacked)
+        for stacked in (False, True)
+        for least, counts, wording in choices
+    ]
+    for layout in layouts:
+        if (spare := width - layout.width) >= 0:
+            return attrs.evolve(layout, plot=min(layout.plot + spare, 41)) if layout.plot else layout
+    poorest = layouts[-1]
+    return attrs.evolve(poorest, label=max(4, label - (poorest.width - width)) if label else 0)
+
+
+def _axis(claims: Sequence[Claim], width: int) -> Axis | None:
+    """Return the axis of all rows, in units of their scale, or in shares of it if they have several."""
+    values = [value for claim in claims for value in _points(claim) if value is not None]
+    if not width or not values:
+        return None
+    scales = {(claim.scale.low, claim.scale.high, claim.scale.unit) for claim in claims}
+    if len(scales) == 1:
+        return Axis.over(values, width)
+    shares = [
+        share(value, claim.scale)
+        for claim in claims
+        if not math.isinf(claim.scale.high)
+        for value in _points(claim)
+        if value is not None
+    ]
+    return Axis.over(shares, width, percent=True)
+
+
+def _points(claim: Claim) -> tuple[float | None, float | None, float | None]:
+    return claim.effect.ci_low, claim.effect.difference, claim.effect.ci_high
+
+
+def _bar(claim: Claim, axis: Axis | None) -> str:
+    """Return the plot of a row; nothing where a scale without an end has no place on an axis of shares."""
+    low, value, high = _points(claim)
+    if axis is None or value is None or (axis.percent and math.isinf(claim.scale.high)):
+        return ""
+    if not axis.percent:
+        return axis.bar(low, value, high)
+    low, high = (None if end is None else share(end, claim.scale) for end in (low, high))
+    return axis.bar(low, share(value, claim.scale), high)
+
+
+def _heading(block: Block, layout: _Layout, axis: Axis | None, width: int, *, first: bool) -> Iterator[Text]:
+    """Yield the title, with what the figures are at the first block, and the axis above the plots."""
+    title = list(folded(block.title, width, hanging=2))
+    yield from (Text(line, "bold") for line in title[:-1])
+    line = Text(title[-1], "bold")
+    caption = _CAPTION + (", as shares of the scale" if axis and axis.percent else "")
+    place = layout.before_plot if axis else layout.before_plot - layout.n - layout.change - 2 * _GAP
+    place = max(min(place, width - len(caption)), 0)
+    labels = axis.header() if axis and block.claims else ""
+    if first and block.claims:
+        if place >= cell_len(title[-1]) + 3:
+            line.pad_right(place - cell_len(title[-1]))
+            yield line.append(caption, "dim")
+        else:
+            yield line
+            yield Text(f"{' ' * _GAP}{caption}"[:width], "dim")
+        if labels:
+            yield Text(" " * layout.before_plot + labels, "dim")
+    elif labels and layout.before_plot >= cell_len(title[-1]) + 3:
+        line.pad_right(layout.before_plot - cell_len(title[-1]))
+        yield line.append(labels, "dim")
+    else:
+        yield line
+
+
+def _block(block: Block, rows: Sequence[_Row], layout: _Layout, axis: Axis | None, width: int) -> Iterator[Text]:
+    last = None
+    for row in rows:
+        claim = row.claim
+        if layout.stacked and claim.name != last:
+            yield from (Text(line) for line in folded(claim.name, width, indent=_GAP))
+        yield from _lines(row, layout, axis, width, named=claim.name != last)
+        last = claim.name
+    remarks = list(block.remarks)
+    if layout.wording < 2 and (needed := [claim for claim in block.claims if claim.needed]):
+        each = (f"{c.name}{f' ({c.label})' if layout.label else ''} {c.needed:,}" for c in needed)
+        remarks.insert(0, ("questions that it would take to tell", ", ".join(each)))
+    for heading, told in remarks:
+        for line in folded(f"{heading}: {told}", width, indent=_GAP, hanging=2 * _GAP):
+            yield Text(line, "dim")
+
+
+def _lines(row: _Row, layout: _Layout, axis: Axis | None, width: int, *, named: bool) -> Iterator[Text]:
+    """Yield a row, and below it what was lost, if there is no room at its end."""
+    claim = row.claim
+    line = Text(" " * _GAP + (" " * _GAP if layout.stacked else padded(claim.name if named else "", layout.name)))
+    line.append("" if layout.stacked else " " * _GAP)
+    for text, size in ((claim.label, layout.label), (row.means, layout.means), (row.change, layout.change)):
+        line.append(padded(text, size) + " " * _GAP if size else "")
+    line.append(padded(row.n, layout.n) + " " * _GAP if layout.n else "", "dim")
+    line.append(padded(_bar(claim, axis), layout.plot) + " " * _GAP if layout.plot else "", row.style)
+    line.append(row.verdict, row.style)
+    line.append(_beyond(claim, layout.wording))
+    if claim.lost and line.cell_len + _GAP + cell_len(claim.lost) <= width:
+        yield line.append(" " * _GAP + claim.lost, "yellow")
+        lost = []
+    else:
+        line.rstrip()
+        line.truncate(width, overflow="ellipsis")
+        yield line
+        lost = [claim.lost] if claim.lost else []
+    effect = claim.effect
+    if effect.bound_low is not None and effect.bound_high is not None:
+        places = decimals(effect)
+        bounds = f"{signed(effect.bound_low, places)} to {signed(effect.bound_high, places)}"
+        lost.append(f"{bounds} if every lost score had been the worst or the best")
+    for text in folded("; ".join(lost), width, indent=3 * _GAP, hanging=3 * _GAP):
+        yield Text(text, "yellow")

@@ -1,0 +1,27 @@
+"""The names of metrics as the report shows them: short, and told apart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from keval.report.lines import one_line
+from keval.scores import Scorer
+
+__all__ = ["display_names"]
+
+
+def display_names(scorers: Iterable[Scorer]) -> Mapping[Scorer, str]:
+    """Return each scorer's name: the last part of the metric's with spaces in place of underscores.
+
+    Two metrics with the same last part keep their full names, and a rubric that several judges grade by has the judge.
+    """
+    known = list(dict.fromkeys(scorers))
+    graded = Counter(metric for metric, _ in known)
+    last = {metric: one_line(metric.rpartition("/")[2].replace("_", " ")) or one_line(metric) for metric in graded}
+    shared = Counter(last.values())
+    names = {}
+    for metric, judge in known:
+        name = last[metric] if shared[last[metric]] == 1 else one_line(metric)
+        names[metric, judge] = f"{name} by {one_line(judge)}" if judge and graded[metric] > 1 else name
+    return names

@@ -1,0 +1,101 @@
+"""The report's first line and its last ones: what was run, what it took, and which gates held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from keval.prices import Cost
+from keval.report.figures import amount, number
+from keval.report.lines import flowed, folded, one_line, padded
+from keval.summary import GateResult, Summary
+
+__all__ = ["gate_lines", "headline", "total_lines"]
+
+_SIMULATED = "SIMULATED MODEL: shows that keval works, not what a model can do"
+_GATE_STYLES = {"held": "green", "failed": "red", "undecided": "yellow"}
+
+
+def headline(summary: Summary, questions: int | None, width: int) -> Iterator[Text]:
+    """Yield what was run: the evaluation, questions × repetitions, agents, conditions, and that it was simulated."""
+    arms = len(summary.trials)
+    parts = [one_line(summary.evaluation)]
+    if questions and arms:
+        often = f" × {summary.planned // (arms * questions)}" if summary.planned % (arms * questions) == 0 else ""
+        parts.append(f"{questions} question{'s' if questions > 1 else ''}{often}")
+    parts.append(", ".join(dict.fromkeys(one_line(entry.agent) for entry in summary.trials)))
+    others = dict.fromkeys(one_line(e.condition) for e in summary.trials if e.condition != summary.baseline)
+    parts.append(" → ".join([one_line(summary.baseline), ", ".join(others)]) if others else one_line(summary.baseline))
+    parts += [_SIMULATED] if summary.simulated else []
+    for position, line in enumerate(flowed(parts, width)):
+        text = Text(line)
+        if position == 0:
+            text.stylize("bold", 0, len(parts[0]))
+        text.highlight_regex("SIMULATED MODEL", "bold yellow")
+        yield text
+
+
+def total_lines(summary: Summary, width: int) -> Iterator[Text]:
+    """Yield what the run took: trials, time, calls, tokens and dollars, as far as they are known."""
+    done, failed = sum(entry.trials for entry in summary.trials), sum(entry.failed for entry in summary.trials)
+    retried = sum(entry.retried for entry in summary.trials)
+    trials = f"{done:,} of {summary.planned:,} trials" if done < summary.planned else f"{done:,} trials"
+    trials += f", {failed:,} failed" if failed else ", none failed" if done else ""
+    trials += f", {retried:,} retried" if retried else ""
+    parts = [trials, _seconds(summary.elapsed) if summary.elapsed is not None else ""]
+    calls = [entry.model_calls for entry in summary.trials]
+    parts.append(_calls([*calls, *(entry.given_up.model_calls or None for entry in summary.trials)], "model call"))
+    parts.append(_calls([entry.tool_calls for entry in summary.trials], "tool call"))
+    parts.append(_calls([entry.model_calls for entry in summary.judging], "judge call"))
+    usages = [usage for entry in summary.trials for usage in (entry.usage, entry.given_up.usage)]
+    usages += [entry.usage for entry in summary.judging]
+    known = [count for usage in usages for count in (usage.input_tokens, usage.output_tokens) if count is not None]
+    parts.append(f"{amount(sum(known))} tokens" if known else "")
+    costs = [cost for entry in summary.trials for cost in (entry.cost, entry.given_up.cost)]
+    parts.append(_dollars([*costs, *(entry.cost for entry in summary.judging)], simulated=bool(summary.simulated)))
+    for line in flowed(filter(None, parts), width):
+        text = Text(line)
+        text.highlight_regex(r"[\d,]+ failed", "red")
+        yield text
+
+
+def gate_lines(gates: tuple[GateResult, ...], width: int) -> Iterator[Text]:
+    """Yield each gate with its verdict and what it was found to be."""
+    longest = max((cell_len(one_line(gate.gate)) for gate in gates), default=0)
+    for position, gate in enumerate(gates):
+        found = "" if gate.value is None else number(gate.value, 3)
+        if gate.ci_low is not None and gate.ci_high is not None:
+            found += f", 95 % interval {number(gate.ci_low)} to {number(gate.ci_high)}"
+        told = f"{gate.verdict}{f' ({found})' if found else ''}{f': {one_line(gate.reason)}' if gate.reason else ''}"
+        head = f"{'gates' if position == 0 else '':<7}{padded(one_line(gate.gate), min(longest, width // 2))}  "
+        for line in folded(f"{head.strip()}  {told}" if len(head) > width // 2 else told, width - len(head), hanging=0):
+            text = Text(head + line)
+            text.highlight_regex(rf"\b{gate.verdict}\b", _GATE_STYLES[gate.verdict])
+            yield text
+            head = " " * len(head)
+
+
+def _calls(counts: list[int | None], what: str) -> str:
+    known = [count for count in counts if count is not None]
+    total = sum(known)
+    return f"{total:,} {what}{'' if total == 1 else 's'}" if known else ""
+
+
+def _seconds(elapsed: float) -> str:
+    if elapsed < 60:
+        return f"{elapsed:.0f} s" if elapsed >= 10 else f"{elapsed:.1f} s"
+    minutes, seconds = divmod(round(elapsed), 60)
+    return f"{minutes} min {seconds} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _dollars(costs: list[Cost], *, simulated: bool) -> str:
+    known = [cost.usd for cost in costs if cost.usd is not None]
+    unknown = sum(cost.unknown for cost in costs)
+    if not known:
+        return "cost unknown" if unknown else ""
+    total = sum(known)
+    text = "$0" if not total else f"${total:,.2f}" if total >= 0.1 else f"${total:.4f}"
+    text += " (simulated)" if simulated and not total else ""
+    return f"{text}, and {unknown:,} of unknown price" if unknown else text
