@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import attrs
 
 from keval.effects import Effect
-from keval.report.figures import SMALL, number, share, signed
+from keval.report.cells import SMALL, number, signed
 from keval.report.lines import one_line
-from keval.report.names import display_names
+from keval.report.names import display_names, units
 from keval.scores import Scale, Scorer, named_band
 from keval.summary import ArmScore, Summary
 
@@ -30,7 +30,7 @@ _UNITS = {"seconds": (2, "s"), "tokens": (0, "tokens"), "usd": (4, "$"), "tool_c
 class Claim:
     """An effect with all that its row shows: the metric's name, the label of what it is for, and its scale.
 
-    `lost` tells in words which scores of the two arms are lost.
+    `lost` tells in words which scores of the two arms are lost, `scored` whether any of them has a score.
     """
 
     effect: Effect
@@ -38,6 +38,7 @@ class Claim:
     label: str
     scale: Scale
     lost: str = ""
+    scored: bool = True
 
     @property
     def size(self) -> float:
@@ -46,7 +47,7 @@ class Claim:
         if effect.difference is None:
             return 0.0
         if not math.isinf(self.scale.high):
-            return abs(share(effect.difference, self.scale))
+            return abs(effect.difference) / (self.scale.high - self.scale.low)
         largest = max(abs(effect.mean or 0.0), abs(effect.against_mean or 0.0))
         return abs(effect.difference) / largest if largest else 0.0
 
@@ -69,16 +70,16 @@ class Claim:
 
 @attrs.frozen
 class Block:
-    """Claims with one heading. `remarks` are what shares a line: a heading and what it is true of."""
+    """Claims with one heading.
+
+    `remarks` are what shares a line: a heading and what it is true of. `labelled` says that there are several labels,
+    so that the title does not say which one a claim is for.
+    """
 
     title: str
     claims: tuple[Claim, ...]
-    remarks: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The labels of the rows, each once; a single one says nothing that the title does not say."""
-        return tuple(dict.fromkeys(claim.label for claim in self.claims))
+    remarks: tuple[tuple[str, str], ...]
+    labelled: bool
 
 
 def blocks(summary: Summary) -> tuple[Block, ...]:
@@ -109,7 +110,12 @@ def blocks_of_runs(effects: Sequence[Effect], scales: Mapping[Scorer, Scale]) ->
     found = []
     for run, group in _grouped(effects, "run", lambda effect: effect.against.run or "").items():
         claims = [
-            Claim(effect, names[effect.scorer], one_line(f"{effect.agent} {effect.condition}"), scales[effect.scorer])
+            Claim(
+                effect,
+                names[effect.scorer] + units(scales[effect.scorer]),
+                one_line(f"{effect.agent} {effect.condition}"),
+                scales[effect.scorer],
+            )
             for effect in group
         ]
         found.append(_block(f"{one_line(group[0].run or '')} against {one_line(run)}", claims, {}))
@@ -129,17 +135,16 @@ def _claims(effects: Iterable[Effect], summary: Summary, label: Callable[[Effect
     scales = {entry.scorer: entry.scale for entry in summary.scorers}
     arms = {(entry.agent, entry.condition, entry.scorer): entry for entry in summary.arms}
 
-    def lost(effect: Effect) -> str:
+    def claim(effect: Effect) -> Claim:
+        name = names[effect.scorer] + units(scale := scales[effect.scorer])
         both = ((effect.agent, effect.condition), (effect.against.agent, effect.against.condition))
-        found = [entry for arm in both if (entry := arms.get((*arm, effect.scorer)))]
-        failed, unscored = sum(entry.failed for entry in found), sum(entry.unscored for entry in found)
-        counts = {"failed": failed, "unscored": unscored - failed, "missing": sum(entry.missing for entry in found)}
-        return ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+        of = [entry for arm in both if (entry := arms.get((*arm, effect.scorer)))]
+        failed, unscored = sum(entry.failed for entry in of), sum(entry.unscored for entry in of)
+        counts = {"failed": failed, "unscored": unscored - failed, "missing": sum(entry.missing for entry in of)}
+        lost = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+        return Claim(effect, name, one_line(label(effect)), scale, lost, any(entry.n for entry in of))
 
-    return [
-        Claim(effect, names[effect.scorer], one_line(label(effect)), scales[effect.scorer], lost(effect))
-        for effect in effects
-    ]
+    return [claim(effect) for effect in effects]
 
 
 def _block(title: str, claims: Sequence[Claim], fixed: Mapping[Scorer, str]) -> Block:
@@ -153,6 +158,8 @@ def _block(title: str, claims: Sequence[Claim], fixed: Mapping[Scorer, str]) -> 
     small: list[Claim] = []
     for claim in claims:
         heading = fixed.get(claim.effect.scorer) or _heading(claim)
+        if not claim.scored:
+            continue
         if heading:
             shared.setdefault(heading, []).append(claim)
         elif claim.effect.verdict == "unclear" and claim.effect.mde is not None and claim.size < SMALL:
@@ -165,7 +172,7 @@ def _block(title: str, claims: Sequence[Claim], fixed: Mapping[Scorer, str]) -> 
     remarks += [(heading, _listed(group, claims, several)) for heading, group in _unseen(small)]
     if dropped := [claim for claim in claims if claim.effect.dropped]:
         remarks.append((_DROPPED, _listed(dropped, claims, several, lambda claim: str(claim.effect.dropped))))
-    return Block(title, tuple(_sorted(rows)), tuple(remarks))
+    return Block(title, tuple(_sorted(rows)), tuple(remarks), several)
 
 
 def _heading(claim: Claim) -> str | None:

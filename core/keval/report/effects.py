@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
 import attrs
 from rich.cells import cell_len
 from rich.text import Text
 
+from keval.report.cells import aligned, bracketed, decimals, interval, number, signed
 from keval.report.claims import Block, Claim
-from keval.report.figures import aligned, bracketed, decimals, interval, number, share, signed
 from keval.report.lines import folded, padded
 from keval.report.plot import Axis
 
@@ -70,19 +69,18 @@ def effect_lines(blocks: Sequence[Block], width: int, *, plot: bool = True) -> I
     gets a line of its own.
     """
     claims = [claim for block in blocks for claim in block.claims]
-    ends = bracketed(claim.effect for claim in claims)
-    rows = _rows(claims, ends=ends)
-    layout = _layout(rows, width, labelled=any(len(block.labels) > 1 for block in blocks), plot=plot)
-    axis = _axis(claims, layout.plot)
-    ahead = iter(rows)
     for position, block in enumerate(blocks):
+        rows = _rows(block.claims)
+        layout = _layout(rows, width, labelled=block.labelled, plot=plot)
+        axis = _axis(block.claims, claims, layout.plot)
         yield from [Text()] if position else []
         yield from _heading(block, layout, axis, width, first=position == 0)
-        yield from _block(block, [*islice(ahead, len(block.claims))], layout, axis, width)
+        yield from _block(block, rows, layout, axis, width)
 
 
-def _rows(claims: Sequence[Claim], *, ends: bool) -> list[_Row]:
+def _rows(claims: Sequence[Claim]) -> list[_Row]:
     effects = [claim.effect for claim in claims]
+    ends = bracketed(effects)
     befores = aligned([_known(effect.against_mean, decimals(effect)) for effect in effects])
     afters = aligned([_known(effect.mean, decimals(effect)) for effect in effects])
     changes = aligned([signed(effect.difference or 0.0, decimals(effect)) for effect in effects])
@@ -147,37 +145,37 @@ def _layout(rows: Sequence[_Row], width: int, *, labelled: bool, plot: bool) -> 
     return attrs.evolve(poorest, label=max(4, label - (poorest.width - width)) if label else 0)
 
 
-def _axis(claims: Sequence[Claim], width: int) -> Axis | None:
-    """Return the axis of all rows, in units of their scale, or in shares of it if they have several."""
-    values = [value for claim in claims for value in _points(claim) if value is not None]
-    if not width or not values:
-        return None
-    scales = {(claim.scale.low, claim.scale.high, claim.scale.unit) for claim in claims}
-    if len(scales) == 1:
-        return Axis.over(values, width)
-    shares = [
-        share(value, claim.scale)
-        for claim in claims
-        if not math.isinf(claim.scale.high)
-        for value in _points(claim)
-        if value is not None
-    ]
-    return Axis.over(shares, width, percent=True)
+def _axis(claims: Sequence[Claim], every: Sequence[Claim], width: int) -> Axis | None:
+    """Return the axis of a block's claims, which blocks on the same scale share.
+
+    It is in units of their scale, or in shares of it if they have several scales.
+    """
+    scales = {_span(claim) for claim in claims}
+    percent = len(scales) > 1
+    alike = [claim for claim in every if (not math.isinf(claim.scale.high) if percent else _span(claim) in scales)]
+    ends = [point for claim in alike for point in _points(claim, percent=percent) if point is not None]
+    return Axis.over(ends, width, percent=percent) if width and ends else None
 
 
-def _points(claim: Claim) -> tuple[float | None, float | None, float | None]:
-    return claim.effect.ci_low, claim.effect.difference, claim.effect.ci_high
+def _span(claim: Claim) -> tuple[float, float, str]:
+    return claim.scale.low, claim.scale.high, claim.scale.unit
+
+
+def _points(claim: Claim, *, percent: bool) -> tuple[float | None, float | None, float | None]:
+    """Return the lower end, the difference and the upper end, as shares of the scale if that is asked for."""
+    effect, length = claim.effect, claim.scale.high - claim.scale.low if percent else 1.0
+    low, value, high = (
+        None if point is None else point / length for point in (effect.ci_low, effect.difference, effect.ci_high)
+    )
+    return low, value, high
 
 
 def _bar(claim: Claim, axis: Axis | None) -> str:
     """Return the plot of a row; nothing where a scale without an end has no place on an axis of shares."""
-    low, value, high = _points(claim)
-    if axis is None or value is None or (axis.percent and math.isinf(claim.scale.high)):
+    if axis is None or (axis.percent and math.isinf(claim.scale.high)):
         return ""
-    if not axis.percent:
-        return axis.bar(low, value, high)
-    low, high = (None if end is None else share(end, claim.scale) for end in (low, high))
-    return axis.bar(low, share(value, claim.scale), high)
+    low, value, high = _points(claim, percent=axis.percent)
+    return "" if value is None else axis.bar(low, value, high)
 
 
 def _heading(block: Block, layout: _Layout, axis: Axis | None, width: int, *, first: bool) -> Iterator[Text]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from keval.report.lines import one_line
-from keval.scores import Scorer
+from keval.scores import Scale, Scorer
 
-__all__ = ["display_names"]
+__all__ = ["display_names", "units"]
 
 
 def display_names(scorers: Iterable[Scorer]) -> Mapping[Scorer, str]:
@@ -25,3 +26,10 @@ def display_names(scorers: Iterable[Scorer]) -> Mapping[Scorer, str]:
         name = last[metric] if shared[last[metric]] == 1 else one_line(metric)
         names[metric, judge] = f"{name} by {one_line(judge)}" if judge and graded[metric] > 1 else name
     return names
+
+
+def units(scale: Scale) -> str:
+    """Return what a metric's name needs to be read with figures: ` (1-5)`, ` (s)`; nothing for a scale from 0 to 1."""
+    usual = (scale.low, scale.high) == (0.0, 1.0) or math.isinf(scale.high)
+    told = " ".join(filter(None, ("" if usual else f"{scale.low:g}-{scale.high:g}", one_line(scale.unit))))
+    return f" ({told})" if told else ""

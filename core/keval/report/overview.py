@@ -11,10 +11,10 @@ from rich.text import Text
 
 from keval.effects import Interaction
 from keval.report.agreement import judging_lines
+from keval.report.cells import signed
 from keval.report.claims import blocks
 from keval.report.console import safe
 from keval.report.effects import effect_lines
-from keval.report.figures import signed
 from keval.report.lines import folded
 from keval.report.losses import compliance_lines, missing_lines, trial_lines, unscored_lines
 from keval.report.means import mean_lines

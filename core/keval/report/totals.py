@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from keval.prices import Cost
-from keval.report.figures import amount, number
+from keval.report.cells import amount, number
 from keval.report.lines import flowed, folded, one_line, padded
 from keval.summary import GateResult, Summary
 
@@ -65,7 +65,7 @@ def gate_lines(gates: tuple[GateResult, ...], width: int) -> Iterator[Text]:
     """Yield each gate with its verdict and what it was found to be."""
     longest = max((cell_len(one_line(gate.gate)) for gate in gates), default=0)
     for position, gate in enumerate(gates):
-        found = "" if gate.value is None else number(gate.value, 3)
+        found = "" if gate.value is None else number(gate.value, 2 if abs(gate.value) >= 0.1 or not gate.value else 4)
         if gate.ci_low is not None and gate.ci_high is not None:
             found += f", 95 % interval {number(gate.ci_low)} to {number(gate.ci_high)}"
         told = f"{gate.verdict}{f' ({found})' if found else ''}{f': {one_line(gate.reason)}' if gate.reason else ''}"

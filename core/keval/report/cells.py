@@ -1,13 +1,12 @@
-"""Figures as the report writes them: numbers, differences and intervals, as texts that stand below each other."""
+"""The figures in the cells of the report: numbers, differences and intervals, as texts that stand below each other."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from keval.effects import Effect
-from keval.scores import Scale
 
-__all__ = ["aligned", "amount", "bracketed", "decimals", "half_width", "interval", "number", "share", "signed"]
+__all__ = ["aligned", "amount", "bracketed", "decimals", "half_width", "interval", "number", "signed"]
 
 SMALL = 0.05
 """The share of a scale that counts as a difference, as in `keval.effects.Effect`."""
@@ -68,11 +67,6 @@ def aligned(texts: Sequence[str]) -> list[str]:
     lines = [" " * (width - len(whole)) + text for whole, text in zip(wholes, texts, strict=True)]
     longest = max(map(len, lines), default=0)
     return [line.ljust(longest) for line in lines]
-
-
-def share(value: float, scale: Scale) -> float:
-    """Return a difference as a share of its scale; infinitely long scales make it 0."""
-    return value / (scale.high - scale.low)
 
 
 def amount(value: float) -> str:
