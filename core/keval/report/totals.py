@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import zip_longest
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -15,6 +16,7 @@ from keval.summary import GateResult, Summary
 __all__ = ["gate_lines", "headline", "total_lines"]
 
 _SIMULATED = "SIMULATED MODEL: shows that keval works, not what a model can do"
+_SIMULATED_JUDGE = "SIMULATED JUDGE: shows that keval works, not how good an answer is"
 _GATE_STYLES = {"held": "green", "failed": "red", "undecided": "yellow"}
 
 
@@ -24,16 +26,18 @@ def headline(summary: Summary, questions: int | None, width: int) -> Iterator[Te
     parts = [one_line(summary.evaluation)]
     if questions and arms:
         often = f" × {summary.planned // (arms * questions)}" if summary.planned % (arms * questions) == 0 else ""
-        parts.append(f"{questions} question{'s' if questions > 1 else ''}{often}")
+        parts.append(_counted(questions, "question") + often)
     parts.append(", ".join(dict.fromkeys(one_line(entry.agent) for entry in summary.trials)))
     others = dict.fromkeys(one_line(e.condition) for e in summary.trials if e.condition != summary.baseline)
     parts.append(" → ".join([one_line(summary.baseline), ", ".join(others)]) if others else one_line(summary.baseline))
-    parts += [_SIMULATED] if summary.simulated else []
+    judges = {entry.model for entry in summary.judges.values() if entry.simulated}
+    if summary.simulated:
+        parts.append(_SIMULATED_JUDGE if judges >= {*summary.simulated} else _SIMULATED)
     for position, line in enumerate(flowed(parts, width)):
         text = Text(line)
         if position == 0:
             text.stylize("bold", 0, len(parts[0]))
-        text.highlight_regex("SIMULATED MODEL", "bold yellow")
+        text.highlight_regex("SIMULATED (MODEL|JUDGE)", "bold yellow")
         yield text
 
 
@@ -41,7 +45,7 @@ def total_lines(summary: Summary, width: int) -> Iterator[Text]:
     """Yield what the run took: trials, time, calls, tokens and dollars, as far as they are known."""
     done, failed = sum(entry.trials for entry in summary.trials), sum(entry.failed for entry in summary.trials)
     retried = sum(entry.retried for entry in summary.trials)
-    trials = f"{done:,} of {summary.planned:,} trials" if done < summary.planned else f"{done:,} trials"
+    trials = f"{done:,} of {summary.planned:,} trials" if done < summary.planned else _counted(done, "trial")
     trials += f", {failed:,} failed" if failed else ", none failed" if done else ""
     trials += f", {retried:,} retried" if retried else ""
     parts = [trials, _seconds(summary.elapsed) if summary.elapsed is not None else ""]
@@ -63,24 +67,30 @@ def total_lines(summary: Summary, width: int) -> Iterator[Text]:
 
 def gate_lines(gates: tuple[GateResult, ...], width: int) -> Iterator[Text]:
     """Yield each gate with its verdict and what it was found to be."""
-    longest = max((cell_len(one_line(gate.gate)) for gate in gates), default=0)
+    column = min(max((cell_len(one_line(gate.gate)) for gate in gates), default=0), width // 2)
     for position, gate in enumerate(gates):
-        found = "" if gate.value is None else number(gate.value, 2 if abs(gate.value) >= 0.1 or not gate.value else 4)
+        places = 2 if gate.value is None or abs(gate.value) >= 0.1 or not gate.value else 4
+        found = [] if gate.value is None else [number(gate.value, places)]
         if gate.ci_low is not None and gate.ci_high is not None:
-            found += f", 95 % interval {number(gate.ci_low)} to {number(gate.ci_high)}"
-        told = f"{gate.verdict}{f' ({found})' if found else ''}{f': {one_line(gate.reason)}' if gate.reason else ''}"
-        head = f"{'gates' if position == 0 else '':<7}{padded(one_line(gate.gate), min(longest, width // 2))}  "
-        for line in folded(f"{head.strip()}  {told}" if len(head) > width // 2 else told, width - len(head), hanging=0):
-            text = Text(head + line)
-            text.highlight_regex(rf"\b{gate.verdict}\b", _GATE_STYLES[gate.verdict])
-            yield text
-            head = " " * len(head)
+            found.append(f"95 % interval {number(gate.ci_low, places)} to {number(gate.ci_high, places)}")
+        told = [f"{gate.verdict} ({', '.join(found)})" if found else gate.verdict, one_line(gate.reason)]
+        written = list(folded(one_line(gate.gate), column, hanging=0))
+        verdict = list(folded(": ".join(filter(None, told)), width - column - 9, hanging=0))
+        for row, (left, right) in enumerate(zip_longest(written, verdict, fillvalue="")):
+            line = Text("gates  " if position == row == 0 else " " * 7).append(f"{padded(left, column)}  ")
+            first = len(gate.verdict) if row == 0 else 0
+            line.append(right[:first], _GATE_STYLES[gate.verdict]).append(right[first:])
+            line.rstrip()
+            yield line
 
 
 def _calls(counts: list[int | None], what: str) -> str:
     known = [count for count in counts if count is not None]
-    total = sum(known)
-    return f"{total:,} {what}{'' if total == 1 else 's'}" if known else ""
+    return _counted(sum(known), what) if known else ""
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _seconds(elapsed: float) -> str:

@@ -17,7 +17,7 @@ from filelock import FileLock
 
 from keval import Manifest, Scale, Summary
 from keval.plugin import Arm, DatasetEntry, Effect, ScorerScale
-from keval.report.runs import describe_runs
+from keval.report.runs import ListedRun, describe_runs
 from tests.conftest import INSTALLED, Project, scale_of
 
 CONFIG = """
@@ -42,8 +42,8 @@ def notes(project: Project) -> Project:
     return project
 
 
-def test_the_table_shows_means_n_and_what_the_context_makes(notes: Project) -> None:
-    outcome = notes.keval("run", "eval.yaml")
+def test_the_wide_report_shows_means_n_and_what_the_context_makes(notes: Project) -> None:
+    outcome = notes.keval("run", "eval.yaml", "--wide")
 
     rows = [line.split() for line in outcome.stdout.splitlines()]
     assert ["scripted", "baseline", "0.15", "neutral"] in rows
@@ -55,7 +55,7 @@ def test_the_table_shows_means_n_and_what_the_context_makes(notes: Project) -> N
 
 
 def test_the_table_names_the_band_of_a_mean_and_the_counts_behind_it(notes: Project) -> None:
-    outcome = notes.keval("run", "eval.yaml", "--metric", "double/grade")
+    outcome = notes.keval("run", "eval.yaml", "--metric", "double/grade", "--wide")
 
     rows = [line.split() for line in outcome.stdout.splitlines()]
     assert ["scripted", "baseline", "0.30", "low"] in rows
@@ -69,7 +69,7 @@ def test_the_table_names_the_band_of_a_mean_and_the_counts_behind_it(notes: Proj
 
 def test_a_scale_without_an_end_is_shown_by_its_unit(notes: Project) -> None:
     outcome = notes.keval("run", "eval.yaml", "--metric", "double/characters", "--metric", "double/length", "--json")
-    shown = notes.keval("report", "latest").stdout
+    shown = notes.keval("report", "latest", "--wide").stdout
     listed = notes.keval("list", "--json").data
 
     scale = scale_of(outcome, "double/characters")
@@ -96,15 +96,17 @@ def test_the_largest_effect_is_the_largest_for_its_scale() -> None:
     )
     manifest = Manifest("r", "e", {}, "", DatasetEntry("q.jsonl"), {}, {}, 0, "b")
 
-    (described,) = describe_runs([("r", manifest, summary)])
+    (described,) = describe_runs([ListedRun("r", manifest, summary)])
 
     assert "share" == described["largest_effect"]["metric"]
 
 
-def test_the_table_fits_100_columns(notes: Project) -> None:
-    outcome = notes.keval("run", "eval.yaml", "--metric", "double", "--metric", "double/length")
+def test_a_report_that_is_piped_fits_100_columns_and_ends_no_line_with_spaces(notes: Project) -> None:
+    narrow = notes.keval("run", "eval.yaml", "--metric", "double", "--metric", "double/length").stdout.splitlines()
+    wide = notes.keval("report", "latest", "--wide").stdout.splitlines()
 
-    assert [] == [line for line in outcome.stdout.splitlines() if len(line) > 100]
+    assert [] == [line for line in [*narrow, *wide] if len(line) > 100 or line != line.rstrip()]
+    assert narrow != wide
 
 
 def test_json_goes_to_stdout_alone(notes: Project) -> None:
@@ -130,7 +132,7 @@ def test_a_report_goes_on_where_the_terminal_cannot_write_it(notes: Project) -> 
 
     outcome = notes.spawn("report", "latest", env={"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"})
 
-    assert (0, True) == (outcome.code, "? with_notes" in outcome.stdout)
+    assert (0, True) == (outcome.code, "baseline ? with_notes" in outcome.stdout)
 
 
 def test_a_broken_manifest_leaves_the_other_runs_in_the_list(notes: Project) -> None:
