@@ -19,6 +19,8 @@ __all__ = ["Block", "Claim", "blocks", "blocks_of_runs"]
 
 _RANKS = {"worse": 0, "better": 1}
 _BY_NO_CONDITION = "not decided by a condition"
+_DUST = 1e-9
+"""Less than this is rounding: means of equal scores may differ by as much."""
 _NOTHING = "no question has a score in both arms"
 _DROPPED = "questions that only one arm has a score for, left out"
 _BY_AGENT = "by the agent alone, the same on every question"
@@ -59,6 +61,14 @@ class Claim:
             return None
         now = named_band(self.scale.bands, mean)
         return now if now != named_band(self.scale.bands, against) else None
+
+    @property
+    def visible(self) -> float | None:
+        """The smallest difference that would have been seen, which is no less than half the interval."""
+        effect = self.effect
+        if effect.mde is None or effect.ci_low is None or effect.ci_high is None:
+            return effect.mde
+        return max(effect.mde, (effect.ci_high - effect.ci_low) / 2)
 
     @property
     def needed(self) -> int | None:
@@ -162,7 +172,7 @@ def _block(title: str, claims: Sequence[Claim], fixed: Mapping[Scorer, str]) -> 
             continue
         if heading:
             shared.setdefault(heading, []).append(claim)
-        elif claim.effect.verdict == "unclear" and claim.effect.mde is not None and claim.size < SMALL:
+        elif claim.effect.verdict == "unclear" and claim.visible is not None and claim.size < SMALL:
             small.append(claim)
         else:
             rows.append(claim)
@@ -170,7 +180,7 @@ def _block(title: str, claims: Sequence[Claim], fixed: Mapping[Scorer, str]) -> 
     told = {_BY_AGENT: _means}
     remarks = [(heading, _listed(group, claims, several, told.get(heading))) for heading, group in shared.items()]
     remarks += [(heading, _listed(group, claims, several)) for heading, group in _unseen(small)]
-    if dropped := [claim for claim in claims if claim.effect.dropped]:
+    if dropped := [claim for claim in claims if claim.effect.dropped and claim.effect.n]:
         remarks.append((_DROPPED, _listed(dropped, claims, several, lambda claim: str(claim.effect.dropped))))
     return Block(title, tuple(_sorted(rows)), tuple(remarks), several)
 
@@ -180,10 +190,12 @@ def _heading(claim: Claim) -> str | None:
     effect, scale = claim.effect, claim.scale
     if effect.difference is None:
         return _NOTHING
-    if effect.verdict == "same" or (not effect.difference and effect.stderr == 0):
+    if effect.verdict == "same":
         unit = f" {scale.unit}" if scale.unit else ""
         least = f"{SMALL * (scale.high - scale.low):.2g}"
         return "no difference" if math.isinf(scale.high) else f"no difference of {least}{unit} or more"
+    if max(abs(effect.difference), 1.0 if effect.stderr is None else effect.stderr) < _DUST:
+        return "no difference on any question"
     return None
 
 
@@ -193,7 +205,7 @@ def _unseen(claims: Iterable[Claim]) -> Iterator[tuple[str, list[Claim]]]:
     for claim in claims:
         grouped.setdefault((claim.scale.low, claim.scale.high, claim.scale.unit), []).append(claim)
     for (_, _, unit), group in grouped.items():
-        seen = max(claim.effect.mde or 0.0 for claim in group)
+        seen = max(claim.visible or 0.0 for claim in group)
         of = f" {unit}" if unit else ""
         yield f"no difference seen; this run could have seen {number(seen)}{of} or more", group
 
@@ -246,8 +258,8 @@ def _fixed(arms: Iterable[ArmScore]) -> frozenset[Scorer]:
         by_scorer.setdefault(arm.scorer, {}).setdefault(arm.agent, []).append(arm)
 
     def constant(found: Sequence[ArmScore]) -> bool:
-        known = [arm.mean for arm in found if arm.mean is not None and arm.n > 1 and (arm.stderr or 0.0) < 1e-9]
-        return len(known) == len(found) > 1 and max(known) - min(known) < 1e-9
+        known = [arm.mean for arm in found if arm.mean is not None and arm.n > 1 and (arm.stderr or 0.0) < _DUST]
+        return len(known) == len(found) > 1 and max(known) - min(known) < _DUST
 
     return frozenset(
         scorer

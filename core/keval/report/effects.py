@@ -116,6 +116,8 @@ def _beyond(claim: Claim, wording: int) -> str:
     """Return what a verdict tells beyond its word."""
     if claim.needed is not None and wording > 1:
         return f": {claim.needed:,} questions would"
+    if claim.effect.verdict == "unclear" and wording > 1 and claim.effect.p_adjusted is not None:
+        return f": adjusted p {claim.effect.p_adjusted:.2f}"
     if claim.band and wording and claim.effect.verdict in _STYLES:
         return f", now {claim.band}"
     return ""

@@ -25,6 +25,8 @@ from keval.summary import Summary
 __all__ = ["print_report"]
 
 _SURE = 0.05
+_DUST = 1e-12
+"""A variance below this is rounding."""
 
 
 def print_report(summary: Summary, console: Console, run: Path, *, questions: int | None, under_way: bool) -> None:
@@ -99,11 +101,19 @@ def _apart(found: Interaction, *, turned: bool) -> str:
 
 
 def _advice(summary: Summary) -> Iterator[Text]:
-    """Yield the advice that holds for most metrics, on what would make the intervals narrower."""
-    advice = Counter(entry.advice for entry in summary.variance if entry.advice)
-    for sentence, count in advice.most_common(1):
-        of = "" if count == len(summary.variance) else f" (so for {count} of {len(summary.variance)} metrics)"
-        yield safe(f"{sentence.removesuffix('.')}{of}.")
+    """Yield the advice that most metrics have, on what would make the intervals narrower, with the first's reason."""
+    names = display_names(entry.scorer for entry in summary.scorers)
+    known = [
+        entry
+        for entry in summary.variance
+        if max(entry.question or 0.0, entry.repetition or 0.0, entry.judging or 0.0) > _DUST
+    ]
+    for advice, count in Counter(entry.advice.partition(":")[0] for entry in known).most_common(1):
+        first = next(entry for entry in known if entry.advice.partition(":")[0] == advice)
+        whose = (
+            f" ({names[first.scorer]}; the same advice for {count} of {len(known)} metrics)" if len(known) > 1 else ""
+        )
+        yield safe(f"{first.advice.removesuffix('.')}{whose}.")
 
 
 def _neutral(summary: Summary) -> Iterator[Text]:

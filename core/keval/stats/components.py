@@ -93,6 +93,8 @@ def advice(components: Components, *, samples: float, repetitions: float, gradin
 
     `samples`, `repetitions` per sample and `gradings` per trial are the present counts.
     """
+    if not samples:
+        return "There is no score yet."
     parts = {
         "question": (components.question or 0.0) / samples,
         "repetition": (components.repetition or 0.0) / (samples * repetitions),
