@@ -13,9 +13,9 @@ from keval.report.cells import SMALL, number, signed
 from keval.report.lines import one_line
 from keval.report.names import display_names, units
 from keval.scores import Scale, Scorer, named_band
-from keval.summary import ArmScore, Summary
+from keval.summary import ArmScore, ScorerScale, Summary
 
-__all__ = ["Block", "Claim", "blocks", "blocks_of_runs"]
+__all__ = ["Block", "Claim", "block_of", "blocks", "claims_of"]
 
 _RANKS = {"worse": 0, "better": 1}
 _BY_NO_CONDITION = "not decided by a condition"
@@ -71,6 +71,14 @@ class Claim:
         return max(effect.mde, (effect.ci_high - effect.ci_low) / 2)
 
     @property
+    def clear(self) -> bool:
+        """Whether the interval excludes 0, and the p that is adjusted to the number of effects undoes that."""
+        effect = self.effect
+        if effect.verdict != "unclear" or effect.p_adjusted is None or effect.ci_low is None or effect.ci_high is None:
+            return False
+        return effect.ci_low > 0 or effect.ci_high < 0
+
+    @property
     def needed(self) -> int | None:
         """How many questions would decide a claim that is undecided; `None` if that is no more than it has."""
         effect = self.effect
@@ -97,38 +105,20 @@ def blocks(summary: Summary) -> tuple[Block, ...]:
     conditions = _grouped(summary.effects, "condition", lambda effect: effect.condition)
     agents = _grouped(summary.effects, "agent", lambda effect: effect.agent)
     listed = list(dict.fromkeys(entry.agent for entry in summary.trials))
-    fixed = _fixed(summary.arms)
+    fixed, arms = _fixed(summary.arms), {summary.run: summary.arms}
     found = []
     for condition, effects in conditions.items():
-        claims = _claims(effects, summary, lambda effect: effect.agent)
+        claims = claims_of(effects, summary.scorers, arms, lambda effect: effect.agent)
         title = f"{one_line(condition)} against {one_line(effects[0].against.condition)}"
         alone = f", {one_line(effects[0].agent)}" if len(listed) > 1 and len({e.agent for e in effects}) == 1 else ""
-        block = _block(title + alone, claims, dict.fromkeys(fixed, _BY_NO_CONDITION))
+        block = block_of(title + alone, claims, dict.fromkeys(fixed, _BY_NO_CONDITION))
         found.append(attrs.evolve(block, remarks=(*block.remarks, *_cost(summary, condition))))
     for agent, effects in agents.items():
-        claims = _claims(effects, summary, lambda effect: effect.condition)
+        claims = claims_of(effects, summary.scorers, arms, lambda effect: effect.condition)
         under = {effect.condition for effect in effects}
         alone = f", {one_line(effects[0].condition)}" if len(under) == 1 else ""
         title = f"{one_line(agent)} against {one_line(effects[0].against.agent)}{alone}"
-        found.append(_block(title, claims, dict.fromkeys(fixed, _BY_AGENT)))
-    return tuple(found)
-
-
-def blocks_of_runs(effects: Sequence[Effect], scales: Mapping[Scorer, Scale]) -> tuple[Block, ...]:
-    """Return the blocks of effects on the same arms of other runs, one for each run that is compared."""
-    names = display_names(scales)
-    found = []
-    for run, group in _grouped(effects, "run", lambda effect: effect.against.run or "").items():
-        claims = [
-            Claim(
-                effect,
-                names[effect.scorer] + units(scales[effect.scorer]),
-                one_line(f"{effect.agent} {effect.condition}"),
-                scales[effect.scorer],
-            )
-            for effect in group
-        ]
-        found.append(_block(f"{one_line(group[0].run or '')} against {one_line(run)}", claims, {}))
+        found.append(block_of(title, claims, dict.fromkeys(fixed, _BY_AGENT)))
     return tuple(found)
 
 
@@ -140,24 +130,31 @@ def _grouped(effects: Iterable[Effect], kind: str, key: Callable[[Effect], str])
     return found
 
 
-def _claims(effects: Iterable[Effect], summary: Summary, label: Callable[[Effect], str]) -> list[Claim]:
-    names = display_names(entry.scorer for entry in summary.scorers)
-    scales = {entry.scorer: entry.scale for entry in summary.scorers}
-    arms = {(entry.agent, entry.condition, entry.scorer): entry for entry in summary.arms}
+def claims_of(
+    effects: Iterable[Effect],
+    scorers: Iterable[ScorerScale],
+    arms: Mapping[str, Sequence[ArmScore]],
+    label: Callable[[Effect], str],
+) -> list[Claim]:
+    """Return effects as claims. `arms` has the scores of each run that they are of, by the run's id."""
+    scales = {entry.scorer: entry.scale for entry in scorers}
+    names = display_names(scales)
+    known = {(run, entry.agent, entry.condition, entry.scorer): entry for run, of in arms.items() for entry in of}
 
     def claim(effect: Effect) -> Claim:
-        name = names[effect.scorer] + units(scale := scales[effect.scorer])
-        both = ((effect.agent, effect.condition), (effect.against.agent, effect.against.condition))
-        of = [entry for arm in both if (entry := arms.get((*arm, effect.scorer)))]
+        against, scale = effect.against, scales[effect.scorer]
+        sides = ((effect.run, effect.agent, effect.condition), (against.run, against.agent, against.condition))
+        of = [entry for run, *arm in sides if run and (entry := known.get((run, arm[0], arm[1], effect.scorer)))]
         failed, unscored = sum(entry.failed for entry in of), sum(entry.unscored for entry in of)
         counts = {"failed": failed, "unscored": unscored - failed, "missing": sum(entry.missing for entry in of)}
         lost = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+        name = names[effect.scorer] + units(scale)
         return Claim(effect, name, one_line(label(effect)), scale, lost, any(entry.n for entry in of))
 
     return [claim(effect) for effect in effects]
 
 
-def _block(title: str, claims: Sequence[Claim], fixed: Mapping[Scorer, str]) -> Block:
+def block_of(title: str, claims: Sequence[Claim], fixed: Mapping[Scorer, str]) -> Block:
     """Return a block whose claims have rows if they say something, and share lines if they do not.
 
     `fixed` has the headings of the lines for metrics that what differs cannot change.
@@ -180,7 +177,7 @@ def _block(title: str, claims: Sequence[Claim], fixed: Mapping[Scorer, str]) -> 
     told = {_BY_AGENT: _means}
     remarks = [(heading, _listed(group, claims, several, told.get(heading))) for heading, group in shared.items()]
     remarks += [(heading, _listed(group, claims, several)) for heading, group in _unseen(small)]
-    if dropped := [claim for claim in claims if claim.effect.dropped and claim.effect.n]:
+    if dropped := [claim for claim in rows if claim.effect.dropped]:
         remarks.append((_DROPPED, _listed(dropped, claims, several, lambda claim: str(claim.effect.dropped))))
     return Block(title, tuple(_sorted(rows)), tuple(remarks), several)
 

@@ -140,6 +140,7 @@ def _layout(rows: Sequence[_Row], width: int, *, labelled: bool, plot: bool) -> 
         for stacked in (False, True)
         for least, counts, wording in choices
     ]
+    layouts.append(attrs.evolve(layouts[-1], means=0))
     for layout in layouts:
         if (spare := width - layout.width) >= 0:
             return attrs.evolve(layout, plot=min(layout.plot + spare, 41)) if layout.plot else layout
@@ -213,13 +214,18 @@ def _block(block: Block, rows: Sequence[_Row], layout: _Layout, axis: Axis | Non
             yield from (Text(line) for line in folded(claim.name, width, indent=_GAP))
         yield from _lines(row, layout, axis, width, named=claim.name != last)
         last = claim.name
-    remarks = list(block.remarks)
-    if layout.wording < 2 and (needed := [claim for claim in block.claims if claim.needed]):
-        each = (f"{c.name}{f' ({c.label})' if layout.label else ''} {c.needed:,}" for c in needed)
-        remarks.insert(0, ("questions that it would take to tell", ", ".join(each)))
-    for heading, told in remarks:
+    for heading, told in (*(_unsaid(block.claims, layout) if layout.wording < 2 else ()), *block.remarks):
         for line in folded(f"{heading}: {told}", width, indent=_GAP, hanging=2 * _GAP):
             yield Text(line, "dim")
+
+
+def _unsaid(claims: Sequence[Claim], layout: _Layout) -> Iterator[tuple[str, str]]:
+    """Yield what verdicts had no room to tell: how many questions would decide, and why a clear interval does not."""
+    whole = [(claim, f"{claim.name}{f' ({claim.label})' if layout.label else ''}") for claim in claims]
+    if needed := [f"{name} {claim.needed:,}" for claim, name in whole if claim.needed]:
+        yield "questions that it would take to tell", ", ".join(needed)
+    if clear := [f"{name} {claim.effect.p_adjusted:.2f}" for claim, name in whole if claim.clear and not claim.needed]:
+        yield "not sure among so many effects, by the adjusted p", ", ".join(clear)
 
 
 def _lines(row: _Row, layout: _Layout, axis: Axis | None, width: int, *, named: bool) -> Iterator[Text]:
