@@ -69,10 +69,9 @@ def gate_lines(gates: tuple[GateResult, ...], width: int) -> Iterator[Text]:
     """Yield each gate with its verdict and what it was found to be."""
     column = min(max((cell_len(one_line(gate.gate)) for gate in gates), default=0), width // 2)
     for position, gate in enumerate(gates):
-        places = 2 if gate.value is None or abs(gate.value) >= 0.1 or not gate.value else 4
-        found = [] if gate.value is None else [number(gate.value, places)]
+        found = [] if gate.value is None else [_figure(gate.value)]
         if gate.ci_low is not None and gate.ci_high is not None:
-            found.append(f"95 % interval {number(gate.ci_low, places)} to {number(gate.ci_high, places)}")
+            found.append(f"95 % interval {_figure(gate.ci_low)} to {_figure(gate.ci_high)}")
         told = [f"{gate.verdict} ({', '.join(found)})" if found else gate.verdict, one_line(gate.reason)]
         written = list(folded(one_line(gate.gate), column, hanging=0))
         verdict = list(folded(": ".join(filter(None, told)), width - column - 9, hanging=0))
@@ -82,6 +81,10 @@ def gate_lines(gates: tuple[GateResult, ...], width: int) -> Iterator[Text]:
             line.append(right[:first], _GATE_STYLES[gate.verdict]).append(right[first:])
             line.rstrip()
             yield line
+
+
+def _figure(value: float) -> str:
+    return number(value) if abs(value) >= 0.1 else f"{value:.2g}"
 
 
 def _calls(counts: list[int | None], what: str) -> str:

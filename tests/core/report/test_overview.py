@@ -9,12 +9,13 @@ from typing import Any
 
 import attrs
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
 from keval.effects import Arm, Effect, Interaction, PerProtocol
 from keval.manifest import JudgeEntry
 from keval.prices import Cost
-from keval.records import Usage
+from keval.report.names import display_names
 from keval.report.overview import print_report
 from keval.scores import Scale
 from keval.summary import (
@@ -29,6 +30,7 @@ from keval.summary import (
 )
 from keval.variation import VarianceComponents
 
+PRINTED = Path(__file__).with_name("printed")
 SCALES = {
     ("acme/accuracy", None): Scale(bands={"poor": 0.0, "good": 0.7}),
     ("acme/answer_time", None): Scale(high=math.inf, better="lower", unit="s"),
@@ -39,7 +41,6 @@ SCALES = {
     ("acme/effort", None): Scale(),
     ("acme/calls", None): Scale(),
 }
-SIDES = {"ada": "baseline", "bob": "baseline"}
 
 
 def arm(agent: str, condition: str, scorer: tuple[str, str | None], mean: float | None, **more: Any) -> ArmScore:
@@ -165,7 +166,132 @@ def with_all_else() -> Summary:
     )
 
 
-WIDTHS = {
-    60: """
-""",
-}
+@pytest.mark.parametrize("width", [60, 80, 100, 140])
+def test_effects_are_rows_with_interval_plot_and_verdict_as_far_as_there_is_room(width: int) -> None:
+    expected = (PRINTED / f"{width}.txt").read_text(encoding="utf-8")
+
+    assert expected.splitlines() == lines(summary(), width)
+
+
+ELSE = """\
+acme   12 questions × 2   ada, bob   baseline → docs
+SIMULATED MODEL: shows that keval works, not what a model can do
+
+docs against baseline, ada                  difference, 95 % interval, paired by question
+                                            0                                 +0.6
+  accuracy  0.45 → 0.97  +0.52 ±0.08  n=12  │                          ├────●────┤  better, now good
+  a trial costs: ada +1.40 s [+1.20, +1.60], +812 tokens [+772, +852]
+
+docs does more for ada than for bob: accuracy by +0.44 [+0.33, +0.55] (n=12)
+More questions would narrow the intervals.
+neutral scores, where there was nothing to judge, left out of the means: all of calls
+3 scores have no value (2 because the scorer failed); scores.jsonl says why.
+  acme/answer_time: 2 × ValueError
+docs: the rows above are of all trials (intention to treat). Among those alone that used tools as
+  required (per protocol; biased, as which trials comply is no random choice): accuracy (ada) +0.60
+  [+0.50, +0.70] n=9 in place of +0.52
+strict flagged unverified claims in 6 of 24 judgements; scores.jsonl has them.
+4 trials were never run: budget used: 92 of 92 trials.
+  ada docs: 2 × agent: timeout
+
+92 of 96 trials, 2 failed, 1 retried   1 min 23 s   144 model calls   72 tool calls   24 judge calls
+99,000 tokens   $0.0421, and 3 of unknown price
+gates  accuracy >= 0.8      held (0.97, 95 % interval 0.93 to 1.00)
+       docs/style >= +0.05  failed (0.01, 95 % interval -0.01 to 0.03)
+       usd <= 2             undecided: the price of 3 trials is unknown
+"""
+
+
+def test_what_the_effects_leave_out_follows_them() -> None:
+    assert ELSE.splitlines() == lines(with_all_else(), 100)
+
+
+AGENTS = """\
+acme   12 questions × 2   ada, bob   baseline
+
+bob against ada, baseline                   difference, 95 % interval, paired by question
+                                            -0.4          0                    +0.7
+  accuracy  0.80 → 0.60  -0.20 ±0.15  n=12    ├────●────┤ │                          worse, now poor
+  effort    0.20 → 0.90  +0.70 ±0.00  n=12                │                       ●  better
+"""
+
+
+def test_agents_are_held_against_the_first_where_there_is_one_condition() -> None:
+    assert AGENTS.splitlines() == lines(with_agents(), 100)[:6]
+
+
+MEANS = """\
+acme   12 questions × 2   ada   baseline
+
+ada, baseline
+  mean, 95 % interval, n questions
+  accuracy        0.50  ±0.10         n=12
+  answer time     0.50  [0.40, 0.70]  n=12   s, less is better
+  acme/style      0.50  [0.40, 0.80]  n=12
+  other/style     0.50  [0.40, 0.90]  n=12
+  tone by strict  0.50  [0.40, 1.00]  n=12
+  tone by kind    0.50  [0.40, 1.10]  n=12
+  effort          0.20  [0.40, 1.20]  n=12
+  no score: calls
+
+neutral scores, where there was nothing to judge, left out of the means: all of
+  calls
+3 scores have no value (2 because the scorer failed); scores.jsonl says why.
+  acme/answer_time: 2 × ValueError
+
+24 trials, none failed   1 min 23 s   48 model calls   24 tool calls
+1,000 tokens
+"""
+
+
+def test_a_run_of_one_arm_shows_its_means() -> None:
+    found = with_agents()
+    arms = [entry for entry in found.arms if entry.agent == "ada"]
+    known = [
+        attrs.evolve(entry, ci_low=0.4, ci_high=0.6 + 0.1 * place) if entry.mean else entry
+        for place, entry in enumerate(arms)
+    ]
+
+    shown = lines(attrs.evolve(found, effects=(), trials=found.trials[:1], arms=tuple(known), planned=24), 80)
+
+    assert MEANS.splitlines() == shown
+
+
+LONG = "über die Maßen lange 名前" * 5
+
+
+@pytest.mark.parametrize("width", range(60, 141, 8))
+def test_no_line_is_longer_than_the_console_is_wide_whatever_the_names(width: int) -> None:
+    found = with_all_else()
+    renamed: dict[str, Any] = {
+        "effects": tuple(
+            attrs.evolve(entry, metric="acme/" + LONG, agent=LONG, ci_high=1e5) for entry in summary().effects[:4]
+        ),
+        "scorers": (ScorerScale("acme/" + LONG, None, Scale(high=1e6)), *found.scorers),
+        "trials": tuple(attrs.evolve(entry, agent=LONG) for entry in found.trials),
+        "gates": tuple(attrs.evolve(gate, gate=LONG, reason=LONG) for gate in found.gates),
+        "evaluation": LONG,
+        "baseline": LONG,
+    }
+
+    for each in (summary(), found, attrs.evolve(found, **renamed)):
+        shown = lines(each, width)
+
+        assert [] == [line for line in shown if cell_len(line) > width or line != line.rstrip()]
+
+
+def test_a_rise_is_green_only_where_more_is_better() -> None:
+    console = Console(width=100, file=io.StringIO(), force_terminal=True, color_system="standard")
+
+    print_report(summary(), console, Path("results/acme/r"), questions=12, under_way=False)
+
+    file = console.file
+    assert isinstance(file, io.StringIO)
+    rows = [line for line in file.getvalue().splitlines() if "+2.25" in line or "+0.52" in line]
+    assert [(True, False), (False, True)] == [("\x1b[31m" in row, "\x1b[32m" in row) for row in rows]
+
+
+def test_metrics_are_told_apart() -> None:
+    names = display_names([("a/style", None), ("b/style", None), ("a/word_count", None), ("tone", "x"), ("tone", "y")])
+
+    assert ["a/style", "b/style", "word count", "tone by x", "tone by y"] == [*names.values()]
