@@ -11,7 +11,7 @@ import attrs
 from keval.effects import Effect
 from keval.report.cells import SMALL, number, signed
 from keval.report.lines import one_line
-from keval.report.names import display_names, units
+from keval.report.names import display_names, with_units
 from keval.scores import Scale, Scorer, named_band
 from keval.summary import ArmScore, ScorerScale, Summary
 
@@ -148,7 +148,7 @@ def claims_of(
         failed, unscored = sum(entry.failed for entry in of), sum(entry.unscored for entry in of)
         counts = {"failed": failed, "unscored": unscored - failed, "missing": sum(entry.missing for entry in of)}
         lost = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-        name = names[effect.scorer] + units(scale)
+        name = with_units(names[effect.scorer], scale)
         return Claim(effect, name, one_line(label(effect)), scale, lost, any(entry.n for entry in of))
 
     return [claim(effect) for effect in effects]

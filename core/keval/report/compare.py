@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rich.cells import cell_len
@@ -149,13 +150,18 @@ def _block(found: Comparison) -> Block:
 def _changes(found: Comparison, width: int) -> Iterator[Text]:
     """Yield the samples that got worse, the largest loss first, and those that got better, the largest gain first."""
     lower = {entry.scorer for entry in found.scorers if entry.scale.better == "lower"}
+    endless = {entry.scorer for entry in found.scorers if math.isinf(entry.scale.high)}
     names = display_names(entry.scorer for entry in found.scorers)
 
     def gained(change: SampleChange) -> bool:
         return (change.difference > 0) != ((change.metric, change.judge) in lower)
 
-    worse = [change for change in found.changes if not gained(change)]
-    better = [change for change in reversed(found.changes) if gained(change)]
+    def ranked(changes: Iterable[SampleChange]) -> list[SampleChange]:
+        # Changes on scales without an end cannot be ranked with others.
+        return sorted(changes, key=lambda change: (change.metric, change.judge) in endless)
+
+    worse = ranked(change for change in found.changes if not gained(change))
+    better = ranked(change for change in reversed(found.changes) if gained(change))
     shown = [*worse[:_MOST], *better[:_MOST]]
     if not shown:
         yield Text("no sample changed")

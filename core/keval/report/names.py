@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from keval.report.lines import one_line
 from keval.scores import Scale, Scorer
 
-__all__ = ["display_names", "units"]
+__all__ = ["display_names", "with_units"]
 
 
 def display_names(scorers: Iterable[Scorer]) -> Mapping[Scorer, str]:
@@ -28,8 +28,8 @@ def display_names(scorers: Iterable[Scorer]) -> Mapping[Scorer, str]:
     return names
 
 
-def units(scale: Scale) -> str:
-    """Return what a metric's name needs to be read with figures: ` (1-5)`, ` (s)`; nothing for a scale from 0 to 1."""
+def with_units(name: str, scale: Scale) -> str:
+    """Return a metric's name with what its figures are in: `tone (1-5)`, `time (s)`; nothing for one from 0 to 1."""
     usual = (scale.low, scale.high) == (0.0, 1.0) or math.isinf(scale.high)
     told = " ".join(filter(None, ("" if usual else f"{scale.low:g}-{scale.high:g}", one_line(scale.unit))))
-    return f" ({told})" if told else ""
+    return f"{name} ({told})" if told and told != name else name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -14,10 +15,11 @@ from typing import Any
 
 import pytest
 from filelock import FileLock
+from rich.console import Console
 
-from keval import Manifest, Scale, Summary
+from keval import Manifest, Scale, Summary, open_run
 from keval.plugin import Arm, DatasetEntry, Effect, ScorerScale
-from keval.report.runs import ListedRun, describe_runs
+from keval.report.runs import ListedRun, describe_runs, print_runs
 from tests.conftest import INSTALLED, Project, scale_of
 
 CONFIG = """
@@ -309,13 +311,48 @@ def test_list_shows_runs_with_their_largest_effect(notes: Project) -> None:
     text = notes.keval("list")
 
     (run,) = outcome.data
-    assert (
-        run["evaluation"],
-        run["trials"],
-        run["failed"],
-        run["largest_effect"]["metric"],
-    ) == ("notes", 12, 0, "double/length")
-    assert notes.run_directory().name in text.stdout
+    effect = run["largest_effect"]
+    assert ("done", "notes", 12, 12, 0) == (
+        *(run["state"], run["evaluation"]),
+        *(run["planned"], run["trials"], run["failed"]),
+    )
+    assert ("double/length", 0.53) == (effect["metric"], round(effect["difference"], 9))
+    (line,) = text.stdout.splitlines()
+    change = [f"{effect[key]:.6g}" for key in ("difference", "ci_low", "ci_high")]
+    assert [
+        *(run["run"], "done", "notes", run["started"], "scripted", "baseline,with_notes", "12", "12", "0", ""),
+        *("double/length", "", "scripted", "with_notes", *change, effect["verdict"], run["path"]),
+    ] == line.split("\t")
+
+
+def test_list_tells_which_runs_are_not_done(notes: Project) -> None:
+    notes.keval("run", "eval.yaml")
+    run = notes.run_directory()
+    summary = json.loads((run / "summary.json").read_text(encoding="utf-8"))
+    lacking = {**summary, "trials": [{**arm, "trials": arm["trials"] - 1} for arm in summary["trials"]]}
+
+    def states() -> list[tuple[str, str]]:
+        rows = [line.split("\t") for line in notes.keval("list").stdout.splitlines()]
+        return [(row[1], row[7]) for row in rows]
+
+    (run / "summary.json").write_text(json.dumps(lacking), encoding="utf-8")
+    with FileLock(run / ".lock"):
+        found = states()
+    found += states()
+    (run / "summary.json").unlink()
+    found += states()
+
+    assert [("running", "10"), ("unfinished", "10"), ("unfinished", "")] == found
+
+
+def test_a_list_for_people_has_a_line_for_each_run_that_fits_the_terminal(notes: Project) -> None:
+    notes.keval("run", "eval.yaml")
+    run = open_run("latest", notes.root / "results")
+    file = io.StringIO()
+
+    print_runs([ListedRun(str(run.path), run.manifest, run.summary())] * 2, Console(file=file, width=60))
+
+    assert [f"{run.id}  done  notes  12 trials  double/leng…"] * 2 == file.getvalue().splitlines()
 
 
 def test_show_tells_what_a_run_was_made_of(notes: Project) -> None:
