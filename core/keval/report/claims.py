@@ -23,6 +23,7 @@ _DUST = 1e-9
 """Less than this is rounding: means of equal scores may differ by as much."""
 _NOTHING = "no question has a score in both arms"
 _DROPPED = "questions that only one arm has a score for, left out"
+_UNSEEN = "no difference seen; this run could have seen"
 _BY_AGENT = "by the agent alone, the same on every question"
 _UNITS = {"seconds": (2, "s"), "tokens": (0, "tokens"), "usd": (4, "$"), "tool_calls": (1, "tool calls")}
 """How many decimals an expense is told with, and its unit."""
@@ -176,7 +177,11 @@ def block_of(title: str, claims: Sequence[Claim], fixed: Mapping[Scorer, str]) -
     shared = dict(sorted(shared.items(), key=lambda item: item[0] == _NOTHING))
     told = {_BY_AGENT: _means}
     remarks = [(heading, _listed(group, claims, several, told.get(heading))) for heading, group in shared.items()]
-    remarks += [(heading, _listed(group, claims, several)) for heading, group in _unseen(small)]
+    if len(seen := {_could_see(claim) for claim in small}) == 1:
+        heading = f"{_UNSEEN} {seen.pop()} or more"
+        remarks.append((heading, _listed(small, claims, several)))
+    elif small:
+        remarks.append((f"{_UNSEEN} as much or more", _listed(small, claims, several, _could_see)))
     if dropped := [claim for claim in rows if claim.effect.dropped]:
         remarks.append((_DROPPED, _listed(dropped, claims, several, lambda claim: str(claim.effect.dropped))))
     return Block(title, tuple(_sorted(rows)), tuple(remarks), several)
@@ -196,15 +201,9 @@ def _heading(claim: Claim) -> str | None:
     return None
 
 
-def _unseen(claims: Iterable[Claim]) -> Iterator[tuple[str, list[Claim]]]:
-    """Yield small differences that are undecided, by the scale, with what the run could have seen of all of them."""
-    grouped: dict[tuple[float, float, str], list[Claim]] = {}
-    for claim in claims:
-        grouped.setdefault((claim.scale.low, claim.scale.high, claim.scale.unit), []).append(claim)
-    for (_, _, unit), group in grouped.items():
-        seen = max(claim.visible or 0.0 for claim in group)
-        of = f" {unit}" if unit else ""
-        yield f"no difference seen; this run could have seen {number(seen)}{of} or more", group
+def _could_see(claim: Claim) -> str:
+    unit = f" {claim.scale.unit}" if claim.scale.unit else ""
+    return f"{number(claim.visible or 0.0)}{unit}"
 
 
 def _listed(

@@ -151,12 +151,19 @@ def _layout(rows: Sequence[_Row], width: int, *, labelled: bool, plot: bool) -> 
 def _axis(claims: Sequence[Claim], every: Sequence[Claim], width: int) -> Axis | None:
     """Return the axis of a block's claims, which blocks on the same scale share.
 
-    It is in units of their scale, or in shares of it if they have several scales.
+    It is in units of their scale, or in shares of it if they have several scales. It is as long as the differences and
+    the intervals of what is sure need, and a quarter of that to the other side; the intervals of few questions would
+    make it too long to read.
     """
     scales = {_span(claim) for claim in claims}
     percent = len(scales) > 1
     alike = [claim for claim in every if (not math.isinf(claim.scale.high) if percent else _span(claim) in scales)]
-    ends = [point for claim in alike for point in _points(claim, percent=percent) if point is not None]
+    sure = [claim for claim in alike if claim.effect.verdict in _STYLES] or alike
+    known = [point for claim in sure for point in _points(claim, percent=percent) if point is not None]
+    known += [point for claim in alike if (point := _points(claim, percent=percent)[1]) is not None]
+    room = max(map(abs, known), default=0.0) / 4
+    others = [point for claim in alike for point in _points(claim, percent=percent) if point is not None]
+    ends = [*known, *(min(max(point, -room), room) for point in others)]
     return Axis.over(ends, width, percent=percent) if width and ends else None
 
 

@@ -55,7 +55,10 @@ class Axis:
         return "".join(line).rstrip()
 
     def bar(self, low: float | None, value: float, high: float | None) -> str:
-        """Return a row: `│` at 0, `●` at the value and its interval; `┼` where the interval includes 0."""
+        """Return a row: `│` at 0, `●` at the value and its interval; `┼` where the interval includes 0.
+
+        An interval that goes on beyond the axis ends in `<` or `>`.
+        """
         line = [" "] * self.width
         zero = self.column(0.0)
         line[zero] = "│"
@@ -64,8 +67,8 @@ class Axis:
             line[first : last + 1] = ["─"] * (last + 1 - first)
             if low < 0.0 < high:
                 line[zero] = "┼"
-            line[first] = "├"
-            line[last] = "┤"
+            line[first] = "├" if low >= self.low else "<"
+            line[last] = "┤" if high <= self.high else ">"
         line[self.column(value)] = "●"
         return "".join(line)
 
