@@ -46,7 +46,7 @@ def command(
     judge: tuple[str, ...],
     model: tuple[str, ...],
     judge_repetitions: int | None,
-    budget: tuple[tuple[str, int], ...],
+    budget: tuple[tuple[str, float], ...],
     missing: bool,
     output_dir: Path,
     wide: bool,
