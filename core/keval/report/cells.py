@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from keval.effects import Effect
 
-__all__ = ["aligned", "amount", "bracketed", "decimals", "half_width", "interval", "number", "signed"]
+__all__ = ["aligned", "bracketed", "decimals", "half_width", "interval", "number", "signed"]
 
 SMALL = 0.05
 """The share of a scale that counts as a difference, as in `keval.effects.Effect`."""
@@ -67,10 +67,3 @@ def aligned(texts: Sequence[str]) -> list[str]:
     lines = [" " * (width - len(whole)) + text for whole, text in zip(wholes, texts, strict=True)]
     longest = max(map(len, lines), default=0)
     return [line.ljust(longest) for line in lines]
-
-
-def amount(value: float) -> str:
-    """Return a large count in few characters: `12,400`, `0.41 M`, `3.20 G`."""
-    if value < 100_000:
-        return f"{value:,.0f}"
-    return f"{value / 1e6:,.2f} M" if value < 1e9 else f"{value / 1e9:,.2f} G"

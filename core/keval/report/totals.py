@@ -8,8 +8,8 @@ from itertools import zip_longest
 from rich.cells import cell_len
 from rich.text import Text
 
-from keval.prices import Cost
-from keval.report.cells import amount, number
+from keval.report.cells import number
+from keval.report.expenses import cost_parts
 from keval.report.lines import flowed, folded, one_line, padded
 from keval.summary import GateResult, Summary
 
@@ -26,7 +26,7 @@ def headline(summary: Summary, questions: int | None, width: int) -> Iterator[Te
     parts = [one_line(summary.evaluation)]
     if questions and arms:
         often = f" × {summary.planned // (arms * questions)}" if summary.planned % (arms * questions) == 0 else ""
-        parts.append(_counted(questions, "question") + often)
+        parts.append(f"{questions:,} question{'' if questions == 1 else 's'}{often}")
     parts.append(", ".join(dict.fromkeys(one_line(entry.agent) for entry in summary.trials)))
     others = dict.fromkeys(one_line(e.condition) for e in summary.trials if e.condition != summary.baseline)
     parts.append(" → ".join([one_line(summary.baseline), ", ".join(others)]) if others else one_line(summary.baseline))
@@ -43,23 +43,7 @@ def headline(summary: Summary, questions: int | None, width: int) -> Iterator[Te
 
 def total_lines(summary: Summary, width: int) -> Iterator[Text]:
     """Yield what the run took: trials, time, calls, tokens and dollars, as far as they are known."""
-    done, failed = sum(entry.trials for entry in summary.trials), sum(entry.failed for entry in summary.trials)
-    retried = sum(entry.retried for entry in summary.trials)
-    trials = f"{done:,} of {summary.planned:,} trials" if done < summary.planned else _counted(done, "trial")
-    trials += f", {failed:,} failed" if failed else ", none failed" if done else ""
-    trials += f", {retried:,} retried" if retried else ""
-    parts = [trials, _seconds(summary.elapsed) if summary.elapsed is not None else ""]
-    calls = [entry.model_calls for entry in summary.trials]
-    parts.append(_calls([*calls, *(entry.given_up.model_calls or None for entry in summary.trials)], "model call"))
-    parts.append(_calls([entry.tool_calls for entry in summary.trials], "tool call"))
-    parts.append(_calls([entry.model_calls for entry in summary.judging], "judge call"))
-    usages = [usage for entry in summary.trials for usage in (entry.usage, entry.given_up.usage)]
-    usages += [entry.usage for entry in summary.judging]
-    known = [count for usage in usages for count in (usage.input_tokens, usage.output_tokens) if count is not None]
-    parts.append(f"{amount(sum(known))} tokens" if known else "")
-    costs = [cost for entry in summary.trials for cost in (entry.cost, entry.given_up.cost)]
-    parts.append(_dollars([*costs, *(entry.cost for entry in summary.judging)], simulated=bool(summary.simulated)))
-    for line in flowed(filter(None, parts), width):
+    for line in flowed(cost_parts(summary), width):
         text = Text(line)
         text.highlight_regex(r"[\d,]+ failed", "red")
         yield text
@@ -85,30 +69,3 @@ def gate_lines(gates: tuple[GateResult, ...], width: int) -> Iterator[Text]:
 
 def _figure(value: float) -> str:
     return number(value) if abs(value) >= 0.1 else f"{value:.2g}"
-
-
-def _calls(counts: list[int | None], what: str) -> str:
-    known = [count for count in counts if count is not None]
-    return _counted(sum(known), what) if known else ""
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
-def _seconds(elapsed: float) -> str:
-    if elapsed < 60:
-        return f"{elapsed:.0f} s" if elapsed >= 10 else f"{elapsed:.1f} s"
-    minutes, seconds = divmod(round(elapsed), 60)
-    return f"{minutes} min {seconds} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def _dollars(costs: list[Cost], *, simulated: bool) -> str:
-    known = [cost.usd for cost in costs if cost.usd is not None]
-    unknown = sum(cost.unknown for cost in costs)
-    if not known:
-        return "cost unknown" if unknown else ""
-    total = sum(known)
-    text = "$0" if not total else f"${total:,.2f}" if total >= 0.1 else f"${total:.4f}"
-    text += " (simulated)" if simulated and not total else ""
-    return f"{text}, and {unknown:,} of unknown price" if unknown else text

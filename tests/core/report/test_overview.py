@@ -51,7 +51,13 @@ def arm(agent: str, condition: str, scorer: tuple[str, str | None], mean: float 
 
 def trials(agent: str, condition: str, **more: Any) -> ArmTrials:
     given: dict[str, Any] = {"trials": 24, "failed": 0, "retried": 0, "failures": {}, "tool_calls": 24}
-    given |= {"model_calls": 48, "usage": UsageTotal(900, 100), "given_up": GivenUp(), "duration": 1.0}
+    given |= {
+        "model_calls": 48,
+        "usage": UsageTotal(900, 100),
+        "given_up": GivenUp(),
+        "duration": 1.0,
+        "cost": Cost(0.25),
+    }
     return ArmTrials(agent=agent, condition=condition, **{**given, "compliance": None, **more})
 
 
@@ -194,8 +200,8 @@ strict flagged unverified claims in 6 of 24 judgements; scores.jsonl has them.
 4 trials were never run: budget used: 92 of 92 trials.
   ada docs: 2 × agent: timeout
 
-92 of 96 trials, 2 failed, 1 retried   1 min 23 s   144 model calls   72 tool calls   24 judge calls
-99,000 tokens   $0.0421, and 3 of unknown price
+92 of 96 trials, 2 failed, 1 retried   83 s   168 model calls   72 tool calls   0.10 M tokens
+$0.79 and cost unknown of 3 trials or judgements
 gates  accuracy >= 0.8      held (0.97, 95 % interval 0.93 to 1.00)
        docs/style >= +0.05  failed (0.01, 95 % interval -0.01 to 0.03)
        usd <= 2             undecided: the price of 3 trials is unknown
@@ -239,8 +245,8 @@ neutral scores, where there was nothing to judge, left out of the means: all of
 3 scores have no value (2 because the scorer failed); scores.jsonl says why.
   acme/answer_time: 2 × ValueError
 
-24 trials, none failed   1 min 23 s   48 model calls   24 tool calls
-1,000 tokens
+24 trials, none failed   83 s   48 model calls   24 tool calls   1,000 tokens
+$0.25
 """
 
 
