@@ -276,4 +276,6 @@ def _cost(summary: Summary, condition: str) -> Iterator[tuple[str, str]]:
                 told += f" [{signed(effect.ci_low, places)}, {signed(effect.ci_high, places)}]"
             by_agent.setdefault(effect.agent, []).append(told)
     if by_agent:
-        yield "a trial costs", "; ".join(f"{one_line(agent)} {', '.join(told)}" for agent, told in by_agent.items())
+        several = len({entry.agent for entry in summary.trials}) > 1
+        whose = {agent: f"{one_line(agent)} " if several else "" for agent in by_agent}
+        yield "a trial costs", "; ".join(f"{whose[agent]}{', '.join(told)}" for agent, told in by_agent.items())

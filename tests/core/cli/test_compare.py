@@ -15,7 +15,7 @@ name: {name}
 dataset: {{path: q.jsonl}}
 agents: {{one: {{type: recorded, path: {name}.jsonl}}}}
 conditions: {{baseline: {{}}, with_docs: {{system_prompt: "{prompt}"}}}}
-metrics: [double/rating, double/characters]
+metrics: [number/rating, double/characters]
 """
 BEFORE = {"a": 0.25, "b": 0.5, "c": 0.5, "d": 0.75, "e": 0.5, "f": 0.25}
 TOLD = """\
@@ -113,7 +113,7 @@ def test_machines_get_arms_effects_differences_and_changes(project: Project, run
     assert {("d", -0.25)} == {
         (found["sample"], found["difference"])
         for found in data["changes"]
-        if found["metric"] == "double/rating" and found["difference"] < 0
+        if found["metric"] == "number/rating" and found["difference"] < 0
     }
     prompt = {"what": "prompt of with_docs", "now": "Answer briefly.", "before": "none"}
     assert {"run": now.id, "against": before.id, **prompt} in data["differences"]
