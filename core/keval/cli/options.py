@@ -23,6 +23,7 @@ __all__ = [
     "quiet_option",
     "results_option",
     "selection_options",
+    "wide_option",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -37,7 +38,8 @@ log_format_option = click.option(
     show_default=True,
     help="Progress, failures and messages on stderr: for people, or as lines of JSON.",
 )
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress and no table; errors only.")
+wide_option = click.option("--wide", is_flag=True, help="Print means and counts of everything, as tables.")
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress and no report; errors only.")
 results_option = click.option(
     "-o",
     "--output-dir",

@@ -15,6 +15,7 @@ from keval.cli.options import (
     max_failures_option,
     quiet_option,
     results_option,
+    wide_option,
 )
 from keval.cli.session import finish, log_watchers, run_to_end, tell_replaced
 from keval.config.evaluation import Evaluation
@@ -48,6 +49,7 @@ _POSITIVE = click.IntRange(min=1)
 @budget_option
 @click.option("-j", "--max-concurrent", type=_POSITIVE, metavar="N", help="At most N trials at once.")
 @results_option
+@wide_option
 @json_option
 @quiet_option
 @log_format_option
@@ -62,6 +64,7 @@ def command(
     budget: tuple[tuple[str, float], ...],
     max_concurrent: int | None,
     output_dir: Path,
+    wide: bool,
     as_json: bool,
     quiet: bool,
     log_format: str,
@@ -113,7 +116,7 @@ def command(
             interrupted()
             raise SystemExit(130) from None
     tell_replaced(hidden.replaced, quiet=quiet)
-    finish(Run(found.path), summary, as_json=as_json, quiet=quiet)
+    finish(Run(found.path), summary, wide=wide, as_json=as_json, quiet=quiet)
 
 
 def _repetitions(evaluation: Evaluation, manifest: Manifest, extend: Path | None) -> int:

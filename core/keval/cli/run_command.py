@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from keval.cli.interruption import Interruption
-from keval.cli.options import json_option, log_format_option, quiet_option, results_option, selection_options
+from keval.cli.options import (
+    json_option,
+    log_format_option,
+    quiet_option,
+    results_option,
+    selection_options,
+    wide_option,
+)
 from keval.cli.session import finish, log_watchers, run_to_end, tell_replaced
 from keval.config.load import load
 from keval.config.secrets import learn_config
@@ -29,6 +36,7 @@ __all__ = ["command"]
 @selection_options
 @click.option("--dry-run", is_flag=True, help="Print what would run, and run nothing.")
 @results_option
+@wide_option
 @json_option
 @quiet_option
 @log_format_option
@@ -38,6 +46,7 @@ def command(
     selection: Selection,
     dry_run: bool,
     output_dir: Path,
+    wide: bool,
     as_json: bool,
     quiet: bool,
     log_format: str,
@@ -81,7 +90,7 @@ def command(
         interrupted()
         raise SystemExit(130) from None
     tell_replaced(hidden.replaced, quiet=quiet)
-    finish(run, summary, as_json=as_json, quiet=quiet)
+    finish(run, summary, wide=wide, as_json=as_json, quiet=quiet)
 
 
 def _interrupted(progress: Progress) -> str:

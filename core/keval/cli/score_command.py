@@ -14,6 +14,7 @@ from keval.cli.options import (
     log_format_option,
     quiet_option,
     results_option,
+    wide_option,
 )
 from keval.cli.session import finish, log_watchers, run_to_end
 from keval.config.load import rebuild_scoring
@@ -36,6 +37,7 @@ __all__ = ["command"]
 @budget_option
 @click.option("--missing", is_flag=True, help="Only the scores that there are none of, or that failed.")
 @results_option
+@wide_option
 @json_option
 @quiet_option
 @log_format_option
@@ -49,6 +51,7 @@ def command(
     budget: tuple[tuple[str, float], ...],
     missing: bool,
     output_dir: Path,
+    wide: bool,
     as_json: bool,
     quiet: bool,
     log_format: str,
@@ -93,4 +96,4 @@ def command(
     except KeyboardInterrupt:
         tell(f"interrupted; the same command goes on where scoring {found.path} stopped")
         raise SystemExit(130) from None
-    finish(found, summary, as_json=as_json, quiet=quiet)
+    finish(found, summary, wide=wide, as_json=as_json, quiet=quiet)
