@@ -62,11 +62,13 @@ class Cost:
 
     def plus(self, usd: float | None) -> Cost:
         """Return the cost with one more."""
-        return self + (Cost(unknown=1) if usd is None else Cost(usd))
+        if usd is None:
+            return Cost(self.usd, self.unknown + 1)
+        return Cost(usd if self.usd is None else self.usd + usd, self.unknown)
 
     def __add__(self, other: Cost) -> Cost:
         known = [usd for usd in (self.usd, other.usd) if usd is not None]
-        return Cost(math.fsum(known) if known else None, self.unknown + other.unknown)
+        return Cost(sum(known) if known else None, self.unknown + other.unknown)
 
 
 def dollars(usd: float) -> str:
