@@ -73,7 +73,7 @@ class Cost:
 
 def dollars(usd: float) -> str:
     """Return an amount for people: `$1,234`, `$12.30`, `$0.41`, and two digits of what is less than ten cents."""
-    if usd >= 100 or usd == 0:
+    if usd >= 1000 or usd == 0:
         return f"${usd:,.0f}"
     if usd >= 0.095:
         return f"${usd:.2f}"

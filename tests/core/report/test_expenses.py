@@ -58,7 +58,15 @@ def test_what_is_unknown_is_said_and_is_not_0(cost: Cost, told: dict[str, Any], 
 
 @pytest.mark.parametrize(
     ("usd", "shown"),
-    [(0, "$0"), (0.00042, "$0.00042"), (0.0123, "$0.012"), (0.4, "$0.40"), (12.3, "$12.30"), (12345.6, "$12,346")],
+    [
+        (0, "$0"),
+        (0.00042, "$0.00042"),
+        (0.0123, "$0.012"),
+        (0.4, "$0.40"),
+        (12.3, "$12.30"),
+        (150.75, "$150.75"),
+        (12345.6, "$12,346"),
+    ],
 )
 def test_dollars_have_as_many_digits_as_say_something(usd: float, shown: str) -> None:
     assert shown == dollars(usd)
