@@ -165,14 +165,15 @@ class ResumeEntry:
 class Manifest:
     """What a run was made of.
 
-    `run` is the run's id, `started` its ISO time. `config` is the configuration as it ran, with variables as
-    written, and `config_folder` the folder that its relative paths start from. `trials` is how many trials were
-    planned. `rubrics` are by digest. `plugins` maps `group:name` to distribution and version, `versions`
-    distributions to versions: keval, its plugins, and what these directly require. `variables` are the values of
-    the config's variables that are no secrets, `None` for one that was not set. `simulated` names the models that
-    were simulated, and `prices` has those of the others, as far as they are known, by `provider/name`. `resumed` tells
-    each time that the run was resumed. `stopped` says why trials or judgements were left out, if a limit of the run did
-    that.
+    `run` is the run's id, `started` its ISO time. `config` is the configuration as it ran, with variables as written,
+    and `config_folder` the folder that its relative paths start from. `trials` is how many trials were planned.
+    `rubrics` are by digest. `plugins` maps `group:name` to distribution and version, `versions` distributions to
+    versions: keval, its plugins, and what these directly require. `variables` are the values of the config's variables
+    that are no secrets, `None` for one that was not set. `simulated` names the models that were simulated, and `prices`
+    has those of the others, as far as they are known, by `provider/name`. `resumed` tells each time that the run was
+    resumed. `elapsed` is how many seconds the run was worked on, each time that it was resumed included, and scoring it
+    again later not; `None` while trials are run, and for a run that was killed. `stopped` says why trials or judgements
+    were left out, if a limit of the run did that.
     """
 
     run: str
@@ -199,6 +200,7 @@ class Manifest:
     simulated: tuple[str, ...] = ()
     prices: Mapping[str, Price] = attrs.field(factory=dict)
     resumed: tuple[ResumeEntry, ...] = ()
+    elapsed: float | None = None
     stopped: str | None = None
     extra: Mapping[str, Any] = _extra()
 

@@ -147,6 +147,21 @@ def test_entry_points_of_a_page_lead_to_its_python(page: Path) -> None:
     assert {group for groups in points for group in groups} <= {*registry.groups()}
 
 
+def test_the_power_page_shows_what_its_commands_print(project: Project) -> None:
+    shutil.copytree(ROOT / "examples" / "recorded", project.root, dirs_exist_ok=True)
+    page = ROOT / "docs" / "power.md"
+    commands = [line for block in blocks(page, "console") for line in block.splitlines()]
+
+    outcomes = [project.keval(*shlex.split(command.removeprefix("keval "))) for command in commands]
+
+    assert [("run", 0), ("power", 0), ("power", 0)] == [
+        (command.split()[1], done.code) for command, done in zip(commands, outcomes, strict=True)
+    ]
+    shown = [block.splitlines() for block in blocks(page, "text")]
+    printed = [outcome.stdout.splitlines() for outcome in outcomes[1:]]
+    assert [[], []] == [[line for line in ours if line not in told] for ours, told in zip(shown, printed, strict=True)]
+
+
 def test_the_commands_of_the_readme_run(folder: Project) -> None:
     (config,) = blocks(ROOT / "README.md", "yaml")
     commands = [line for line in blocks(ROOT / "README.md", "console")[-1].splitlines() if line]

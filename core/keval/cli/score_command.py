@@ -11,11 +11,12 @@ from keval.cli.options import (
     budget_option,
     json_option,
     judge_repetitions_option,
+    log_format_option,
     quiet_option,
     results_option,
     wide_option,
 )
-from keval.cli.session import finish, run_to_end
+from keval.cli.session import finish, log_watchers, run_to_end
 from keval.config.load import rebuild_scoring
 from keval.config.secrets import learn_config
 from keval.config.select import Selection, select
@@ -39,6 +40,7 @@ __all__ = ["command"]
 @wide_option
 @json_option
 @quiet_option
+@log_format_option
 def command(
     *,
     run: str,
@@ -52,6 +54,7 @@ def command(
     wide: bool,
     as_json: bool,
     quiet: bool,
+    log_format: str,
 ) -> None:
     """Score RUN again: a path, an id or its start, or `latest`. No agent is called.
 
@@ -61,6 +64,7 @@ def command(
     from keval.pipeline import rescore
     from keval.plan.build import make_scoring_plan
 
+    log = log_watchers(log_format)
     found = find_run(run, output_dir)
     # No agent is called, so none is chosen or given another model.
     selection = Selection(metrics=metric, judges=judge, models=model, budget=dict(budget))
@@ -81,7 +85,7 @@ def command(
         found,
         evaluation,
         plan,
-        [("keval/progress", progress)],
+        [("keval/progress", progress), *log],
         missing=missing,
         judge_repetitions=judge_repetitions,
         redactor=redactor(),

@@ -7,18 +7,23 @@ import os
 import shlex
 from collections import Counter
 from collections.abc import Coroutine, MutableMapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from keval.cli.interruption import Interruption
 from keval.redaction import MARK
 from keval.report.console import data_console, message_console, print_json, safe
+from keval.report.event_log import EventLog
 from keval.report.overview import print_report
 from keval.report.tables import print_tables
+from keval.report.terminal import log_as_json
 from keval.store.converter import to_plain
 from keval.store.run import Run
 from keval.summary import Summary
 
-__all__ = ["exit_code", "finish", "run_to_end", "tell_replaced"]
+if TYPE_CHECKING:  # it imports what a report does not need
+    from keval.pipeline import Watchers
+
+__all__ = ["exit_code", "finish", "log_watchers", "run_to_end", "tell_replaced"]
 
 T = TypeVar("T")
 
@@ -30,6 +35,14 @@ def run_to_end(work: Coroutine[Any, Any, T], interruption: Interruption | None =
     _bypass_proxy_on_loopback(os.environ)
     gc.freeze()  # modules stay loaded, so collections need not look at them
     return (interruption or Interruption()).run(work)
+
+
+def log_watchers(log_format: str) -> Watchers:
+    """Return the hook plugins that write the log, and turn to JSON what is said from now on if the log is JSON."""
+    if log_format != "json":
+        return []
+    log_as_json()
+    return [("keval/log", EventLog())]
 
 
 def finish(

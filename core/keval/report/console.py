@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
+from textwrap import indent
 from typing import Any
 
 import attrs
@@ -13,9 +14,12 @@ from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook,
 from rich.segment import Segment
 from rich.text import Text
 
-from keval.report.terminal import foreign, visible
+from keval.report.terminal import JsonMessages, foreign, logs_json, visible
 
-__all__ = ["data_console", "message_console", "print_json", "safe"]
+__all__ = ["data_console", "message_console", "print_json", "print_json_array", "safe"]
+
+_ENDLESS = 100_000
+"""Columns of a console that breaks no line."""
 
 _LEAST = 60
 _PIPED = 100
@@ -37,8 +41,19 @@ def print_json(data: object) -> None:
     click.echo(json.dumps(data, indent=2))
 
 
+def print_json_array(items: Iterable[object]) -> None:
+    """Print data for machines as an array, one item after the other, so that none of them stays in memory."""
+    begin = "[\n"
+    for item in items:
+        click.echo(begin + indent(json.dumps(item, indent=2), "  "), nl=False)
+        begin = ",\n"
+    click.echo("[]" if begin == "[\n" else "\n]")
+
+
 def message_console(*, quiet: bool = False) -> Console:
-    """Return the console for progress and messages: stderr."""
+    """Return the console for progress and messages: stderr, a line of JSON for each line if the command logs so."""
+    if logs_json():
+        return _console(file=JsonMessages(), width=_ENDLESS, quiet=quiet, no_color=True, force_terminal=False)
     return _console(stderr=True, quiet=quiet)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from keval.prices import Cost, dollars
+from keval.report.time_spans import time_span
 from keval.summary import ArmTrials, JudgingTotal, Summary, UsageTotal
 
 __all__ = ["cost_line", "cost_parts", "total_cost", "total_tokens"]
@@ -43,7 +44,7 @@ def cost_parts(summary: Summary) -> Iterator[str]:
     again = f", {retried:,} retried" if retried else ""
     yield f"{of}, {f'{failed:,}' if failed else 'none'} failed{again}" if trials else of
     if summary.elapsed is not None:
-        yield _time(summary.elapsed)
+        yield time_span(summary.elapsed)
     asked = [entry.model_calls for entry in summary.trials] + [entry.model_calls for entry in summary.judging]
     model_calls = _sum([*asked, *(entry.given_up.model_calls or None for entry in summary.trials)])
     if model_calls is not None:
@@ -88,10 +89,3 @@ def _counted(number: int, what: str) -> str:
 def _short(number: int) -> str:
     """Return a number of tokens: whole below ten thousand, else in millions."""
     return f"{number:,}" if number < 10_000 else f"{number / 1e6:,.2f} M"
-
-
-def _time(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02} min"

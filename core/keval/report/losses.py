@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
 from rich.text import Text
 
 from keval.report.console import safe
-from keval.summary import ArmScore, Summary
+from keval.report.failures import failure_lines, scorer_failure_lines
+from keval.summary import Summary
 
 __all__ = ["compliance_lines", "missing_lines", "trial_lines", "unscored_lines"]
 
@@ -21,9 +21,7 @@ def unscored_lines(summary: Summary) -> Iterator[Text]:
     if unscored := sum(entry.unscored for entry in summary.arms):
         failed = sum(entry.failed for entry in summary.arms)
         yield Text(f"{unscored} scores have no value ({failed} because the scorer failed); scores.jsonl says why.")
-        for who, failures in _failures(summary.arms):
-            counts = ", ".join(f"{count} × {kind}" for kind, count in failures.items())
-            yield safe(f"  {who}: {counts}", "red")
+        yield from (safe(f"  {line}", "red") for line in scorer_failure_lines(summary))
 
 
 def missing_lines(summary: Summary, run: Path, *, under_way: bool) -> Iterator[Text]:
@@ -62,17 +60,7 @@ def trial_lines(summary: Summary, *, under_way: bool) -> Iterator[Text]:
         yield safe(f"{summary.planned - done} trials {why}.")
     elif summary.stopped:
         yield safe(f"{summary.stopped}.", "red")
-    for entry in summary.trials:
-        for what, count in entry.failures.items():
-            yield safe(f"  {entry.agent} {entry.condition}: {count} × {what}", "red")
-
-
-def _failures(arms: Iterable[ArmScore]) -> Iterator[tuple[str, Mapping[str, int]]]:
-    """Yield how often each metric or judge failed, by kind."""
-    found: dict[str, Counter[str]] = {}
-    for arm in arms:
-        found.setdefault(arm.judge or arm.metric, Counter()).update(arm.failures)
-    yield from ((who, failures) for who, failures in found.items() if failures)
+    yield from (safe(f"  {line}", "red") for line in failure_lines(summary))
 
 
 def _completes(summary: Summary, run: Path) -> str:

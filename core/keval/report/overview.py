@@ -11,6 +11,7 @@ from rich.text import Text
 
 from keval.effects import Interaction
 from keval.report.agreement import judging_lines
+from keval.report.averages import average_lines
 from keval.report.cells import signed
 from keval.report.claims import blocks
 from keval.report.console import safe
@@ -58,6 +59,7 @@ def _remarks(summary: Summary, run: Path, *, under_way: bool) -> Iterator[Text]:
     yield from _interactions(summary)
     yield from _advice(summary)
     yield from _neutral(summary)
+    yield from map(safe, average_lines(summary))
     yield from unscored_lines(summary)
     yield from missing_lines(summary, run, under_way=under_way)
     yield from compliance_lines(summary)

@@ -13,8 +13,10 @@ from rich.text import Text
 
 from keval.effects import Effect
 from keval.report.agreement import judging_lines
+from keval.report.averages import average_lines
 from keval.report.console import safe
 from keval.report.losses import compliance_lines, missing_lines, trial_lines, unscored_lines
+from keval.report.time_spans import time_span
 from keval.scores import Scale, Scorer
 from keval.summary import ArmScore, Summary
 
@@ -145,12 +147,15 @@ def _print_footer(summary: Summary, console: Console, run: Path, *, under_way: b
         console.print(safe(named, "dim"))
     for line in (*unscored_lines(summary), *missing_lines(summary, run, under_way=under_way)):
         console.print(line)
+    for told in average_lines(summary):
+        console.print(safe(told))
     for told in judging_lines(summary):
         console.print(safe(told))
     for line in compliance_lines(summary):
         console.print(line)
     done, failed = sum(entry.trials for entry in summary.trials), sum(entry.failed for entry in summary.trials)
     retried = sum(entry.retried for entry in summary.trials)
-    console.print(f"{done} of {summary.planned} trials, {failed} failed, {retried} retried.")
+    took = f" It took {time_span(summary.elapsed)}." if summary.elapsed is not None else ""
+    console.print(f"{done} of {summary.planned} trials, {failed} failed, {retried} retried.{took}")
     for line in trial_lines(summary, under_way=under_way):
         console.print(line)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import attrs
 
 from keval.manifest import ConditionEntry
@@ -11,6 +9,7 @@ from keval.prices import Cost
 from keval.records import Trial
 from keval.scores import Judgement
 from keval.stats.expenses import Expenses
+from keval.stats.failures import FailureTally
 from keval.stats.quantiles import quantile
 from keval.stats.rates import Rates
 from keval.summary import ArmTrials, Compliance, GivenUp, JudgingTotal, UsageTotal
@@ -96,7 +95,7 @@ class Tally:
     given_up: GivenUp = GivenUp()
     cost: Cost = Cost()
     expenses: Expenses = attrs.field(factory=Expenses)
-    failures: Counter[str] = attrs.field(factory=Counter)
+    failures: FailureTally = attrs.field(factory=FailureTally)
     _compliance: _ComplianceTally = attrs.field(factory=_ComplianceTally)
 
     @property
@@ -111,7 +110,7 @@ class Tally:
         self._compliance.add(trial)
         if trial.failure:
             self.failed += 1
-            self.failures[f"{trial.failure.stage}: {trial.failure.kind}"] += 1
+            self.failures.add(f"{trial.failure.stage}: {trial.failure.kind}", trial.failure.message)
         for attempt in trial.attempts:
             if attempt.transcript:
                 before, usd = self.given_up, self._rates.attempt(trial.agent, attempt.transcript)
@@ -138,7 +137,8 @@ class Tally:
             trials=self.trials,
             failed=self.failed,
             retried=self.retried,
-            failures=dict(self.failures),
+            failures=dict(self.failures.counts),
+            failure_messages=dict(self.failures.messages),
             tool_calls=self.tool_calls,
             model_calls=self.model_calls,
             usage=self.usage,

@@ -508,6 +508,7 @@ def test_an_interruption_keeps_what_is_finished_and_exits_130(project: Project, 
     ]
     assert (130, told) == (process.returncode, stderr.splitlines()[-2:])
     assert {"a", "bb", "ccc"} == {trial["sample"] for trial in project.lines("trials.jsonl")}
+    assert 0 < project.read("manifest.json")["elapsed"] < 60
 
 
 def test_trials_in_flight_may_finish_after_ctrl_c_and_no_other_one_begins(project: Project) -> None:
