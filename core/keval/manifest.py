@@ -103,13 +103,17 @@ class ConditionEntry:
 
 @attrs.frozen
 class JudgeEntry:
-    """One judge: its plugin, its model and its options as written. `implied` says that its model chose the plugin."""
+    """One judge: its plugin, its model and its options as written. `implied` says that its model chose the plugin.
+
+    `defaults` are the options that the config did not write, except secrets and those that are no plain data.
+    """
 
     type: str
     implied: bool = False
     model: str | None = None
     simulated: bool = False
     options: Mapping[str, Any] = attrs.field(factory=dict)
+    defaults: Mapping[str, Any] = attrs.field(factory=dict)
     extra: Mapping[str, Any] = _extra()
 
 
@@ -120,6 +124,8 @@ class ScorerEntry:
     `threshold` is the value from which a score passes, if the config sets one.
     `repetitions` is how often the judge grades an answer. `rubric` is the digest of the rubric, which the manifest's
     `rubrics` has. `digest` changes with anything that may change a score; only scores with this digest count.
+    `options` are a metric's as written, and `defaults` those that the config did not write; a judge has an entry of its
+    own for both.
     """
 
     metric: str
@@ -128,6 +134,8 @@ class ScorerEntry:
     repetitions: int = 1
     rubric: str | None = None
     digest: str = ""
+    options: Mapping[str, Any] = attrs.field(factory=dict)
+    defaults: Mapping[str, Any] = attrs.field(factory=dict)
     threshold: float | None = None
     extra: Mapping[str, Any] = _extra()
 

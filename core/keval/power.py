@@ -148,14 +148,12 @@ def _assumed(plan: Plan, wanted: Wanted, scorer: Scorer, scale: Scale) -> Iterat
 def _piloted(plan: Plan, wanted: Wanted, scorer: Scorer, scale: Scale, run: tuple[Manifest, Summary]) -> MetricPower:
     """Return what a metric can see if it scatters as in the pilot."""
     manifest, pilot = run
-    effects = [
-        effect
-        for kind in ("condition", "agent")
-        for effect in pilot.effects
-        if (effect.kind, effect.scorer) == (kind, scorer) and effect.stderr is not None
-    ]
+    known = [effect for effect in pilot.effects if effect.scorer == scorer and effect.stderr is not None]
+    planned = {(agent.label, arm.label) for agent in plan.agents for arm in plan.arms}
+    # If the pilot compared none of the arms that are planned, others are the best there is.
+    known = [effect for effect in known if {*_ends(effect)} <= planned] or known
     # Conditions are what a run is about; agents are compared where there is one condition.
-    effects = [effect for effect in effects if effect.kind == effects[0].kind]
+    effects = [effect for effect in known if effect.kind == "condition"] or known
     if not effects:
         return MetricPower(*scorer, scale, reason="the pilot has fewer than two questions that it scored in both arms")
     arms = {(arm.agent, arm.condition): arm for arm in pilot.arms if arm.scorer == scorer}
@@ -164,8 +162,7 @@ def _piloted(plan: Plan, wanted: Wanted, scorer: Scorer, scale: Scale, run: tupl
     repetitions = plan.evaluation.execution.num_repetitions
 
     def scatter(effect: Effect, times: int) -> tuple[float, float | None]:
-        ends = (effect.agent, effect.condition), (effect.against.agent, effect.against.condition)
-        ours, theirs = (arms[end] for end in ends)
+        ours, theirs = (arms[end] for end in _ends(effect))
         had = (ours.scored + ours.neutral * count_neutral) / (ours.n * graded)
         return _sd(effect, [ours, theirs], had, times)
 
@@ -185,6 +182,10 @@ def _piloted(plan: Plan, wanted: Wanted, scorer: Scorer, scale: Scale, run: tupl
     if not sd:
         return attrs.evolve(about, reason="every question differed by the same in the pilot, which tells no scatter")
     return _needed(plan, wanted, about, None if share is None else scatter(widest, 2 * repetitions)[0])
+
+
+def _ends(effect: Effect) -> tuple[tuple[str, str], tuple[str, str]]:
+    return (effect.agent, effect.condition), (effect.against.agent, effect.against.condition)
 
 
 def _sd(effect: Effect, arms: Iterable[ArmScore], had: float, repetitions: int) -> tuple[float, float | None]:

@@ -58,6 +58,13 @@ def recorded_run(project: Project) -> None:
     assert 0 == project.keval("run", "recorded.yaml", "-q").code
 
 
+def exported_tables(project: Project) -> None:
+    """Make the tables that docs/export.md reads."""
+    recorded_run(project)
+    for name in ("csv", "parquet"):
+        assert 0 == project.keval("export", "latest", "--format", name, "--to", "tables").code
+
+
 def session_config(project: Project) -> None:
     """Write the config that docs/sessions.md shows."""
     config, *_ = blocks(ROOT / "docs" / "sessions.md", "yaml")
@@ -65,7 +72,11 @@ def session_config(project: Project) -> None:
 
 
 # What the Python of a page needs in its working directory.
-SURROUNDINGS = {"docs/run-directory.md": recorded_run, "docs/sessions.md": session_config}
+SURROUNDINGS = {
+    "docs/export.md": exported_tables,
+    "docs/run-directory.md": recorded_run,
+    "docs/sessions.md": session_config,
+}
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ def test_the_example_says_what_the_context_does_for_both_frameworks(example: tup
     planning = {
         effect["agent"]: effect["difference"]
         for effect in summary["effects"]
-        if effect["metric"] == "weather/action_planning"
+        if (effect["kind"], effect["metric"]) == ("condition", "weather/action_planning")
     }
     assert {"gadk", "ms"} == planning.keys()
     assert min(planning.values()) > 0

@@ -31,7 +31,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 _POSITIVE = click.IntRange(min=1)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print data for machines on stdout.")
-wide_option = click.option("--wide", is_flag=True, help="Print means and counts of everything, as tables.")
 log_format_option = click.option(
     "--log-format",
     type=click.Choice(["text", "json"]),
@@ -39,6 +38,7 @@ log_format_option = click.option(
     show_default=True,
     help="Progress, failures and messages on stderr: for people, or as lines of JSON.",
 )
+wide_option = click.option("--wide", is_flag=True, help="Print means and counts of everything, as tables.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress and no report; errors only.")
 results_option = click.option(
     "-o",

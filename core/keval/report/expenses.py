@@ -53,7 +53,7 @@ def cost_parts(summary: Summary) -> Iterator[str]:
         yield _counted(tool_calls, "tool call")
     tokens, unknown = total_tokens(summary)
     if tokens is not None:
-        yield f"{_short(tokens)} tokens{f' ({unknown:,} trials or judgements did not tell theirs)' if unknown else ''}"
+        yield f"{_short(tokens)} tokens{f' ({_those(unknown)} did not tell theirs)' if unknown else ''}"
     yield _money(summary)
 
 
@@ -66,7 +66,7 @@ def _money(summary: Summary) -> str:
     if summary.unpriced:
         unknown = f"price unknown for {', '.join(summary.unpriced)}"
     else:
-        unknown = f"cost unknown of {cost.unknown:,} trials or judgements"
+        unknown = f"cost unknown of {_those(cost.unknown)}"
     return f"{known} and {unknown}" if known else unknown
 
 
@@ -84,6 +84,10 @@ def _sum(values: Iterable[int | None]) -> int | None:
 
 def _counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _those(number: int) -> str:
+    return "1 trial or judgement" if number == 1 else f"{number:,} trials or judgements"
 
 
 def _short(number: int) -> str:

@@ -80,6 +80,7 @@ def _remarks(summary: Summary, run: Path, *, under_way: bool) -> Iterator[Text]:
     yield from compliance_lines(summary)
     yield from _per_protocol(summary)
     yield from map(safe, judging_lines(summary))
+    yield from map(safe, average_lines(summary))
     yield from trial_lines(summary, under_way=under_way)
 
 

@@ -47,8 +47,10 @@ def print_run(manifest: Manifest, trials: Iterable[Trial], console: Console) -> 
 
 
 def print_trial(trial: Trial, scores: Sequence[ScoreLine], bands: Bands, console: Console) -> None:
-    """Print one trial: messages, tool calls, time, tokens and scores."""
+    """Print one trial: system prompt, messages, tool calls, time, tokens and scores."""
     console.print(Text.assemble(safe(trial.id, "bold"), safe(f"  model {trial.model or 'none'}")))
+    if trial.transcript and trial.transcript.instructions:
+        console.print(Text.assemble(("system: ", "bold cyan"), safe(trial.transcript.instructions)))
     for message in trial.sample.history:
         console.print(Text.assemble((f"{message.role} (earlier): ", "dim"), safe(message.text)))
     transcript = trial.transcript

@@ -100,6 +100,22 @@ def test_what_is_planned_scales_what_the_pilot_took(notes: Project) -> None:
     assert pilot["elapsed"] * 48 / 32 / 2 == pytest.approx(found["expense"]["seconds"])
 
 
+def test_the_scatter_is_that_of_the_arms_that_are_planned(notes: Project) -> None:
+    notes.write(
+        eval_yaml=CONFIG.replace("scripted: {}", 'scripted: {}\n  brief: {type: scripted, suffix: "' + "x" * 60 + '"}')
+    )
+    notes.keval("run", "eval.yaml", "-q")
+
+    flags = ("--pilot", "latest", "--json")
+    both, one, alone = (
+        notes.keval("power", "eval.yaml", *flags, *chosen).data["metrics"][0]
+        for chosen in ((), ("--agent", "brief"), ("--condition", "baseline"))
+    )
+
+    assert ("scripted", "brief", "brief") == (both["agent"], one["agent"], alone["agent"])
+    assert (True, "baseline") == (both["sd"] > one["sd"], alone["condition"])
+
+
 def planned(notes: Project, *, repetitions: int) -> PowerPlan:
     """Plan as if the pilot's differences varied by 0.09, of which 0.04 in each arm's two repetitions."""
     pilot = open_run("latest")
