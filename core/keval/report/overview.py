@@ -74,7 +74,6 @@ def _remarks(summary: Summary, run: Path, *, under_way: bool) -> Iterator[Text]:
     yield from _interactions(summary)
     yield from _advice(summary)
     yield from _neutral(summary)
-    yield from map(safe, average_lines(summary))
     yield from unscored_lines(summary)
     yield from missing_lines(summary, run, under_way=under_way)
     yield from compliance_lines(summary)

@@ -191,16 +191,16 @@ docs against baseline, ada                  difference, 95 % interval, paired by
 docs does more for ada than for bob: accuracy by +0.44 [+0.33, +0.55] (n=12)
 More questions would narrow the intervals.
 neutral scores, where there was nothing to judge, left out of the means: all of calls
-Average over 5 metrics as shares of their scales, no more than a summary; left out: answer_time (its
-  scale has no end); calls (an arm has no mean of it):
-  ada: baseline 0.32, docs 0.32; no winner beyond the error
-  bob: baseline 0.45, docs 0.45; no winner beyond the error
 3 scores have no value (2 because the scorer failed); scores.jsonl says why.
   acme/answer_time: 2 × ValueError
 docs: the rows above are of all trials (intention to treat). Among those alone that used tools as
   required (per protocol; biased, as which trials comply is no random choice): accuracy (ada) +0.60
   [+0.50, +0.70] n=9 in place of +0.52
 strict flagged unverified claims in 6 of 24 judgements; scores.jsonl has them.
+Average over 5 metrics as shares of their scales, no more than a summary; left out: answer_time (its
+  scale has no end); calls (an arm has no mean of it):
+  ada: baseline 0.32, docs 0.32; no winner beyond the error
+  bob: baseline 0.45, docs 0.45; no winner beyond the error
 4 trials were never run: budget used: 92 of 92 trials.
   ada docs: 2 × agent: timeout
 
