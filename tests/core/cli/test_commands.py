@@ -108,8 +108,10 @@ def test_the_largest_effect_is_the_largest_for_its_scale() -> None:
 def test_a_report_that_is_piped_fits_100_columns_and_ends_no_line_with_spaces(notes: Project) -> None:
     narrow = notes.keval("run", "eval.yaml", "--metric", "double", "--metric", "double/length").stdout.splitlines()
     wide = notes.keval("report", "latest", "--wide").stdout.splitlines()
+    small = notes.keval("report", "latest", env={"COLUMNS": "60"}).stdout.splitlines()
 
     assert [] == [line for line in [*narrow, *wide] if len(line) > 100 or line != line.rstrip()]
+    assert [] == [line for line in small if len(line) > 60]
     assert narrow != wide
 
 
