@@ -45,8 +45,8 @@ def paired(
 ) -> PairedEffect:
     """Compare two arms, with one value per sample each, aligned by sample, on a scale from `low` to `high`.
 
-    Pairing removes the variance that comes from how hard each question is. Source: Miller, arXiv 2411.00640, section
-    4.2, equation 7; for clusters equation 8.
+    Pairing removes the variance that comes from how hard each question is. Source: Miller, Adding Error Bars to Evals,
+    arXiv 2411.00640, section 4.2 (paired differences).
     """
     differences = arm - against
     n = len(differences)
