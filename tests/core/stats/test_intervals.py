@@ -60,6 +60,7 @@ def test_the_interval_of_skewed_values_ends_where_halls_transformation_says() ->
     reach = t_quantile(19, 0.95)
     assert pytest.approx(-reach) == hall((found.mean - high) / found.stderr, found.skewness)
     assert pytest.approx(found.mean - reach * found.stderr) == low
+    assert pytest.approx((-high, -low)) == ends(difference_interval(-values, span=math.inf))
 
 
 @pytest.mark.parametrize(("values", "low", "high"), [(FEW_CHANGED, -1, 1), ([1.0] * 13 + [0.5, 0.2], 0, 1)])

@@ -154,6 +154,7 @@ def test_a_run_sees_its_smallest_detectable_difference_four_times_in_five() -> N
     smallest = minimal_detectable(sd / math.sqrt(n), n)
     assert smallest is not None
 
-    found = [difference_interval(rng.normal(smallest, sd, n), span=math.inf) for _ in range(1_500)]
+    found = [difference_interval(rng.normal(smallest, sd, n), span=math.inf) for _ in range(1_000)]
 
-    assert pytest.approx(0.8, abs=0.025) == np.mean([one is not None and one.low > 0 for one in found])
+    # Intervals are a little wider than those of t: 78 % with 30 samples.
+    assert pytest.approx(0.8, abs=0.04) == np.mean([one is not None and one.low > 0 for one in found])
