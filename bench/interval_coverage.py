@@ -2,7 +2,7 @@
 
 Prints the tables of `docs/statistics.md`: for 15, 30 and 100 samples, how many per cent of the intervals cover, of the
 plain t interval and of keval's; how much wider keval's are on average; and how often p is at most 0.05, in per cent,
-where both arms are alike. `interval_coverage.py 3000` draws each 3,000 times, as for the documentation.
+where both arms are alike. `interval_coverage.py 1000` draws each 1,000 times, as for the documentation.
 """
 
 from __future__ import annotations
