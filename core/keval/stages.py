@@ -17,6 +17,9 @@ from keval.execute.outbox import RunOutbox
 from keval.execute.preflight import Ready
 from keval.execute.stopping import Stop
 from keval.execute.worker import PlanWorker
+from keval.gates.decide import with_gates
+from keval.gates.expectations import ExpectationCheck
+from keval.gates.regression import Regression
 from keval.infrastructure import Job
 from keval.interfaces import Judge
 from keval.manifest import Manifest
@@ -52,6 +55,7 @@ class Running:
     spec: ScoringSpec
     redact: Redactor
     samples: Mapping[str, Sample]
+    regression: Regression | None = None
 
     @classmethod
     def of(
@@ -64,6 +68,7 @@ class Running:
         redact: Redactor,
         samples: Mapping[str, Sample],
         earlier: Mapping[Scorer, int] | None = None,
+        regression: Regression | None = None,
     ) -> Running:
         """Prepare to write. `samples` are those that are asked otherwise than they are written, by id.
 
@@ -76,7 +81,7 @@ class Running:
         )
         planned = [item.plugin for item in (*plan.agents, *plan.scorers.judges)]
         learn_endpoints(redact, endpoints_of(ready.endpoints, planned, ready.agents.values(), ready.judges.values()))
-        return cls(plan, ready, writer, hooks, spec, redact, samples)
+        return cls(plan, ready, writer, hooks, spec, redact, samples, regression)
 
     def describe(self, started: datetime) -> Manifest:
         """Describe a run of the plan that begins."""
@@ -120,7 +125,16 @@ class Running:
                 if not admission.waits:
                     break
         scores = Scoring(
-            writer, execution, plan.scorers, ready.judges, ready.exchange, self.spec, hooks, self.redact, meter
+            writer,
+            execution,
+            plan.scorers,
+            ready.judges,
+            ready.exchange,
+            self.spec,
+            hooks,
+            self.redact,
+            meter,
+            self.regression,
         )
         return await scores.score(manifest, missing=missing, stopped=admission.close())
 
@@ -138,13 +152,14 @@ class Scoring:
     hooks: Hooks
     redact: Redactor
     meter: Meter
+    regression: Regression | None = None
 
     async def score(self, manifest: Manifest, *, missing: bool = False, stopped: str = "") -> Summary:
         """Make the scores and write them, the manifest that tells of them, and the summary.
 
         `stopped` says why trials were left out, if they were.
         """
-        run, summariser = self.writer.run, Summariser(manifest)
+        run, summariser, expectations = self.writer.run, Summariser(manifest), ExpectationCheck()
         with run.scores_file.scoring(self.spec, missing=missing) as scoring:
 
             def keep(scored: ScoredTrial) -> None:
@@ -157,6 +172,7 @@ class Scoring:
                 if written:
                     scoring.write(b"".join(line + b"\n" for line in written))
                 summariser.add_trial(scored.trial)
+                expectations.add(scored.trial)
                 summariser.add_scores(lines)
                 self.hooks.announce("keval_trial_scored", trial=scored.trial, scores=lines)
 
@@ -179,6 +195,7 @@ class Scoring:
             if line.scorer in others or scoring.had_already(line):
                 summariser.add_scores([line])
         summary = attrs.evolve(summariser.summary(), stopped=manifest.stopped)
+        summary = with_gates(run, summary, expectations, regression=self.regression)
         self.writer.write_summary(summary)
         self.hooks.announce("keval_run_finished", directory=run.path, summary=summary)
         return summary

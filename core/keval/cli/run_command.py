@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import attrs
 import click
 
 from keval.cli.interruption import Interruption
-from keval.cli.options import json_option, quiet_option, results_option, selection_options
+from keval.cli.options import GateFlags, gate_options, json_option, quiet_option, results_option, selection_options
 from keval.cli.session import finish, run_to_end, tell_replaced
 from keval.config.load import load
 from keval.config.secrets import learn_config
@@ -27,11 +28,21 @@ __all__ = ["command"]
 @click.command("run")
 @click.argument("config", type=click.Path(path_type=Path))
 @selection_options
+@gate_options
 @click.option("--dry-run", is_flag=True, help="Print what would run, and run nothing.")
 @results_option
 @json_option
 @quiet_option
-def command(*, config: Path, selection: Selection, dry_run: bool, output_dir: Path, as_json: bool, quiet: bool) -> None:
+def command(
+    *,
+    config: Path,
+    selection: Selection,
+    gate_flags: GateFlags,
+    dry_run: bool,
+    output_dir: Path,
+    as_json: bool,
+    quiet: bool,
+) -> None:
     """Run the evaluation in the file CONFIG and show what its contexts do.
 
     Trials and scores are kept in a new directory under the results directory, which `keval report`, `show` and
@@ -41,7 +52,8 @@ def command(*, config: Path, selection: Selection, dry_run: bool, output_dir: Pa
 
     evaluation = load(config)
     learn_config(redactor(), evaluation)
-    plan = make_plan(select(evaluation, selection))
+    plan = make_plan(select(evaluation, attrs.evolve(selection, gates=gate_flags.gates)))
+    regression = gate_flags.regression(output_dir)
     messages = message_console(quiet=quiet)
     print_notices(plan, messages)
     if dry_run:
@@ -64,13 +76,14 @@ def command(*, config: Path, selection: Selection, dry_run: bool, output_dir: Pa
     try:
         with progress:
             hidden = redactor()
-            work = run_plan(plan, output_dir, [("keval/progress", progress)], redactor=hidden, stop=stop)
+            watchers = [("keval/progress", progress)]
+            work = run_plan(plan, output_dir, watchers, redactor=hidden, stop=stop, regression=regression)
             run, summary = run_to_end(work, interruption)
     except KeyboardInterrupt:
         interrupted()
         raise SystemExit(130) from None
     tell_replaced(hidden.replaced, quiet=quiet)
-    finish(run, summary, as_json=as_json, quiet=quiet)
+    finish(run, summary, as_json=as_json, quiet=quiet, strict=gate_flags.strict)
 
 
 def _interrupted(progress: Progress) -> str:

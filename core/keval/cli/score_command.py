@@ -7,7 +7,15 @@ from pathlib import Path
 import attrs
 import click
 
-from keval.cli.options import budget_option, json_option, judge_repetitions_option, quiet_option, results_option
+from keval.cli.options import (
+    GateFlags,
+    budget_option,
+    gate_options,
+    json_option,
+    judge_repetitions_option,
+    quiet_option,
+    results_option,
+)
 from keval.cli.session import finish, run_to_end
 from keval.config.load import rebuild_scoring
 from keval.config.secrets import learn_config
@@ -27,6 +35,7 @@ __all__ = ["command"]
 @click.option("-m", "--model", multiple=True, metavar="LABEL=PROVIDER/NAME", help="Ask a judge another model.")
 @judge_repetitions_option
 @budget_option
+@gate_options
 @click.option("--missing", is_flag=True, help="Only the scores that there are none of, or that failed.")
 @results_option
 @json_option
@@ -39,6 +48,7 @@ def command(
     model: tuple[str, ...],
     judge_repetitions: int | None,
     budget: tuple[tuple[str, int], ...],
+    gate_flags: GateFlags,
     missing: bool,
     output_dir: Path,
     as_json: bool,
@@ -54,7 +64,7 @@ def command(
 
     found = find_run(run, output_dir)
     # No agent is called, so none is chosen or given another model.
-    selection = Selection(metrics=metric, judges=judge, models=model, budget=dict(budget))
+    selection = Selection(metrics=metric, judges=judge, models=model, budget=dict(budget), gates=gate_flags.gates)
     rebuilt = rebuild_scoring(found.manifest, str(found.path / "manifest.json"))
     learn_config(redactor(), rebuilt)
     evaluation = select(rebuilt, selection)
@@ -66,7 +76,8 @@ def command(
             # A rubric's file need not be there when no judge reads it.
             rubrics=evaluation.rubrics if judge else (),
         )
-    plan = make_scoring_plan(evaluation)
+    plan = make_scoring_plan(evaluation, found.manifest)
+    regression = gate_flags.regression(output_dir, found)
     progress = Progress(message_console(quiet=quiet), 0)
     work = rescore(
         found,
@@ -76,6 +87,7 @@ def command(
         missing=missing,
         judge_repetitions=judge_repetitions,
         redactor=redactor(),
+        regression=regression,
     )
     try:
         with progress:
@@ -83,4 +95,4 @@ def command(
     except KeyboardInterrupt:
         tell(f"interrupted; the same command goes on where scoring {found.path} stopped")
         raise SystemExit(130) from None
-    finish(found, summary, as_json=as_json, quiet=quiet)
+    finish(found, summary, as_json=as_json, quiet=quiet, strict=gate_flags.strict)

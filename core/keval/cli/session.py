@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from keval.cli.interruption import Interruption
 from keval.redaction import MARK
 from keval.report.console import data_console, message_console, print_json, safe
+from keval.report.gates import gate_lines, unmet_lines
 from keval.report.tables import print_summary
 from keval.store.converter import to_plain
 from keval.store.run import Run
@@ -21,6 +22,7 @@ __all__ = ["exit_code", "finish", "run_to_end", "tell_replaced"]
 
 T = TypeVar("T")
 
+_FAILED_GATE = 1
 _LOOPBACK = ("127.0.0.1", "localhost")
 
 
@@ -31,15 +33,31 @@ def run_to_end(work: Coroutine[Any, Any, T], interruption: Interruption | None =
     return (interruption or Interruption()).run(work)
 
 
-def finish(run: Run, summary: Summary, *, as_json: bool, quiet: bool = False, under_way: bool = False) -> None:
-    """Print a run's summary and exit with its code. `under_way` says that a process is still writing to the run."""
+def finish(
+    run: Run,
+    summary: Summary,
+    *,
+    as_json: bool,
+    quiet: bool = False,
+    under_way: bool = False,
+    strict: bool = False,
+) -> None:
+    """Print a run's summary and verdicts, and exit with its code.
+
+    `under_way` says that a process is still writing to the run, and `strict` that an undecided gate fails.
+    """
+    verdicts = [*gate_lines(summary.gates), *unmet_lines(summary.unmet)]
+    code = exit_code(summary, strict=strict)
+    messages = message_console(quiet=quiet and not code)
     if as_json:
         print_json(to_plain(summary))
     elif not quiet:
         print_summary(summary, data_console(), run.path, under_way=under_way)
-    code = exit_code(summary)
-    messages = message_console(quiet=quiet and not code)
-    if quiet and code:
+    # Where no table is printed, a verdict is only if it decides how the command ends.
+    shown = data_console() if not (as_json or quiet) else messages
+    for line in verdicts if code == _FAILED_GATE or not (as_json or quiet) else ():
+        shown.print(line, soft_wrap=True)
+    if quiet and _failures_code(summary):
         failed = sum(arm.failed for arm in summary.trials)
         scores = sum(arm.failed + arm.missing for arm in summary.arms)
         unrun = summary.planned - sum(arm.trials for arm in summary.trials)
@@ -70,9 +88,26 @@ def tell_replaced(found: Counter[str], *, quiet: bool) -> None:
         message_console(quiet=quiet).print(safe(told + remedy, "yellow"), soft_wrap=True)
 
 
-def exit_code(summary: Summary) -> int:
-    """Return 0 when every trial was answered and scored, and no scorer failed; else 3."""
-    failed = any(arm.failed for arm in summary.trials) or any(arm.failed for arm in summary.arms)
+def exit_code(summary: Summary, *, strict: bool = False) -> int:
+    """Return 1 if a gate failed, or is undecided and that is `strict`; else 0 if all was answered and scored; else 3.
+
+    Failures that a gate on the share of failures allows do not count.
+    """
+    failing = ("failed", "undecided") if strict else ("failed",)
+    if any(result.verdict in failing for result in summary.gates):
+        return _FAILED_GATE
+    return _failures_code(summary)
+
+
+def _failures_code(summary: Summary) -> int:
+    """Return 3 if trials or scores failed or are missing, else 0."""
+    allowed = {
+        (gate.agent, gate.condition)
+        for gate in summary.gates
+        if (gate.kind, gate.metric, gate.verdict) == ("resource", "failures", "held") and gate.op in ("<=", "<")
+    }
+    failed = any(arm.failed for arm in summary.trials if (arm.agent, arm.condition) not in allowed)
+    failed = failed or any(arm.failed for arm in summary.arms)
     unfinished = sum(arm.trials for arm in summary.trials) < summary.planned
     unscored = any(arm.missing for arm in summary.arms)
     return 3 if failed or unfinished or unscored else 0

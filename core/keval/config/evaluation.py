@@ -21,6 +21,7 @@ __all__ = [
     "DatasetFile",
     "Evaluation",
     "Execution",
+    "GateSpec",
     "Header",
     "PluginSpec",
     "Retry",
@@ -191,6 +192,15 @@ class PluginSpec:
 
 
 @attrs.frozen
+class GateSpec:
+    """A gate as written, and its place. `is_checked` says that its names were checked before, when the run began."""
+
+    text: str
+    place: str
+    is_checked: bool = False
+
+
+@attrs.frozen
 class Evaluation:
     """A whole configuration. It names plugins; the plan constructs them.
 
@@ -212,6 +222,7 @@ class Evaluation:
     plugins: tuple[PluginSpec, ...] = ()
     execution: Execution = Execution()
     budget: Budget = Budget()
+    gates: tuple[GateSpec, ...] = ()
     limit: int | None = None
     sample_ids: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()

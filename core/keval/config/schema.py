@@ -36,6 +36,7 @@ def evaluation_schema() -> dict[str, Any]:
     properties["dataset"] = _dataset()
     properties["execution"] = options_schema(Execution)
     properties["budget"] = options_schema(Budget)
+    properties["gates"] = {"type": "array", "items": {"type": "string"}}
     properties["conditions"] = _mapping_of(_or_nothing(options_schema(Condition)), at_least=1)
     for section, group in _LABELLED.items():
         properties[section] = _labelled(section, group, definitions)

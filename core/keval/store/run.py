@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
@@ -107,9 +107,13 @@ class Run:
             )
         return _consistent(from_plain(Manifest, data, path), path)
 
-    def summary(self) -> Summary:
-        """Summarise the trials and scores that the run has now. Raises RunError."""
-        return summarise(self.manifest, self.trials(), self._known_scores())
+    def summary(self, watch: Callable[[Trial], object] | None = None) -> Summary:
+        """Summarise the trials and scores that the run has now; gates are not decided. Raises RunError.
+
+        `watch` is called with each trial as it is read.
+        """
+        trials = self.trials() if watch is None else _watched(self.trials(), watch)
+        return summarise(self.manifest, trials, self._known_scores())
 
     def written_summary(self) -> Summary | None:
         """Return summary.json as the last command that finished wrote it; `None` without one. Raises RunError."""
@@ -242,6 +246,12 @@ class Run:
             starts.append(start)
             start += size
         return LineFile(self.trials_file, starts)
+
+
+def _watched(trials: Iterator[Trial], watch: Callable[[Trial], object]) -> Iterator[Trial]:
+    for trial in trials:
+        watch(trial)
+        yield trial
 
 
 def _consistent(manifest: Manifest, path: Path) -> Manifest:

@@ -1,0 +1,83 @@
+"""Regressions: whether a run is worse than another one by more than is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from keval.effects import Effect
+from keval.errors import RunError
+from keval.scores import Scale, Scorer
+from keval.store.run import Run
+from keval.verdicts import GateResult, GateVerdict
+
+__all__ = ["Regression", "decide_regressions"]
+
+
+@attrs.frozen
+class Regression:
+    """The run that another is held against, and the largest drop that is allowed, in the units of each scale."""
+
+    against: Run
+    most: float = 0.0
+
+    def results(self, run: Run) -> list[GateResult]:
+        """Compare every arm and scorer that both runs have; undecided if there are none, or a run cannot be read."""
+        from keval.compare import compare_runs  # needs NumPy, which takes a tenth of a second to import
+
+        try:
+            found = compare_runs(run, self.against)
+        except RunError as error:
+            return [_undecided(self.against.id, str(error))]
+        scales = {entry.scorer: entry.scale for entry in found.scorers}
+        return decide_regressions(found.effects, scales, self.most)
+
+
+def decide_regressions(effects: Iterable[Effect], scales: Mapping[Scorer, Scale], most: float) -> list[GateResult]:
+    """Decide for each effect of kind `run` whether it is a drop, by the better direction of its scale.
+
+    It fails if the whole 95 % interval of the drop lies above `most`. Where neither run has a score, there is no gate.
+    """
+    compared = (effect for effect in effects if effect.kind == "run" and (effect.n or effect.dropped))
+    return [_decide(effect, scales[effect.scorer], most) for effect in compared]
+
+
+def _decide(effect: Effect, scale: Scale, most: float) -> GateResult:
+    verdict: GateVerdict = "undecided"
+    reason = f"too few samples that both runs have: n = {effect.n}"
+    if effect.ci_low is not None and effect.ci_high is not None:
+        least = effect.ci_low if scale.better == "lower" else -effect.ci_high
+        verdict, reason = "failed" if least > most else "held", ""
+    judge = f"@{effect.judge}" if effect.judge else ""
+    metric = f"{effect.agent}:{effect.condition}/{effect.metric}{judge}"
+    return GateResult(
+        gate=f"{metric} no more than {most:g} worse than in {effect.against.run}",
+        verdict=verdict,
+        value=effect.difference,
+        ci_low=effect.ci_low,
+        ci_high=effect.ci_high,
+        decided_on="interval",
+        reason=reason,
+        kind="regression",
+        agent=effect.agent,
+        condition=effect.condition,
+        metric=effect.metric,
+        judge=effect.judge,
+        threshold=most,
+        against=effect.against.run,
+    )
+
+
+def _undecided(against: str, reason: str) -> GateResult:
+    return GateResult(
+        gate=f"no regression against {against}",
+        verdict="undecided",
+        value=None,
+        ci_low=None,
+        ci_high=None,
+        decided_on="interval",
+        reason=reason,
+        kind="regression",
+        against=against,
+    )
