@@ -195,7 +195,8 @@ class Scoring:
             if line.scorer in others or scoring.had_already(line):
                 summariser.add_scores([line])
         summary = attrs.evolve(summariser.summary(), stopped=manifest.stopped)
-        summary = with_gates(run, summary, expectations, regression=self.regression)
+        # A run keeps its manifest, once read; this one has what was just written.
+        summary = with_gates(self.writer.run, summary, expectations, regression=self.regression)
         self.writer.write_summary(summary)
         self.hooks.announce("keval_run_finished", directory=run.path, summary=summary)
         return summary

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from rich.text import Text
 
+from keval.gates.expression import SHARES
 from keval.report.console import safe
 from keval.verdicts import GateResult, UnmetExpectation
 
@@ -77,6 +78,8 @@ def _found(result: GateResult) -> str:
 
 def _number(result: GateResult, value: float) -> str:
     """Return a number with two decimals, or with as many more as tell it from the threshold."""
+    if result.kind == "resource" and result.metric in SHARES:
+        return f"{value:.1%}"
     sign = "+" if result.kind in ("effect", "regression") else ""
     if abs(value) >= 100:
         return f"{value:{sign},.0f}"
