@@ -14,6 +14,9 @@ from keval.verdicts import GateResult, GateVerdict
 
 __all__ = ["Regression", "decide_regressions"]
 
+_FEWEST = 2
+"""Samples from which a difference decides."""
+
 
 @attrs.frozen
 class Regression:
@@ -46,8 +49,11 @@ def decide_regressions(effects: Iterable[Effect], scales: Mapping[Scorer, Scale]
 def _decide(effect: Effect, scale: Scale, most: float) -> GateResult:
     verdict: GateVerdict = "undecided"
     reason = f"too few samples that both runs have: n = {effect.n}"
-    if effect.ci_low is not None and effect.ci_high is not None:
-        least = effect.ci_low if scale.better == "lower" else -effect.ci_high
+    low, high = effect.ci_low, effect.ci_high
+    if low is None and effect.n >= _FEWEST and effect.stderr == 0:
+        low = high = effect.difference  # which is that of every sample, on a scale without an end
+    if low is not None and high is not None:
+        least = low if scale.better == "lower" else -high
         verdict, reason = "failed" if least > most else "held", ""
     judge = f"@{effect.judge}" if effect.judge else ""
     metric = f"{effect.agent}:{effect.condition}/{effect.metric}{judge}"
@@ -55,8 +61,8 @@ def _decide(effect: Effect, scale: Scale, most: float) -> GateResult:
         gate=f"{metric} no more than {most:g} worse than in {effect.against.run}",
         verdict=verdict,
         value=effect.difference,
-        ci_low=effect.ci_low,
-        ci_high=effect.ci_high,
+        ci_low=low,
+        ci_high=high,
         decided_on="interval",
         reason=reason,
         kind="regression",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -24,8 +25,8 @@ execution: {retry: {max_attempts: 1}}
 LENGTHS = ("a", "bb", "ccc")
 
 
-def questions(**changed: Any) -> str:
-    return "".join(json.dumps({"id": name, "question": f"{name}?" * 5, **changed}) + "\n" for name in LENGTHS)
+def questions(names: Sequence[str] = LENGTHS, **changed: Any) -> str:
+    return "".join(json.dumps({"id": name, "question": f"{name}?" * 5, **changed}) + "\n" for name in names)
 
 
 @pytest.fixture
@@ -276,9 +277,11 @@ def test_all_judges_must_agree_with_a_gate_unless_it_names_one(project: Project)
 
 @pytest.fixture
 def regressed(notes: Project) -> tuple[Project, str]:
-    """A run, and a worse one of the same questions; the id of the first."""
+    """A run of a dozen questions, whose answers have become shorter since then; the run's id."""
+    names = ["a" * length for length in range(1, 13)]
+    notes.write(questions_jsonl=questions(names))
     before = notes.keval("run", "eval.yaml", "--json").data["run"]
-    notes.write(questions_jsonl=questions(says="No."))
+    notes.write(questions_jsonl=questions(names, says="No."))
     return notes, before
 
 
@@ -287,7 +290,8 @@ def test_a_run_that_is_surely_worse_than_another_fails(regressed: tuple[Project,
 
     same = project.keval("report", before, "--fail-on-regression", before)
     outcome = project.keval("run", "eval.yaml", "--fail-on-regression", before)
-    allowed = project.keval("report", "latest", "--fail-on-regression", before, "--max-regression", "0.4")
+    most = ("--max-regression", "0.4")
+    allowed = project.keval("report", "latest", "--fail-on-regression", before, *most)
     better = project.keval("report", before, "--fail-on-regression", json_run(project))
 
     assert (2, True) == (same.code, "the run would be compared with itself" in same.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import attrs
@@ -266,6 +267,16 @@ def test_a_drop_is_a_regression_if_its_whole_interval_lies_beyond_what_is_allowe
         result.against,
         result.gate,
     )
+
+
+@pytest.mark.parametrize(("difference", "expected"), [(0.0, "held"), (1.0, "failed"), (-1.0, "held")])
+def test_samples_that_all_differ_alike_decide_without_an_interval(difference: float, expected: str) -> None:
+    alike = effect("a", "m", None, difference=difference, stderr=0.0, ci_low=None, ci_high=None)
+    scales = {("m", None): Scale(0, math.inf, better="lower")}
+
+    (result,) = decide_regressions([attrs.evolve(alike, kind="run")], scales, 0.5)
+
+    assert (expected, difference, difference) == (result.verdict, result.ci_low, result.ci_high)
 
 
 def test_what_neither_run_has_is_no_gate() -> None:
