@@ -45,7 +45,8 @@ class Runner:
 
     def run(self, event: str) -> dict[str, int]:
         """Run the job for an event; the exit code of each step with a script."""
-        variables, codes = self.root / "github-env", {}
+        variables = self.root / "github-env"
+        codes: dict[str, int] = {}
         variables.write_text("", encoding="utf-8")
         environ = {
             "PATH": os.pathsep.join([str(self.tools), str(Path(sys.executable).parent), os.environ["PATH"]]),

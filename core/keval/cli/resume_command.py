@@ -60,7 +60,7 @@ def command(
     extend: Path | None,
     force: bool,
     max_failures: str | None,
-    budget: tuple[tuple[str, int], ...],
+    budget: tuple[tuple[str, float], ...],
     gate_flags: GateFlags,
     max_concurrent: int | None,
     output_dir: Path,

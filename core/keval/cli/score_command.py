@@ -47,7 +47,7 @@ def command(
     judge: tuple[str, ...],
     model: tuple[str, ...],
     judge_repetitions: int | None,
-    budget: tuple[tuple[str, int], ...],
+    budget: tuple[tuple[str, float], ...],
     gate_flags: GateFlags,
     missing: bool,
     output_dir: Path,

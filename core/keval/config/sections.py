@@ -12,6 +12,7 @@ from keval import registry
 from keval.config.evaluation import Budget, Condition, DatasetFile, Evaluation, Execution, Header, PluginSpec
 from keval.config.gate_list import read_gate_list
 from keval.config.implied_judge import implied_judge, implies_judge
+from keval.config.prices import read_prices
 from keval.config.source import KeyPath, Source
 from keval.config.structure import resolve_fields, structure
 from keval.config.variables import interpolate, written_passwords
@@ -33,6 +34,7 @@ SECTIONS = {
     "plugins": "hook plugins to load: names, or name: {options}",
     "execution": "how often, how parallel, how patient",
     "budget": "what a run may use up",
+    "prices": "what models cost, by provider/name, in US dollars per million tokens",
     "gates": "what the results must show, such as basic/contains >= 0.8",
 }
 NOUNS = {"agents": "agent", "contexts": "context", "judges": "judge"}
@@ -63,6 +65,8 @@ class SectionReader:
         dataset = self._dataset(data["dataset"]) if "dataset" in data else None
         execution = self._execution(data.get("execution"))
         budget = self._record(Budget, data.get("budget"), ("budget",))
+        prices, wrong = read_prices(data.get("prices"), self.source.base)
+        self._field_errors(wrong)
         spoiled = bool(self.problems)
         agents, contexts = self._named("agents"), self._named("contexts")
         conditions = self._conditions()
@@ -89,7 +93,8 @@ class SectionReader:
             plugins,
             execution or Execution(),
             budget or Budget(),
-            gates=gates,
+            prices,
+            gates,
         )
 
     def _execution(self, data: Any) -> Execution | None:

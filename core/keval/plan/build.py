@@ -48,7 +48,7 @@ def make_plan(evaluation: Evaluation) -> Plan:
     lacking, notices = missing_answers(evaluation, dataset, samples, scorers)
     problems += [*lacking, *gate_problems(evaluation, scorers)]
     problems += expectation_problems(evaluation, dataset)
-    idle = [] if problems else [*idle_keys(evaluation), *secret_notices(evaluation)]
+    idle = [] if problems else [*idle_keys(evaluation, [*agents, *scorers.judges]), *secret_notices(evaluation)]
     return _finished(
         problems,
         lambda: Plan(

@@ -41,6 +41,7 @@ class Findings:
         clusters: array[int] | None,
     ) -> None:
         self.manifest = manifest
+        self._scorers = manifest.scorers
         self._cells = cells
         self._compliant = compliant
         self._failed = failed
@@ -64,16 +65,16 @@ class Findings:
 
     def arms(self) -> tuple[ArmScore, ...]:
         """Return the mean score of each arm by each scorer."""
-        return tuple(self._arm(arm, entry) for arm in self._cells for entry in self.manifest.scorers)
+        return tuple(self._arm(arm, entry) for arm in self._cells for entry in self._scorers)
 
     def effects(self) -> tuple[Effect, ...]:
         """Return the effects of each condition against the baseline, and of each agent against the first."""
         found = [
             effect(kind, self.measure(entry), self.values(arm, entry.scorer), self.values(against, entry.scorer))
             for kind, arm, against in self._pairs()
-            for entry in self.manifest.scorers
+            for entry in self._scorers
         ]
-        return tuple(adjust(found, {entry.scorer: entry.scale for entry in self.manifest.scorers}))
+        return tuple(adjust(found, {entry.scorer: entry.scale for entry in self._scorers}))
 
     def interactions(self) -> tuple[Interaction, ...]:
         """Return how much more each condition does for each agent than for the first."""
@@ -87,16 +88,14 @@ class Findings:
             )
             for agent, condition in self._arms
             if agent != first and condition != baseline
-            for entry in self.manifest.scorers
+            for entry in self._scorers
         ]
         return tuple(adjust_interactions(found))
 
     def variance(self) -> tuple[VarianceComponents, ...]:
-        """Return where the variance of each scorer comes from, pooled over arms."""
-        return tuple(
-            variance(entry, [self.values(arm, entry.scorer).values for arm in self._cells])
-            for entry in self.manifest.scorers
-        )
+        """Return where the variance of each scorer that gave a score comes from, pooled over arms."""
+        found = ((entry, [self.values(arm, entry.scorer).values for arm in self._cells]) for entry in self._scorers)
+        return tuple(variance(entry, arms) for entry, arms in found if any(len(arm.samples) for arm in arms))
 
     def _pairs(self) -> Iterator[tuple[Kind, Arm, Arm]]:
         """Yield the arms that are compared: a kind, an arm, and the one that it is held against."""

@@ -25,6 +25,7 @@ from keval.plugin import (
     ScorerScale,
     UsageTotal,
 )
+from keval.scores import Scorer
 
 ARMS = [(agent, condition) for agent in ("a", "b") for condition in ("base", "docs")]
 SCORERS = [("m", None), ("r", "first"), ("r", "second")]
@@ -272,7 +273,7 @@ def test_a_drop_is_a_regression_if_its_whole_interval_lies_beyond_what_is_allowe
 @pytest.mark.parametrize(("difference", "expected"), [(0.0, "held"), (1.0, "failed"), (-1.0, "held")])
 def test_samples_that_all_differ_alike_decide_without_an_interval(difference: float, expected: str) -> None:
     alike = effect("a", "m", None, difference=difference, stderr=0.0, ci_low=None, ci_high=None)
-    scales = {("m", None): Scale(0, math.inf, better="lower")}
+    scales: dict[Scorer, Scale] = {("m", None): Scale(0, math.inf, better="lower")}
 
     (result,) = decide_regressions([attrs.evolve(alike, kind="run")], scales, 0.5)
 

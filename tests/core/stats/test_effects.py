@@ -42,7 +42,7 @@ def evaluated(project: Project, answers: Answers, more: str = "", samples: Seque
         )
     conditions = "\n".join(f"  {condition}: {{}}" for condition in dict.fromkeys(condition for _, condition in answers))
     listed = "\n".join(f"  {agent}: {{type: recorded, path: {agent}.jsonl}}" for agent in agents)
-    config = f"agents:\n{listed}\nconditions:\n{conditions}\nmetrics: [double/rating]\n{more}"
+    config = f"agents:\n{listed}\nconditions:\n{conditions}\nmetrics: [number/rating]\n{more}"
     if "dataset:" not in more:
         config = f"dataset: {{path: q.jsonl}}\n{config}"
     (project.root / "eval.yaml").write_text(config, encoding="utf-8")
@@ -128,7 +128,7 @@ def test_repeating_every_answer_narrows_nothing(project: Project) -> None:
 def test_repetitions_say_how_often_a_question_passes(project: Project) -> None:
     answers = {"a": [1.0, 0.0], "b": [1.0, 1.0], "c": [0.0, 0.0], "d": [0.6, 1.0]}
 
-    summary = evaluated(project, {("one", "baseline"): answers}, "thresholds: {double/rating: 0.5}")
+    summary = evaluated(project, {("one", "baseline"): answers}, "thresholds: {number/rating: 0.5}")
 
     found = summary["arms"][0]["repetitions"]
     assert (4, 0.5) == (found["samples"], found["threshold"])
@@ -189,8 +189,8 @@ def test_what_is_the_same_what_is_worse_and_what_nobody_can_tell(project: Projec
 @pytest.mark.parametrize(
     ("written", "told"),
     [
-        ("thresholds: {double/ratng: 0.5}", "eval.yaml:7:14: no metric or rubric named 'double/ratng'; did you mean"),
-        ("thresholds: {double/rating: 5}", "eval.yaml:7:29: the scale of 'double/rating' is from 0 to 1, got 5"),
+        ("thresholds: {number/ratng: 0.5}", "eval.yaml:7:14: no metric or rubric named 'number/ratng'; did you mean"),
+        ("thresholds: {number/rating: 5}", "eval.yaml:7:29: the scale of 'number/rating' is from 0 to 1, got 5"),
         (
             "dataset: {path: q.jsonl, cluster_key: documnt}",
             "no sample has the metadata 'documnt'; did you mean 'document'?",
@@ -203,7 +203,7 @@ def test_what_cannot_be_meant_is_told_at_its_place(project: Project, written: st
     )
     dataset = "" if "dataset" in written else "dataset: {path: q.jsonl}\n"
     agents = (
-        "agents:\n  one: {type: recorded, path: one.jsonl}\nconditions:\n  baseline: {}\nmetrics: [double/rating]\n"
+        "agents:\n  one: {type: recorded, path: one.jsonl}\nconditions:\n  baseline: {}\nmetrics: [number/rating]\n"
     )
     (project.root / "eval.yaml").write_text(dataset + agents + written + "\n", encoding="utf-8")
 
