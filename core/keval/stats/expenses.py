@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, get_args
 import attrs
 
 from keval.records import Transcript
-from keval.stats.cells import Sums
+from keval.stats.cells import SampleValues, Sums
 
 __all__ = ["EXPENSES", "Expense", "Expenses"]
 
@@ -42,6 +42,10 @@ class Expenses:
             self._sums["usd"].add(sample, usd)
         if transcript.unlisted_calls is not None:
             self._sums["tool_calls"].add(sample, len(transcript.tool_calls) + transcript.unlisted_calls)
+
+    def values(self, name: Expense) -> SampleValues:
+        """Return what is known, by sample."""
+        return self._sums[name].values()
 
     def by_sample(self, name: Expense) -> dict[int, float]:
         """Return the mean over each sample's repetitions, for the samples that it is known of."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -10,9 +11,10 @@ import numpy as np
 
 from keval.effects import Arm, Effect, Interaction
 from keval.manifest import Manifest, ScorerEntry
-from keval.scores import Scorer, named_band
+from keval.scores import Scale, Scorer, named_band
 from keval.stats.cells import Cell
 from keval.stats.effects import ArmValues, Kind, Measure, adjust, adjust_interactions, effect, interaction
+from keval.stats.expenses import EXPENSES, Expenses
 from keval.stats.intervals import mean_interval
 from keval.stats.moments import estimate
 from keval.stats.spread import repetitions, variance
@@ -26,8 +28,8 @@ class Findings:
     """What the scorers of a run found, by arm.
 
     `compliant` has the scores of compliant trials alone, of arms that require the use of tools. `failed` counts
-    failed trials by the number of their sample, `answered` counts trials that did not fail, and `clusters` has the
-    number of the source of each sample.
+    failed trials by the number of their sample, `answered` counts trials that did not fail, `expenses` are what the
+    answers took, and `clusters` has the number of the source of each sample.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class Findings:
         compliant: Mapping[Arm, Mapping[Scorer, Cell]],
         failed: Mapping[Arm, Counter[int]],
         answered: Mapping[Arm, int],
+        expenses: Mapping[Arm, Expenses],
         clusters: array[int] | None,
     ) -> None:
         self.manifest = manifest
@@ -46,6 +49,7 @@ class Findings:
         self._compliant = compliant
         self._failed = failed
         self._answered = answered
+        self._expenses = expenses
         self._clusters = None if clusters is None else np.array(clusters, np.int64)
         self._arms = {(arm.agent, arm.condition): arm for arm in cells}
         self._values: dict[tuple[Arm, Scorer], ArmValues] = {}
@@ -75,6 +79,17 @@ class Findings:
             for entry in self._scorers
         ]
         return tuple(adjust(found, {entry.scorer: entry.scale for entry in self._scorers}))
+
+    def expenses(self) -> tuple[Effect, ...]:
+        """Return the same effects on what an answer takes, as far as both arms are known."""
+        scale = Scale(0.0, math.inf, better="lower")
+        measures = {name: Measure((name, None), scale, self._clusters, self.manifest.seed) for name in EXPENSES}
+        found = [
+            effect(kind, measure, *(ArmValues(each, self._expenses[each].values(name)) for each in (arm, against)))
+            for kind, arm, against in self._pairs()
+            for name, measure in measures.items()
+        ]
+        return tuple(adjust([each for each in found if each.n], {each.scorer: scale for each in measures.values()}))
 
     def interactions(self) -> tuple[Interaction, ...]:
         """Return how much more each condition does for each agent than for the first."""

@@ -114,6 +114,7 @@ class Summariser:
             compliant=self._compliant,
             failed=self._failed,
             answered={arm: tally.answered for arm, tally in self._tallies.items()},
+            expenses={arm: tally.expenses for arm, tally in self._tallies.items()},
             clusters=self._clusters if self._cluster_numbers else None,
         )
 
@@ -140,6 +141,7 @@ class Summariser:
                 {(arm.agent, arm.condition): tally.expenses for arm, tally in self._tallies.items()},
             ),
             effects=findings.effects(),
+            expenses=findings.expenses(),
             interactions=findings.interactions(),
             variance=findings.variance(),
             judging=tuple(

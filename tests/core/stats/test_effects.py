@@ -17,6 +17,7 @@ Arm: TypeAlias = tuple[str, str]
 Answers: TypeAlias = Mapping[Arm, Mapping[str, Sequence[object]]]
 """By agent and condition: what is answered to each sample, once per repetition; an exception is a failed trial."""
 
+USAGE = {"input_tokens": 400, "output_tokens": 50}
 SAMPLES = ("a", "b", "c", "d", "e", "f")
 BEFORE = (0.1, 0.3, 0.2, 0.6, 0.5, 0.4)
 AFTER = (0.5, 0.6, 0.4, 0.9, 1.0, 0.6)
@@ -184,6 +185,34 @@ def test_what_is_the_same_what_is_worse_and_what_nobody_can_tell(project: Projec
     assert {"same": "same", "worse": "worse", "unclear": "unclear"} == told
     assert verdicts["unclear"]["needed"] > 6
     assert verdicts["unclear"]["mde"] > abs(verdicts["unclear"]["difference"])
+
+
+def test_what_an_answer_takes_is_compared_like_a_score(project: Project) -> None:
+    project.write(q_jsonl="".join(json.dumps({"id": name, "question": "?"}) + "\n" for name in SAMPLES))
+    answers = [
+        {
+            "id": name,
+            "condition": condition,
+            "response": "1",
+            "response_time": seconds,
+            "usage": USAGE,
+            "tool_calls": calls,
+        }
+        for position, name in enumerate(SAMPLES)
+        for condition, seconds, calls in (("baseline", 1.0 + position, 0), ("with_docs", 3.0 + 1.1 * position, 2))
+    ]
+    lines(project.root / "one.jsonl", answers)
+    config = "agents: {one: {type: recorded, path: one.jsonl}}\nconditions: {baseline: {}, with_docs: {}}\n"
+    (project.root / "eval.yaml").write_text(
+        "dataset: {path: q.jsonl}\nmetrics: [number/rating]\n" + config, encoding="utf-8"
+    )
+
+    summary = project.keval("run", "eval.yaml", "--json").data
+
+    found = {effect["metric"]: effect for effect in summary["expenses"]}
+    assert {"seconds", "tokens", "tool_calls"} == found.keys()
+    assert (pytest.approx(2.25), "worse") == (found["seconds"]["difference"], found["seconds"]["verdict"])
+    assert (2.0, 0.0) == (found["tool_calls"]["difference"], found["tokens"]["difference"])
 
 
 @pytest.mark.parametrize(
