@@ -96,7 +96,7 @@ if TYPE_CHECKING:
     )
     from keval.prices import Cost, Price
     from keval.recorder import Blob, JudgementRecorder, LiveEvent, Recorder
-    from keval.records import TrialKey
+    from keval.records import Expectation, TrialKey
     from keval.rubrics import read_rubric
     from keval.scores import named_band
     from keval.store.converter import to_plain
@@ -108,7 +108,6 @@ if TYPE_CHECKING:
         ArmScore,
         ArmTrials,
         Compliance,
-        GateResult,
         GivenUp,
         JudgePair,
         JudgeSpread,
@@ -118,6 +117,7 @@ if TYPE_CHECKING:
     )
     from keval.supervisor import supervised
     from keval.variation import Repetitions, VarianceComponents
+    from keval.verdicts import GateResult, UnmetExpectation
 
 __all__ = [
     "CONTEXT_WINDOW",
@@ -156,6 +156,7 @@ __all__ = [
     "Endpoint",
     "Exchange",
     "Executor",
+    "Expectation",
     "Exported",
     "Exporter",
     "FieldError",
@@ -213,6 +214,7 @@ __all__ = [
     "TrialError",
     "TrialInfo",
     "TrialKey",
+    "UnmetExpectation",
     "UsageTotal",
     "VarianceComponents",
     "Verdict",
@@ -253,6 +255,7 @@ _HOMES = (
     *(
         "effects",
         "variation",
+        "verdicts",
         "prices",
         "manifest",
         "summary",

@@ -70,9 +70,24 @@ class GateFlags:
         return Regression(against, self.max_regression)
 
 
+class _GateText(click.ParamType[str]):
+    """A gate; in an environment variable, semicolons separate several."""
+
+    name = "GATE"
+    envvar_list_splitter = ";"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the gate without blanks around it."""
+        return str(value).strip()
+
+
 _GATES = [
     click.option(
-        "--fail-under", multiple=True, metavar="GATE", help="Exit with 1 unless this holds: 'METRIC >= N'. Repeatable."
+        "--fail-under",
+        type=_GateText(),
+        multiple=True,
+        metavar="GATE",
+        help="Exit with 1 unless this holds: 'METRIC >= N'. Repeatable.",
     ),
     click.option(
         "--fail-on-regression", metavar="RUN", help="Exit with 1 if any mean is surely worse than in RUN, a path or id."

@@ -8,11 +8,11 @@ from typing import Literal
 
 import attrs
 
+from keval.errors import RunError
 from keval.gates.expectations import ExpectationCheck
 from keval.gates.expression import SHARES, Gate, Names, Operator, parse
 from keval.gates.figures import Figure, of_effect, of_expense, of_score, of_share, total
 from keval.gates.regression import Regression
-from keval.manifest import Manifest
 from keval.scores import Scorer
 from keval.store.run import Run
 from keval.summary import ArmTrials, Summary
@@ -40,22 +40,25 @@ def with_gates(
 ) -> Summary:
     """Return a run's summary with all verdicts.
 
-    They are on the gates of the run's config and of `flags`, another run, and what was expected of each answer.
+    They are on the gates of the run's config and of `flags`, another run, and what was expected of each answer. Raises
+    RunError: the manifest is damaged.
     """
-    results = [*_decide_config(run.manifest, summary), *decide(flags, summary)]
+    written = run.manifest.config.get("gates") or []
+    if not isinstance(written, list):
+        raise RunError(f"{run.path / 'manifest.json'} is damaged: config.gates is no list; restore the file")
+    results = [*_decide_config(map(str, written), Names.of(run.manifest), summary), *decide(flags, summary)]
     results += regression.results(run) if regression else []
     return attrs.evolve(summary, gates=(*results, *expectations.results()), unmet=tuple(expectations.unmet))
 
 
-def _decide_config(manifest: Manifest, summary: Summary) -> list[GateResult]:
+def _decide_config(written: Iterable[str], names: Names, summary: Summary) -> list[GateResult]:
     """Decide the gates of a run's config. One about what the run was narrowed from is undecided."""
-    names = Names.of(manifest)
     results: list[GateResult] = []
-    for text in manifest.config.get("gates") or ():
+    for text in written:
         try:
-            gate = parse(str(text), names)
+            gate = parse(text, names)
         except ValueError as error:
-            results.append(_undecided(str(text), f"the run lacks what it is about: {error}"))
+            results.append(_undecided(text, f"the run lacks what it is about: {error}"))
         else:
             results += decide([gate], summary)
     return results

@@ -115,6 +115,8 @@ def _matches(pattern: str, trial: Trial) -> str | None:
         found = regex.search(pattern, trial.output, timeout=_SECONDS)
     except (TimeoutError, MemoryError):
         raise _UnknownError(f"the pattern was not done with the answer in {_SECONDS:g} s") from None
+    except regex.error as error:  # of a file that was changed, as the dataset's patterns were checked
+        raise _UnknownError(f"the pattern is no regular expression: {error}") from None
     return None if found else _excerpt(trial.output)
 
 

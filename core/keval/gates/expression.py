@@ -6,6 +6,7 @@ effect against the baseline.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, TypeAlias, get_args
@@ -125,6 +126,9 @@ def parse(text: str, names: Names) -> Gate:
     number = _NUMBER.fullmatch(right)
     if number is None:
         raise ValueError(f"the gate {written!r} has no number after {op}: {right!r}; write one, {_EXAMPLE}")
+    threshold = float(number["sign"] + number["digits"]) / (100 if number["percent"] else 1)
+    if not math.isfinite(threshold):
+        raise ValueError(f"the gate {written!r} has a number that is too large; write a smaller one")
     if not subject:
         raise ValueError(f"the gate {written!r} names no metric before {op}; write one, {_EXAMPLE}")
     function, inner = _call(subject, names)
@@ -138,7 +142,7 @@ def parse(text: str, names: Names) -> Gate:
         judge=judge,
         op=op,
         number=right.replace(" ", ""),
-        threshold=float(number["sign"] + number["digits"]) / (100 if number["percent"] else 1),
+        threshold=threshold,
         is_effect=bool(number["sign"]),
         is_resource=metric not in names.metrics,
     )

@@ -196,7 +196,8 @@ def _read_transcript(data: dict[str, Any] | None) -> Transcript | None:
 
 
 def _read_expectation(data: dict[str, Any]) -> Expectation:
-    return _read(Expectation, {name: tuple(part) if isinstance(part, list) else part for name, part in data.items()})
+    fields = {**data}  # a TypeError, if it is no mapping
+    return _read(Expectation, {name: tuple(part) if isinstance(part, list) else part for name, part in fields.items()})
 
 
 def _read_failure(data: dict[str, Any] | None) -> Failure | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -283,6 +284,35 @@ def regressed(notes: Project) -> tuple[Project, str]:
     before = notes.keval("run", "eval.yaml", "--json").data["run"]
     notes.write(questions_jsonl=questions(names, says="No."))
     return notes, before
+
+
+def test_a_plan_and_the_environment_have_gates_too(notes: Project) -> None:
+    gated(notes, "failures <= 5%")
+    env = {"KEVAL_RUN_FAIL_UNDER": "double/length >= 0.5; double/length > 0.9"}
+
+    planned = notes.keval("run", "eval.yaml", "--dry-run", env=env)
+    outcome = notes.keval("run", "eval.yaml", env=env)
+
+    told = ["  gate       failures <= 5%", "  gate       double/length >= 0.5", "  gate       double/length > 0.9"]
+    assert told == [line for line in planned.stdout.splitlines() if line.startswith("  gate")]
+    assert (1, "double/length > 0.9 failed") == (outcome.code, lines(outcome.stdout)[0].partition(" (")[0])
+
+
+@pytest.mark.parametrize("damaged", ['"x"', "7", '{"a": 1}'])
+def test_gates_of_a_damaged_manifest_are_told(notes: Project, damaged: str) -> None:
+    gated(notes, "failures <= 5%")
+    notes.keval("run", "eval.yaml")
+    manifest = notes.run_directory() / "manifest.json"
+    text = manifest.read_text(encoding="utf-8")
+    changed = re.sub(r'"gates": \[[^]]*\]', f'"gates": {damaged}', text)
+    manifest.write_text(changed, encoding="utf-8")
+
+    outcomes = [notes.keval(*command) for command in (("report", "latest"), ("resume", "latest"))]
+
+    assert text != changed
+    assert [2, 2] == [outcome.code for outcome in outcomes]
+    assert "manifest.json is damaged: config.gates is no list; restore the file" in outcomes[0].stderr
+    assert "expected a list of gates" in outcomes[1].stderr
 
 
 def test_a_run_that_is_surely_worse_than_another_fails(regressed: tuple[Project, str]) -> None:

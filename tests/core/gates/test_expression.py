@@ -99,6 +99,7 @@ def test_a_sign_means_the_effect(written: str, threshold: float, is_effect: bool
         ("vendor/accuracy >= 2", "no condition named 'vendor'; conditions: baseline, with_docs"),
         ("at >= 2", "no metric named 'at'"),
         ("median(accuracy) >= 2", "'accuracy' has no median; it has mean, low, high"),
+        ("usd <= 1e999", "has a number that is too large"),
         ("low(usd) <= 2", "'usd' has no low; it has mean, total"),
         ("median(tokens) <= 2", "'tokens' has no median; it has mean, total"),
         ("total(usd) <= +2", "the effect on 'usd' has no total; it has mean, low, high"),
