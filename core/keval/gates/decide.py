@@ -181,7 +181,8 @@ def _verdict(gate: Gate, figure: Figure) -> tuple[GateVerdict, str]:
 def _on_interval(gate: Gate, figure: Figure) -> tuple[GateVerdict, str]:
     """Decide on one end of the interval; the gate fails only if it would at the other end, too."""
     if figure.low is None or figure.high is None:
-        return "undecided", "there is no interval"
+        why = ", as all samples have one value on a scale without an end" if figure.alike else ""
+        return "undecided", f"there is no interval{why}"
     end, other = (figure.low, figure.high) if gate.function == "low" else (figure.high, figure.low)
     if _holds(gate, end):
         return "held", ""

@@ -21,7 +21,8 @@ _FEWEST = 2
 class Figure:
     """A figure with its 95 % interval. `lacks` says why it cannot decide, and is empty if it can.
 
-    With `at_least`, a part of a total is unknown, and `value` is the rest. `counts` tells what the figure was made of.
+    With `at_least`, a part of a total is unknown, and `value` is the rest. With `alike`, all samples have the same
+    value, which has no interval where a scale has no end. `counts` tells what the figure was made of.
     """
 
     value: float | None = None
@@ -30,6 +31,7 @@ class Figure:
     lacks: str = ""
     counts: str = ""
     at_least: bool = False
+    alike: bool = False
 
 
 def of_score(entry: ArmScore | None) -> Figure:
@@ -37,19 +39,21 @@ def of_score(entry: ArmScore | None) -> Figure:
     if entry is None:
         return Figure(lacks="the run has no such scores")
     lost = [f"{count} {what}" for count, what in ((entry.neutral, "neutral"), (entry.unscored, "unscored")) if count]
-    return _mean(entry.mean, entry.ci_low, entry.ci_high, entry.n, lost)
+    return _mean(entry.mean, entry.ci_low, entry.ci_high, entry.n, lost, alike=entry.stderr == 0)
 
 
 def of_effect(effect: Effect | None) -> Figure:
     """Return the mean difference of an arm to the baseline."""
     if effect is None:
         return Figure(lacks="the run has no effect of this arm against the baseline")
-    return _mean(effect.difference, effect.ci_low, effect.ci_high, effect.n, [])
+    return _mean(effect.difference, effect.ci_low, effect.ci_high, effect.n, [], alike=effect.stderr == 0)
 
 
-def _mean(value: float | None, low: float | None, high: float | None, n: int, lost: list[str]) -> Figure:
+def _mean(
+    value: float | None, low: float | None, high: float | None, n: int, lost: list[str], *, alike: bool
+) -> Figure:
     lacks = "" if n >= _FEWEST else f"too few samples: {', '.join([f'n = {n}', *lost])}"
-    return Figure(value, low, high, lacks=lacks)
+    return Figure(value, low, high, lacks=lacks, alike=alike)
 
 
 def of_share(metric: str, arm: ArmTrials) -> Figure:

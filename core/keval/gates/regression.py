@@ -14,8 +14,8 @@ from keval.verdicts import GateResult, GateVerdict
 
 __all__ = ["Regression", "decide_regressions"]
 
-_FEWEST = 2
-"""Samples from which a difference decides."""
+_FEWEST_ALIKE = 6
+"""Samples that show a change if all differ alike: the exact two-sided sign test has p = 2 * 0.5**6 = 0.03 there."""
 
 
 @attrs.frozen
@@ -50,8 +50,8 @@ def _decide(effect: Effect, scale: Scale, most: float) -> GateResult:
     verdict: GateVerdict = "undecided"
     reason = f"too few samples that both runs have: n = {effect.n}"
     low, high = effect.ci_low, effect.ci_high
-    if low is None and effect.n >= _FEWEST and effect.stderr == 0:
-        low = high = effect.difference  # which is that of every sample, on a scale without an end
+    if low is None and effect.stderr == 0 and (effect.n >= _FEWEST_ALIKE or not effect.difference):
+        low = high = effect.difference  # that of every sample; there is no interval if the scale has no end
     if low is not None and high is not None:
         least = low if scale.better == "lower" else -high
         verdict, reason = "failed" if least > most else "held", ""

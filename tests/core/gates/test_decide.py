@@ -187,6 +187,9 @@ def test_a_mean_without_an_interval_decides_and_its_ends_do_not() -> None:
 
     assert ("held", "") == verdict("a:m >= 0.8", summary)
     assert ("undecided", "there is no interval") == verdict("low(a:m) >= 0.8", summary)
+    alike = attrs.evolve(summary, arms=(attrs.evolve(summary.arms[0], stderr=0.0),))
+    told = "there is no interval, as all samples have one value on a scale without an end"
+    assert ("undecided", told) == verdict("low(a:m) >= 0.8", alike)
 
 
 def test_what_is_unknown_is_never_cheap() -> None:
@@ -270,14 +273,17 @@ def test_a_drop_is_a_regression_if_its_whole_interval_lies_beyond_what_is_allowe
     )
 
 
-@pytest.mark.parametrize(("difference", "expected"), [(0.0, "held"), (1.0, "failed"), (-1.0, "held")])
-def test_samples_that_all_differ_alike_decide_without_an_interval(difference: float, expected: str) -> None:
-    alike = effect("a", "m", None, difference=difference, stderr=0.0, ci_low=None, ci_high=None)
+@pytest.mark.parametrize(
+    ("n", "difference", "expected"),
+    [(6, 1.0, "failed"), (6, -1.0, "held"), (5, 1.0, "undecided"), (2, 0.0, "held"), (6, 0.5, "held")],
+)
+def test_samples_that_all_differ_alike_decide_without_an_interval(n: int, difference: float, expected: str) -> None:
+    alike = effect("a", "m", None, n=n, difference=difference, stderr=0.0, ci_low=None, ci_high=None)
     scales: dict[Scorer, Scale] = {("m", None): Scale(0, math.inf, better="lower")}
 
     (result,) = decide_regressions([attrs.evolve(alike, kind="run")], scales, 0.5)
 
-    assert (expected, difference, difference) == (result.verdict, result.ci_low, result.ci_high)
+    assert (expected, difference) == (result.verdict, result.value)
 
 
 def test_what_neither_run_has_is_no_gate() -> None:
