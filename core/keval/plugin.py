@@ -103,6 +103,7 @@ if TYPE_CHECKING:
     from keval.store.export import Exported, Exporter
     from keval.store.files import replacing
     from keval.store.jsonl import dump
+    from keval.store.rows import SCORE_COLUMNS, TRIAL_COLUMNS, score_row, trial_row
     from keval.summary import (
         Agreement,
         ArmScore,
@@ -123,7 +124,9 @@ __all__ = [
     "CONTEXT_WINDOW",
     "MAX_OUTPUT_TOKENS",
     "REFUSAL",
+    "SCORE_COLUMNS",
     "SILENCE",
+    "TRIAL_COLUMNS",
     "Agent",
     "AgentChecker",
     "AgentEntry",
@@ -233,9 +236,11 @@ __all__ = [
     "response_headers",
     "retry_after_seconds",
     "run_conversation",
+    "score_row",
     "suggestion",
     "supervised",
     "to_plain",
+    "trial_row",
 ]
 
 _HOMES = (
@@ -255,17 +260,17 @@ _HOMES = (
     *(
         "effects",
         "variation",
-        "verdicts",
         "prices",
         "manifest",
         "summary",
         "infrastructure",
         "rubrics",
         "store.jsonl",
+        "store.rows",
         "store.files",
         "store.converter",
     ),
-    *("store.export", "supervisor", "config.record_file", "execute.worker"),
+    *("verdicts", "store.export", "supervisor", "config.record_file", "execute.worker"),
 )
 """The modules that have the names; those that import quickly come first."""
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from keval.cli.options import GateFlags, gate_options, json_option, results_option
+from keval.cli.options import GateFlags, gate_options, json_option, results_option, wide_option
 from keval.cli.session import finish
 from keval.errors import ConfigError
 from keval.gates.decide import with_gates
@@ -21,8 +21,9 @@ __all__ = ["command"]
 @click.argument("run")
 @gate_options
 @results_option
+@wide_option
 @json_option
-def command(run: str, gate_flags: GateFlags, output_dir: Path, as_json: bool) -> None:
+def command(run: str, gate_flags: GateFlags, output_dir: Path, wide: bool, as_json: bool) -> None:
     """Show the table of RUN: a path, an id or its start, or `latest`.
 
     It is made anew from the run's trials and scores, and its gates are decided again, with those of flags. Exits as the
@@ -36,5 +37,6 @@ def command(run: str, gate_flags: GateFlags, output_dir: Path, as_json: bool) ->
     if problems:
         raise ConfigError(problems)
     regression, expectations = gate_flags.regression(output_dir, found), ExpectationCheck()
-    summary = with_gates(found, found.summary(expectations.add), expectations, flags=flags, regression=regression)
-    finish(found, summary, as_json=as_json, under_way=under_way, strict=gate_flags.strict)
+    summary = found.summary(expectations.watch(found.trials()))
+    summary = with_gates(found, summary, expectations, flags=flags, regression=regression)
+    finish(found, summary, wide=wide, as_json=as_json, under_way=under_way, strict=gate_flags.strict)

@@ -9,8 +9,17 @@ import attrs
 import click
 
 from keval.cli.interruption import Interruption
-from keval.cli.options import GateFlags, gate_options, json_option, quiet_option, results_option, selection_options
-from keval.cli.session import finish, run_to_end, tell_replaced
+from keval.cli.options import (
+    GateFlags,
+    gate_options,
+    json_option,
+    log_format_option,
+    quiet_option,
+    results_option,
+    selection_options,
+    wide_option,
+)
+from keval.cli.session import finish, log_watchers, run_to_end, tell_replaced
 from keval.config.load import load
 from keval.config.secrets import learn_config
 from keval.config.select import Selection, select
@@ -31,8 +40,10 @@ __all__ = ["command"]
 @gate_options
 @click.option("--dry-run", is_flag=True, help="Print what would run, and run nothing.")
 @results_option
+@wide_option
 @json_option
 @quiet_option
+@log_format_option
 def command(
     *,
     config: Path,
@@ -40,8 +51,10 @@ def command(
     gate_flags: GateFlags,
     dry_run: bool,
     output_dir: Path,
+    wide: bool,
     as_json: bool,
     quiet: bool,
+    log_format: str,
 ) -> None:
     """Run the evaluation in the file CONFIG and show what its contexts do.
 
@@ -50,6 +63,7 @@ def command(
     """
     from keval.plan.build import make_plan
 
+    log = log_watchers(log_format)
     evaluation = load(config)
     learn_config(redactor(), evaluation)
     plan = make_plan(select(evaluation, attrs.evolve(selection, gates=gate_flags.gates)))
@@ -76,14 +90,14 @@ def command(
     try:
         with progress:
             hidden = redactor()
-            watchers = [("keval/progress", progress)]
+            watchers = [("keval/progress", progress), *log]
             work = run_plan(plan, output_dir, watchers, redactor=hidden, stop=stop, regression=regression)
             run, summary = run_to_end(work, interruption)
     except KeyboardInterrupt:
         interrupted()
         raise SystemExit(130) from None
     tell_replaced(hidden.replaced, quiet=quiet)
-    finish(run, summary, as_json=as_json, quiet=quiet, strict=gate_flags.strict)
+    finish(run, summary, wide=wide, as_json=as_json, quiet=quiet, strict=gate_flags.strict)
 
 
 def _interrupted(progress: Progress) -> str:

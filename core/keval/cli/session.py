@@ -7,18 +7,24 @@ import os
 import shlex
 from collections import Counter
 from collections.abc import Coroutine, MutableMapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from keval.cli.interruption import Interruption
 from keval.redaction import MARK
 from keval.report.console import data_console, message_console, print_json, safe
+from keval.report.event_log import EventLog
 from keval.report.gates import gate_lines, unmet_lines
-from keval.report.tables import print_summary
+from keval.report.overview import print_report
+from keval.report.tables import print_tables
+from keval.report.terminal import log_as_json
 from keval.store.converter import to_plain
 from keval.store.run import Run
 from keval.summary import Summary
 
-__all__ = ["exit_code", "finish", "run_to_end", "tell_replaced"]
+if TYPE_CHECKING:  # it imports what a report does not need
+    from keval.pipeline import Watchers
+
+__all__ = ["exit_code", "finish", "log_watchers", "run_to_end", "tell_replaced"]
 
 T = TypeVar("T")
 
@@ -33,30 +39,40 @@ def run_to_end(work: Coroutine[Any, Any, T], interruption: Interruption | None =
     return (interruption or Interruption()).run(work)
 
 
+def log_watchers(log_format: str) -> Watchers:
+    """Return the hook plugins that write the log, and turn to JSON what is said from now on if the log is JSON."""
+    if log_format != "json":
+        return []
+    log_as_json()
+    return [("keval/log", EventLog())]
+
+
 def finish(
     run: Run,
     summary: Summary,
     *,
     as_json: bool,
+    wide: bool = False,
     quiet: bool = False,
     under_way: bool = False,
     strict: bool = False,
 ) -> None:
-    """Print a run's summary and verdicts, and exit with its code.
+    """Print a run's summary, as tables if `wide`, and its verdicts, and exit with its code.
 
     `under_way` says that a process is still writing to the run, and `strict` that an undecided gate fails.
     """
-    verdicts = [*gate_lines(summary.gates), *unmet_lines(summary.unmet)]
     code = exit_code(summary, strict=strict)
     messages = message_console(quiet=quiet and not code)
     if as_json:
         print_json(to_plain(summary))
+    elif wide and not quiet:
+        print_tables(summary, data_console(), run.path, under_way=under_way)
     elif not quiet:
-        print_summary(summary, data_console(), run.path, under_way=under_way)
-    # Where no table is printed, a verdict is only if it decides how the command ends.
-    shown = data_console() if not (as_json or quiet) else messages
-    for line in verdicts if code == _FAILED_GATE or not (as_json or quiet) else ():
-        shown.print(line, soft_wrap=True)
+        questions = run.manifest.dataset.samples
+        print_report(summary, data_console(), run.path, questions=questions, under_way=under_way)
+    if (as_json or quiet) and code == _FAILED_GATE:
+        for line in (*gate_lines(summary.gates, messages.width), *unmet_lines(summary.unmet, messages.width)):
+            messages.print(line, soft_wrap=True)
     if quiet and _failures_code(summary):
         failed = sum(arm.failed for arm in summary.trials)
         scores = sum(arm.failed + arm.missing for arm in summary.arms)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TypeAlias
 
@@ -63,6 +63,12 @@ class ExpectationCheck:
             if len(self.unmet) < _MOST_NAMED:
                 where = (trial.sample.id, trial.agent, trial.condition, trial.repetition)
                 self.unmet.append(UnmetExpectation(*where, told, answered))
+
+    def watch(self, trials: Iterable[Trial]) -> Iterator[Trial]:
+        """Check trials as they are read, and yield each."""
+        for trial in trials:
+            self.add(trial)
+            yield trial
 
     def results(self) -> list[GateResult]:
         """Return the gate over all expectations; none if no sample that was asked expects anything."""

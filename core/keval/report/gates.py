@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from keval.gates.expression import SHARES
-from keval.report.console import safe
+from keval.report.lines import folded, one_line, padded
 from keval.verdicts import GateResult, UnmetExpectation
 
 __all__ = ["gate_lines", "unmet_lines"]
@@ -15,48 +17,47 @@ __all__ = ["gate_lines", "unmet_lines"]
 _ORDER = ("failed", "undecided", "held")
 _STYLES = {"held": "green", "failed": "bold red", "undecided": "yellow"}
 _LABEL = "gates  "
-_WIDEST = 60
-"""Columns up to which verdicts stand below each other."""
 _MOST_DIGITS = 6
 
 
-def gate_lines(results: Iterable[GateResult]) -> list[Text]:
-    """Return a line for each gate: failed ones first, then those that are undecided; colours only repeat words.
+def gate_lines(results: Sequence[GateResult], width: int) -> list[Text]:
+    """Return lines for each gate: failed ones first, then those that are undecided; colours only repeat words.
 
     The metrics that are no worse than in another run share a line.
     """
     told = [result for result in results if result.kind != "regression" or result.verdict != "held"]
     kept = [result for result in results if result.kind == "regression" and result.verdict == "held"]
-    rows = [(result.gate, result.verdict, _detail(result)) for result in told]
+    rows = [(one_line(result.gate), result.verdict, one_line(_detail(result))) for result in told]
     if kept:
-        rows.append((f"no regression against {kept[0].against}", "held", f"{len(kept)} means compared"))
+        rows.append((f"no regression against {one_line(str(kept[0].against))}", "held", f"{len(kept)} means compared"))
     rows.sort(key=lambda row: _ORDER.index(row[1]))
-    width = max((len(gate) for gate, _, _ in rows if len(gate) <= _WIDEST), default=0)
-    return [
-        Text.assemble(
-            _LABEL if number == 0 else " " * len(_LABEL),
-            safe(gate.ljust(width)),
-            "  ",
-            (verdict, _STYLES[verdict]),
-            safe(f" ({detail})" if detail else ""),
-        )
-        for number, (gate, verdict, detail) in enumerate(rows)
-    ]
+    column = min(max((cell_len(gate) for gate, _, _ in rows), default=0), width // 2)
+    lines = [line for row in rows for line in _lines(*row, column, width - column - len(_LABEL) - 2)]
+    return [Text.assemble(" " * len(_LABEL) if number else _LABEL, line) for number, line in enumerate(lines)]
 
 
-def unmet_lines(unmet: Sequence[UnmetExpectation], most: int = 20) -> list[Text]:
-    """Return a line for each of the first expectations that were not met, and one for the others."""
-    lines = [
-        Text.assemble(
-            " " * len(_LABEL),
-            safe(f"{each.sample}  {each.agent} {each.condition}, repetition {each.repetition}: expected that it "),
-            safe(f"{each.expected}; answered: {each.answered}"),
-        )
+def _lines(gate: str, verdict: str, detail: str, column: int, room: int) -> Iterator[Text]:
+    """Yield a gate's line, both of its halves folded where they are too long."""
+    left = folded(gate, column, hanging=0)
+    right = folded(f"{verdict} ({detail})" if detail else verdict, room, hanging=0)
+    for number, (written, found) in enumerate(zip_longest(left, right, fillvalue="")):
+        line = Text(f"{padded(written, column)}  ")
+        first = len(verdict) if number == 0 else 0
+        line.append(found[:first], _STYLES[verdict]).append(found[first:])
+        line.rstrip()
+        yield line
+
+
+def unmet_lines(unmet: Sequence[UnmetExpectation], width: int, most: int = 20) -> list[Text]:
+    """Return lines for each of the first expectations that were not met, and one for the others."""
+    told = [
+        f"{each.sample}, {each.agent} {each.condition}, repetition {each.repetition}: expected that it"
+        f" {each.expected}; answered: {each.answered}"
         for each in unmet[:most]
     ]
     if (more := len(unmet) - most) > 0:
-        lines.append(Text(f"{' ' * len(_LABEL)}{more} more; `keval report RUN --json` names them under `unmet`"))
-    return lines
+        told.append(f"{more} more; `keval report RUN --json` names them under `unmet`")
+    return [Text(line) for each in told for line in folded(one_line(each), width, indent=len(_LABEL))]
 
 
 def _detail(result: GateResult) -> str:
@@ -71,7 +72,7 @@ def _found(result: GateResult) -> str:
     if result.ci_low is None or result.ci_high is None:
         return value
     low, high = _number(result, result.ci_low), _number(result, result.ci_high)
-    if result.kind == "regression" or result.decided_on in ("low", "high"):
+    if result.op is None or result.decided_on in ("low", "high"):
         return f"{value}, {low} to {high}"
     return f"{value}, low end {low}" if result.op in (">=", ">") else f"{value}, high end {high}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
@@ -107,13 +107,9 @@ class Run:
             )
         return _consistent(from_plain(Manifest, data, path), path)
 
-    def summary(self, watch: Callable[[Trial], object] | None = None) -> Summary:
-        """Summarise the trials and scores that the run has now; gates are not decided. Raises RunError.
-
-        `watch` is called with each trial as it is read.
-        """
-        trials = self.trials() if watch is None else _watched(self.trials(), watch)
-        return summarise(self.manifest, trials, self._known_scores())
+    def summary(self, trials: Iterable[Trial] | None = None) -> Summary:
+        """Summarise the trials, or those given, and scores of the run; gates are not decided. Raises RunError."""
+        return summarise(self.manifest, self.trials() if trials is None else trials, self._known_scores())
 
     def written_summary(self) -> Summary | None:
         """Return summary.json as the last command that finished wrote it; `None` without one. Raises RunError."""
@@ -132,6 +128,11 @@ class Run:
         """Read the scores that count, one by one: those by the scorers as the manifest has them."""
         scorers = {entry.scorer: entry for entry in self.manifest.scorers}
         return (line for line in self._known_scores() if is_current(line, scorers.get(line.scorer)))
+
+    def scores_of(self, trial: str) -> list[ScoreLine]:
+        """Read the scores of a trial that count. Raises RunError."""
+        scorers = {entry.scorer: entry for entry in self.manifest.scorers}
+        return [line for line in self._scores_by_trial(trial) if is_current(line, scorers.get(line.scorer))]
 
     def trial(self, id: str) -> Trial:
         """Return a trial by its id. Raises RunError when there is none."""
@@ -234,6 +235,10 @@ class Run:
             yield line
 
     @cached_property
+    def _scores_by_trial(self) -> Callable[[str], Iterator[ScoreLine]]:
+        return self.scores_file.by_trial()
+
+    @cached_property
     def _trials_by_id(self) -> Mapping[str, int]:
         found = read_lines(self.trials_file, lambda line: str(orjson.loads(line)["id"]))
         return {name: position for position, name in enumerate(found)}
@@ -246,12 +251,6 @@ class Run:
             starts.append(start)
             start += size
         return LineFile(self.trials_file, starts)
-
-
-def _watched(trials: Iterator[Trial], watch: Callable[[Trial], object]) -> Iterator[Trial]:
-    for trial in trials:
-        watch(trial)
-        yield trial
 
 
 def _consistent(manifest: Manifest, path: Path) -> Manifest:

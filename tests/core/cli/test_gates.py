@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import attrs
 import pytest
 
 from tests.conftest import Project
@@ -28,6 +29,12 @@ LENGTHS = ("a", "bb", "ccc")
 
 def questions(names: Sequence[str] = LENGTHS, **changed: Any) -> str:
     return "".join(json.dumps({"id": name, "question": f"{name}?" * 5, **changed}) + "\n" for name in names)
+
+
+@pytest.fixture
+def project(project: Project) -> Project:
+    """Give every verdict a line of its own."""
+    return attrs.evolve(project, environ={"COLUMNS": "400"})
 
 
 @pytest.fixture
@@ -162,7 +169,7 @@ def test_a_failed_gate_goes_before_failures_and_a_gate_may_allow_them(
     outcome = notes.keval("run", "eval.yaml")
 
     assert code == outcome.code
-    assert "8 of 8 trials, 2 failed" in outcome.stdout
+    assert "8 trials, 2 failed" in outcome.stdout
 
 
 def test_failures_that_a_gate_allows_excuse_no_failed_score(notes: Project) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import attrs
 import pytest
 
 from tests.conftest import Project
@@ -19,6 +20,12 @@ conditions:
 metrics: [double/length]
 execution: {num_repetitions: 2, retry: {max_attempts: 1}}
 """
+
+
+@pytest.fixture
+def project(project: Project) -> Project:
+    """Give every verdict a line of its own."""
+    return attrs.evolve(project, environ={"COLUMNS": "400"})
 
 
 def records(*given: dict[str, Any]) -> str:
@@ -48,7 +55,7 @@ def test_each_answer_that_is_not_as_expected_is_named(project: Project) -> None:
 
     assert 1 == outcome.code
     assert "gates  expect  failed (14 of 18 expectations met)\n" in outcome.stdout
-    told = "unmet  scripted with_notes, repetition 2: expected that it does not contain 'cannot'; answered: "
+    told = "unmet, scripted with_notes, repetition 2: expected that it does not contain 'cannot'; answered: "
     assert f"{told}As the notes say:I cannot tell.\n" in outcome.stdout
     unmet = project.read("summary.json")["unmet"]
     assert [
