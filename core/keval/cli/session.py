@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Coroutine, MutableMapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from rich.console import Console
+
 from keval.cli.interruption import Interruption
 from keval.redaction import MARK
 from keval.report.console import data_console, message_console, print_json, safe
@@ -67,12 +69,12 @@ def finish(
         print_json(to_plain(summary))
     elif wide and not quiet:
         print_tables(summary, data_console(), run.path, under_way=under_way)
+        _print_verdicts(summary, data_console())
     elif not quiet:
         questions = run.manifest.dataset.samples
         print_report(summary, data_console(), run.path, questions=questions, under_way=under_way)
     if (as_json or quiet) and code == _FAILED_GATE:
-        for line in (*gate_lines(summary.gates, messages.width), *unmet_lines(summary.unmet, messages.width)):
-            messages.print(line, soft_wrap=True)
+        _print_verdicts(summary, messages)
     if quiet and _failures_code(summary):
         failed = sum(arm.failed for arm in summary.trials)
         scores = sum(arm.failed + arm.missing for arm in summary.arms)
@@ -84,6 +86,11 @@ def finish(
     if not under_way and (hint := _remedy(run, summary)):
         messages.print(safe(hint), soft_wrap=True)
     raise SystemExit(code)
+
+
+def _print_verdicts(summary: Summary, console: Console) -> None:
+    for line in (*gate_lines(summary.gates, console.width), *unmet_lines(summary.unmet, console.width)):
+        console.print(line, soft_wrap=True)
 
 
 def _remedy(run: Run, summary: Summary) -> str:

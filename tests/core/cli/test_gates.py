@@ -70,6 +70,7 @@ def test_each_verdict_is_printed_and_the_failed_ones_first(notes: Project) -> No
         "scripted:with_notes/failures <= 5% held",
     ] == told
     assert "held (0.0%; 0 of 3 trials)" in lines(outcome.stdout)[-1]
+    assert lines(outcome.stdout) == lines(notes.keval("report", "latest", "--wide").stdout)
 
 
 def test_verdicts_are_kept_with_what_they_decided_on(notes: Project) -> None:
