@@ -26,6 +26,7 @@ from keval.execute.resources import ResourceScope
 from keval.execute.resumption import Resumption
 from keval.execute.stopping import Stop
 from keval.execute.working_time import WorkingTime
+from keval.gates.regression import Regression
 from keval.plan.build import hook_plugins
 from keval.plan.hooks import HookPlugin, Hooks
 from keval.plan.plan import Plan, ResolvedPlugin, ScoringPlan
@@ -46,11 +47,17 @@ Watchers: TypeAlias = Sequence[tuple[str, object]]
 
 
 async def run_plan(
-    plan: Plan, root: Path, watchers: Watchers = (), *, redactor: Redactor | None = None, stop: Stop | None = None
+    plan: Plan,
+    root: Path,
+    watchers: Watchers = (),
+    *,
+    redactor: Redactor | None = None,
+    stop: Stop | None = None,
+    regression: Regression | None = None,
 ) -> tuple[Run, Summary]:
     """Run a plan, score it and write its summary; nothing is written before preflight has passed.
 
-    `redactor` learns the secrets of the config, and the keys of models.
+    `redactor` learns the secrets of the config, and the keys of models. `regression` holds the run against another.
 
     Raises PreflightError, RunError when the run's directory cannot be written, and StoppedError when `stop` was asked
     while trials were run.
@@ -69,7 +76,16 @@ async def run_plan(
                 if freeze(sample):  # agents are asked what the dataset says, and scorers read what is written
                     samples[sample.id] = sample
         with writer.locked(), _unwrapped():
-            running = Running.of(plan, ready, writer, hooks=hooks, prices=prices, redact=redact, samples=samples)
+            running = Running.of(
+                plan,
+                ready,
+                writer,
+                hooks=hooks,
+                prices=prices,
+                redact=redact,
+                samples=samples,
+                regression=regression,
+            )
             return writer.run, await running.finish(running.describe(started), working, stop=stop)
 
 
@@ -81,6 +97,7 @@ async def resume_run(
     resumption: Resumption,
     redactor: Redactor | None = None,
     stop: Stop | None = None,
+    regression: Regression | None = None,
 ) -> Summary:
     """Run the trials of a plan that a run does not have, make the scores that it lacks, and write its summary.
 
@@ -106,6 +123,7 @@ async def resume_run(
                 redact=redact,
                 samples=samples,
                 earlier={entry.scorer: entry.repetitions for entry in before.scorers},
+                regression=regression,
             )
             now = running.describe(datetime.now(UTC))
             new, changed = resumption.compare(before, now, frozen, plan.samples, redact)
@@ -132,6 +150,7 @@ async def rescore(
     missing: bool = False,
     judge_repetitions: int | None = None,
     redactor: Redactor | None = None,
+    regression: Regression | None = None,
 ) -> Summary:
     """Score a finished run by a scoring plan, in place of what its scorers scored before; no agent is called.
 
@@ -166,7 +185,7 @@ async def rescore(
             prerecorded = [label for label, entry in before.agents.items() if entry.recording]
             meter = Meter.of(writer.run, evaluation.budget, Rates.of(manifest), prerecorded)
             announce_endpoints(exchange, hooks)
-            scores = Scoring(writer, execution, scorers, judges, exchange, spec, hooks, redact, meter)
+            scores = Scoring(writer, execution, scorers, judges, exchange, spec, hooks, redact, meter, regression)
             return await scores.score(manifest, missing=missing)
 
 

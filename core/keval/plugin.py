@@ -96,7 +96,7 @@ if TYPE_CHECKING:
     )
     from keval.prices import Cost, Price
     from keval.recorder import Blob, JudgementRecorder, LiveEvent, Recorder
-    from keval.records import TrialKey
+    from keval.records import Expectation, TrialKey
     from keval.rubrics import read_rubric
     from keval.scores import named_band
     from keval.store.converter import to_plain
@@ -109,7 +109,6 @@ if TYPE_CHECKING:
         ArmScore,
         ArmTrials,
         Compliance,
-        GateResult,
         GivenUp,
         JudgePair,
         JudgeSpread,
@@ -119,6 +118,7 @@ if TYPE_CHECKING:
     )
     from keval.supervisor import supervised
     from keval.variation import Repetitions, VarianceComponents
+    from keval.verdicts import GateResult, UnmetExpectation
 
 __all__ = [
     "CONTEXT_WINDOW",
@@ -159,6 +159,7 @@ __all__ = [
     "Endpoint",
     "Exchange",
     "Executor",
+    "Expectation",
     "Exported",
     "Exporter",
     "FieldError",
@@ -216,6 +217,7 @@ __all__ = [
     "TrialError",
     "TrialInfo",
     "TrialKey",
+    "UnmetExpectation",
     "UsageTotal",
     "VarianceComponents",
     "Verdict",
@@ -268,7 +270,7 @@ _HOMES = (
         "store.files",
         "store.converter",
     ),
-    *("store.export", "supervisor", "config.record_file", "execute.worker"),
+    *("verdicts", "store.export", "supervisor", "config.record_file", "execute.worker"),
 )
 """The modules that have the names; those that import quickly come first."""
 

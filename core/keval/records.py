@@ -15,6 +15,7 @@ from keval.errors import Stage
 
 __all__ = [
     "Attempt",
+    "Expectation",
     "Failure",
     "Message",
     "Sample",
@@ -38,12 +39,29 @@ class Message:
 
 
 @attrs.frozen
+class Expectation:
+    """What must be true of every answer to a sample, in all arms or in those of some `conditions`.
+
+    The answer has every text of `contains` and none of `not_contains`, every pattern of `regex` is found in it, each
+    tool of `tool_called` was called, and the answer took at most `max_seconds`.
+    """
+
+    contains: tuple[str, ...] = ()
+    not_contains: tuple[str, ...] = ()
+    regex: tuple[str, ...] = ()
+    tool_called: tuple[str, ...] = ()
+    max_seconds: float | None = None
+    conditions: tuple[str, ...] = ()
+
+
+@attrs.frozen
 class Sample:
     """One question with what is known about it.
 
     `question` is asked first and `turns`, the follow-up messages of the same user, after it in the same session.
     `answer` is the golden answer to the last of them. `history` is what user and assistant said earlier. `withheld`
-    names the facts that hooks added. No prompt shows these, because answers are compared with them.
+    names the facts that hooks added. No prompt shows these, nor what is expected of the answers (`expect`), because
+    answers are compared with them.
     """
 
     id: str
@@ -54,6 +72,7 @@ class Sample:
     facts: Mapping[str, Any] = attrs.field(factory=dict)
     metadata: Mapping[str, Any] = attrs.field(factory=dict)
     withheld: tuple[str, ...] = ()
+    expect: tuple[Expectation, ...] = ()
 
     @property
     def asked(self) -> tuple[str, ...]:

@@ -18,6 +18,9 @@ from keval.execute.preflight import Ready
 from keval.execute.stopping import Stop
 from keval.execute.worker import PlanWorker
 from keval.execute.working_time import WorkingTime
+from keval.gates.decide import with_gates
+from keval.gates.expectations import ExpectationCheck
+from keval.gates.regression import Regression
 from keval.infrastructure import Job
 from keval.interfaces import Judge
 from keval.manifest import Manifest
@@ -56,6 +59,7 @@ class Running:
     prices: Mapping[str, Price]
     redact: Redactor
     samples: Mapping[str, Sample]
+    regression: Regression | None = None
 
     @classmethod
     def of(
@@ -69,6 +73,7 @@ class Running:
         redact: Redactor,
         samples: Mapping[str, Sample],
         earlier: Mapping[Scorer, int] | None = None,
+        regression: Regression | None = None,
     ) -> Running:
         """Prepare to write. `samples` are those that are asked otherwise than they are written, by id.
 
@@ -81,7 +86,7 @@ class Running:
         )
         planned = [item.plugin for item in (*plan.agents, *plan.scorers.judges)]
         learn_endpoints(redact, endpoints_of(ready.endpoints, planned, ready.agents.values(), ready.judges.values()))
-        return cls(plan, ready, writer, hooks, spec, prices, redact, samples)
+        return cls(plan, ready, writer, hooks, spec, prices, redact, samples, regression)
 
     def describe(self, started: datetime) -> Manifest:
         """Describe a run of the plan that begins."""
@@ -143,7 +148,16 @@ class Running:
                 if not admission.waits:
                     break
         scores = Scoring(
-            writer, execution, plan.scorers, ready.judges, ready.exchange, self.spec, hooks, self.redact, meter
+            writer,
+            execution,
+            plan.scorers,
+            ready.judges,
+            ready.exchange,
+            self.spec,
+            hooks,
+            self.redact,
+            meter,
+            self.regression,
         )
         return await scores.score(manifest, working, missing=missing, stopped=admission.close())
 
@@ -161,6 +175,7 @@ class Scoring:
     hooks: Hooks
     redact: Redactor
     meter: Meter
+    regression: Regression | None = None
 
     async def score(
         self, manifest: Manifest, working: WorkingTime | None = None, *, missing: bool = False, stopped: str = ""
@@ -170,7 +185,7 @@ class Scoring:
         `working` is the time that the run is worked on, unless a finished run is scored again. `stopped` says why
         trials were left out, if they were.
         """
-        run, summariser = self.writer.run, Summariser(manifest)
+        run, summariser, expectations = self.writer.run, Summariser(manifest), ExpectationCheck()
         with run.scores_file.scoring(self.spec, missing=missing) as scoring:
 
             def keep(scored: ScoredTrial) -> None:
@@ -183,6 +198,7 @@ class Scoring:
                 if written:
                     scoring.write(b"".join(line + b"\n" for line in written))
                 summariser.add_trial(scored.trial)
+                expectations.add(scored.trial)
                 summariser.add_scores(lines)
                 self.hooks.announce("keval_trial_scored", trial=scored.trial, scores=lines)
 
@@ -207,6 +223,8 @@ class Scoring:
             if line.scorer in others or scoring.had_already(line):
                 summariser.add_scores([line])
         summary = attrs.evolve(summariser.summary(), stopped=manifest.stopped, elapsed=manifest.elapsed)
+        # A run keeps its manifest, once read; this one has what was just written.
+        summary = with_gates(self.writer.run, summary, expectations, regression=self.regression)
         self.writer.write_summary(summary)
         self.hooks.announce("keval_run_finished", directory=run.path, summary=summary)
         return summary

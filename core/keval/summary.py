@@ -16,6 +16,7 @@ from keval.prices import Cost
 from keval.records import Usage
 from keval.scores import Scale, Scorer
 from keval.variation import Repetitions, VarianceComponents
+from keval.verdicts import GateResult, UnmetExpectation
 
 __all__ = [
     "Agreement",
@@ -229,30 +230,15 @@ class ScorerScale:
 
 
 @attrs.frozen
-class GateResult:
-    """A gate's verdict: what it was found to be, on what it decided, and why it could not, if it could not.
-
-    `gate` is the gate as written. `decided_on` is what was compared with the threshold, such as `mean` or `low`.
-    """
-
-    gate: str
-    verdict: Literal["held", "failed", "undecided"]
-    value: float | None
-    ci_low: float | None
-    ci_high: float | None
-    decided_on: str
-    reason: str
-
-
-@attrs.frozen
 class Summary:
     """What a run found: means per arm, effects, and counts of everything else.
 
     `planned` is how many trials the run planned. `simulated` names the models that were simulated, and `unpriced` those
     whose price is unknown. `expenses` are effects on what an answer takes (`seconds`, `tokens`, `usd`, `tool_calls`) in
-    place of a metric. `elapsed` is how long the run was worked on, in seconds: its trials and their scoring, without
-    the time between an interruption and `resume`, or that of scoring it again later; `None` while it is, and for a run
-    that was killed. `stopped` says why trials or judgements were left out, if a limit of the run did that.
+    place of a metric. `gates` are the verdicts, and `unmet` the first thousand expectations of samples that were not
+    met. `elapsed` is how long the run was worked on, in seconds: its trials and their scoring, without the time between
+    an interruption and `resume`, or that of scoring it again later; `None` while it is, and for a run that was killed.
+    `stopped` says why trials or judgements were left out, if a limit of the run did that.
     """
 
     run: str
@@ -270,6 +256,7 @@ class Summary:
     interactions: tuple[Interaction, ...] = ()
     variance: tuple[VarianceComponents, ...] = ()
     gates: tuple[GateResult, ...] = ()
+    unmet: tuple[UnmetExpectation, ...] = ()
     elapsed: float | None = None
     unpriced: tuple[str, ...] = ()
     judging: tuple[JudgingTotal, ...] = ()

@@ -36,6 +36,7 @@ def test_the_documentation_helps_and_the_report_says_who_judged(run: tuple[Proje
     summary = project.read("summary.json")
     effects = {effect["metric"]: effect["difference"] for effect in summary["effects"]}
     assert set(RUBRICS) == effects.keys()
+    assert ["held"] * 3 == [gate["verdict"] for gate in summary["gates"]]
     assert min(effects["factual_adherence"], effects["completeness"]) > 1
     means = {(arm["condition"], arm["metric"]): arm["mean"] for arm in summary["arms"]}
     assert means["baseline", "completeness"] < 3 < means["with_docs", "completeness"] < 5

@@ -110,6 +110,6 @@ def _plugin_command(name: str) -> click.Command:
 def main() -> None:
     """Measure what a context does for an AI agent.
 
-    Exit codes: 0 done; 2 the usage, the config or a plugin is wrong; 3 done, but some trials or scores failed;
-    130 interrupted; 141 the reader of the output, such as `head`, closed the pipe; 70 a defect.
+    Exit codes: 0 done; 1 a gate failed; 2 the usage, the config or a plugin is wrong; 3 done, but some trials or scores
+    failed; 130 interrupted; 141 the reader of the output, such as `head`, closed the pipe; 70 a defect.
     """

@@ -6,16 +6,23 @@ import functools
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 import click
 
 from keval.config.evaluation import Budget
 from keval.config.select import Selection
+from keval.errors import ConfigError, Problem
+
+if TYPE_CHECKING:  # they import what `--help` does not need
+    from keval.gates.regression import Regression
+    from keval.store.run import Run
 
 __all__ = [
+    "GateFlags",
     "budget_option",
+    "gate_options",
     "json_option",
     "judge_repetitions_option",
     "log_format_option",
@@ -48,6 +55,83 @@ results_option = click.option(
     show_default=True,
     help="The results directory.",
 )
+
+
+@attrs.frozen
+class GateFlags:
+    """What the flags of a command say about gates: further ones, another run, and whether an undecided one fails."""
+
+    gates: tuple[str, ...]
+    against: str | None
+    max_regression: float
+    strict: bool
+
+    def regression(self, root: Path, run: Run | None = None) -> Regression | None:
+        """Return the run that `run`, or a new one, is held against. Raises ConfigError or RunError: there is none."""
+        if self.against is None:
+            return None
+        from keval.gates.regression import Regression  # with it, what reads runs is imported
+        from keval.store.run import open_run
+
+        against = open_run(self.against, root)
+        if run is not None and against.path.resolve() == run.path.resolve():
+            told = "the run would be compared with itself; name another one by its path or id"
+            raise ConfigError([Problem(f"--fail-on-regression {self.against}", told)])
+        return Regression(against, self.max_regression)
+
+
+class _GateText(click.ParamType[str]):
+    """A gate; in an environment variable, semicolons separate several."""
+
+    name = "GATE"
+    envvar_list_splitter = ";"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the gate without blanks around it."""
+        return str(value).strip()
+
+
+_GATES = [
+    click.option(
+        "--fail-under",
+        type=_GateText(),
+        multiple=True,
+        metavar="GATE",
+        help="Exit with 1 unless this holds: 'METRIC >= N'. Repeatable.",
+    ),
+    click.option(
+        "--fail-on-regression", metavar="RUN", help="Exit with 1 if any mean is surely worse than in RUN, a path or id."
+    ),
+    click.option(
+        "--max-regression",
+        type=click.FloatRange(min=0),
+        metavar="N",
+        help="Let means drop so far, in the units of their scales.  [default: 0]",
+    ),
+    click.option("--strict", is_flag=True, help="Exit with 1 also if a gate is undecided."),
+]
+
+
+def gate_options(function: F) -> F:
+    """Add the options that decide a run; the command gets one `gate_flags`."""
+
+    @functools.wraps(function)
+    def with_gates(
+        *,
+        fail_under: tuple[str, ...],
+        fail_on_regression: str | None,
+        max_regression: float | None,
+        strict: bool,
+        **rest: Any,
+    ) -> Any:
+        if max_regression is not None and fail_on_regression is None:
+            raise click.UsageError("--max-regression says how far means may drop; add --fail-on-regression RUN")
+        flags = GateFlags(fail_under, fail_on_regression, max_regression or 0.0, strict)
+        return function(gate_flags=flags, **rest)
+
+    for option in reversed(_GATES):
+        with_gates = option(with_gates)
+    return with_gates  # type: ignore[return-value]
 
 
 class _Cap(click.ParamType[tuple[str, float]]):

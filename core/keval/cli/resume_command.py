@@ -9,7 +9,9 @@ import click
 
 from keval.cli.interruption import Interruption
 from keval.cli.options import (
+    GateFlags,
     budget_option,
+    gate_options,
     json_option,
     log_format_option,
     max_failures_option,
@@ -47,6 +49,7 @@ _POSITIVE = click.IntRange(min=1)
 @click.option("--force", is_flag=True, help="Go on although something changed; the manifest says what.")
 @max_failures_option
 @budget_option
+@gate_options
 @click.option("-j", "--max-concurrent", type=_POSITIVE, metavar="N", help="At most N trials at once.")
 @results_option
 @wide_option
@@ -62,6 +65,7 @@ def command(
     force: bool,
     max_failures: str | None,
     budget: tuple[tuple[str, float], ...],
+    gate_flags: GateFlags,
     max_concurrent: int | None,
     output_dir: Path,
     wide: bool,
@@ -90,11 +94,16 @@ def command(
         learn_config(hidden, evaluation)
         repetitions = _repetitions(evaluation, manifest, extend) + (add_repetitions or 0)
         wanted = Selection(
-            repetitions=repetitions, max_concurrent=max_concurrent, max_failures=max_failures, budget=dict(budget)
+            repetitions=repetitions,
+            max_concurrent=max_concurrent,
+            max_failures=max_failures,
+            budget=dict(budget),
+            gates=gate_flags.gates,
         )
         # What the run was narrowed to before stays so.
         narrowed = attrs.evolve(wanted, limit=evaluation.limit, sample_ids=evaluation.sample_ids)
         plan = make_plan(select(evaluation, narrowed))
+        regression = gate_flags.regression(output_dir, found)
         messages = message_console(quiet=quiet)
         if extend:  # those of the run's own config were shown when it began
             print_notices(plan, messages)
@@ -110,13 +119,15 @@ def command(
         try:
             with progress:
                 watchers = [("keval/progress", progress), *log]
-                work = resume_run(found, plan, watchers, resumption=resumption, redactor=hidden, stop=stop)
+                work = resume_run(
+                    found, plan, watchers, resumption=resumption, redactor=hidden, stop=stop, regression=regression
+                )
                 summary = run_to_end(work, interruption)
         except KeyboardInterrupt:
             interrupted()
             raise SystemExit(130) from None
     tell_replaced(hidden.replaced, quiet=quiet)
-    finish(Run(found.path), summary, wide=wide, as_json=as_json, quiet=quiet)
+    finish(Run(found.path), summary, wide=wide, as_json=as_json, quiet=quiet, strict=gate_flags.strict)
 
 
 def _repetitions(evaluation: Evaluation, manifest: Manifest, extend: Path | None) -> int:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import attrs
 import click
 
 from keval.cli.interruption import Interruption
 from keval.cli.options import (
+    GateFlags,
+    gate_options,
     json_option,
     log_format_option,
     quiet_option,
@@ -34,6 +37,7 @@ __all__ = ["command"]
 @click.command("run")
 @click.argument("config", type=click.Path(path_type=Path))
 @selection_options
+@gate_options
 @click.option("--dry-run", is_flag=True, help="Print what would run, and run nothing.")
 @results_option
 @wide_option
@@ -44,6 +48,7 @@ def command(
     *,
     config: Path,
     selection: Selection,
+    gate_flags: GateFlags,
     dry_run: bool,
     output_dir: Path,
     wide: bool,
@@ -61,7 +66,8 @@ def command(
     log = log_watchers(log_format)
     evaluation = load(config)
     learn_config(redactor(), evaluation)
-    plan = make_plan(select(evaluation, selection))
+    plan = make_plan(select(evaluation, attrs.evolve(selection, gates=gate_flags.gates)))
+    regression = gate_flags.regression(output_dir)
     messages = message_console(quiet=quiet)
     print_notices(plan, messages)
     if dry_run:
@@ -84,13 +90,14 @@ def command(
     try:
         with progress:
             hidden = redactor()
-            work = run_plan(plan, output_dir, [("keval/progress", progress), *log], redactor=hidden, stop=stop)
+            watchers = [("keval/progress", progress), *log]
+            work = run_plan(plan, output_dir, watchers, redactor=hidden, stop=stop, regression=regression)
             run, summary = run_to_end(work, interruption)
     except KeyboardInterrupt:
         interrupted()
         raise SystemExit(130) from None
     tell_replaced(hidden.replaced, quiet=quiet)
-    finish(run, summary, wide=wide, as_json=as_json, quiet=quiet)
+    finish(run, summary, wide=wide, as_json=as_json, quiet=quiet, strict=gate_flags.strict)
 
 
 def _interrupted(progress: Progress) -> str:

@@ -8,7 +8,9 @@ import attrs
 import click
 
 from keval.cli.options import (
+    GateFlags,
     budget_option,
+    gate_options,
     json_option,
     judge_repetitions_option,
     log_format_option,
@@ -35,6 +37,7 @@ __all__ = ["command"]
 @click.option("-m", "--model", multiple=True, metavar="LABEL=PROVIDER/NAME", help="Ask a judge another model.")
 @judge_repetitions_option
 @budget_option
+@gate_options
 @click.option("--missing", is_flag=True, help="Only the scores that there are none of, or that failed.")
 @results_option
 @wide_option
@@ -49,6 +52,7 @@ def command(
     model: tuple[str, ...],
     judge_repetitions: int | None,
     budget: tuple[tuple[str, float], ...],
+    gate_flags: GateFlags,
     missing: bool,
     output_dir: Path,
     wide: bool,
@@ -67,7 +71,7 @@ def command(
     log = log_watchers(log_format)
     found = find_run(run, output_dir)
     # No agent is called, so none is chosen or given another model.
-    selection = Selection(metrics=metric, judges=judge, models=model, budget=dict(budget))
+    selection = Selection(metrics=metric, judges=judge, models=model, budget=dict(budget), gates=gate_flags.gates)
     rebuilt = rebuild_scoring(found.manifest, str(found.path / "manifest.json"))
     learn_config(redactor(), rebuilt)
     evaluation = select(rebuilt, selection)
@@ -79,7 +83,8 @@ def command(
             # A rubric's file need not be there when no judge reads it.
             rubrics=evaluation.rubrics if judge else (),
         )
-    plan = make_scoring_plan(evaluation)
+    plan = make_scoring_plan(evaluation, found.manifest)
+    regression = gate_flags.regression(output_dir, found)
     progress = Progress(message_console(quiet=quiet), 0)
     work = rescore(
         found,
@@ -89,6 +94,7 @@ def command(
         missing=missing,
         judge_repetitions=judge_repetitions,
         redactor=redactor(),
+        regression=regression,
     )
     try:
         with progress:
@@ -96,4 +102,4 @@ def command(
     except KeyboardInterrupt:
         tell(f"interrupted; the same command goes on where scoring {found.path} stopped")
         raise SystemExit(130) from None
-    finish(found, summary, wide=wide, as_json=as_json, quiet=quiet)
+    finish(found, summary, wide=wide, as_json=as_json, quiet=quiet, strict=gate_flags.strict)

@@ -9,10 +9,13 @@ from collections import Counter
 from collections.abc import Coroutine, MutableMapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from rich.console import Console
+
 from keval.cli.interruption import Interruption
 from keval.redaction import MARK
 from keval.report.console import data_console, message_console, print_json, safe
 from keval.report.event_log import EventLog
+from keval.report.gates import gate_lines, unmet_lines
 from keval.report.overview import print_report
 from keval.report.tables import print_tables
 from keval.report.terminal import log_as_json
@@ -27,6 +30,7 @@ __all__ = ["exit_code", "finish", "log_watchers", "run_to_end", "tell_replaced"]
 
 T = TypeVar("T")
 
+_FAILED_GATE = 1
 _LOOPBACK = ("127.0.0.1", "localhost")
 
 
@@ -46,22 +50,32 @@ def log_watchers(log_format: str) -> Watchers:
 
 
 def finish(
-    run: Run, summary: Summary, *, as_json: bool, wide: bool = False, quiet: bool = False, under_way: bool = False
+    run: Run,
+    summary: Summary,
+    *,
+    as_json: bool,
+    wide: bool = False,
+    quiet: bool = False,
+    under_way: bool = False,
+    strict: bool = False,
 ) -> None:
-    """Print a run's summary, as tables if `wide`, and exit with its code.
+    """Print a run's summary, as tables if `wide`, and its verdicts, and exit with its code.
 
-    `under_way` says that a process is still writing to the run.
+    `under_way` says that a process is still writing to the run, and `strict` that an undecided gate fails.
     """
+    code = exit_code(summary, strict=strict)
+    messages = message_console(quiet=quiet and not code)
     if as_json:
         print_json(to_plain(summary))
     elif wide and not quiet:
         print_tables(summary, data_console(), run.path, under_way=under_way)
+        _print_verdicts(summary, data_console())
     elif not quiet:
         questions = run.manifest.dataset.samples
         print_report(summary, data_console(), run.path, questions=questions, under_way=under_way)
-    code = exit_code(summary)
-    messages = message_console(quiet=quiet and not code)
-    if quiet and code:
+    if (as_json or quiet) and code == _FAILED_GATE:
+        _print_verdicts(summary, messages)
+    if quiet and _failures_code(summary):
         failed = sum(arm.failed for arm in summary.trials)
         scores = sum(arm.failed + arm.missing for arm in summary.arms)
         unrun = summary.planned - sum(arm.trials for arm in summary.trials)
@@ -72,6 +86,11 @@ def finish(
     if not under_way and (hint := _remedy(run, summary)):
         messages.print(safe(hint), soft_wrap=True)
     raise SystemExit(code)
+
+
+def _print_verdicts(summary: Summary, console: Console) -> None:
+    for line in (*gate_lines(summary.gates, console.width), *unmet_lines(summary.unmet, console.width)):
+        console.print(line, soft_wrap=True)
 
 
 def _remedy(run: Run, summary: Summary) -> str:
@@ -92,9 +111,26 @@ def tell_replaced(found: Counter[str], *, quiet: bool) -> None:
         message_console(quiet=quiet).print(safe(told + remedy, "yellow"), soft_wrap=True)
 
 
-def exit_code(summary: Summary) -> int:
-    """Return 0 when every trial was answered and scored, and no scorer failed; else 3."""
-    failed = any(arm.failed for arm in summary.trials) or any(arm.failed for arm in summary.arms)
+def exit_code(summary: Summary, *, strict: bool = False) -> int:
+    """Return 1 if a gate failed, or is undecided and that is `strict`; else 0 if all was answered and scored; else 3.
+
+    Failures that a gate on the share of failures allows do not count.
+    """
+    failing = ("failed", "undecided") if strict else ("failed",)
+    if any(result.verdict in failing for result in summary.gates):
+        return _FAILED_GATE
+    return _failures_code(summary)
+
+
+def _failures_code(summary: Summary) -> int:
+    """Return 3 if trials or scores failed or are missing, else 0."""
+    allowed = {
+        (gate.agent, gate.condition)
+        for gate in summary.gates
+        if (gate.kind, gate.metric, gate.verdict) == ("resource", "failures", "held") and gate.op in ("<=", "<")
+    }
+    failed = any(arm.failed for arm in summary.trials if (arm.agent, arm.condition) not in allowed)
+    failed = failed or any(arm.failed for arm in summary.arms)
     unfinished = sum(arm.trials for arm in summary.trials) < summary.planned
     unscored = any(arm.missing for arm in summary.arms)
     return 3 if failed or unfinished or unscored else 0

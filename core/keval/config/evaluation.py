@@ -23,6 +23,7 @@ __all__ = [
     "DatasetFile",
     "Evaluation",
     "Execution",
+    "GateSpec",
     "Header",
     "PluginSpec",
     "Retry",
@@ -205,6 +206,15 @@ class PluginSpec:
 
 
 @attrs.frozen
+class GateSpec:
+    """A gate as written, and its place. `is_checked` says that its names were checked before, when the run began."""
+
+    text: str
+    place: str
+    is_checked: bool = False
+
+
+@attrs.frozen
 class Evaluation:
     """A whole configuration. It names plugins; the plan constructs them.
 
@@ -227,6 +237,7 @@ class Evaluation:
     execution: Execution = Execution()
     budget: Budget = Budget()
     prices: Mapping[str, Price] = attrs.field(factory=dict)
+    gates: tuple[GateSpec, ...] = ()
     limit: int | None = None
     sample_ids: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()

@@ -76,6 +76,7 @@ def effective(evaluation: Evaluation) -> dict[str, Any]:
         },
         "execution": attrs.asdict(evaluation.execution),
         "budget": attrs.asdict(evaluation.budget),
+        **({"gates": [gate.text for gate in evaluation.gates]} if evaluation.gates else {}),
     }
 
 
@@ -89,4 +90,5 @@ def _reread(manifest: Manifest, config: Mapping[str, Any], place: str) -> Evalua
     # A manifest names every judge's plugin, also where the user's config named a model only.
     implied = {label for label, judge in manifest.judges.items() if judge.implied}
     judges = tuple(attrs.evolve(spec, implied=spec.label in implied) for spec in evaluation.judges)
-    return attrs.evolve(evaluation, judges=judges)
+    gates = tuple(attrs.evolve(gate, is_checked=True) for gate in evaluation.gates)
+    return attrs.evolve(evaluation, judges=judges, gates=gates)

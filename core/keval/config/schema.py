@@ -38,6 +38,7 @@ def evaluation_schema() -> dict[str, Any]:
     properties["execution"] = options_schema(Execution)
     properties["budget"] = options_schema(Budget)
     properties["prices"] = {**_mapping_of(options_schema(Price)), "propertyNames": {"pattern": "^.+/.+"}}
+    properties["gates"] = {"type": "array", "items": {"type": "string"}}
     properties["conditions"] = _mapping_of(_or_nothing(options_schema(Condition)), at_least=1)
     for section, group in _LABELLED.items():
         properties[section] = _labelled(section, group, definitions)

@@ -10,6 +10,7 @@ import attrs
 
 from keval import registry
 from keval.config.evaluation import Budget, Condition, DatasetFile, Evaluation, Execution, Header, PluginSpec
+from keval.config.gate_list import read_gate_list
 from keval.config.implied_judge import implied_judge, implies_judge
 from keval.config.prices import read_prices
 from keval.config.source import KeyPath, Source
@@ -34,6 +35,7 @@ SECTIONS = {
     "execution": "how often, how parallel, how patient",
     "budget": "what a run may use up",
     "prices": "what models cost, by provider/name, in US dollars per million tokens",
+    "gates": "what the results must show, such as basic/contains >= 0.8",
 }
 NOUNS = {"agents": "agent", "contexts": "context", "judges": "judge"}
 """The sections that map labels to plugins, and what one of each is called."""
@@ -73,6 +75,8 @@ class SectionReader:
         middleware, plugins = self._listed("middleware"), self._listed("plugins")
         if not agents and "agents" not in data and not spoiled:
             self._problem((), "the key 'agents' is missing; add `agents: {label: {type: …, model: provider/name}}`")
+        gates, wrong = read_gate_list(self.source)
+        self._field_errors(wrong)
         header = header or Header()
         self._check_reference(("baseline",), "condition", header.baseline, [*self._labels("conditions"), *conditions])
         return Evaluation(
@@ -90,6 +94,7 @@ class SectionReader:
             execution or Execution(),
             budget or Budget(),
             prices,
+            gates,
         )
 
     def _execution(self, data: Any) -> Execution | None:

@@ -9,7 +9,7 @@ import attrs
 
 from keval import registry
 from keval.config import k_eval
-from keval.config.evaluation import Evaluation, PluginSpec
+from keval.config.evaluation import Evaluation, GateSpec, PluginSpec
 from keval.config.implied_judge import implied_judge
 from keval.errors import PluginError, Problem, suggestion
 from keval.models import Model
@@ -35,6 +35,7 @@ class Selection:
     executor: str | None = None
     max_failures: str | None = None
     budget: Mapping[str, float] = attrs.field(factory=dict)
+    gates: tuple[str, ...] = ()
 
 
 def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
@@ -84,10 +85,16 @@ def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
         conditions=conditions,
         execution=execution,
         budget=attrs.evolve(evaluation.budget, **caps),
+        gates=_gates(evaluation.gates, selection.gates),
         limit=selection.limit,
         sample_ids=selection.sample_ids,
         problems=(*evaluation.problems, *problems),
     )
+
+
+def _gates(specs: Sequence[GateSpec], flags: Iterable[str]) -> tuple[GateSpec, ...]:
+    added = {text: GateSpec(text, f"--fail-under {text}") for text in flags}
+    return (*(spec for spec in specs if spec.text not in added), *added.values())
 
 
 def _chosen(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from sys import intern
@@ -27,12 +27,16 @@ __all__ = ["Dataset", "read_dataset"]
 
 @attrs.frozen
 class Dataset:
-    """The samples of a file, in its order, and the SHA-256 of its bytes."""
+    """The samples of a file, in its order, and the SHA-256 of its bytes.
+
+    `expected` are the conditions that expectations of samples name, each with the first line that does.
+    """
 
     path: Path | None
     samples: Samples
     digest: str
     _lines: Sequence[int] = ()
+    expected: Mapping[str, int] = attrs.field(factory=dict)
 
     def place(self, position: int) -> str:
         """Return the file and line of a sample."""
@@ -43,8 +47,8 @@ def read_dataset(file: DatasetFile) -> Dataset:
     """Check all samples. Raises ConfigError: unreadable, empty, broken records, missing questions, ids that repeat.
 
     A record has the question under `question_key`, the golden answer under `answer_key`, and may have `id`, `history`,
-    `turns`, `facts` and `metadata`; other keys become metadata. A record without an `id` gets one that is derived from
-    its content, which stays the same when lines are added or moved.
+    `turns`, `facts`, `metadata` and `expect`; other keys become metadata. A record without an `id` gets one that is
+    derived from its content without `expect`, which stays the same when lines are added or moved.
     """
     reader = _reader(file)
     request = DatasetRequest(file.path, text_keys=("id", file.answer_key), json_keys=KNOWN_KEYS[1:])
@@ -65,7 +69,7 @@ def read_dataset(file: DatasetFile) -> Dataset:
     read: Callable[[int], Sample] = checked.samples.__getitem__
     if isinstance(reader, RereadableDataset):
         read = partial(_read_again, reader, request, file, checked.positions)
-    return Dataset(file.path, Samples([*checked.ids], read), digest, array("Q", checked.ids.values()))
+    return Dataset(file.path, Samples([*checked.ids], read), digest, array("Q", checked.ids.values()), checked.expected)
 
 
 def _reader(file: DatasetFile) -> DatasetReader:
@@ -99,6 +103,7 @@ class _Checked:
         self.ids: dict[str, int] = {}
         self.samples: list[Sample] = []
         self.positions = array("Q")
+        self.expected: dict[str, int] = {}
 
     def add(self, record: RawRecord | Problem, *, keep: bool) -> None:
         """Check a record and its id."""
@@ -115,6 +120,8 @@ class _Checked:
             self.problems.append(Problem(f"{self.file.path}:{record.line}", problem))
             return
         self.ids[intern(sample.id)] = record.line
+        for label in (label for part in sample.expect for label in part.conditions):
+            self.expected.setdefault(label, record.line)
         if keep or record.position is None:
             self.samples.append(sample)
         else:

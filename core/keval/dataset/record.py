@@ -1,4 +1,4 @@
-"""Making a sample of a dataset's record: question, golden answer, history, facts, metadata."""
+"""Making a sample of a dataset's record: question, golden answer, history, facts, metadata, expectations."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from keval.config.evaluation import DatasetFile
+from keval.dataset.expectations import expectations_of
 from keval.errors import suggestion
 from keval.records import Message, Sample
 
 __all__ = ["KNOWN_KEYS", "sample_of"]
 
-KNOWN_KEYS = ("id", "history", "turns", "facts", "metadata")
+KNOWN_KEYS = ("id", "history", "turns", "facts", "metadata", "expect")
 """Keys of a record that have a meaning, besides those of the question and the golden answer."""
 _ROLES: dict[str, Literal["user", "assistant"]] = {
     "user": "user",
@@ -55,13 +56,15 @@ def sample_of(record: Any, file: DatasetFile) -> Sample:
         turns=turns,
         facts=_mapping(record.get("facts"), "facts"),
         metadata=metadata,
+        expect=expectations_of(record.get("expect")),
     )
 
 
 def _id(record: Mapping[str, Any]) -> str:
     given = record.get("id")
     if given is None:
-        canonical = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        asked = {key: value for key, value in record.items() if key != "expect"}  # which changes no question
+        canonical = json.dumps(asked, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     if isinstance(given, bool) or not isinstance(given, str | int) or not str(given).strip():
         raise ValueError(f"an id is a text or a whole number, got {given!r}")

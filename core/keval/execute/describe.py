@@ -125,7 +125,7 @@ def describe_scoring(
 
 
 def _config_with(config: Mapping[str, Any], scoring: Mapping[str, Any]) -> dict[str, Any]:
-    """Add the scorers that score a run again to its config, so that they are found the next time."""
+    """Add the scorers that score a run again to its config, so that they are found the next time, and the gates."""
     kept = dict(config)
     if judges := {**config.get("judges", {}), **scoring.get("judges", {})}:
         kept["judges"] = judges
@@ -140,6 +140,8 @@ def _config_with(config: Mapping[str, Any], scoring: Mapping[str, Any]) -> dict[
         ]
         if entries:
             kept[section] = entries
+    if "gates" in scoring:
+        kept["gates"] = scoring["gates"]
     return kept
 
 

@@ -40,7 +40,7 @@ class Resumption:
         if before.dataset.sha256 is None or before.dataset.sha256 != now.dataset.sha256:
             both = (name for name in had if name in found)
             changed += [
-                f"sample {name}: it asks something else, or has other facts"
+                f"sample {name}: it asks something else, or has other facts or expectations"
                 for name in both
                 if not _is_same(frozen[had[name]], _written(samples[found[name]], redact))
             ]

@@ -14,7 +14,9 @@ from keval.dataset.read import Dataset, read_dataset
 from keval.dataset.samples import Samples
 from keval.errors import ConfigError, PluginError, Problem, suggestion
 from keval.interfaces import AgentChecker
+from keval.manifest import Manifest
 from keval.plan.construct import Constructor
+from keval.plan.gating import expectation_problems, gate_problems
 from keval.plan.hooks import HookPlugin, Hooks
 from keval.plan.notices import idle_keys, missing_answers, warm_judges
 from keval.plan.plan import Arm, Plan, ResolvedPlugin, Scorers, ScoringPlan
@@ -44,7 +46,8 @@ def make_plan(evaluation: Evaluation) -> Plan:
     _check_thresholds(constructor, scorers)
     _check_clusters(constructor, samples)
     lacking, notices = missing_answers(evaluation, dataset, samples, scorers)
-    problems += lacking
+    problems += [*lacking, *gate_problems(evaluation, scorers)]
+    problems += expectation_problems(evaluation, dataset)
     idle = [] if problems else [*idle_keys(evaluation, [*agents, *scorers.judges]), *secret_notices(evaluation)]
     return _finished(
         problems,
@@ -94,12 +97,13 @@ def make_session_plan(evaluation: Evaluation) -> Plan:
     )
 
 
-def make_scoring_plan(evaluation: Evaluation) -> ScoringPlan:
-    """Construct what scores, the middleware and the hook plugins. Raises ConfigError with every problem."""
+def make_scoring_plan(evaluation: Evaluation, manifest: Manifest) -> ScoringPlan:
+    """Construct what scores a run, the middleware and the hook plugins. Raises ConfigError with every problem."""
     constructor = Constructor(evaluation, list(evaluation.problems))
     scorers = constructor.scorers()
     middleware = constructor.plugins("keval.middleware", evaluation.middleware, "handle")
     hooks = _hooks(constructor)
+    constructor.problems += gate_problems(evaluation, scorers, manifest)
     return _finished(constructor.problems, lambda: ScoringPlan(scorers, tuple(middleware), tuple(hooks)))
 
 

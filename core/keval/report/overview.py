@@ -17,12 +17,13 @@ from keval.report.cells import signed
 from keval.report.claims import Block, blocks
 from keval.report.console import safe
 from keval.report.effects import effect_lines
+from keval.report.gates import gate_lines, unmet_lines
 from keval.report.lines import flowed, folded
 from keval.report.losses import compliance_lines, missing_lines, trial_lines, unscored_lines
 from keval.report.means import mean_lines
 from keval.report.names import display_names
 from keval.report.terminal import foreign
-from keval.report.totals import gate_lines, headline, total_lines
+from keval.report.totals import headline, total_lines
 from keval.summary import Summary
 
 __all__ = ["print_report"]
@@ -46,7 +47,12 @@ def print_report(summary: Summary, console: Console, run: Path, *, questions: in
         effect_lines(found, width, plot=plot),
         iter(()) if compared else mean_lines(summary, width),
         _folded(_remarks(summary, run, under_way=under_way), width),
-        (*total_lines(summary, width), *gate_lines(summary.gates, width), *_hints(found, run, width)),
+        (
+            *total_lines(summary, width),
+            *gate_lines(summary.gates, width),
+            *unmet_lines(summary.unmet, width),
+            *_hints(found, run, width),
+        ),
     ]
     begun = False
     for section in sections:

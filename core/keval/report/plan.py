@@ -41,6 +41,7 @@ def describe(plan: Plan) -> dict[str, Any]:
         "middleware": [item.label for item in plan.middleware],
         "plugins": [item.label for item in plan.hooks],
         "executor": plan.executor.component.name,
+        "gates": [gate.text for gate in plan.evaluation.gates],
         "budget": {name: cap for name, cap in attrs.asdict(plan.evaluation.budget).items() if cap is not None},
         "estimated_model_calls": model_calls,
         "estimated_judge_calls": plan.trial_count * len(plan.scorers.judges) * execution.judge_repetitions,
@@ -75,6 +76,8 @@ def print_plan(plan: Plan, console: Console) -> None:
         show(f"  rubrics    {', '.join(told['rubrics'])}")
     if told["budget"]:
         show(f"  budget     {', '.join(_cap(*cap) for cap in told['budget'].items())}")
+    for gate in told["gates"]:
+        show(f"  gate       {gate}")
     if told["middleware"]:
         show(f"  middleware {', '.join(told['middleware'])}")
     show(f"  plugins    {', '.join(told['plugins']) or 'none'}")

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import attrs
 import orjson
 
-from keval.records import Attempt, Failure, Message, Refusal, Sample, ToolCall, Transcript, Trial, Usage
+from keval.records import Attempt, Expectation, Failure, Message, Refusal, Sample, ToolCall, Transcript, Trial, Usage
 from keval.scores import Judgement, Score, ScoreLine
 from keval.store.shapes import shaped
 
@@ -36,7 +36,8 @@ def dump(data: Any) -> bytes:
 
 def sample_line(sample: Sample) -> bytes:
     """Write a sample."""
-    return dump({**_fields(sample), "history": [_fields(message) for message in sample.history]})
+    parts = {name: [_fields(part) for part in getattr(sample, name)] for name in ("history", "expect")}
+    return dump({**_fields(sample), **parts})
 
 
 def read_sample(line: bytes) -> Sample:
@@ -44,7 +45,8 @@ def read_sample(line: bytes) -> Sample:
     data = orjson.loads(line)
     earlier = tuple(_read(Message, message) for message in data.pop("history", ()))
     turns, withheld = tuple(data.pop("turns", ())), tuple(data.pop("withheld", ()))
-    return _read(Sample, {**data, "history": earlier, "turns": turns, "withheld": withheld})
+    expect = tuple(_read_expectation(part) for part in data.pop("expect", ()))
+    return _read(Sample, {**data, "history": earlier, "turns": turns, "withheld": withheld, "expect": expect})
 
 
 def trial_line(trial: Trial) -> bytes:
@@ -192,6 +194,11 @@ def _read_transcript(data: dict[str, Any] | None) -> Transcript | None:
         "tools": None if tools is None else tuple(tools),
     }
     return _read(Transcript, {**data, **parts})
+
+
+def _read_expectation(data: dict[str, Any]) -> Expectation:
+    fields = {**data}  # a TypeError, if it is no mapping
+    return _read(Expectation, {name: tuple(part) if isinstance(part, list) else part for name, part in fields.items()})
 
 
 def _read_failure(data: dict[str, Any] | None) -> Failure | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
@@ -107,9 +107,9 @@ class Run:
             )
         return _consistent(from_plain(Manifest, data, path), path)
 
-    def summary(self) -> Summary:
-        """Summarise the trials and scores that the run has now. Raises RunError."""
-        return summarise(self.manifest, self.trials(), self._known_scores())
+    def summary(self, trials: Iterable[Trial] | None = None) -> Summary:
+        """Summarise the trials, or those given, and scores of the run; gates are not decided. Raises RunError."""
+        return summarise(self.manifest, self.trials() if trials is None else trials, self._known_scores())
 
     def written_summary(self) -> Summary | None:
         """Return summary.json as the last command that finished wrote it; `None` without one. Raises RunError."""

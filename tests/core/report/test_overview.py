@@ -206,9 +206,9 @@ Average over 5 metrics as shares of their scales, no more than a summary; left o
 
 92 of 96 trials, 2 failed, 1 retried   1 min 23 s   168 model calls   72 tool calls   0.10 M tokens
 $0.79 and cost unknown of 3 trials or judgements
-gates  accuracy >= 0.8      held (0.97, 95 % interval 0.93 to 1.00)
-       docs/style >= +0.05  failed (0.01, 95 % interval -0.01 to 0.03)
-       usd <= 2             undecided: the price of 3 trials is unknown
+gates  docs/style >= +0.05  failed (0.01, -0.01 to 0.03)
+       usd <= 2             undecided (the price of 3 trials is unknown)
+       accuracy >= 0.8      held (0.97, 0.93 to 1.00)
 more   keval show r --worst acme/accuracy | keval report r --wide
 """
 

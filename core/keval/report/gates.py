@@ -1,0 +1,92 @@
+"""Verdicts in words: a line a gate, and the answers that did not meet what was expected of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from keval.gates.expression import SHARES
+from keval.report.lines import folded, one_line, padded
+from keval.verdicts import GateResult, UnmetExpectation
+
+__all__ = ["gate_lines", "unmet_lines"]
+
+_ORDER = ("failed", "undecided", "held")
+_STYLES = {"held": "green", "failed": "bold red", "undecided": "yellow"}
+_LABEL = "gates  "
+_MOST_DIGITS = 6
+
+
+def gate_lines(results: Sequence[GateResult], width: int) -> list[Text]:
+    """Return lines for each gate: failed ones first, then those that are undecided; colours only repeat words.
+
+    The metrics that are no worse than in another run share a line.
+    """
+    told = [result for result in results if result.kind != "regression" or result.verdict != "held"]
+    kept = [result for result in results if result.kind == "regression" and result.verdict == "held"]
+    rows = [(one_line(result.gate), result.verdict, one_line(_detail(result))) for result in told]
+    if kept:
+        rows.append((f"no regression against {one_line(str(kept[0].against))}", "held", f"{len(kept)} means compared"))
+    rows.sort(key=lambda row: _ORDER.index(row[1]))
+    column = min(max((cell_len(gate) for gate, _, _ in rows), default=0), width // 2)
+    lines = [line for row in rows for line in _lines(*row, column, width - column - len(_LABEL) - 2)]
+    return [Text.assemble(" " * len(_LABEL) if number else _LABEL, line) for number, line in enumerate(lines)]
+
+
+def _lines(gate: str, verdict: str, detail: str, column: int, room: int) -> Iterator[Text]:
+    """Yield a gate's line, both of its halves folded where they are too long."""
+    left = folded(gate, column, hanging=0)
+    right = folded(f"{verdict} ({detail})" if detail else verdict, room, hanging=0)
+    for number, (written, found) in enumerate(zip_longest(left, right, fillvalue="")):
+        line = Text(f"{padded(written, column)}  ")
+        first = len(verdict) if number == 0 else 0
+        line.append(found[:first], _STYLES[verdict]).append(found[first:])
+        line.rstrip()
+        yield line
+
+
+def unmet_lines(unmet: Sequence[UnmetExpectation], width: int, most: int = 20) -> list[Text]:
+    """Return lines for each of the first expectations that were not met, and one for the others."""
+    told = [
+        f"{each.sample}, {each.agent} {each.condition}, repetition {each.repetition}: expected that it"
+        f" {each.expected}; answered: {each.answered}"
+        for each in unmet[:most]
+    ]
+    if (more := len(unmet) - most) > 0:
+        told.append(f"{more} more; `keval report RUN --json` names them under `unmet`")
+    return [Text(line) for each in told for line in folded(one_line(each), width, indent=len(_LABEL))]
+
+
+def _detail(result: GateResult) -> str:
+    """Return what was found, and why a gate is undecided."""
+    return "; ".join(filter(None, (_found(result), result.reason)))
+
+
+def _found(result: GateResult) -> str:
+    if result.value is None or result.kind == "expect":
+        return ""
+    value = _number(result, result.value)
+    if result.ci_low is None or result.ci_high is None:
+        return value
+    low, high = _number(result, result.ci_low), _number(result, result.ci_high)
+    if result.op is None or result.decided_on in ("low", "high"):
+        return f"{value}, {low} to {high}"
+    return f"{value}, low end {low}" if result.op in (">=", ">") else f"{value}, high end {high}"
+
+
+def _number(result: GateResult, value: float) -> str:
+    """Return a number with two decimals, or with as many more as tell it from the threshold."""
+    if result.kind == "resource" and result.metric in SHARES:
+        return f"{value:.1%}"
+    sign = "+" if result.kind in ("effect", "regression") else ""
+    if abs(value) >= 100:
+        return f"{value:{sign},.0f}"
+    near = result.threshold is not None and abs(value - result.threshold) > 1e-9
+    for digits in range(2, _MOST_DIGITS):
+        shown = round(value, digits)
+        if not (near and shown == result.threshold) and (shown or not value):
+            return f"{shown + 0.0:{sign}.{digits}f}"
+    return f"{value:{sign}.3g}"
