@@ -1,4 +1,4 @@
-"""`keval report`: a run's table, again."""
+"""`keval report`: a run's table, again; or a page of it, or Markdown."""
 
 from __future__ import annotations
 
@@ -8,20 +8,67 @@ import click
 
 from keval.cli.options import json_option, results_option
 from keval.cli.session import finish
-from keval.store.run import find_run
+from keval.report.console import message_console, safe
+from keval.store.files import replacing
+from keval.store.run import Run, find_run
+from keval.summary import Summary
 
 __all__ = ["command"]
+
+_STDOUT = Path("-")
 
 
 @click.command("report")
 @click.argument("run")
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write a page of the run: one file that needs nothing else.",
+)
+@click.option(
+    "--markdown",
+    is_flag=False,
+    flag_value="-",
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    metavar="[FILE]",
+    help="Write Markdown, as for a pull request; to stdout without a file.",
+)
 @results_option
 @json_option
-def command(run: str, output_dir: Path, as_json: bool) -> None:
+def command(run: str, html: Path | None, markdown: Path | None, output_dir: Path, as_json: bool) -> None:
     """Show the table of RUN: a path, an id or its start, or `latest`.
 
     It is made anew from the run's trials and scores. Exits as the run did.
     """
     found = find_run(run, output_dir)
     under_way = found.is_locked
-    finish(found, found.summary(), as_json=as_json, under_way=under_way)
+    summary = found.summary()
+    if html is not None:
+        _write(html, _page(found, summary))
+    if markdown == _STDOUT:
+        click.echo(_markdown(found, summary), nl=False)
+    elif markdown is not None:
+        _write(markdown, _markdown(found, summary))
+    written = html is not None or markdown is not None
+    finish(found, summary, as_json=as_json, quiet=written, under_way=under_way)
+
+
+def _page(run: Run, summary: Summary) -> str:
+    from keval.report.page import Report, page  # import Jinja2
+
+    return page(Report(run, summary))
+
+
+def _markdown(run: Run, summary: Summary) -> str:
+    from keval.report.markdown import markdown  # imports Jinja2, too
+    from keval.report.page import Report
+
+    return markdown(Report(run, summary))
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a text, and say where it is. Raises RunError."""
+    with replacing(path) as file:
+        file.write(text.encode("utf-8", "replace"))
+    message_console().print(safe(f"wrote {path}"), soft_wrap=True)

@@ -1,0 +1,207 @@
+"""What a run found, in plain sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+
+from keval.effects import Effect
+from keval.report.figures import better_share, number, scorer_names, signed
+from keval.scores import Scale, Scorer
+from keval.summary import Summary
+
+__all__ = ["sentences"]
+
+_MOST = 3
+"""Metrics that one sentence names; the others are counted."""
+_FEW = 10
+"""Questions below which their number stands beside every figure."""
+_UNITS = {"seconds": "s", "tokens": "tokens", "usd": "", "tool_calls": "tool calls"}
+
+
+def sentences(summary: Summary) -> list[str]:
+    """Tell what a run found: per condition what got better, what got worse, what it costs, and what stays open.
+
+    Losses are never left out. Nothing is said of better or worse without an interval.
+    """
+    told = _Told(summary)
+    found = [sentence for _, group in _compared(summary.effects) for sentence in told.effects(group)]
+    if not summary.effects:
+        found += told.arms()
+    return [*found, *_trials(summary)]
+
+
+def _compared(effects: Iterable[Effect]) -> Iterator[tuple[tuple[str, str, str], list[Effect]]]:
+    """Yield effects by what is compared: a condition with the baseline, or an agent with the first."""
+
+    def key(effect: Effect) -> tuple[str, str, str]:
+        if effect.kind == "condition":
+            return effect.kind, effect.condition, effect.against.condition
+        return effect.kind, f"{effect.agent}\0{effect.condition}", f"{effect.against.agent}\0{effect.against.run or ''}"
+
+    order = ("condition", "agent", "run")
+    ranked = sorted(effects, key=lambda effect: order.index(effect.kind))
+    groups: dict[tuple[str, str, str], list[Effect]] = {}
+    for effect in ranked:
+        groups.setdefault(key(effect), []).append(effect)
+    yield from groups.items()
+
+
+class _Told:
+    """Says effects of one summary: knows its scorers' names and scales, and which labels need to be said."""
+
+    def __init__(self, summary: Summary) -> None:
+        self._summary = summary
+        self._names = scorer_names(summary)
+        self._scales: Mapping[Scorer, Scale] = {entry.scorer: entry.scale for entry in summary.scorers}
+        self._agents = {arm.agent for arm in summary.trials} | {effect.agent for effect in summary.effects}
+
+    def effects(self, group: Sequence[Effect]) -> Iterator[str]:
+        """Yield the sentences about one condition, agent or run."""
+        by = {name: self._metrics(group, name) for name in ("better", "worse", "unclear", "same")}
+        unsure = [e for e in group if e.verdict == "unknown" and e.difference is not None]
+        subject = self._subject(group[0])
+        if by["better"]:
+            yield f"{subject} improves {self._list(by['better'])}."
+        for scorer, effects in by["worse"].items():
+            name = self._names[scorer]
+            losses = ", ".join(self._loss(effect) for effect in effects)
+            yield f"{name[:1].upper()}{name[1:]} got worse by {losses} with {subject}."
+        if unsure:
+            shown = self._list(self._grouped(unsure), few=False)
+            yield f"{subject} changes {shown}; there are too few questions to be sure."
+        if not any(by.values()) and not unsure:
+            yield f"{subject} could not be compared: no question has a score on both sides."
+        yield from self._costs(group[0])
+        if by["unclear"]:
+            yield f"This run cannot tell whether {subject} changes {self._open(by['unclear'])}."
+        if by["same"]:
+            several = "" if any((by["better"], by["worse"], by["unclear"])) else f" with {subject}"
+            yield f"No difference that matters{several} in {_and(self._few(by['same']))}."
+
+    def arms(self) -> Iterator[str]:
+        """Yield the means of a run in which nothing is compared."""
+        for (agent, condition), group in groupby(self._summary.arms, key=lambda arm: (arm.agent, arm.condition)):
+            known = [arm for arm in group if arm.mean is not None]
+            means = [f"{self._names[arm.scorer]} {number(arm.mean)} ({_questions(arm.n)})" for arm in known[:_MOST]]
+            more = [f"{len(known) - _MOST} more"] if len(known) > _MOST else []
+            if means:
+                yield f"{agent} with {condition}: {_and([*means, *more])}."
+
+    def _subject(self, effect: Effect) -> str:
+        if effect.kind == "condition":
+            return effect.condition
+        if effect.kind == "agent":
+            return f"{effect.agent} (against {effect.against.agent}, {effect.condition})"
+        return f"{effect.agent} {effect.condition} (against run {effect.against.run})"
+
+    def _metrics(self, group: Iterable[Effect], verdict: str) -> dict[Scorer, list[Effect]]:
+        return self._grouped(effect for effect in group if effect.verdict == verdict)
+
+    def _grouped(self, effects: Iterable[Effect]) -> dict[Scorer, list[Effect]]:
+        """Return effects by scorer, the largest for its scale first."""
+        found: dict[Scorer, list[Effect]] = {}
+        for effect in effects:
+            found.setdefault(effect.scorer, []).append(effect)
+        return dict(sorted(found.items(), key=lambda item: -max(map(self._size, item[1]))))
+
+    def _size(self, effect: Effect) -> float:
+        share = better_share(effect.difference or 0.0, self._scales[effect.scorer])
+        return abs(share) if share is not None else 0.0
+
+    def _list(self, metrics: Mapping[Scorer, Sequence[Effect]], *, few: bool = True) -> str:
+        parts = [
+            f"{self._names[scorer]} by {', '.join(self._gain(effect, few=few) for effect in effects)}"
+            for scorer, effects in [*metrics.items()][:_MOST]
+        ]
+        more = [f"{len(metrics) - _MOST} more metrics"] if len(metrics) > _MOST else []
+        return _and([*parts, *more], "; ")
+
+    def _gain(self, effect: Effect, *, few: bool) -> str:
+        notes = self._agent(effect)
+        notes += [_questions(effect.n)] if few and effect.n < _FEW else []
+        return f"{signed(effect.difference)}{self._unit(effect)}{_in_brackets(notes)}"
+
+    def _loss(self, effect: Effect) -> str:
+        notes = [*self._agent(effect), _questions(effect.n)]
+        return f"{number(abs(effect.difference or 0.0))}{self._unit(effect)}{_in_brackets(notes)}"
+
+    def _agent(self, effect: Effect) -> list[str]:
+        return [effect.agent] if effect.kind == "condition" and len(self._agents) > 1 else []
+
+    def _unit(self, effect: Effect) -> str:
+        unit = self._scales[effect.scorer].unit
+        return f" {unit}" if unit else ""
+
+    def _open(self, metrics: Mapping[Scorer, Sequence[Effect]]) -> str:
+        parts = []
+        for scorer, effects in [*metrics.items()][:_MOST]:
+            needed = [effect.needed for effect in effects if effect.needed is not None]
+            parts.append(self._names[scorer] + (f" ({max(needed):,} questions would)" if needed else ""))
+        more = [f"{len(metrics) - _MOST} more metrics"] if len(metrics) > _MOST else []
+        return _and([*parts, *more], last="or")
+
+    def _few(self, metrics: Mapping[Scorer, Sequence[Effect]]) -> list[str]:
+        more = [f"{len(metrics) - _MOST} more"] if len(metrics) > _MOST else []
+        return [*[self._names[scorer] for scorer in metrics][:_MOST], *more]
+
+    def _costs(self, like: Effect) -> Iterator[str]:
+        """Yield what the condition or agent costs more, and what it saves, where the interval excludes 0."""
+        more: list[str] = []
+        less: list[str] = []
+        for name, unit in _UNITS.items():
+            found = [
+                e
+                for e in self._summary.expenses
+                if e.metric == name and e.kind == like.kind and e.condition == like.condition
+                if like.kind == "condition" or e.agent == like.agent
+                if e.difference is not None and e.ci_low is not None and e.ci_high is not None
+                if e.ci_low > 0 or e.ci_high < 0
+            ]
+            for rising, costs in ((True, more), (False, less)):
+                sizes = [abs(e.difference or 0.0) for e in found if ((e.difference or 0.0) > 0) == rising]
+                if sizes:
+                    costs.append(_amount(sizes, name, unit))
+        if more:
+            yield f"It costs {_and(more)} more per answer."
+        if less:
+            yield f"It saves {_and(less)} per answer."
+
+
+def _amount(sizes: Sequence[float], name: str, unit: str) -> str:
+    """Return an amount, or the span of several agents' amounts."""
+
+    def told(size: float) -> str:
+        if name == "usd":
+            return f"${size:.2g}"
+        return f"{size:,.0f}" if size >= 10 else f"{size:.2g}"
+
+    ends = list(dict.fromkeys([told(min(sizes)), told(max(sizes))]))
+    return f"{' to '.join(ends)} {unit}".strip()
+
+
+def _trials(summary: Summary) -> Iterator[str]:
+    """Yield what was lost: failed trials, and those that never ran."""
+    done, failed = sum(arm.trials for arm in summary.trials), sum(arm.failed for arm in summary.trials)
+    if failed:
+        yield f"{failed:,} of {done:,} trials failed."
+    if done < summary.planned:
+        why = f": {summary.stopped}" if summary.stopped else ""
+        yield f"{summary.planned - done:,} of {summary.planned:,} planned trials were not run{why}."
+
+
+def _questions(n: int) -> str:
+    return f"{n:,} question{'' if n == 1 else 's'}"
+
+
+def _in_brackets(notes: Sequence[str]) -> str:
+    return f" ({', '.join(notes)})" if notes else ""
+
+
+def _and(parts: Sequence[str], comma: str = ", ", last: str = "and") -> str:
+    """Join parts as a sentence does."""
+    if len(parts) < 2:
+        return "".join(parts)
+    if comma == "; ":
+        return comma.join(parts)
+    return f"{comma.join(parts[:-1])} {last} {parts[-1]}"
