@@ -26,7 +26,7 @@ _MOST_WORSE = 20
 """Questions that are named as having got worse."""
 
 _MARKUP = re.compile(r"[\\`*_\[\]|~$]")
-_AT_START = re.compile(r"^(\d*)(?=[-+=#.)])")
+_AT_START = re.compile(r"^(?=[-+=#])|^\d+(?=[.)](\s|$))")
 _REFERENCE = re.compile(r"@|#|(?<=GH)-|(?<=:)//|(?<=www)\.", re.IGNORECASE)
 """What GitHub makes a mention, a reference to an issue or a link of, although it is no Markdown."""
 _APART = "&#8203;"
@@ -41,7 +41,7 @@ def escaped(text: str, longest: int = _LONGEST) -> str:
     line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
     line = line if len(line) <= longest else f"{line[:longest]} …"
     line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    line = _AT_START.sub(r"\\", _MARKUP.sub(r"\\\g<0>", line)).replace("\\\\&gt;", "&gt;")
+    line = _AT_START.sub(r"\g<0>\\", _MARKUP.sub(r"\\\g<0>", line))
     return _REFERENCE.sub(_taken_apart, line)
 
 

@@ -37,9 +37,11 @@ class _Metric:
 
 def distributions(report: Report) -> Markup:
     """Render for each metric the histogram of each arm, over questions."""
+    metrics = [*_metrics(report)]
     return render(
         "distributions.html",
-        metrics=[*_metrics(report)],
+        metrics=[metric for metric in metrics if any(spread.drawn for spread in metric.spreads)],
+        empty=[metric.name for metric in metrics if not any(spread.drawn for spread in metric.spreads)],
         variance=report.summary.variance,
         names=report.names,
         agreement=judging_lines(report.summary),
@@ -60,7 +62,7 @@ def _metrics(report: Report) -> Iterator[_Metric]:
         values: Mapping[tuple[str, str], Sequence[float]] = {
             key: [*by.get(scorer, {}).values()] for key, by in report.outline.values.items()
         }
-        axis = axis_of(report.scales[scorer], [value for found in values.values() for value in found])
+        axis = axis_of(report.scales[scorer], (value for found in values.values() for value in found))
         spreads = []
         for arm in arms:
             found = values.get((arm.agent, arm.condition), ())

@@ -17,6 +17,7 @@ TILE = 14
 PITCH = 16
 """The distance between two tiles."""
 _BINS = 12
+_HISTOGRAM = 168.0
 
 
 @attrs.frozen
@@ -65,7 +66,7 @@ class Histogram:
     highest: float
 
 
-def histogram(values: Sequence[float], axis: Axis, height: int = 34) -> Histogram:
+def histogram(values: Sequence[float], axis: Axis, height: int = 26) -> Histogram:
     """Return the histogram of one value per question; there is at least one value."""
     counts = [0] * _BINS
     for value in values:
@@ -86,9 +87,9 @@ def histogram(values: Sequence[float], axis: Axis, height: int = 34) -> Histogra
 def axis_of(scale: Scale, values: Iterable[float]) -> Axis:
     """Return the axis of a scale; one without an end reaches to the next round number above its values."""
     if not math.isinf(scale.high):
-        return Axis(scale.low, scale.high)
+        return Axis(scale.low, scale.high, _HISTOGRAM)
     largest = max(values, default=scale.low)
-    return Axis(scale.low, scale.low + _round_up(largest - scale.low))
+    return Axis(scale.low, scale.low + _round_up(largest - scale.low), _HISTOGRAM)
 
 
 def tile_paths(tiles: Iterable[Tile], columns: Mapping[Scorer, int]) -> dict[str, str]:

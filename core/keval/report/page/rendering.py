@@ -52,6 +52,7 @@ def _environment() -> Environment:
         "chance": _chance,
         "count": _counted,
         "figure": _figure,
+        "label": _label,
         "number": number,
         "pretty": _pretty,
         "readable": _readable,
@@ -98,3 +99,10 @@ def _chance(value: float | None) -> str:
 
 def _counted(value: int | None) -> str:
     return "–" if value is None else f"{value:,}"
+
+
+def _label(value: Any) -> str:
+    """Return a value of metadata: a list as its items, a mapping as JSON."""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_label, value))
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
