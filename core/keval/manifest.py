@@ -6,6 +6,7 @@ written back, so that a run of a newer version survives being scored by an older
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -37,11 +38,15 @@ def _extra() -> Any:
 
 @attrs.frozen
 class DatasetEntry:
-    """The dataset file: its path, the SHA-256 of its bytes, and how many samples were selected from it."""
+    """The dataset file: its path, the SHA-256 of its bytes, and how many samples were selected from it.
+
+    Samples with the same value of their metadata under `cluster_key` share a source.
+    """
 
     path: str
     sha256: str | None = None
     samples: int | None = None
+    cluster_key: str | None = None
     extra: Mapping[str, Any] = _extra()
 
 
@@ -111,6 +116,7 @@ class JudgeEntry:
 class ScorerEntry:
     """A metric, or a rubric (named in `metric`) that a judge grades by: its scale and its version.
 
+    `threshold` is the value from which a score passes, if the config sets one.
     `repetitions` is how often the judge grades an answer. `rubric` is the digest of the rubric, which the manifest's
     `rubrics` has. `digest` changes with anything that may change a score; only scores with this digest count.
     """
@@ -121,12 +127,24 @@ class ScorerEntry:
     repetitions: int = 1
     rubric: str | None = None
     digest: str = ""
+    threshold: float | None = None
     extra: Mapping[str, Any] = _extra()
 
     @property
     def scorer(self) -> Scorer:
         """Who scores: a metric alone, or a rubric with its judge."""
         return (self.metric, self.judge)
+
+    @property
+    def pass_threshold(self) -> float | None:
+        """The value from which a score passes: `threshold`, or three quarters of the way to the scale's best end.
+
+        `None` on a scale without an end, if the config sets none.
+        """
+        if self.threshold is not None or math.isinf(self.scale.high):
+            return self.threshold
+        share = 0.25 if self.scale.better == "lower" else 0.75
+        return self.scale.low + share * (self.scale.high - self.scale.low)
 
 
 @attrs.frozen

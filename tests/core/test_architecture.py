@@ -37,6 +37,7 @@ FLOORS = [
     {"dataset", "rubrics"},
     {"stats"},
     {"store"},
+    {"compare"},
     {"plan"},
     {"execute"},
     {"score"},

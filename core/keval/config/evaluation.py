@@ -41,13 +41,15 @@ def _optional_name(instance: object, attribute: attrs.Attribute[Any], value: str
 class DatasetFile:
     """Where the samples are. `type` names the reader of the file's format; by default the file's suffix does.
 
-    `options` are the reader's own keys.
+    Samples with the same value under `cluster_key` of their metadata share a source, such as a document that several
+    questions are about, and count together where errors are estimated. `options` are the reader's own keys.
     """
 
     path: Path
     question_key: str = "question"
     answer_key: str = "answer"
     type: str | None = None
+    cluster_key: str | None = None
     options: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, metadata={"unknown_keys": True})
 
     @property
@@ -164,13 +166,17 @@ class Execution:
 
 @attrs.frozen
 class Header:
-    """The keys of an evaluation that stand alone. `public` names variables whose values are no secret."""
+    """The keys of an evaluation that stand alone. `public` names variables whose values are no secret.
+
+    `thresholds` maps a metric or rubric to the value from which a score passes, where repetitions are counted.
+    """
 
     name: str | None = attrs.field(default=None, validator=_optional_name)
     version: str | float | None = None
     description: str | None = None
     baseline: str | None = None
     neutral: Literal["omit", "count"] = "omit"
+    thresholds: Mapping[str, float] = attrs.field(factory=dict)
     public: tuple[str, ...] = ()
 
 

@@ -63,13 +63,18 @@ def describe_run(
         config_file=evaluation.source.name,
         config_folder=str(evaluation.source.base),
         selection=SelectionEntry(evaluation.limit, evaluation.sample_ids),
-        dataset=DatasetEntry(str(plan.dataset.path), plan.dataset.digest, len(plan.samples)),
+        dataset=DatasetEntry(
+            str(plan.dataset.path),
+            plan.dataset.digest,
+            len(plan.samples),
+            evaluation.dataset.cluster_key if evaluation.dataset else None,
+        ),
         trials=plan.trial_count,
         agents={item.label: _agent(item, ready.endpoints, redact) for item in plan.agents},
         conditions={arm.label: _condition(arm, ready, redact) for arm in plan.arms},
         judges=_judges(evaluation, plan.scorers, ready.endpoints),
         rubrics={digest: _redacted(rubric, redact) for digest, rubric in rubrics.items()},
-        scorers=_scorers(plan.scorers, spec, rubrics),
+        scorers=_scorers(evaluation, plan.scorers, spec, rubrics),
         plugins=_plugins(components),
         versions={"python": platform.python_version(), **_versions(components)},
         variables=_open_variables(evaluation, config),
@@ -95,7 +100,7 @@ def describe_scoring(
 ) -> Manifest:
     """Return the manifest with these scorers and their versions added."""
     # By scorer, so that a scorer that scores again keeps its place in the order.
-    entries = {entry.scorer: entry for entry in (*manifest.scorers, *_scorers(scorers, spec, rubrics))}
+    entries = {entry.scorer: entry for entry in (*manifest.scorers, *_scorers(evaluation, scorers, spec, rubrics))}
     components = scorers.components()
     return _with_simulated(
         attrs.evolve(
@@ -171,7 +176,9 @@ def _judges(evaluation: Evaluation, scorers: Scorers, endpoints: Mapping[str, En
     }
 
 
-def _scorers(scorers: Scorers, spec: ScoringSpec, rubrics: Mapping[str, Rubric]) -> tuple[ScorerEntry, ...]:
+def _scorers(
+    evaluation: Evaluation, scorers: Scorers, spec: ScoringSpec, rubrics: Mapping[str, Rubric]
+) -> tuple[ScorerEntry, ...]:
     digests = {rubric.name: digest for digest, rubric in rubrics.items()}
     return tuple(
         ScorerEntry(
@@ -181,6 +188,7 @@ def _scorers(scorers: Scorers, spec: ScoringSpec, rubrics: Mapping[str, Rubric])
             repetitions=spec.repetitions[metric, judge],
             rubric=digests[metric] if judge else None,
             digest=spec.digests[metric, judge],
+            threshold=evaluation.header.thresholds.get(metric),
         )
         for (metric, judge), scale in scorers.scales().items()
     )

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+from keval import registry
 from keval.config.evaluation import Evaluation
 from keval.config.prompt import Prompt, compile_prompt
 from keval.config.secrets import secret_notices
@@ -40,6 +41,8 @@ def make_plan(evaluation: Evaluation) -> Plan:
     samples = _samples(evaluation, dataset, problems)
     arms = _arms(constructor, samples)
     unanswered = _check_recordings(evaluation, agents, dataset, samples, problems)
+    _check_thresholds(constructor, scorers)
+    _check_clusters(constructor, samples)
     lacking, notices = missing_answers(evaluation, dataset, samples, scorers)
     problems += lacking
     idle = [] if problems else [*idle_keys(evaluation), *secret_notices(evaluation)]
@@ -144,6 +147,35 @@ def _check_characteristics(
         path = (*specs[agent.label].path, "characteristics") if agent.label in specs else ("agents",)
         for error in dict.fromkeys(found):
             constructor.problem((*path, *error.path), error.message, at_key=error.at_key)
+
+
+def _check_thresholds(constructor: Constructor, scorers: Scorers) -> None:
+    """Check that each threshold is for a metric or rubric that exists, and on its scale."""
+    scales = {metric: scale for (metric, _), scale in scorers.scales().items()}
+    # A flag may have narrowed what scores.
+    installed = [item.name for group in ("keval.metrics", "keval.rubrics") for item in registry.components(group)]
+    known = {*scales, *installed, *(spec.label for spec in constructor.evaluation.rubrics)}
+    for name, value in constructor.evaluation.header.thresholds.items():
+        if name not in known:
+            hint = suggestion(name, known) or f"; the evaluation has {', '.join(scales) or 'none'}"
+            constructor.problem(("thresholds", name), f"no metric or rubric named {name!r}{hint}", at_key=True)
+        elif name in scales and not scales[name].low <= value <= scales[name].high:
+            told = f"the scale of {name!r} is from {scales[name].low:g} to {scales[name].high:g}, got {value:g}"
+            constructor.problem(("thresholds", name), told)
+
+
+def _check_clusters(constructor: Constructor, samples: Iterable[Sample]) -> None:
+    """Check that `cluster_key` is in the metadata of some sample."""
+    file = constructor.evaluation.dataset
+    if file is None or file.cluster_key is None:
+        return
+    known: set[str] = set()
+    for sample in samples:
+        known |= sample.metadata.keys()
+        if file.cluster_key in sample.metadata:
+            return
+    hint = suggestion(file.cluster_key, known) or f"; the samples have {', '.join(sorted(known)) or 'none'}"
+    constructor.problem(("dataset", "cluster_key"), f"no sample has the metadata {file.cluster_key!r}{hint}")
 
 
 def _dataset(evaluation: Evaluation, problems: list[Problem]) -> Dataset:

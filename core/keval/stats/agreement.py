@@ -15,8 +15,12 @@ from itertools import combinations
 from sys import intern
 from typing import TypeAlias
 
+import numpy as np
+
 from keval.manifest import ScorerEntry
 from keval.scores import ScoreLine
+from keval.stats.moments import FloatArray, IntArray
+from keval.stats.raters import ordinal_alpha, weighted_kappa
 from keval.summary import Agreement, JudgePair, JudgeSpread
 
 __all__ = ["JudgeAgreement"]
@@ -26,11 +30,6 @@ _Row: TypeAlias = "array[float]"
 
 _Found: TypeAlias = tuple[int, float | None, str | None]
 """A number of answers, a figure, and the reason if there is no figure."""
-
-_MOST_LEVELS = 1_000
-"""More would be a table of more than a million pairs of levels."""
-
-_NEEDS = "install keval[agreement] to have it computed"
 
 
 class JudgeAgreement:
@@ -103,48 +102,33 @@ def _alpha(rows: Sequence[_Row], repetitions: int) -> _Found:
     if len(rows) < 2:
         return 0, None, "one judge"
     units = max(map(len, rows))
-    table = [[*row, *[math.nan] * (units - len(row))] for row in rows]
-    rated = {
-        number: unit
-        for number, unit in enumerate(zip(*table, strict=True))
-        if sum(not math.isnan(level) for level in unit) > 1
-    }
-    n = _answers(rated, repetitions)
-    if not rated:
+    table = _table(rows, units)
+    rated = np.flatnonzero(np.sum(~np.isnan(table), axis=0) > 1)
+    if not len(rated):
         return 0, None, "no answer was graded by two"
-    if len({level for unit in rated.values() for level in unit if not math.isnan(level)}) < 2:
-        return n, None, "one level throughout"
-    try:
-        # Optional packages; NumPy takes a tenth of a second to import.
-        import krippendorff
-        import numpy as np
-    except ImportError:
-        return n, None, _NEEDS
-    found = krippendorff.alpha(reliability_data=np.array([*rated.values()]).T, level_of_measurement="ordinal")
-    return n, float(found), None
+    alpha = ordinal_alpha(table[:, rated])
+    return _answers(rated, repetitions), alpha, "one level throughout" if alpha is None else None
 
 
 def _kappa(first: _Row, second: _Row, repetitions: int) -> _Found:
     """Cohen's kappa with quadratic weights over the units that both judges rated."""
-    graded = {n: pair for n, pair in enumerate(zip(first, second, strict=False)) if not math.isnan(sum(pair))}
-    both, n = [*graded.values()], _answers(graded, repetitions)
-    if not both:
+    table = _table([first, second], min(len(first), len(second)))
+    graded = np.flatnonzero(~np.isnan(table).any(axis=0))
+    if not len(graded):
         return 0, None, "no answer was graded by both"
-    if len({level for pair in both for level in pair}) < 2:
-        return n, None, "one level throughout"
-    try:
-        # An optional package, which takes a second to import.
-        from sklearn.metrics import cohen_kappa_score
-    except ImportError:
-        return n, None, _NEEDS
-    ours, theirs = ([int(level) for level in levels] for levels in zip(*both, strict=True))
-    levels = range(min(*ours, *theirs), max(*ours, *theirs) + 1)
-    if len(levels) > _MOST_LEVELS:
-        return n, None, f"the levels span more than {_MOST_LEVELS}"
-    found = cohen_kappa_score(ours, theirs, labels=list(levels), weights="quadratic")
-    return n, float(found), None
+    kappa = weighted_kappa(*table[:, graded])
+    return _answers(graded, repetitions), kappa, "one level throughout" if kappa is None else None
 
 
-def _answers(units: Iterable[int], repetitions: int) -> int:
+def _table(rows: Sequence[_Row], units: int) -> FloatArray:
+    """Return the levels of raters by units; NaN where a rater gave none."""
+    table = np.full((len(rows), units), np.nan)
+    for place, row in zip(table, rows, strict=True):
+        known = min(units, len(row))
+        place[:known] = row[:known]
+    return table
+
+
+def _answers(units: IntArray, repetitions: int) -> int:
     """Return how many answers these units are of: repetitions of a judge grade the same answer."""
-    return len({unit // repetitions for unit in units})
+    return len(np.unique(units // repetitions))

@@ -1,25 +1,25 @@
-"""Summarising a run's trials and scores: means per arm, effects and counts."""
+"""Summarising a run: its trials and scores are read once, and only counts and sums per sample are kept."""
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING
 
-import attrs
-
-from keval.effects import Arm, Effect
+from keval.effects import Arm
 from keval.manifest import Manifest, ScorerEntry
 from keval.records import Trial
-from keval.scores import Judgement, ScoreLine, Scorer, named_band
+from keval.scores import Judgement, ScoreLine, Scorer
 from keval.stats.agreement import JudgeAgreement
-from keval.stats.estimates import Means, NestedMeans, estimate, paired_effect
+from keval.stats.cells import Cell
 from keval.stats.tally import JudgingTally, Tally
-from keval.summary import ArmScore, ScorerScale, Summary
+from keval.summary import ScorerScale, Summary
+
+if TYPE_CHECKING:
+    from keval.stats.findings import Findings
 
 __all__ = ["Summariser", "is_current", "summarise"]
-
-_ArmKey: TypeAlias = tuple[str, str]
 
 
 def is_current(line: ScoreLine, scorer: ScorerEntry | None) -> bool:
@@ -29,95 +29,93 @@ def is_current(line: ScoreLine, scorer: ScorerEntry | None) -> bool:
     return line.judgement is None or line.judgement.repetition <= scorer.repetitions
 
 
-@attrs.define
-class _Cell:
-    """The scores of one scorer in one arm. `means` are nested if a judge grades more than once."""
-
-    means: Means | NestedMeans
-    scored: int = 0
-    neutral: int = 0
-    unscored: int = 0
-    failed: int = 0
-    failures: Counter[str] = attrs.field(factory=Counter)
-
-    @classmethod
-    def of(cls, repetitions: int) -> _Cell:
-        return cls(Means() if repetitions == 1 else NestedMeans())
-
-    def add(self, line: ScoreLine, sample: int, *, count_neutral: bool) -> None:
-        value, neutral = line.score.value, line.score.neutral
-        if value is None:
-            self.unscored += 1
-            if line.failure is not None:
-                self.failed += 1
-                self.failures[line.failure.kind] += 1
-            return
-        self.neutral += neutral
-        self.scored += not neutral
-        if neutral and not count_neutral:
-            return
-        if isinstance(self.means, Means):
-            self.means.add(sample, value)
-        else:
-            self.means.add(sample, line.trial, value)
-
-
 def summarise(manifest: Manifest, trials: Iterable[Trial], scores: Iterable[ScoreLine]) -> Summary:
     """Summarise a run; its trials and scores are read once."""
-    summariser = Summariser(manifest)
-    for trial in trials:
-        summariser.add_trial(trial)
-    for line in scores:
-        summariser.add_scores([line])
-    return summariser.summary()
+    return Summariser(manifest).read(trials, scores).summary()
 
 
 class Summariser:
-    """Takes a run's trials and scores one by one, in any order, and keeps only sums and counts."""
+    """Takes a run's trials and scores one by one. A trial comes before its scores; otherwise the order is free.
 
-    def __init__(self, manifest: Manifest) -> None:
-        self._manifest = manifest
-        self._tallies: dict[_ArmKey, Tally] = {
-            (agent, condition): Tally() for agent in manifest.agents for condition in manifest.conditions
-        }
+    `numbers` numbers the samples by their id; runs that are compared share it.
+    """
+
+    def __init__(self, manifest: Manifest, numbers: dict[str, int] | None = None) -> None:
+        self.manifest = manifest
+        self._numbers = {} if numbers is None else numbers
+        arms = [Arm(agent, condition, manifest.run) for agent in manifest.agents for condition in manifest.conditions]
+        self._arms = {(arm.agent, arm.condition): arm for arm in arms}
+        self._tallies = {arm: Tally() for arm in arms}
         self._scorers = {entry.scorer: entry for entry in manifest.scorers}
-        self._cells: dict[_ArmKey, dict[Scorer, _Cell]] = {
-            arm: {scorer: _Cell.of(entry.repetitions) for scorer, entry in self._scorers.items()}
-            for arm in self._tallies
-        }
-        self._count_neutral = manifest.neutral == "count"
-        self._samples: dict[str, int] = {}
-        self._judging: dict[_ArmKey, dict[str, JudgingTally]] = {
-            arm: defaultdict(JudgingTally) for arm in self._tallies
-        }
+        self._cells = {arm: self._row() for arm in arms}
+        # The scores of those trials alone that used tools as their condition requires.
+        self._compliant = {arm: self._row() for arm in arms if manifest.conditions[arm.condition].requires_tool_use}
+        self._not_compliant: set[str] = set()
+        self._failed: dict[Arm, Counter[int]] = {arm: Counter() for arm in arms}
+        self._cluster_key = manifest.dataset.cluster_key
+        self._cluster_numbers: dict[str, int] = {}
+        self._clusters = array("q")
+        self._judging: dict[Arm, dict[str, JudgingTally]] = {arm: defaultdict(JudgingTally) for arm in arms}
         self._agreement = JudgeAgreement(manifest.scorers)
         self._last: tuple[str, str, Judgement] | None = None
 
+    def read(self, trials: Iterable[Trial], scores: Iterable[ScoreLine]) -> Summariser:
+        """Add everything that a run has."""
+        for trial in trials:
+            self.add_trial(trial)
+        for line in scores:
+            self.add_scores([line])
+        return self
+
     def add_trial(self, trial: Trial) -> None:
         """Add a trial."""
-        self._tallies[trial.agent, trial.condition].add(trial, self._number(trial.sample.id))
+        arm, sample = self._arms[trial.agent, trial.condition], self._number(trial.sample.id)
+        self._tallies[arm].add(trial, sample)
+        if trial.failure is not None:
+            self._failed[arm][sample] += 1
+        if trial.complied is False:
+            self._not_compliant.add(trial.id)
+        if self._cluster_key is not None:
+            self._add_to_cluster(sample, trial.sample.metadata.get(self._cluster_key))
 
     def add_scores(self, lines: Sequence[ScoreLine]) -> None:
         """Add scores of one trial; those that do not count are left out."""
         if not lines:
             return
-        cells = self._cells[lines[0].agent, lines[0].condition]
+        arm = self._arms[lines[0].agent, lines[0].condition]
+        cells = self._cells[arm]
+        compliant = None if lines[0].trial in self._not_compliant else self._compliant.get(arm)
         sample = self._number(lines[0].sample)
         for line in lines:
             if not is_current(line, self._scorers.get(line.scorer)):
                 continue
-            cells[line.scorer].add(line, sample, count_neutral=self._count_neutral)
+            cells[line.scorer].add(line, sample)
+            if compliant is not None:
+                compliant[line.scorer].add(line, sample)
             if line.judge is not None and line.judgement is not None:
                 self._agreement.add(line)
                 # A judgement is repeated by each of its scores, which follow each other; it is counted once.
                 judged = (line.trial, line.judge, line.judgement)
                 if judged != self._last:
-                    self._judging[line.agent, line.condition][line.judge].add(line.judgement)
+                    self._judging[arm][line.judge].add(line.judgement)
                 self._last = judged
+
+    def findings(self) -> Findings:
+        """Return what the scorers found in each arm, with everything that was added so far."""
+        from keval.stats.findings import Findings  # NumPy takes a tenth of a second to import
+
+        return Findings(
+            manifest=self.manifest,
+            cells=self._cells,
+            compliant=self._compliant,
+            failed=self._failed,
+            answered={arm: tally.answered for arm, tally in self._tallies.items()},
+            clusters=self._clusters if self._cluster_numbers else None,
+        )
 
     def summary(self) -> Summary:
         """Return the summary of everything that was added."""
-        manifest = self._manifest
+        manifest, findings = self.manifest, self.findings()
         return Summary(
             run=manifest.run,
             evaluation=manifest.evaluation,
@@ -127,64 +125,32 @@ class Summariser:
             simulated=manifest.simulated,
             scorers=tuple(ScorerScale(entry.metric, entry.judge, entry.scale) for entry in manifest.scorers),
             judges=manifest.judges,
-            trials=tuple(tally.total(*arm, manifest.conditions[arm[1]]) for arm, tally in self._tallies.items()),
-            arms=tuple(
-                _arm(arm, entry, self._cells[arm][scorer], tally.answered)
+            trials=tuple(
+                tally.total(arm.agent, arm.condition, manifest.conditions[arm.condition])
                 for arm, tally in self._tallies.items()
-                for scorer, entry in self._scorers.items()
             ),
-            effects=tuple(
-                _effect((agent, condition), scorer, self._cells, manifest)
-                for agent, condition in self._tallies
-                if condition != manifest.baseline
-                for scorer in self._scorers
-            ),
+            arms=findings.arms(),
+            effects=findings.effects(),
+            interactions=findings.interactions(),
+            variance=findings.variance(),
             judging=tuple(
-                tally.total(*arm, judge) for arm, judges in self._judging.items() for judge, tally in judges.items()
+                tally.total(arm.agent, arm.condition, judge)
+                for arm, judges in self._judging.items()
+                for judge, tally in judges.items()
             ),
             agreement=self._agreement.summary(),
         )
 
+    def _row(self) -> Mapping[Scorer, Cell]:
+        count_neutral = self.manifest.neutral == "count"
+        return {scorer: Cell(entry, count_neutral=count_neutral) for scorer, entry in self._scorers.items()}
+
     def _number(self, sample: str) -> int:
-        return self._samples.setdefault(sample, len(self._samples))
+        return self._numbers.setdefault(sample, len(self._numbers))
 
-
-def _arm(arm: _ArmKey, scorer: ScorerEntry, cell: _Cell, answered: int) -> ArmScore:
-    found = estimate(cell.means.by_sample().values())
-    expected = answered * scorer.repetitions
-    return ArmScore(
-        agent=arm[0],
-        condition=arm[1],
-        metric=scorer.metric,
-        judge=scorer.judge,
-        n=found.n,
-        mean=found.mean,
-        stderr=found.stderr,
-        band=None if found.mean is None else named_band(scorer.scale.bands, found.mean),
-        scored=cell.scored,
-        neutral=cell.neutral,
-        unscored=cell.unscored,
-        failed=cell.failed,
-        failures=dict(cell.failures),
-        missing=max(0, expected - cell.scored - cell.neutral - cell.unscored),
-    )
-
-
-def _effect(
-    arm: _ArmKey, scorer: Scorer, cells: Mapping[_ArmKey, Mapping[Scorer, _Cell]], manifest: Manifest
-) -> Effect:
-    agent, condition = arm
-    baseline = manifest.baseline
-    against = cells[agent, baseline][scorer].means.by_sample()
-    found = paired_effect(cells[arm][scorer].means.by_sample(), against)
-    return Effect(
-        metric=scorer[0],
-        judge=scorer[1],
-        agent=agent,
-        condition=condition,
-        against=Arm(agent, baseline, manifest.run),
-        run=manifest.run,
-        n=found.n,
-        difference=found.mean,
-        stderr=found.stderr,
-    )
+    def _add_to_cluster(self, sample: int, source: object) -> None:
+        """Note which source a sample is from; one without is a source of its own."""
+        while len(self._clusters) <= sample:
+            self._clusters.append(-1 - len(self._clusters))
+        if source is not None:
+            self._clusters[sample] = self._cluster_numbers.setdefault(str(source), len(self._cluster_numbers))

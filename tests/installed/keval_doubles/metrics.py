@@ -74,6 +74,17 @@ class Characters:
         return Score(self.each * len(trial.output), "counted")
 
 
+class Rating:
+    """The number that the answer is; neutral or unscored for an answer that is this word."""
+
+    def score(self, trial: Trial) -> Score:
+        if trial.output == "neutral":
+            return Score(0.5, "nothing to judge", neutral=True)
+        if trial.output == "unscored":
+            return Score(None, "cannot say")
+        return Score(float(trial.output), "as the answer says")
+
+
 class Meets:
     """Scores 1 once four trials are being scored at the same time."""
 

@@ -1,0 +1,136 @@
+"""The figures of a run: means with intervals, effects, interactions, and where the variance comes from."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from keval.effects import Arm, Effect, Interaction
+from keval.manifest import Manifest, ScorerEntry
+from keval.scores import Scorer, named_band
+from keval.stats.cells import Cell
+from keval.stats.effects import ArmValues, Kind, Measure, adjust, adjust_interactions, effect, interaction
+from keval.stats.intervals import mean_interval
+from keval.stats.moments import estimate
+from keval.stats.spread import repetitions, variance
+from keval.summary import ArmScore
+from keval.variation import VarianceComponents
+
+__all__ = ["Findings"]
+
+
+class Findings:
+    """What the scorers of a run found, by arm.
+
+    `compliant` has the scores of compliant trials alone, of arms that require the use of tools. `failed` counts
+    failed trials by the number of their sample, `answered` counts trials that did not fail, and `clusters` has the
+    number of the source of each sample.
+    """
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        *,
+        cells: Mapping[Arm, Mapping[Scorer, Cell]],
+        compliant: Mapping[Arm, Mapping[Scorer, Cell]],
+        failed: Mapping[Arm, Counter[int]],
+        answered: Mapping[Arm, int],
+        clusters: array[int] | None,
+    ) -> None:
+        self.manifest = manifest
+        self._cells = cells
+        self._compliant = compliant
+        self._failed = failed
+        self._answered = answered
+        self._clusters = None if clusters is None else np.array(clusters, np.int64)
+        self._arms = {(arm.agent, arm.condition): arm for arm in cells}
+        self._values: dict[tuple[Arm, Scorer], ArmValues] = {}
+
+    def values(self, arm: Arm, scorer: Scorer) -> ArmValues:
+        """Return what a scorer found in an arm, by sample."""
+        if (arm, scorer) not in self._values:
+            cell, compliant = self._cells[arm][scorer], self._compliant.get(arm)
+            self._values[arm, scorer] = ArmValues(
+                arm, cell.values(), cell.lost() + self._failed[arm], compliant[scorer].values() if compliant else None
+            )
+        return self._values[arm, scorer]
+
+    def measure(self, entry: ScorerEntry) -> Measure:
+        """Return how a scorer's values are compared."""
+        return Measure(entry.scorer, entry.scale, self._clusters, self.manifest.seed)
+
+    def arms(self) -> tuple[ArmScore, ...]:
+        """Return the mean score of each arm by each scorer."""
+        return tuple(self._arm(arm, entry) for arm in self._cells for entry in self.manifest.scorers)
+
+    def effects(self) -> tuple[Effect, ...]:
+        """Return the effects of each condition against the baseline, and of each agent against the first."""
+        found = [
+            effect(kind, self.measure(entry), self.values(arm, entry.scorer), self.values(against, entry.scorer))
+            for kind, arm, against in self._pairs()
+            for entry in self.manifest.scorers
+        ]
+        return tuple(adjust(found, {entry.scorer: entry.scale for entry in self.manifest.scorers}))
+
+    def interactions(self) -> tuple[Interaction, ...]:
+        """Return how much more each condition does for each agent than for the first."""
+        first, baseline = next(iter(self.manifest.agents)), self.manifest.baseline
+        found = [
+            interaction(
+                self.measure(entry),
+                baseline,
+                [self.values(self._arms[agent, label], entry.scorer) for label in (condition, baseline)],
+                [self.values(self._arms[first, label], entry.scorer) for label in (condition, baseline)],
+            )
+            for agent, condition in self._arms
+            if agent != first and condition != baseline
+            for entry in self.manifest.scorers
+        ]
+        return tuple(adjust_interactions(found))
+
+    def variance(self) -> tuple[VarianceComponents, ...]:
+        """Return where the variance of each scorer comes from, pooled over arms."""
+        return tuple(
+            variance(entry, [self.values(arm, entry.scorer).values for arm in self._cells])
+            for entry in self.manifest.scorers
+        )
+
+    def _pairs(self) -> Iterator[tuple[Kind, Arm, Arm]]:
+        """Yield the arms that are compared: a kind, an arm, and the one that it is held against."""
+        first, baseline = next(iter(self.manifest.agents)), self.manifest.baseline
+        for (agent, condition), arm in self._arms.items():
+            if condition != baseline:
+                yield "condition", arm, self._arms[agent, baseline]
+        for (agent, condition), arm in self._arms.items():
+            if agent != first:
+                yield "agent", arm, self._arms[first, condition]
+
+    def _arm(self, arm: Arm, entry: ScorerEntry) -> ArmScore:
+        values, cell = self.values(arm, entry.scorer).values, self._cells[arm][entry.scorer]
+        clusters = None if self._clusters is None else self._clusters[values.samples]
+        found = estimate(values.means, clusters)
+        ends = mean_interval(values.means, clusters=clusters, low=entry.scale.low, high=entry.scale.high)
+        expected = self._answered[arm] * entry.repetitions
+        return ArmScore(
+            agent=arm.agent,
+            condition=arm.condition,
+            metric=entry.metric,
+            judge=entry.judge,
+            n=found.n,
+            mean=found.mean,
+            stderr=found.stderr,
+            band=None if found.mean is None else named_band(entry.scale.bands, found.mean),
+            scored=cell.scored,
+            neutral=cell.neutral,
+            unscored=cell.unscored,
+            failed=cell.failed,
+            failures=dict(cell.failures),
+            missing=max(0, expected - cell.scored - cell.neutral - cell.unscored),
+            ci_low=ends.low if ends else None,
+            ci_high=ends.high if ends else None,
+            method=ends.method if ends else None,
+            repetitions=repetitions(entry, values),
+        )

@@ -1,0 +1,118 @@
+"""How much one arm differs from another on the same samples, with intervals and a test."""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+import numpy as np
+from scipy import special
+
+from keval.stats.bootstrap import bca_interval
+from keval.stats.intervals import Interval, difference_interval, scatters_little, t_quantile
+from keval.stats.moments import FloatArray, IntArray, Moments, moments
+
+__all__ = ["PairedEffect", "mcnemar_mid_p", "paired", "sign_flip_p"]
+
+_MOST_FLIPPED = 12
+
+
+@attrs.frozen
+class PairedEffect:
+    """A mean paired difference over `n` samples; what too few samples leave unknown is `None`.
+
+    `interval` is the headline, `t_low` to `bca_high` are the plain paired-t and the BCa bootstrap interval. `d` is
+    Cohen's d for paired data: the difference over the standard deviation of the differences (Cohen 1988, section
+    2.3.5, d_z). `p` is that of `test`: `mcnemar_mid_p`, `sign_flip`, `sign` or `skew_t`.
+    """
+
+    n: int
+    difference: float | None
+    stderr: float | None = None
+    df: float | None = None
+    interval: Interval | None = None
+    t_low: float | None = None
+    t_high: float | None = None
+    bca_low: float | None = None
+    bca_high: float | None = None
+    d: float | None = None
+    p: float | None = None
+    test: str | None = None
+
+
+def paired(
+    arm: FloatArray, against: FloatArray, *, clusters: IntArray | None = None, low: float, high: float, seed: int
+) -> PairedEffect:
+    """Compare two arms, with one value per sample each, aligned by sample, on a scale from `low` to `high`.
+
+    Pairing removes the variance that comes from how hard each question is. Source: Miller, arXiv 2411.00640, section
+    4.2, equation 7; for clusters equation 8.
+    """
+    differences = arm - against
+    n = len(differences)
+    found = moments(differences, clusters)
+    if found is None:
+        return PairedEffect(n, float(np.mean(differences)) if n else None)
+    reach = t_quantile(found.df, 0.95) * found.stderr
+    bca = bca_interval(differences, clusters=clusters, seed=seed)
+    sd = float(np.std(differences, ddof=1)) if found.stderr else 0.0
+    p, test = _test(arm, against, clusters, found, (low, high))
+    return PairedEffect(
+        n=n,
+        difference=found.mean,
+        stderr=found.stderr,
+        df=found.df,
+        interval=difference_interval(differences, clusters=clusters, span=high - low),
+        t_low=found.mean - reach,
+        t_high=found.mean + reach,
+        bca_low=bca[0] if bca else None,
+        bca_high=bca[1] if bca else None,
+        d=found.mean / sd if sd else None,
+        p=p,
+        test=test,
+    )
+
+
+def _test(
+    arm: FloatArray, against: FloatArray, clusters: IntArray | None, found: Moments, scale: tuple[float, float]
+) -> tuple[float, str]:
+    differences = arm - against
+    if clusters is None and np.all(np.isin(arm, scale)) and np.all(np.isin(against, scale)):
+        return mcnemar_mid_p(int(np.sum(differences > 0)), int(np.sum(differences < 0))), "mcnemar_mid_p"
+    if found.stderr and not scatters_little(differences, clusters):
+        # As the interval: Hall's transformation of the studentized mean.
+        t, skewness = found.mean / found.stderr, found.skewness
+        corrected = t + skewness * (t**2 / 3 + 1 / 6) + skewness**2 * t**3 / 27
+        return 2 * float(special.stdtr(found.df, -abs(corrected))), "skew_t"
+    sums = differences if clusters is None else np.bincount(np.unique(clusters, return_inverse=True)[1], differences)
+    changed = sums[np.abs(sums) > 1e-12 * np.max(np.abs(sums), initial=0.0)]
+    if len(changed) <= _MOST_FLIPPED:
+        return sign_flip_p(changed), "sign_flip"
+    above = int(np.sum(changed > 0))
+    rarer = min(above, len(changed) - above)
+    return min(1.0, 2 * float(special.bdtr(rarer, len(changed), 0.5))), "sign"
+
+
+def mcnemar_mid_p(better: int, worse: int) -> float:
+    """Return the two-sided mid-p value of McNemar's exact test, from the samples that changed either way.
+
+    Source: Fagerland, Lydersen and Laake, The McNemar test for binary matched-pairs data, BMC Medical Research
+    Methodology 13:91 (2013): the exact conditional p-value less the probability of what was seen.
+    """
+    changed, rarer = better + worse, min(better, worse)
+    log_seen = special.gammaln(changed + 1) - special.gammaln(better + 1) - special.gammaln(worse + 1)
+    seen = math.exp(float(log_seen) - changed * math.log(2))
+    return min(1.0, 2 * float(special.bdtr(rarer, changed, 0.5)) - seen)
+
+
+def sign_flip_p(differences: FloatArray) -> float:
+    """Return the two-sided p-value of the exact permutation test that flips the signs of differences, at most 20.
+
+    Without an effect, each difference is as likely to have either sign. Source: Fisher, The Design of Experiments
+    (1935), section 21.
+    """
+    if not len(differences):
+        return 1.0
+    signs = 1 - 2 * (np.arange(2 ** len(differences))[:, None] >> np.arange(len(differences)) & 1)
+    sums = np.abs(signs @ differences)
+    return float(np.mean(sums >= sums[0] * (1 - 1e-9)))

@@ -1,0 +1,213 @@
+"""Effects in a summary: recorded answers that are numbers, scored as the number that they are."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+from scipy import stats
+
+from tests.conftest import Project
+
+Arm: TypeAlias = tuple[str, str]
+Answers: TypeAlias = Mapping[Arm, Mapping[str, Sequence[object]]]
+"""By agent and condition: what is answered to each sample, once per repetition; an exception is a failed trial."""
+
+SAMPLES = ("a", "b", "c", "d", "e", "f")
+BEFORE = (0.1, 0.3, 0.2, 0.6, 0.5, 0.4)
+AFTER = (0.5, 0.6, 0.4, 0.9, 1.0, 0.6)
+
+
+def evaluated(project: Project, answers: Answers, more: str = "", samples: Sequence[dict[str, Any]] = ()) -> Any:
+    """Run an evaluation of recorded answers, and return its summary."""
+    agents = dict.fromkeys(agent for agent, _ in answers)
+    ids = dict.fromkeys(sample for by_sample in answers.values() for sample in by_sample)
+    known = samples or [{"id": name} for name in ids]
+    lines(project.root / "q.jsonl", [{"question": f"{sample['id']}?", **sample} for sample in known])
+    for name in agents:
+        lines(
+            project.root / f"{name}.jsonl",
+            [
+                {"id": sample, "condition": condition, "response_time": 1.0}
+                | ({"error": str(answer)} if isinstance(answer, Exception) else {"response": str(answer)})
+                for (agent, condition), by_sample in answers.items()
+                if agent == name
+                for sample, given in by_sample.items()
+                for answer in given
+            ],
+        )
+    conditions = "\n".join(f"  {condition}: {{}}" for condition in dict.fromkeys(condition for _, condition in answers))
+    listed = "\n".join(f"  {agent}: {{type: recorded, path: {agent}.jsonl}}" for agent in agents)
+    config = f"agents:\n{listed}\nconditions:\n{conditions}\nmetrics: [double/rating]\n{more}"
+    if "dataset:" not in more:
+        config = f"dataset: {{path: q.jsonl}}\n{config}"
+    (project.root / "eval.yaml").write_text(config, encoding="utf-8")
+    outcome = project.keval("run", "eval.yaml", "--json")
+    assert outcome.code in (0, 3), outcome.stderr
+    return outcome.data
+
+
+def lines(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+
+
+def once(values: Sequence[object]) -> dict[str, list[object]]:
+    return {sample: [value] for sample, value in zip(SAMPLES, values, strict=True)}
+
+
+def test_an_effect_is_what_a_paired_test_says(project: Project) -> None:
+    summary = evaluated(project, {("one", "baseline"): once(BEFORE), ("one", "with_docs"): once(AFTER)})
+
+    (effect,) = summary["effects"]
+    differences = [after - before for before, after in zip(BEFORE, AFTER, strict=True)]
+    expected = stats.ttest_rel(AFTER, BEFORE)
+    ends = expected.confidence_interval(0.95)
+    assert ("condition", "better", 6, 0) == (effect["kind"], effect["verdict"], effect["n"], effect["dropped"])
+    assert {"agent": "one", "condition": "baseline", "run": summary["run"]} == effect["against"]
+    assert pytest.approx(statistics.fmean(differences)) == effect["difference"]
+    assert pytest.approx((statistics.fmean(AFTER), statistics.fmean(BEFORE))) == (
+        effect["mean"],
+        effect["against_mean"],
+    )
+    assert pytest.approx((ends.low, ends.high)) == (effect["t_low"], effect["t_high"])
+    assert pytest.approx(statistics.fmean(differences) / statistics.stdev(differences)) == effect["d"]
+    assert effect["ci_low"] <= effect["difference"] <= effect["ci_high"]
+    assert effect["bca_low"] < effect["difference"] < effect["bca_high"]
+
+
+def test_every_kind_of_effect_is_a_family_of_its_own(project: Project) -> None:
+    arms = {(agent, condition) for agent in ("one", "two", "three") for condition in ("baseline", "with_docs")}
+    shifted = {arm: once([value + 0.01 * number for value in BEFORE]) for number, arm in enumerate(sorted(arms))}
+
+    summary = evaluated(project, shifted)
+
+    found = [(e["kind"], e["agent"], e["condition"], e["against"]["agent"]) for e in summary["effects"]]
+    kinds = [kind for kind, *_ in found]
+    assert (4, 3) == (kinds.count("agent"), kinds.count("condition"))
+    assert {"one"} == {against for kind, _, _, against in found if kind == "agent"}
+    for kind in ("agent", "condition"):
+        family = [e for e in summary["effects"] if e["kind"] == kind]
+        least = min(family, key=lambda e: e["p"])
+        assert pytest.approx(min(1.0, least["p"] * len(family))) == least["p_adjusted"]
+    assert 2 == len(summary["interactions"])
+
+
+def test_an_interaction_is_the_difference_of_two_effects(project: Project) -> None:
+    summary = evaluated(
+        project,
+        {
+            ("one", "baseline"): once(BEFORE),
+            ("one", "with_docs"): once(BEFORE),
+            ("two", "baseline"): once(BEFORE),
+            ("two", "with_docs"): once(AFTER),
+        },
+    )
+
+    (found,) = summary["interactions"]
+    assert ("with_docs", "two", "one", 6) == (found["condition"], found["agent"], found["against_agent"], found["n"])
+    assert pytest.approx(statistics.fmean(AFTER) - statistics.fmean(BEFORE)) == found["difference"]
+    assert found["ci_low"] > 0
+
+
+def test_repeating_every_answer_narrows_nothing(project: Project) -> None:
+    arms = {("one", "baseline"): BEFORE, ("one", "with_docs"): AFTER}
+    single = evaluated(project, {arm: once(values) for arm, values in arms.items()})
+    thrice = evaluated(project, {arm: {k: v * 3 for k, v in once(values).items()} for arm, values in arms.items()})
+
+    keys = ("n", "difference", "stderr", "ci_low", "ci_high", "p", "mde")
+    (before,), (after,) = single["effects"], thrice["effects"]
+    assert pytest.approx([before[key] for key in keys]) == [after[key] for key in keys]
+    ends = [[(arm["ci_low"], arm["ci_high"]) for arm in summary["arms"]] for summary in (single, thrice)]
+    assert [pytest.approx(pair) for pair in ends[0]] == ends[1]
+
+
+def test_repetitions_say_how_often_a_question_passes(project: Project) -> None:
+    answers = {"a": [1.0, 0.0], "b": [1.0, 1.0], "c": [0.0, 0.0], "d": [0.6, 1.0]}
+
+    summary = evaluated(project, {("one", "baseline"): answers}, "thresholds: {double/rating: 0.5}")
+
+    found = summary["arms"][0]["repetitions"]
+    assert (4, 0.5) == (found["samples"], found["threshold"])
+    assert pytest.approx(((0.5 + 0.08) / 4) ** 0.5) == found["sd"]
+    assert pytest.approx(1 / 4) == found["flip_rate"]
+    assert {"1": 0.625, "2": 0.75} == found["pass_at"]
+    assert {"1": 0.625, "2": 0.5} == found["pass_all"]
+
+
+def test_samples_of_one_source_count_together(project: Project) -> None:
+    arms = {("one", "baseline"): once(BEFORE), ("one", "with_docs"): once(AFTER)}
+    samples = [{"id": name, "document": "x" if name in "abc" else name} for name in SAMPLES]
+
+    alone = evaluated(project, arms)
+    together = evaluated(project, arms, "dataset: {path: q.jsonl, cluster_key: document}", samples)
+
+    (before,), (after,) = alone["effects"], together["effects"]
+    assert (before["n"], before["difference"]) == (after["n"], after["difference"])
+    assert after["stderr"] != before["stderr"]
+    assert after["ci_high"] - after["ci_low"] > before["ci_high"] - before["ci_low"]
+
+
+def test_lost_samples_are_told_and_bound_the_effect(project: Project) -> None:
+    lost = RuntimeError("the server broke")
+    after = [lost, *AFTER[1:4], "neutral", AFTER[5]]
+
+    summary = evaluated(project, {("one", "baseline"): once(BEFORE), ("one", "with_docs"): once(after)})
+
+    (effect,) = summary["effects"]
+    kept = [AFTER[n] - BEFORE[n] for n in (1, 2, 3, 5)]
+    assert (4, 2) == (effect["n"], effect["dropped"])
+    assert pytest.approx(statistics.fmean(kept)) == effect["difference"]
+    # The lost answer scores 0 or 1; the neutral one had nothing to judge, and is none of the five.
+    assert pytest.approx(((sum(kept) - BEFORE[0]) / 5, (sum(kept) + 1 - BEFORE[0]) / 5)) == (
+        effect["bound_low"],
+        effect["bound_high"],
+    )
+
+
+def test_what_is_the_same_what_is_worse_and_what_nobody_can_tell(project: Project) -> None:
+    summary = evaluated(
+        project,
+        {
+            ("one", "baseline"): once(AFTER),
+            ("one", "same"): once([0.51, 0.59, 0.4, 0.91, 0.99, 0.6]),
+            ("one", "worse"): once(BEFORE),
+            ("one", "unclear"): once([0.9, 0.2, 0.8, 0.1, 0.7, 0.3]),
+        },
+    )
+
+    verdicts = {effect["condition"]: effect for effect in summary["effects"]}
+    told = {name: effect["verdict"] for name, effect in verdicts.items()}
+    assert {"same": "same", "worse": "worse", "unclear": "unclear"} == told
+    assert verdicts["unclear"]["needed"] > 6
+    assert verdicts["unclear"]["mde"] > abs(verdicts["unclear"]["difference"])
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("thresholds: {double/ratng: 0.5}", "eval.yaml:7:14: no metric or rubric named 'double/ratng'; did you mean"),
+        ("thresholds: {double/rating: 5}", "eval.yaml:7:29: the scale of 'double/rating' is from 0 to 1, got 5"),
+        (
+            "dataset: {path: q.jsonl, cluster_key: documnt}",
+            "no sample has the metadata 'documnt'; did you mean 'document'?",
+        ),
+    ],
+)
+def test_what_cannot_be_meant_is_told_at_its_place(project: Project, written: str, told: str) -> None:
+    project.write(
+        q_jsonl='{"id": "a", "question": "a?", "document": "x"}\n', one_jsonl='{"id": "a", "response": "1"}\n'
+    )
+    dataset = "" if "dataset" in written else "dataset: {path: q.jsonl}\n"
+    agents = (
+        "agents:\n  one: {type: recorded, path: one.jsonl}\nconditions:\n  baseline: {}\nmetrics: [double/rating]\n"
+    )
+    (project.root / "eval.yaml").write_text(dataset + agents + written + "\n", encoding="utf-8")
+
+    outcome = project.keval("validate", "eval.yaml")
+
+    assert 2 == outcome.code
+    assert told in outcome.stderr
