@@ -1,6 +1,6 @@
 """Intervals for means and for mean paired differences.
 
-Two methods share the work. `skew_t` is the t interval with Hall's correction for skewness. `bounded` is for samples
+Two methods share the work. `skew_t` is the t interval, extended where the data are skewed. `bounded` is for samples
 that nearly all have the same value: the few others hold all that is known of the spread, so that a standard error is
 too small or 0, and what the scale leaves possible is what bounds the mean. docs/statistics.md has their coverage.
 """
@@ -15,7 +15,7 @@ from scipy import special
 
 from keval.stats.moments import FloatArray, IntArray, Moments, moments
 
-__all__ = ["Interval", "difference_interval", "mean_interval", "scatters_little", "skewed", "t_quantile"]
+__all__ = ["Interval", "difference_interval", "hall", "mean_interval", "scatters_little", "t_quantile"]
 
 _FEW = 10
 """Fewer samples than this off the commonest value are too few for a standard error; by bench/interval_coverage.py."""
@@ -46,7 +46,7 @@ def mean_interval(
         return Interval(*_bounded(values, clusters, low, high, level), "bounded")
     if not found.stderr:
         return None
-    ends = skewed(found, level)
+    ends = _skew_t(found, level)
     return Interval(max(low, ends[0]), min(high, ends[1]), "skew_t")
 
 
@@ -80,21 +80,29 @@ def t_quantile(df: float, level: float) -> float:
     return float(special.stdtrit(df, (1 + level) / 2))
 
 
-def skewed(found: Moments, level: float) -> tuple[float, float]:
-    """Return the t interval of a mean, corrected for the skewness of the mean's distribution.
+def hall(studentized: float, skewness: float) -> float:
+    """Return a studentized mean with the skewness of its distribution removed.
 
     Source: Hall, On the removal of skewness by transformation, JRSS B 54 (1992), 221-228, the cubic transformation.
     """
+    return studentized + skewness * (studentized**2 / 3 + 1 / 6) + skewness**2 * studentized**3 / 27
+
+
+def _inverse_hall(corrected: float, skewness: float) -> float:
+    if abs(skewness) < 1e-6:
+        return corrected
+    return (math.cbrt(1 + skewness * (corrected - skewness / 6)) - 1) * 3 / skewness
+
+
+def _skew_t(found: Moments, level: float) -> tuple[float, float]:
+    """Return the t interval, extended to where Hall's interval ends on the side to which that one is shifted.
+
+    Hall's alone is too narrow for symmetric data with rare large values, whose skewness is seen where there is none.
+    """
     reach = t_quantile(found.df, level)
-
-    def ends(studentized: float) -> float:
-        """Invert T + λ(T²/3 + 1/6) + λ²T³/27, which is monotone in T."""
-        skewness = found.skewness
-        if abs(skewness) < 1e-6:
-            return studentized
-        return float(np.cbrt(1 + skewness * (studentized - skewness / 6)) - 1) * 3 / skewness
-
-    return found.mean - found.stderr * ends(reach), found.mean - found.stderr * ends(-reach)
+    below = max(reach, _inverse_hall(reach, found.skewness))
+    above = max(reach, -_inverse_hall(-reach, found.skewness))
+    return found.mean - below * found.stderr, found.mean + above * found.stderr
 
 
 def _bounded(

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import special
 
 from keval.stats.bootstrap import bca_interval
-from keval.stats.intervals import Interval, difference_interval, scatters_little, t_quantile
+from keval.stats.intervals import Interval, difference_interval, hall, scatters_little, t_quantile
 from keval.stats.moments import FloatArray, IntArray, Moments, moments
 
 __all__ = ["PairedEffect", "mcnemar_mid_p", "paired", "sign_flip_p"]
@@ -23,7 +23,7 @@ class PairedEffect:
 
     `interval` is the headline, `t_low` to `bca_high` are the plain paired-t and the BCa bootstrap interval. `d` is
     Cohen's d for paired data: the difference over the standard deviation of the differences (Cohen 1988, section
-    2.3.5, d_z). `p` is that of `test`: `mcnemar_mid_p`, `sign_flip`, `sign` or `skew_t`.
+    2.3.5, d_z). `p` is that of `test`: `mcnemar_mid_p`, `paired_t`, `skew_t`, `sign_flip` or `sign`.
     """
 
     n: int
@@ -80,10 +80,10 @@ def _test(
     if clusters is None and np.all(np.isin(arm, scale)) and np.all(np.isin(against, scale)):
         return mcnemar_mid_p(int(np.sum(differences > 0)), int(np.sum(differences < 0))), "mcnemar_mid_p"
     if found.stderr and not scatters_little(differences, clusters):
-        # As the interval: Hall's transformation of the studentized mean.
-        t, skewness = found.mean / found.stderr, found.skewness
-        corrected = t + skewness * (t**2 / 3 + 1 / 6) + skewness**2 * t**3 / 27
-        return 2 * float(special.stdtr(found.df, -abs(corrected))), "skew_t"
+        # As the interval, which is never narrower than that of t.
+        t = found.mean / found.stderr
+        plain, corrected = (2 * float(special.stdtr(found.df, -abs(x))) for x in (t, hall(t, found.skewness)))
+        return (plain, "paired_t") if plain >= corrected else (corrected, "skew_t")
     sums = differences if clusters is None else np.bincount(np.unique(clusters, return_inverse=True)[1], differences)
     changed = sums[np.abs(sums) > 1e-12 * np.max(np.abs(sums), initial=0.0)]
     if len(changed) <= _MOST_FLIPPED:
