@@ -9,7 +9,16 @@ from keval.effects import Effect
 from keval.scores import Scale, Scorer
 from keval.summary import Summary
 
-__all__ = ["better_share", "interval", "number", "scorer_names", "signed", "verdict_words"]
+__all__ = [
+    "better_share",
+    "interval",
+    "is_alike",
+    "is_flat",
+    "number",
+    "scorer_names",
+    "signed",
+    "verdict_words",
+]
 
 
 def number(value: float | None) -> str:
@@ -59,19 +68,35 @@ def better_share(difference: float, scale: Scale) -> float | None:
     return -share if scale.better == "lower" else share
 
 
+def is_flat(effect: Effect) -> bool:
+    """Return whether nothing differs for any question."""
+    return effect.difference == 0 and not effect.stderr
+
+
+def is_alike(effect: Effect) -> bool:
+    """Return whether every question differs by the same: that is by definition, and no question of chance."""
+    return effect.n > 1 and bool(effect.difference) and effect.stderr is not None and effect.stderr < 1e-9
+
+
 def verdict_words(effect: Effect) -> str:
     """Return in a few words what an effect lets one say."""
     if effect.verdict in ("better", "worse"):
         return effect.verdict
+    if effect.difference is None:
+        return "not compared"
+    if is_alike(effect):
+        return "the same for every question"
     if effect.verdict == "same":
         ends = [abs(end) for end in (effect.ci_low, effect.ci_high) if end is not None]
         return f"no difference of {_up(max(ends))} or more" if ends and max(ends) > 0 else "no difference"
-    if effect.verdict == "unclear" and effect.needed is not None:
+    if effect.verdict == "unknown":
+        return "too few questions for an interval"
+    if effect.needed is not None and effect.needed > effect.n:
         return f"cannot tell: {effect.needed:,} questions would"
-    if effect.verdict == "unclear":
-        seen = f"; this run could have seen {number(effect.mde)}" if effect.mde is not None else ""
-        return f"no difference seen{seen}"
-    return "not compared" if effect.difference is None else "too few questions for an interval"
+    if effect.ci_low is not None and effect.ci_high is not None and (effect.ci_low > 0 or effect.ci_high < 0):
+        return "cannot tell, among so many comparisons"
+    seen = f"; this run could have seen {_up(effect.mde)}" if effect.mde is not None else ""
+    return f"no difference seen{seen}"
 
 
 def _short(metric: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from keval.effects import Effect
-from keval.report.figures import better_share, number, scorer_names, signed
+from keval.report.figures import better_share, is_alike, is_flat, number, scorer_names, signed
 from keval.scores import Scale, Scorer
 from keval.summary import Summary
 
@@ -58,26 +58,35 @@ class _Told:
 
     def effects(self, group: Sequence[Effect]) -> Iterator[str]:
         """Yield the sentences about one condition, agent or run."""
-        by = {name: self._metrics(group, name) for name in ("better", "worse", "unclear", "same")}
-        unsure = [e for e in group if e.verdict == "unknown" and e.difference is not None]
-        subject = self._subject(group[0])
+        known = [effect for effect in group if effect.difference is not None]
+        differing = [effect for effect in known if not is_flat(effect)]
+        alike = [e for e in differing if is_alike(e) and e.verdict not in ("better", "worse")]
+        open_ones = [effect for effect in differing if effect not in alike]
+        by = {
+            verdict: self._grouped(effect for effect in open_ones if effect.verdict == verdict)
+            for verdict in ("better", "worse", "unclear", "same", "unknown")
+        }
+        first = group[0]
         if by["better"]:
-            yield f"{subject} improves {self._list(by['better'])}."
+            yield f"{_subject(first)} {self._list(by['better'])}{_on(by['better'])}."
         for scorer, effects in by["worse"].items():
-            name = self._names[scorer]
             losses = ", ".join(self._loss(effect) for effect in effects)
-            yield f"{name[:1].upper()}{name[1:]} got worse by {losses} with {subject}."
-        if unsure:
-            shown = self._list(self._grouped(unsure), few=False)
-            yield f"{subject} changes {shown}; there are too few questions to be sure."
-        if not any(by.values()) and not unsure:
-            yield f"{subject} could not be compared: no question has a score on both sides."
-        yield from self._costs(group[0])
+            yield f"{_capital(self._names[scorer])} {_worse(first)} by {losses}."
+        if by["unknown"]:
+            listed = f"{self._list(by['unknown'])}{_on(by['unknown'])}"
+            yield f"{_capital(_between(first))}: {listed}; these are too few questions to be sure."
+        if alike:
+            listed = self._list(self._grouped(alike))
+            yield f"{_capital(_between(first))}, the same for every question: {listed}."
+        if not known:
+            yield f"{_capital(_between(first))}, nothing could be compared: no question has a score on both sides."
+        yield from self._costs(first)
         if by["unclear"]:
-            yield f"This run cannot tell whether {subject} changes {self._open(by['unclear'])}."
-        if by["same"]:
-            several = "" if any((by["better"], by["worse"], by["unclear"])) else f" with {subject}"
-            yield f"No difference that matters{several} in {_and(self._few(by['same']))}."
+            yield f"This run cannot tell {_whether(first)} {self._open(by['unclear'])}."
+        flat = [effect for effect in known if is_flat(effect)]
+        if by["same"] or (flat and not differing):
+            same = [*by["same"], *(effect.scorer for effect in flat if not differing)]
+            yield f"{_capital(_between(first))}, there is no difference that matters in {_and(self._few(same))}."
 
     def arms(self) -> Iterator[str]:
         """Yield the means of a run in which nothing is compared."""
@@ -87,16 +96,6 @@ class _Told:
             more = [f"{len(known) - _MOST} more"] if len(known) > _MOST else []
             if means:
                 yield f"{agent} with {condition}: {_and([*means, *more])}."
-
-    def _subject(self, effect: Effect) -> str:
-        if effect.kind == "condition":
-            return effect.condition
-        if effect.kind == "agent":
-            return f"{effect.agent} (against {effect.against.agent}, {effect.condition})"
-        return f"{effect.agent} {effect.condition} (against run {effect.against.run})"
-
-    def _metrics(self, group: Iterable[Effect], verdict: str) -> dict[Scorer, list[Effect]]:
-        return self._grouped(effect for effect in group if effect.verdict == verdict)
 
     def _grouped(self, effects: Iterable[Effect]) -> dict[Scorer, list[Effect]]:
         """Return effects by scorer, the largest for its scale first."""
@@ -109,18 +108,16 @@ class _Told:
         share = better_share(effect.difference or 0.0, self._scales[effect.scorer])
         return abs(share) if share is not None else 0.0
 
-    def _list(self, metrics: Mapping[Scorer, Sequence[Effect]], *, few: bool = True) -> str:
+    def _list(self, metrics: Mapping[Scorer, Sequence[Effect]]) -> str:
         parts = [
-            f"{self._names[scorer]} by {', '.join(self._gain(effect, few=few) for effect in effects)}"
+            f"{self._names[scorer]} by {', '.join(map(self._gain, effects))}"
             for scorer, effects in [*metrics.items()][:_MOST]
         ]
         more = [f"{len(metrics) - _MOST} more metrics"] if len(metrics) > _MOST else []
-        return _and([*parts, *more], "; ")
+        return "; ".join([*parts, *more])
 
-    def _gain(self, effect: Effect, *, few: bool) -> str:
-        notes = self._agent(effect)
-        notes += [_questions(effect.n)] if few and effect.n < _FEW else []
-        return f"{signed(effect.difference)}{self._unit(effect)}{_in_brackets(notes)}"
+    def _gain(self, effect: Effect) -> str:
+        return f"{signed(effect.difference)}{self._unit(effect)}{_in_brackets(self._agent(effect))}"
 
     def _loss(self, effect: Effect) -> str:
         notes = [*self._agent(effect), _questions(effect.n)]
@@ -136,14 +133,15 @@ class _Told:
     def _open(self, metrics: Mapping[Scorer, Sequence[Effect]]) -> str:
         parts = []
         for scorer, effects in [*metrics.items()][:_MOST]:
-            needed = [effect.needed for effect in effects if effect.needed is not None]
-            parts.append(self._names[scorer] + (f" ({max(needed):,} questions would)" if needed else ""))
+            needed = max((effect.needed or 0) for effect in effects)
+            would = needed > max(effect.n for effect in effects)
+            parts.append(self._names[scorer] + (f" ({needed:,} questions would)" if would else ""))
         more = [f"{len(metrics) - _MOST} more metrics"] if len(metrics) > _MOST else []
         return _and([*parts, *more], last="or")
 
-    def _few(self, metrics: Mapping[Scorer, Sequence[Effect]]) -> list[str]:
-        more = [f"{len(metrics) - _MOST} more"] if len(metrics) > _MOST else []
-        return [*[self._names[scorer] for scorer in metrics][:_MOST], *more]
+    def _few(self, scorers: Iterable[Scorer]) -> list[str]:
+        names = [self._names[scorer] for scorer in dict.fromkeys(scorers)]
+        return [*names[:_MOST], f"{len(names) - _MOST} more"] if len(names) > _MOST else names
 
     def _costs(self, like: Effect) -> Iterator[str]:
         """Yield what the condition or agent costs more, and what it saves, where the interval excludes 0."""
@@ -166,6 +164,54 @@ class _Told:
             yield f"It costs {_and(more)} more per answer."
         if less:
             yield f"It saves {_and(less)} per answer."
+
+
+def _subject(effect: Effect) -> str:
+    """Return the beginning of a sentence on what got better."""
+    if effect.kind == "condition":
+        return f"{effect.condition} improves"
+    if effect.kind == "agent":
+        return f"{effect.agent} is better than {effect.against.agent} ({effect.condition}):"
+    return f"Since run {effect.against.run}, {effect.agent} with {effect.condition} improved:"
+
+
+def _worse(effect: Effect) -> str:
+    """Return the middle of a sentence on what got worse."""
+    if effect.kind == "condition":
+        return f"got worse with {effect.condition}"
+    if effect.kind == "agent":
+        return f"is worse with {effect.agent} than with {effect.against.agent} ({effect.condition})"
+    return f"got worse since run {effect.against.run}, for {effect.agent} with {effect.condition},"
+
+
+def _between(effect: Effect) -> str:
+    """Return what is compared."""
+    if effect.kind == "condition":
+        return f"with {effect.condition} against {effect.against.condition}"
+    if effect.kind == "agent":
+        return f"with {effect.agent} against {effect.against.agent} ({effect.condition})"
+    return f"since run {effect.against.run}, for {effect.agent} with {effect.condition}"
+
+
+def _whether(effect: Effect) -> str:
+    """Return the middle of a sentence on what stays open."""
+    if effect.kind == "condition":
+        return f"whether {effect.condition} changes"
+    if effect.kind == "agent":
+        return f"whether {effect.agent} differs from {effect.against.agent} ({effect.condition}) in"
+    return f"whether {effect.agent} with {effect.condition} changed since run {effect.against.run} in"
+
+
+def _on(metrics: Mapping[Scorer, Sequence[Effect]]) -> str:
+    """Return on how many questions effects are, if these are few."""
+    counts = sorted({effect.n for effects in metrics.values() for effect in effects})
+    if not counts or counts[0] >= _FEW:
+        return ""
+    return f", on {_questions(counts[0])}" if len(counts) == 1 else f", on {counts[0]} to {_questions(counts[-1])}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _amount(sizes: Sequence[float], name: str, unit: str) -> str:
@@ -198,10 +244,6 @@ def _in_brackets(notes: Sequence[str]) -> str:
     return f" ({', '.join(notes)})" if notes else ""
 
 
-def _and(parts: Sequence[str], comma: str = ", ", last: str = "and") -> str:
+def _and(parts: Sequence[str], last: str = "and") -> str:
     """Join parts as a sentence does."""
-    if len(parts) < 2:
-        return "".join(parts)
-    if comma == "; ":
-        return comma.join(parts)
-    return f"{comma.join(parts[:-1])} {last} {parts[-1]}"
+    return "".join(parts) if len(parts) < 2 else f"{', '.join(parts[:-1])} {last} {parts[-1]}"

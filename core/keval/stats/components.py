@@ -93,14 +93,14 @@ def advice(components: Components, *, samples: float, repetitions: float, gradin
 
     `samples`, `repetitions` per sample and `gradings` per trial are the present counts.
     """
+    if components.question is None:
+        return "Ask more questions: one question shows nothing about others."
     parts = {
         "question": (components.question or 0.0) / samples,
         "repetition": (components.repetition or 0.0) / (samples * repetitions),
         "judging": (components.judging or 0.0) / (samples * repetitions * gradings),
     }
     total = sum(parts.values())
-    if components.question is None:
-        return "Ask more questions: one question shows nothing about others."
     if total <= 0:
         return "Nothing varies: neither questions nor repetitions differ in score."
     most = max(parts, key=lambda part: parts[part])

@@ -9,13 +9,13 @@ import attrs
 from markupsafe import Markup
 
 from keval.effects import Effect
-from keval.report.figures import better_share, verdict_words
+from keval.report.figures import better_share, is_flat, verdict_words
 from keval.report.page.drawing import Axis, axis_around_zero
 from keval.report.page.rendering import render
 from keval.report.page.report import Report
 from keval.scores import Scale, Scorer
 
-__all__ = ["Claims", "claims_of", "effects", "is_flat"]
+__all__ = ["Claims", "claims_of", "effects"]
 
 _Range: TypeAlias = tuple[float, float, str]
 _RESOURCES = {"seconds": "s", "tokens": "", "usd": "$", "tool_calls": ""}
@@ -43,11 +43,6 @@ class Claims:
     shown: Mapping[_Range, Sequence[Sequence[Effect]]]
     flat: Sequence[str]
     missing: Sequence[str]
-
-
-def is_flat(effects: Iterable[Effect]) -> bool:
-    """Return whether a metric does not differ at all for any agent: its line says nothing."""
-    return all(effect.difference == 0 and not effect.stderr for effect in effects)
 
 
 def claims_of(report: Report) -> list[Claims]:
@@ -96,7 +91,7 @@ def _claims(title: str, group: Iterable[Effect], names: Mapping[Scorer, str], sc
         if any(e.difference is not None for e in found)
     }
     ranked = sorted(
-        (scorer for scorer, found in known.items() if not is_flat(found)),
+        (scorer for scorer, found in known.items() if not all(map(is_flat, found))),
         key=lambda scorer: _rank(known[scorer], scales[scorer]),
     )
     shown: dict[_Range, list[list[Effect]]] = {}
@@ -106,7 +101,7 @@ def _claims(title: str, group: Iterable[Effect], names: Mapping[Scorer, str], sc
     return Claims(
         title=title,
         shown=shown,
-        flat=[names[scorer] for scorer, found in known.items() if is_flat(found)],
+        flat=[names[scorer] for scorer, found in known.items() if all(map(is_flat, found))],
         missing=[names[scorer] for scorer in metrics if scorer not in known],
     )
 
@@ -133,7 +128,7 @@ def _rows(metrics: Iterable[Sequence[Effect]], axis: Axis, names: Mapping[Scorer
 def _expenses(effects: Iterable[Effect]) -> Iterator[tuple[str, Effect]]:
     """Yield effects on what an answer costs with the name of the resource; those that are 0 throughout say nothing."""
     for effect in effects:
-        if effect.difference is not None and not is_flat([effect]):
+        if effect.difference is not None and not is_flat(effect):
             unit = _RESOURCES.get(effect.metric, "")
             name = effect.metric.replace("_", " ")
             yield f"{name} ({unit})" if unit else name, effect

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
@@ -12,7 +11,7 @@ import attrs
 from keval.manifest import Manifest
 from keval.records import Transcript, Trial
 from keval.scores import ScoreLine, Scorer
-from keval.stats.estimates import Means, NestedMeans
+from keval.stats.cells import Cell
 from keval.store.run import Run
 
 __all__ = ["Arm", "Outline", "Question", "read_outline"]
@@ -114,23 +113,19 @@ def _values(
     manifest: Manifest, scores: Iterable[ScoreLine], index: Mapping[str, int]
 ) -> dict[Arm, dict[Scorer, dict[int, float]]]:
     """Return the mean of each question by arm and scorer, as the summary counts scores."""
-    graded_often = {entry.scorer for entry in manifest.scorers if entry.repetitions > 1}
-    means: defaultdict[tuple[Arm, Scorer], Means] = defaultdict(Means)
-    nested: defaultdict[tuple[Arm, Scorer], NestedMeans] = defaultdict(NestedMeans)
+    entries = {entry.scorer: entry for entry in manifest.scorers}
+    cells: dict[tuple[Arm, Scorer], Cell] = {}
     for line in scores:
-        value = line.score.value
-        if value is None or (line.score.neutral and manifest.neutral == "omit"):
-            continue
         key = ((line.agent, line.condition), line.scorer)
-        if line.scorer in graded_often:
-            nested[key].add(index[line.sample], line.trial, value)
-        else:
-            means[key].add(index[line.sample], value)
+        if key not in cells:
+            cells[key] = Cell(entries[line.scorer], count_neutral=manifest.neutral == "count")
+        cells[key].add(line, index[line.sample])
     values: dict[Arm, dict[Scorer, dict[int, float]]] = {}
-    found = {key: cell.by_sample() for key, cell in means.items()}
-    found |= {key: cell.by_sample() for key, cell in nested.items()}
-    for (arm, scorer), by_question in found.items():
-        values.setdefault(arm, {})[scorer] = by_question
+    for (arm, scorer), cell in cells.items():
+        found = cell.values()
+        means = dict(zip(found.samples.tolist(), found.means.tolist(), strict=True))
+        if means:
+            values.setdefault(arm, {})[scorer] = means
     return values
 
 

@@ -6,14 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
+import numpy as np
 from markupsafe import Markup
 
 from keval.report.page.comparisons import Comparison
 from keval.report.page.outline import Question
 from keval.report.page.rendering import render
 from keval.report.page.report import Report
-from keval.scores import Scorer
-from keval.stats.estimates import Estimate, estimate
+from keval.scores import Scale, Scorer
+from keval.stats.intervals import difference_interval, mean_interval
 
 __all__ = ["labels_of", "metadata_keys", "slices"]
 
@@ -24,11 +25,21 @@ _MOST_LABELS = 40
 
 
 @attrs.frozen
+class _Slice:
+    """The mean over the questions of a slice, with its 95 % interval, if they are enough for one."""
+
+    n: int
+    mean: float
+    low: float | None
+    high: float | None
+
+
+@attrs.frozen
 class _Row:
     """One metric in every slice of a key."""
 
     name: str
-    cells: Sequence[Estimate | None]
+    cells: Sequence[_Slice | None]
 
 
 @attrs.frozen
@@ -41,9 +52,12 @@ class _Table:
 
 @attrs.frozen
 class _Key:
+    """The slices of one key of metadata; `others` compare agents."""
+
     name: str
     slices: Sequence[tuple[str, int]]
     tables: Sequence[_Table]
+    others: Sequence[_Table]
 
 
 def labels_of(value: Any) -> list[str]:
@@ -65,7 +79,7 @@ def metadata_keys(questions: Sequence[Question], most: int = _MOST_LABELS) -> di
 
 
 def slices(report: Report) -> Markup:
-    """Render each comparison within the slices of each key of metadata, every slice with an error of its own."""
+    """Render each comparison within the slices of each key of metadata, every slice with an interval of its own."""
     questions = report.outline.questions
     dividing = metadata_keys(questions, MOST_SLICES)
     every = {str(key) for question in questions for key in question.metadata}
@@ -82,12 +96,13 @@ def _key(report: Report, key: str, values: Sequence[str]) -> _Key:
     for number, question in enumerate(report.outline.questions):
         for label in labels_of(question.metadata.get(key)):
             members[label].append(number)
-    tables = []
+    tables: list[_Table] = []
+    others: list[_Table] = []
     for comparison in report.comparisons:
-        rows = [*_rows(report, comparison, [*members.values()])]
-        if rows:
-            tables.append(_Table(comparison, rows))
-    return _Key(key, [(value, len(found)) for value, found in members.items()], tables)
+        if rows := [*_rows(report, comparison, [*members.values()])]:
+            between_agents = comparison.against is not None and comparison.arm[0] != comparison.against[0]
+            (others if between_agents else tables).append(_Table(comparison, rows))
+    return _Key(key, [(value, len(found)) for value, found in members.items()], tables, others)
 
 
 def _rows(report: Report, comparison: Comparison, members: Sequence[Sequence[int]]) -> Iterator[_Row]:
@@ -100,4 +115,15 @@ def _rows(report: Report, comparison: Comparison, members: Sequence[Sequence[int
         found = values.get(scorer, {})
         if any(found.values()):
             cells = [[found[number] for number in slice_ if number in found] for slice_ in members]
-            yield _Row(name, [estimate(cell) if cell else None for cell in cells])
+            scale, paired = report.scales[scorer], comparison.against is not None
+            yield _Row(name, [_slice(cell, scale, paired=paired) if cell else None for cell in cells])
+
+
+def _slice(values: Sequence[float], scale: Scale, *, paired: bool) -> _Slice:
+    """Estimate a mean difference, or the mean of an arm, from one value per question."""
+    found = np.array(values)
+    if paired:
+        ends = difference_interval(found, span=scale.high - scale.low)
+    else:
+        ends = mean_interval(found, low=scale.low, high=scale.high)
+    return _Slice(len(values), float(np.mean(found)), ends.low if ends else None, ends.high if ends else None)
