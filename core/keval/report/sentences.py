@@ -113,8 +113,7 @@ class _Told:
             f"{self._names[scorer]} by {', '.join(map(self._gain, effects))}"
             for scorer, effects in [*metrics.items()][:_MOST]
         ]
-        more = [f"{len(metrics) - _MOST} more metrics"] if len(metrics) > _MOST else []
-        return "; ".join([*parts, *more])
+        return "; ".join([*parts, *_more(len(metrics))])
 
     def _gain(self, effect: Effect) -> str:
         return f"{signed(effect.difference)}{self._unit(effect)}{_in_brackets(self._agent(effect))}"
@@ -135,9 +134,14 @@ class _Told:
         for scorer, effects in [*metrics.items()][:_MOST]:
             needed = max((effect.needed or 0) for effect in effects)
             would = needed > max(effect.n for effect in effects)
-            parts.append(self._names[scorer] + (f" ({needed:,} questions would)" if would else ""))
-        more = [f"{len(metrics) - _MOST} more metrics"] if len(metrics) > _MOST else []
-        return _and([*parts, *more], last="or")
+            notes = (
+                [e.agent for e in effects]
+                if effects[0].kind == "condition" and len(effects) < len(self._agents)
+                else []
+            )
+            notes += [f"{needed:,} questions would"] if would else []
+            parts.append(f"{self._names[scorer]}{_in_brackets(notes)}")
+        return _and([*parts, *_more(len(metrics))], last="or")
 
     def _few(self, scorers: Iterable[Scorer]) -> list[str]:
         names = [self._names[scorer] for scorer in dict.fromkeys(scorers)]
@@ -234,6 +238,12 @@ def _trials(summary: Summary) -> Iterator[str]:
     if done < summary.planned:
         why = f": {summary.stopped}" if summary.stopped else ""
         yield f"{summary.planned - done:,} of {summary.planned:,} planned trials were not run{why}."
+
+
+def _more(metrics: int) -> list[str]:
+    """Return how many metrics are not named."""
+    left = metrics - _MOST
+    return [] if left < 1 else [f"{left} more metric{'' if left == 1 else 's'}"]
 
 
 def _questions(n: int) -> str:

@@ -22,6 +22,8 @@ __all__ = ["Transcripts", "questions", "transcripts"]
 
 MOST_BYTES = 20_000_000
 """How much of transcripts a page holds."""
+_AT_FIRST = 100
+"""Rows that are elements from the beginning. The page's script makes the others as they are needed."""
 _MOST_ASKED = 300
 """Characters of a question that its row shows; all of it is among its answers."""
 
@@ -49,7 +51,6 @@ class _Cells:
 
 @attrs.frozen
 class _Row:
-    index: int
     anchor: str
     question: Question
     asked: str
@@ -96,16 +97,26 @@ def questions(report: Report, kept: Transcripts | None = None) -> Markup:
     Without, whoever serves the fragment answers for each question when it is opened.
     """
     columns = {scorer: column for column, scorer in enumerate(_scorers(report))}
-    rows = [_row(report, index, columns) for index in ranked(report)]
+    order = ranked(report)
+    width = max(1, len(columns)) * PITCH
+    rows = [
+        render(
+            "question.html",
+            row=_row(report, index, columns),
+            width=width,
+            compared=report.comparisons[0].against is not None,
+        )
+        for index in order
+    ]
     labels = metadata_keys(report.outline.questions)
     return render(
         "questions.html",
         comparisons=report.comparisons,
         columns=[report.names[scorer] for scorer in columns],
-        rows=rows,
-        width=max(1, len(columns)) * PITCH,
+        first=rows[:_AT_FIRST],
+        others=embedded([str(row) for row in rows[_AT_FIRST:]]),
         labels=labels,
-        index=embedded([_entry(report, row.index, labels) for row in rows]),
+        index=embedded([_entry(report, index, labels) for index in order]),
         kept=kept,
         total=len(rows),
     )
@@ -121,7 +132,6 @@ def _row(report: Report, index: int, columns: Mapping[Scorer, int]) -> _Row:
     question = report.outline.questions[index]
     asked = " ".join(question.asked.split())
     return _Row(
-        index=index,
         anchor=anchor(question.id),
         question=question,
         asked=asked if len(asked) <= _MOST_ASKED else f"{asked[:_MOST_ASKED]} …",
@@ -158,6 +168,7 @@ def _entry(report: Report, index: int, labels: Mapping[str, Sequence[str]]) -> d
     worst = [each.worst(index) for each in report.comparisons]
     return {
         "n": index,
+        "id": question.id,
         "worst": [None if tile is None else round(tile.share, 4) for tile in worst],
         "worse": [each.got_worse(index) for each in report.comparisons],
         "better": [each.got_better(index) for each in report.comparisons],
