@@ -25,7 +25,8 @@ class Tile:
     """One metric of one question: the difference (or the mean, if nothing is compared), and its share of the scale.
 
     `share` is positive for the better; for a scale without an end it is relative to the largest difference. `telling`
-    says that it tells one question from another: its scale has an end, and it does not differ alike for all questions.
+    says that it tells one question from another: its scale has an end, and it is no trait of an agent, which differs
+    alike for all questions.
     """
 
     scorer: Scorer
@@ -106,7 +107,7 @@ def _pair(arm: Arm, against: Arm, label: str, outline: Outline, scales: Mapping[
     for scorer, by_question in differences.items():
         scale = scales[scorer]
         spread = max(by_question.values(), default=0.0) - min(by_question.values(), default=0.0)
-        alike = len(by_question) > 1 and spread < 1e-9
+        trait = arm[0] != against[0] and len(by_question) > 1 and spread < 1e-9
         largest = max(map(abs, by_question.values()), default=0.0) or 1.0
         for number, difference in by_question.items():
             share = better_share(difference, scale)
@@ -114,7 +115,7 @@ def _pair(arm: Arm, against: Arm, label: str, outline: Outline, scales: Mapping[
                 relative = difference / largest
                 tile = Tile(scorer, difference, -relative if scale.better == "lower" else relative, telling=False)
             else:
-                tile = Tile(scorer, difference, share, telling=not alike)
+                tile = Tile(scorer, difference, share, telling=not trait)
             tiles.setdefault(number, []).append(tile)
     return Comparison(arm, against, label, tiles)
 
