@@ -158,5 +158,6 @@
       search.focus();
     }
   });
-  follow();
+  // The browser itself goes to the element of the link, and takes the focus away, before `load`.
+  addEventListener("load", follow);
 })();
