@@ -6,6 +6,7 @@ import json
 import random
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from measure import Cost, measure
@@ -52,7 +53,7 @@ def _answer(rng: random.Random, number: int, condition: str) -> dict[str, object
     }
 
 
-def _write(path: Path, records: list[dict[str, object]]) -> None:
+def _write(path: Path, records: Sequence[Mapping[str, object]]) -> None:
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
 
 

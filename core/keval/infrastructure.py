@@ -1,4 +1,4 @@
-"""The seams of a run's infrastructure: models and middleware, proxies, datasets, executors.
+"""The seams of a run's infrastructure: models, middleware and prices, proxies, datasets, executors.
 
 Exporters, whose seam needs a finished run, are in `keval.store.export`.
 """
@@ -16,6 +16,7 @@ from keval.contexts import McpServer, ServerSpec, ToolOffer
 from keval.errors import Problem
 from keval.manifest import Manifest
 from keval.models import Asker, Endpoint, Exchange, ModelRequest, ModelResponse, Next
+from keval.prices import Price
 from keval.recorder import Blob, LiveEvent
 from keval.records import Sample, Trial, TrialKey
 
@@ -30,6 +31,7 @@ __all__ = [
     "ModelProvider",
     "ModelProxy",
     "Outbox",
+    "PriceTable",
     "ProxyRoute",
     "RawRecord",
     "RereadableDataset",
@@ -70,6 +72,19 @@ class Middleware(Protocol):
         It may change the request or the response, call `next` more than once, or not at all. What it raises fails the
         request: the agent or judge gets HTTP status 502.
         """
+        ...
+
+
+@runtime_checkable
+class PriceTable(Protocol):
+    """Knows what models cost. Group `keval.prices`; called without arguments.
+
+    keval asks every installed table, by name, until one knows the price. It does so when a run begins, for models that
+    are not simulated and that the config gives no price of, and keeps the price in the manifest.
+    """
+
+    def price(self, model: str) -> Price | None:
+        """Return the price of a model, given as `provider/name`; `None` if it is unknown."""
         ...
 
 

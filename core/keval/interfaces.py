@@ -122,7 +122,8 @@ class ConcurrencyLimited(Protocol):
 class PrerecordedAgent(Protocol):
     """An agent that returns answers which exist already.
 
-    Its `run` gets no instructions, no servers and no time limit.
+    Its `run` gets no instructions, no servers and no time limit. An attribute `model` (`provider/name`) may say which
+    model answered: its price says what the answers cost.
     """
 
     def check_answers(self, samples: Collection[str], conditions: Collection[str]) -> Iterable[Problem]:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import attrs
 
+from keval.prices import Price
 from keval.scores import Rubric, Scale, Scorer
 
 __all__ = [
@@ -169,8 +170,9 @@ class Manifest:
     planned. `rubrics` are by digest. `plugins` maps `group:name` to distribution and version, `versions`
     distributions to versions: keval, its plugins, and what these directly require. `variables` are the values of
     the config's variables that are no secrets, `None` for one that was not set. `simulated` names the models that
-    were simulated. `resumed` tells each time that the run was resumed. `stopped` says why trials or judgements were
-    left out, if a limit of the run did that.
+    were simulated, and `prices` has those of the others, as far as they are known, by `provider/name`. `resumed` tells
+    each time that the run was resumed. `stopped` says why trials or judgements were left out, if a limit of the run did
+    that.
     """
 
     run: str
@@ -195,6 +197,7 @@ class Manifest:
     versions: Mapping[str, str] = attrs.field(factory=dict)
     variables: Mapping[str, str | None] = attrs.field(factory=dict)
     simulated: tuple[str, ...] = ()
+    prices: Mapping[str, Price] = attrs.field(factory=dict)
     resumed: tuple[ResumeEntry, ...] = ()
     stopped: str | None = None
     extra: Mapping[str, Any] = _extra()

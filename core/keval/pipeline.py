@@ -19,6 +19,7 @@ from keval.errors import RunError
 from keval.execute.describe import describe_scoring
 from keval.execute.meter import Meter
 from keval.execute.preflight import begin_judges, preflight
+from keval.execute.pricing import find_prices
 from keval.execute.resources import ResourceScope
 from keval.execute.resumption import Resumption
 from keval.execute.stopping import Stop
@@ -29,6 +30,7 @@ from keval.records import Sample
 from keval.redaction import Redactor
 from keval.score.digest import scorer_digests
 from keval.stages import Running, Scoring, announce_endpoints, endpoints_of, rubrics_of
+from keval.stats.rates import Rates
 from keval.store.run import Run
 from keval.store.scores_file import ScoringSpec
 from keval.store.writer import RunWriter
@@ -56,6 +58,7 @@ async def run_plan(
     learn_config(redact, plan.evaluation)
     async with _resources() as scope:
         ready = await preflight(plan, scope, redact)
+        prices = find_prices(plan.evaluation, plan.askers, ready.endpoints)
         samples: dict[str, Sample] = {}
         writer = RunWriter.create(root, plan.evaluation.folder, started)
         with writer.freezing(redact) as freeze:
@@ -63,7 +66,7 @@ async def run_plan(
                 if freeze(sample):  # agents are asked what the dataset says, and scorers read what is written
                     samples[sample.id] = sample
         with writer.locked(), _unwrapped():
-            running = Running.of(plan, ready, writer, hooks=hooks, redact=redact, samples=samples)
+            running = Running.of(plan, ready, writer, hooks=hooks, prices=prices, redact=redact, samples=samples)
             return writer.run, await running.finish(running.describe(started), stop=stop)
 
 
@@ -90,8 +93,16 @@ async def resume_run(
         async with _resources() as scope:
             ready = await preflight(plan, scope, redact)
             samples: dict[str, Sample] = {}
-            earlier = {entry.scorer: entry.repetitions for entry in before.scorers}
-            running = Running.of(plan, ready, writer, hooks=hooks, redact=redact, samples=samples, earlier=earlier)
+            running = Running.of(
+                plan,
+                ready,
+                writer,
+                hooks=hooks,
+                prices=find_prices(plan.evaluation, plan.askers, ready.endpoints, before),
+                redact=redact,
+                samples=samples,
+                earlier={entry.scorer: entry.repetitions for entry in before.scorers},
+            )
             now = running.describe(datetime.now(UTC))
             new, changed = resumption.compare(before, now, frozen, plan.samples, redact)
             if changed and not resumption.force:
@@ -143,9 +154,12 @@ async def rescore(
             planned = [item.plugin for item in scorers.judges]
             learn_endpoints(redact, endpoints_of(endpoints, planned, judges.values()))
             rubrics = rubrics_of(scorers)
-            manifest = describe_scoring(before, evaluation, scorers, endpoints, spec, rubrics=rubrics, redact=redact)
+            prices = find_prices(evaluation, scorers.judges, endpoints, before)
+            manifest = describe_scoring(
+                before, evaluation, scorers, endpoints, spec, rubrics=rubrics, prices=prices, redact=redact
+            )
             prerecorded = [label for label, entry in before.agents.items() if entry.recording]
-            meter = Meter.of(writer.run, evaluation.budget, prerecorded)
+            meter = Meter.of(writer.run, evaluation.budget, Rates.of(manifest), prerecorded)
             announce_endpoints(exchange, hooks)
             scores = Scoring(writer, execution, scorers, judges, exchange, spec, hooks, redact, meter)
             return await scores.score(manifest, missing=missing)

@@ -99,6 +99,11 @@ class Usage:
     cached_tokens: int | None = None
     reasoning_tokens: int | None = None
 
+    @property
+    def total(self) -> int | None:
+        """Tokens of input and output."""
+        return _plus(self.input_tokens, self.output_tokens)
+
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             _plus(self.input_tokens, other.input_tokens),

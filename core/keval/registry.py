@@ -25,6 +25,7 @@ GROUPS = {
     "keval.rubrics": "rubric",
     "keval.models": "model provider",
     "keval.middleware": "middleware",
+    "keval.prices": "price table",
     "keval.datasets": "dataset format",
     "keval.executors": "executor",
     "keval.exporters": "exporter",

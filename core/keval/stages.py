@@ -23,11 +23,13 @@ from keval.manifest import Manifest
 from keval.models import Endpoint
 from keval.plan.hooks import Hooks
 from keval.plan.plan import Plan, Scorers, models_of
+from keval.prices import Price
 from keval.records import Sample
 from keval.redaction import Redactor
 from keval.score.digest import rubric_digest, scorer_digests
 from keval.score.scoring import ScoredTrial, score_trials
 from keval.scores import Rubric, Scorer
+from keval.stats.rates import Rates
 from keval.stats.summarise import Summariser
 from keval.store.journal import Journal
 from keval.store.jsonl import read_score
@@ -50,6 +52,7 @@ class Running:
     writer: RunWriter
     hooks: Hooks
     spec: ScoringSpec
+    prices: Mapping[str, Price]
     redact: Redactor
     samples: Mapping[str, Sample]
 
@@ -61,6 +64,7 @@ class Running:
         writer: RunWriter,
         *,
         hooks: Hooks,
+        prices: Mapping[str, Price],
         redact: Redactor,
         samples: Mapping[str, Sample],
         earlier: Mapping[Scorer, int] | None = None,
@@ -76,13 +80,20 @@ class Running:
         )
         planned = [item.plugin for item in (*plan.agents, *plan.scorers.judges)]
         learn_endpoints(redact, endpoints_of(ready.endpoints, planned, ready.agents.values(), ready.judges.values()))
-        return cls(plan, ready, writer, hooks, spec, redact, samples)
+        return cls(plan, ready, writer, hooks, spec, prices, redact, samples)
 
     def describe(self, started: datetime) -> Manifest:
         """Describe a run of the plan that begins."""
-        rubrics = rubrics_of(self.plan.scorers)
-        run_id = self.writer.run.id
-        return describe_run(self.plan, self.ready, self.spec, run_id, started, rubrics=rubrics, redact=self.redact)
+        return describe_run(
+            self.plan,
+            self.ready,
+            self.spec,
+            self.writer.run.id,
+            started,
+            rubrics=rubrics_of(self.plan.scorers),
+            prices=self.prices,
+            redact=self.redact,
+        )
 
     async def finish(
         self, manifest: Manifest, *, stop: Stop | None = None, done: Collection[str] = (), missing: bool = False
@@ -96,7 +107,7 @@ class Running:
         ready, execution = self.ready, plan.evaluation.execution
         count = sum(key.id not in done for key in plan.trials()) if done else plan.trial_count
         prerecorded = [agent.label for agent in plan.agents if agent.prerecorded]
-        meter = Meter.of(writer.run, plan.evaluation.budget, prerecorded)
+        meter = Meter.of(writer.run, plan.evaluation.budget, Rates.of(manifest), prerecorded)
         admission = Admission(
             (key for key in plan.trials() if key.id not in done),
             stop,

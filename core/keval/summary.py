@@ -92,7 +92,9 @@ class ArmTrials:
     """What happened to the trials of one arm.
 
     `failures` counts failed trials by `stage: kind`. `tool_calls` and `model_calls` are `None` when nobody reported
-    them. `duration` is the mean over samples, in seconds; `duration_median` and `duration_p95` are those of trials.
+    them. `duration` is the mean over samples, in seconds; `duration_median` and `duration_p95` are those of trials that
+    were answered. `cost` is that of the trials with all of their attempts; `usage` leaves out failed attempts, whose
+    usage and cost `given_up` has.
     """
 
     agent: str
@@ -121,8 +123,9 @@ class ArmScore:
     ones are among the unscored, by kind in `failures`. `missing` scores were not made because scoring was interrupted.
 
     `per_usd` and `per_1000_tokens` are the mean, counted from the lower end of its scale, for each dollar or 1,000
-    tokens that a trial costs; `None` where less is better, or the cost is unknown or 0. `pareto` says that no other arm
-    has a better mean at lower cost; it goes by tokens where a price is unknown or 0, and is `None` without either.
+    tokens that an answer costs; `None` where less is better, or the cost is unknown or 0. `pareto` says that no other
+    arm is at least as good for at most as much, and better in one of the two. It goes by tokens if the dollars of any
+    arm are unknown or 0, and is `None` where the tokens are unknown, too.
     """
 
     agent: str
@@ -241,7 +244,8 @@ class GateResult:
 class Summary:
     """What a run found: means per arm, effects, and counts of everything else.
 
-    `planned` is how many trials the run planned. `simulated` names the models that were simulated. `expenses` are
+    `planned` is how many trials the run planned. `simulated` names the models that were simulated, and `unpriced` those
+    whose price is unknown. `expenses` are
     effects on what a trial costs (`seconds`, `tokens`, `usd`, `tool_calls`) in place of a metric. `elapsed` is how long
     the run took, in seconds. `stopped` says why trials or judgements were left out, if a limit of the run did that.
     """
@@ -252,6 +256,7 @@ class Summary:
     neutral: Literal["omit", "count"]
     planned: int
     simulated: tuple[str, ...] = ()
+    unpriced: tuple[str, ...] = ()
     scorers: tuple[ScorerScale, ...] = ()
     judges: Mapping[str, JudgeEntry] = attrs.field(factory=dict)
     trials: tuple[ArmTrials, ...] = ()

@@ -16,7 +16,7 @@ name: {name}
 dataset: {{path: q.jsonl}}
 agents: {{one: {{type: recorded, path: {name}.jsonl}}}}
 conditions: {{baseline: {{}}, with_docs: {{system_prompt: "{prompt}"}}}}
-metrics: [double/rating, double/characters]
+metrics: [number/rating, double/characters]
 """
 
 
@@ -37,14 +37,14 @@ def test_each_arm_is_held_against_the_same_arm_of_the_other_run(project: Project
 
     found = compare_runs(now, before)
 
-    rated = [effect for effect in found.effects if effect.metric == "double/rating"]
+    rated = [effect for effect in found.effects if effect.metric == "number/rating"]
     assert [("run", now.id, before.id, 3, 2)] * 2 == [
         (effect.kind, effect.run, effect.against.run, effect.n, effect.dropped) for effect in rated
     ]
     assert ["baseline", "with_docs"] == [effect.condition for effect in rated]
     assert pytest.approx((0.4 + 0.4) / 3) == rated[0].difference
     gained = {
-        (change.sample, change.before, change.now) for change in found.changes if change.metric == "double/rating"
+        (change.sample, change.before, change.now) for change in found.changes if change.metric == "number/rating"
     }
     assert {("b", 0.4, 0.8), ("c", 0.5, 0.9)} == gained
     assert [now.id, before.id] == [each.run for each in found.runs]
@@ -54,7 +54,7 @@ def test_samples_that_got_worse_come_first(project: Project) -> None:
     before = run_of(project, "before", {"a": 0.2, "b": 0.9, "c": 0.5})
     now = run_of(project, "now", {"a": 0.8, "b": 0.1, "c": 0.25})
 
-    changes = [change for change in compare_runs(now, before).changes if change.metric == "double/rating"]
+    changes = [change for change in compare_runs(now, before).changes if change.metric == "number/rating"]
 
     assert ["b", "b", "c", "c", "a", "a"] == [change.sample for change in changes]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -39,18 +40,19 @@ results_option = click.option(
 )
 
 
-class _Cap(click.ParamType[tuple[str, int]]):
-    """One cap of a budget, such as `tokens=2000000`."""
+class _Cap(click.ParamType[tuple[str, float]]):
+    """One cap of a budget, such as `tokens=2000000` or `usd=0.5`."""
 
     name = "NAME=N"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, float]:
         """Return the name and the number."""
         known = attrs.fields_dict(Budget)
         name, _, number = str(value).partition("=")
-        if name not in known or not number.replace("_", "").isdecimal():
+        digits = number.replace("_", "")
+        if name not in known or not re.fullmatch(r"\d+(\.\d+)?" if name == "usd" else r"\d+", digits):
             self.fail(f"expected a number for one of {', '.join(known)}, such as tokens=2000000", param, ctx)
-        return name, int(number)
+        return name, float(digits) if name == "usd" else int(digits)
 
 
 budget_option = click.option(
@@ -58,7 +60,7 @@ budget_option = click.option(
     type=_Cap(),
     multiple=True,
     metavar="NAME=N",
-    help="Begin nothing more when `tokens` or `trials` reach N.",
+    help="Begin nothing more when `tokens`, `trials` or `usd` (US dollars) reach N.",
 )
 max_failures_option = click.option(
     "--max-failures", metavar="N|N%", help="Begin no other trial when more than so many failed."
@@ -87,7 +89,7 @@ def selection_options(function: F) -> F:
         max_concurrent: int | None,
         executor: str | None,
         max_failures: str | None,
-        budget: tuple[tuple[str, int], ...],
+        budget: tuple[tuple[str, float], ...],
         **rest: Any,
     ) -> Any:
         selection = Selection(

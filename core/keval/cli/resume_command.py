@@ -51,7 +51,7 @@ def command(
     extend: Path | None,
     force: bool,
     max_failures: str | None,
-    budget: tuple[tuple[str, int], ...],
+    budget: tuple[tuple[str, float], ...],
     max_concurrent: int | None,
     output_dir: Path,
     as_json: bool,

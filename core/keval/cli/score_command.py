@@ -38,7 +38,7 @@ def command(
     judge: tuple[str, ...],
     model: tuple[str, ...],
     judge_repetitions: int | None,
-    budget: tuple[tuple[str, int], ...],
+    budget: tuple[tuple[str, float], ...],
     missing: bool,
     output_dir: Path,
     as_json: bool,

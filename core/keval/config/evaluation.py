@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ from attrs.validators import ge, gt, optional
 from keval.config.size import is_size, size
 from keval.config.source import KeyPath, Source
 from keval.errors import Problem
+from keval.prices import Price
 
 __all__ = [
     "Budget",
@@ -109,16 +111,22 @@ def failure_limit(written: int | str, trials: int) -> int:
     return int(float(found[1]) / 100 * trials) if found[2] else int(found[1])
 
 
+def _is_amount(instance: object, attribute: attrs.Attribute[Any], value: float) -> None:
+    if not 0 <= value < math.inf:
+        raise ValueError(f"'{attribute.name}' must be an amount of 0 or more: {value}")
+
+
 @attrs.frozen
 class Budget:
     """What a run may use up, however often it is resumed. When it is used up, no other trial or judgement begins.
 
     `tokens` counts those of every model call: input and output, discarded attempts and judgements included. `trials`
-    counts trials that were begun.
+    counts trials that were begun. `usd` is what those tokens cost in US dollars; it needs the price of every model.
     """
 
     tokens: int | None = attrs.field(default=None, validator=optional(ge(0)))
     trials: int | None = attrs.field(default=None, validator=optional(ge(0)))
+    usd: float | None = attrs.field(default=None, validator=optional(_is_amount))
 
 
 @attrs.frozen
@@ -218,6 +226,7 @@ class Evaluation:
     plugins: tuple[PluginSpec, ...] = ()
     execution: Execution = Execution()
     budget: Budget = Budget()
+    prices: Mapping[str, Price] = attrs.field(factory=dict)
     limit: int | None = None
     sample_ids: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()

@@ -64,6 +64,7 @@ def translate(source: Source) -> Translation:
     for noun in ("agent", "judge"):
         if noun in dialect.data:
             dialect.unfold(noun)
+    dialect.rename_prices()
     if "mcp_servers" in dialect.data:
         dialect.rename((), "mcp_servers", "contexts")
     dialect.rename_in_entries()
@@ -130,6 +131,15 @@ class _Dialect:
             entries = self.data.get(section)
             if isinstance(entries, dict):
                 self.data[section] = {label: _entry(section, label, entry) for label, entry in entries.items()}
+
+    def rename_prices(self) -> None:
+        """Translate the models that `prices` are given for."""
+        prices = self.data.get("prices")
+        if isinstance(prices, dict):
+            self.data["prices"] = dict(prices)
+            for name in prices:
+                if (model := model_name(name)) != name and model not in prices:
+                    self.rename(("prices",), name, model)
 
     def translate_conditions(self, *, lenient: bool) -> None:
         """Read `mcp_servers` of a condition as its contexts. If it has both, `mcp_servers` stays and is an unknown key.

@@ -57,7 +57,7 @@ def rebuild_scoring(manifest: Manifest, place: str) -> Evaluation:
 def effective(evaluation: Evaluation) -> dict[str, Any]:
     """Write an evaluation back as plain data, as it will run: after selection, variables as written."""
     data = evaluation.source.data
-    kept = {key: data[key] for key in (*attrs.fields_dict(Header), "dataset") if key in data}
+    kept = {key: data[key] for key in (*attrs.fields_dict(Header), "dataset", "prices") if key in data}
     if evaluation.header.baseline is None:
         kept.pop("baseline", None)
     named = {

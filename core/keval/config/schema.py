@@ -16,6 +16,7 @@ from keval.config.sections import SECTIONS
 from keval.config.structure import resolve_fields
 from keval.errors import PluginError
 from keval.models import Model
+from keval.prices import Price
 from keval.scores import Rubric
 
 __all__ = ["evaluation_schema", "options_schema"]
@@ -36,6 +37,7 @@ def evaluation_schema() -> dict[str, Any]:
     properties["dataset"] = _dataset()
     properties["execution"] = options_schema(Execution)
     properties["budget"] = options_schema(Budget)
+    properties["prices"] = {**_mapping_of(options_schema(Price)), "propertyNames": {"pattern": "^.+/.+"}}
     properties["conditions"] = _mapping_of(_or_nothing(options_schema(Condition)), at_least=1)
     for section, group in _LABELLED.items():
         properties[section] = _labelled(section, group, definitions)

@@ -11,6 +11,7 @@ import attrs
 from keval import registry
 from keval.config.evaluation import Budget, Condition, DatasetFile, Evaluation, Execution, Header, PluginSpec
 from keval.config.implied_judge import implied_judge, implies_judge
+from keval.config.prices import read_prices
 from keval.config.source import KeyPath, Source
 from keval.config.structure import resolve_fields, structure
 from keval.config.variables import interpolate, written_passwords
@@ -32,6 +33,7 @@ SECTIONS = {
     "plugins": "hook plugins to load: names, or name: {options}",
     "execution": "how often, how parallel, how patient",
     "budget": "what a run may use up",
+    "prices": "what models cost, by provider/name, in US dollars per million tokens",
 }
 NOUNS = {"agents": "agent", "contexts": "context", "judges": "judge"}
 """The sections that map labels to plugins, and what one of each is called."""
@@ -61,6 +63,8 @@ class SectionReader:
         dataset = self._dataset(data["dataset"]) if "dataset" in data else None
         execution = self._execution(data.get("execution"))
         budget = self._record(Budget, data.get("budget"), ("budget",))
+        prices, wrong = read_prices(data.get("prices"), self.source.base)
+        self._field_errors(wrong)
         spoiled = bool(self.problems)
         agents, contexts = self._named("agents"), self._named("contexts")
         conditions = self._conditions()
@@ -85,6 +89,7 @@ class SectionReader:
             plugins,
             execution or Execution(),
             budget or Budget(),
+            prices,
         )
 
     def _execution(self, data: Any) -> Execution | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import attrs
 
@@ -33,7 +34,7 @@ class Selection:
     max_concurrent: int | None = None
     executor: str | None = None
     max_failures: str | None = None
-    budget: Mapping[str, int] = attrs.field(factory=dict)
+    budget: Mapping[str, float] = attrs.field(factory=dict)
 
 
 def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
@@ -68,6 +69,7 @@ def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
             execution = attrs.evolve(execution, max_failures=selection.max_failures)
         except ValueError as error:
             problems.append(Problem("--max-failures", str(error)))
+    caps: dict[str, Any] = {**selection.budget}
     header = evaluation.header
     if header.baseline not in conditions:
         header = attrs.evolve(header, baseline=None)
@@ -81,7 +83,7 @@ def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
         plugins=plugins,
         conditions=conditions,
         execution=execution,
-        budget=attrs.evolve(evaluation.budget, **selection.budget),
+        budget=attrs.evolve(evaluation.budget, **caps),
         limit=selection.limit,
         sample_ids=selection.sample_ids,
         problems=(*evaluation.problems, *problems),

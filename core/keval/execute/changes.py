@@ -13,7 +13,7 @@ __all__ = ["changes"]
 
 _GROWING = ("agents", "contexts", "conditions")
 """Sections of a config to which another config may add labels."""
-_FREE = ("name", "version", "description", "baseline", "neutral", "metrics", "judges", "rubrics", "budget")
+_FREE = ("name", "version", "description", "baseline", "neutral", "metrics", "judges", "rubrics", "budget", "prices")
 """Keys of a config that change no trial. Scores have digests of their own."""
 _FREE_EXECUTION = (
     "num_repetitions",

@@ -15,6 +15,7 @@ from keval.config.load import effective
 from keval.config.secrets import secret_variables
 from keval.config.variables import variable, variables_in
 from keval.execute.preflight import Ready
+from keval.execute.pricing import is_simulated
 from keval.manifest import (
     AgentEntry,
     ConditionEntry,
@@ -27,6 +28,7 @@ from keval.manifest import (
 )
 from keval.models import Endpoint
 from keval.plan.plan import Arm, Plan, ResolvedPlugin, Scorers
+from keval.prices import Price
 from keval.redaction import Redactor
 from keval.registry import Component
 from keval.scores import Rubric
@@ -43,11 +45,12 @@ def describe_run(
     started: datetime,
     *,
     rubrics: Mapping[str, Rubric],
+    prices: Mapping[str, Price],
     redact: Redactor,
 ) -> Manifest:
     """Describe a run that begins. Variables stand as `${VAR}`, so that the manifest holds no secret.
 
-    `rubrics` are those that judges grade by, by digest.
+    `rubrics` are those that judges grade by, by digest, and `prices` those of models, as `find_prices` returns them.
     """
     evaluation = plan.evaluation
     components = plan.components()
@@ -78,6 +81,7 @@ def describe_run(
         plugins=_plugins(components),
         versions={"python": platform.python_version(), **_versions(components)},
         variables=_open_variables(evaluation, config),
+        prices=prices,
     )
     return _with_simulated(manifest)
 
@@ -96,9 +100,10 @@ def describe_scoring(
     spec: ScoringSpec,
     *,
     rubrics: Mapping[str, Rubric],
+    prices: Mapping[str, Price],
     redact: Redactor,
 ) -> Manifest:
-    """Return the manifest with these scorers and their versions added."""
+    """Return the manifest with these scorers, their versions and the prices of models added."""
     # By scorer, so that a scorer that scores again keeps its place in the order.
     entries = {entry.scorer: entry for entry in (*manifest.scorers, *_scorers(evaluation, scorers, spec, rubrics))}
     components = scorers.components()
@@ -111,6 +116,7 @@ def describe_scoring(
             scorers=tuple(entries.values()),
             plugins={**manifest.plugins, **_plugins(components)},
             versions={**manifest.versions, **_versions(components)},
+            prices=prices,
         )
     )
 
@@ -141,8 +147,8 @@ def _name(entry: Any) -> str:
 def _agent(item: ResolvedPlugin, endpoints: Mapping[str, Endpoint], redact: Redactor) -> AgentEntry:
     return AgentEntry(
         type=item.component.name,
-        model=str(item.model) if item.model else None,
-        simulated=_is_simulated(item, endpoints),
+        model=item.model_name,
+        simulated=is_simulated(item, endpoints),
         characteristics=redact.data(dict(item.characteristics)),
         recording=item.prerecorded.digest if item.prerecorded else None,
     )
@@ -168,8 +174,8 @@ def _judges(evaluation: Evaluation, scorers: Scorers, endpoints: Mapping[str, En
         item.label: JudgeEntry(
             type=item.component.name,
             implied=item.label in specs and specs[item.label].implied,
-            model=str(item.model) if item.model else None,
-            simulated=_is_simulated(item, endpoints),
+            model=item.model_name,
+            simulated=is_simulated(item, endpoints),
             options=dict(specs[item.label].options) if item.label in specs else {},
         )
         for item in scorers.judges
@@ -201,10 +207,6 @@ def _redacted(rubric: Rubric, redact: Redactor) -> Rubric:
         instructions=redact.text(rubric.instructions),
         levels={level: redact.text(text) for level, text in rubric.levels.items()},
     )
-
-
-def _is_simulated(item: ResolvedPlugin, endpoints: Mapping[str, Endpoint]) -> bool:
-    return any((model.endpoint or endpoints[str(model)]).simulated for model in item.models.values())
 
 
 def _with_simulated(manifest: Manifest) -> Manifest:

@@ -4,54 +4,66 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import chain
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import attrs
 
 from keval.config.evaluation import Budget
-from keval.records import Transcript, Trial, Usage
+from keval.execute.gauge import Gauge, Kind
+from keval.prices import dollars
+from keval.records import Transcript, Trial
 from keval.scores import Judgement
+from keval.stats.rates import Rates
 from keval.store.run import Run
 
 __all__ = ["Meter"]
 
-_Kind: TypeAlias = Literal["trial", "judgement"]
+_Used: TypeAlias = tuple[int | None, int | None]
+"""Tokens, and billionths of a US dollar: as whole numbers, sums of either are exact."""
+
+_BILLIONTHS = 10**9
 
 
 @attrs.define(eq=False)
 class Meter:
-    """Counts the tokens and trials of a run against its budget.
+    """Counts the tokens, the US dollars and the trials of a run against its budget.
 
-    What is in flight is taken to cost as much as the largest of its kind so far, so the tokens of a run exceed its
-    budget at most by what those in flight cost above that. What a model does not tell the tokens of counts as much as
-    the largest, too. The answers of `prerecorded` agents, by label, cost nothing.
+    What is in flight is taken to cost as much as the largest of its kind so far, so a run exceeds its budget at most by
+    what those in flight cost above that. What a model does not tell the tokens of counts as much as the largest, too.
+    The answers of `prerecorded` agents, by label, cost nothing.
     """
 
     budget: Budget = attrs.field(factory=Budget)
+    rates: Rates = attrs.field(factory=Rates)
     prerecorded: Collection[str] = ()
-    tokens: int = attrs.field(default=0, init=False)
     trials: int = attrs.field(default=0, init=False)
-    untold: int = attrs.field(default=0, init=False)
-    _largest: Counter[_Kind] = attrs.field(factory=Counter, init=False)
-    _in_flight: Counter[_Kind] = attrs.field(factory=Counter, init=False)
-    _lacked: set[str] = attrs.field(factory=set, init=False)
+    _tokens: Gauge = attrs.field(init=False)
+    _usd: Gauge = attrs.field(init=False)
+    _lacks_trials: bool = attrs.field(default=False, init=False)
+    _in_flight: Counter[Kind] = attrs.field(factory=Counter, init=False)
     _changed: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
 
+    def __attrs_post_init__(self) -> None:
+        self._tokens = Gauge(self.budget.tokens)
+        self._usd = Gauge(_billionths(self.budget.usd))
+
     @classmethod
-    def of(cls, run: Run, budget: Budget, prerecorded: Collection[str] = ()) -> Meter:
+    def of(cls, run: Run, budget: Budget, rates: Rates, prerecorded: Collection[str] = ()) -> Meter:
         """Return a meter that has counted what a run has so far. Raises RunError."""
-        meter = cls(budget, prerecorded)
+        meter = cls(budget, rates, prerecorded)
         if budget != Budget():
             for trial in chain(run.retried_trials(), run.trials()):
                 meter._count_trial(trial)
             last: tuple[str, str | None, Judgement] | None = None
             for line in run.scores_file.read():
                 # A judgement is repeated by each of its scores, which follow each other.
-                if line.judgement is not None and (line.trial, line.judge, line.judgement) != last:
+                if line.judge is None or line.judgement is None:
+                    continue
+                if (line.trial, line.judge, line.judgement) != last:
                     last = (line.trial, line.judge, line.judgement)
-                    meter._count("judgement", _told(line.judgement.usage, line.judgement.model_calls))
+                    meter._count_judgement(line.judge, line.judgement)
         return meter
 
     def admits_trial(self) -> bool:
@@ -61,7 +73,10 @@ class Meter:
 
     def leave_out_trials(self) -> None:
         """Note that trials were left out, as the budget does not hold them."""
-        self._lacked.add("trials" if self._fits("trial") else "tokens")
+        if self._fits("trial"):
+            self._lacks_trials = True
+        else:
+            self._note_lack("trial")
 
     def begin_trial(self) -> None:
         """Note that a trial begins."""
@@ -76,60 +91,72 @@ class Meter:
         """Begin a judgement if the budget allows it, else wait for those in flight; returns whether it has begun."""
         while not self._fits("judgement"):
             if not self._in_flight["judgement"]:
-                self._lacked.add("tokens")
+                self._note_lack("judgement")
                 return False
             self._changed.clear()
             await self._changed.wait()
         self._in_flight["judgement"] += 1
         return True
 
-    def end_judgement(self, judgement: Judgement | None) -> None:
+    def end_judgement(self, judge: str, judgement: Judgement | None) -> None:
         """Count a judgement that was begun; `None` if it was ended before there was one."""
         self._in_flight["judgement"] -= 1
         if judgement is not None:
-            self._count("judgement", _told(judgement.usage, judgement.model_calls))
+            self._count_judgement(judge, judgement)
         self._changed.set()
 
     def told(self) -> str:
         """Say what is used up, if anything was left out for it, or there was more of it; else an empty text."""
-        tokens, trials = self.budget.tokens, self.budget.trials
-        parts = []
-        if tokens is not None and ("tokens" in self._lacked or self.tokens > tokens):
-            over = f", {self.tokens - tokens:,} too many" if self.tokens > tokens else ""
-            guessed = f", guessed for {self.untold} trials or judgements" if self.untold else ""
-            parts.append(f"{self.tokens:,} of {tokens:,} tokens{over}{guessed}")
-        if trials is not None and "trials" in self._lacked:
-            parts.append(f"{self.trials:,} of {trials:,} trials")
+        parts = [*_said(self._tokens, "{:,}".format, " tokens", "many"), *_said(self._usd, _shown_usd, "", "much")]
+        if self.budget.trials is not None and self._lacks_trials:
+            parts.append(f"{self.trials:,} of {self.budget.trials:,} trials")
         return f"budget used: {'; '.join(parts)} (--budget sets another)" if parts else ""
 
-    def _fits(self, kind: _Kind) -> bool:
-        most = self.budget.tokens
-        if most is None:
-            return True
-        reserved = sum(self._largest[each] * count for each, count in self._in_flight.items())
-        return self.tokens < most and self.tokens + reserved + self._largest[kind] <= most
+    @property
+    def _gauges(self) -> Sequence[Gauge]:
+        return (self._tokens, self._usd)
+
+    def _fits(self, kind: Kind) -> bool:
+        return all(gauge.fits(kind, self._in_flight) for gauge in self._gauges)
+
+    def _note_lack(self, kind: Kind) -> None:
+        for gauge in self._gauges:
+            gauge.lacked = gauge.lacked or not gauge.fits(kind, self._in_flight)
 
     def _count_trial(self, trial: Trial) -> None:
         self.trials += 1
         if trial.agent in self.prerecorded:
             return
         transcripts = [trial.transcript, *(attempt.transcript for attempt in trial.attempts)]
-        told = [_of_transcript(transcript) for transcript in transcripts if transcript is not None]
-        known = [tokens for tokens in told if tokens is not None]
-        self._count("trial", sum(known) if len(known) == len(told) else None, at_least=sum(known))
+        self._count("trial", [self._used(trial.agent, each) for each in transcripts if each is not None])
 
-    def _count(self, kind: _Kind, tokens: int | None, at_least: int = 0) -> None:
-        self.untold += tokens is None
-        cost = max(at_least, self._largest[kind]) if tokens is None else tokens
-        self.tokens += cost
-        self._largest[kind] = max(self._largest[kind], cost)
+    def _count_judgement(self, judge: str, judgement: Judgement) -> None:
+        self._count("judgement", [(_tokens(judgement), _billionths(self.rates.judgement(judge, judgement)))])
+
+    def _used(self, agent: str, transcript: Transcript) -> _Used:
+        return _tokens(transcript), _billionths(self.rates.attempt(agent, transcript))
+
+    def _count(self, kind: Kind, attempts: Sequence[_Used]) -> None:
+        """Count all attempts at a trial or judgement. If one is unknown, the others are the least that it used."""
+        for gauge, amounts in zip(self._gauges, zip(*attempts, strict=True) if attempts else ((), ()), strict=True):
+            known = [amount for amount in amounts if amount is not None]
+            gauge.count(kind, sum(known) if len(known) == len(amounts) else None, at_least=sum(known))
 
 
-def _of_transcript(transcript: Transcript) -> int | None:
-    return _told(transcript.usage, transcript.model_calls)
+def _tokens(asked: Transcript | Judgement) -> int | None:
+    return 0 if asked.model_calls == 0 else asked.usage.total
 
 
-def _told(usage: Usage, model_calls: int | None) -> int | None:
-    if usage.input_tokens is None or usage.output_tokens is None:
-        return None if model_calls != 0 else 0
-    return usage.input_tokens + usage.output_tokens
+def _billionths(usd: float | None) -> int | None:
+    return None if usd is None else round(usd * _BILLIONTHS)
+
+
+def _shown_usd(billionths: int) -> str:
+    return dollars(billionths / _BILLIONTHS)
+
+
+def _said(gauge: Gauge, shown: Callable[[int], str], unit: str, too: str) -> Iterator[str]:
+    if gauge.most is not None and (gauge.lacked or gauge.excess):
+        over = f", {shown(gauge.excess)} too {too}" if gauge.excess else ""
+        guessed = f", guessed for {gauge.untold} trials or judgements" if gauge.untold else ""
+        yield f"{shown(gauge.used)} of {shown(gauge.most)}{unit}{over}{guessed}"

@@ -59,13 +59,12 @@ async def preflight(plan: Plan, scope: ResourceScope, redactor: Redactor | None 
     """
     asked = any(agent.prerecorded is None for agent in plan.agents)
     wanted = [(arm.label, label) for arm in plan.arms for label in arm.contexts if asked]
-    askers = (*plan.agents, *plan.scorers.judges)
     execution = plan.evaluation.execution
     opening = [_opened(plan.contexts[label], execution.largest_result, scope) for _, label in wanted]
     exchange, endpoints, *opened = await _all(
         [
             _begin_middleware(plan.middleware, execution, scope),
-            _resolve_models(askers, execution, scope),
+            _resolve_models(plan.askers, execution, scope),
             *opening,
         ]
     )

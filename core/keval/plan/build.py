@@ -45,7 +45,7 @@ def make_plan(evaluation: Evaluation) -> Plan:
     _check_clusters(constructor, samples)
     lacking, notices = missing_answers(evaluation, dataset, samples, scorers)
     problems += lacking
-    idle = [] if problems else [*idle_keys(evaluation), *secret_notices(evaluation)]
+    idle = [] if problems else [*idle_keys(evaluation, [*agents, *scorers.judges]), *secret_notices(evaluation)]
     return _finished(
         problems,
         lambda: Plan(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from keval.config.evaluation import Evaluation
 from keval.config.source import KeyPath
 from keval.dataset.read import Dataset
 from keval.dataset.samples import Samples
-from keval.errors import Problem
-from keval.plan.plan import Scorers
+from keval.errors import Problem, suggestion
+from keval.plan.plan import ResolvedPlugin, Scorers
 
 __all__ = ["idle_keys", "missing_answers"]
 
@@ -48,10 +49,19 @@ def missing_answers(
     return [], [Problem(str(dataset.path), told)]
 
 
-def idle_keys(evaluation: Evaluation) -> Iterator[Problem]:
-    """Yield the keys of the config that have no effect."""
-    for path, problem in _idle(evaluation):
+def idle_keys(evaluation: Evaluation, askers: Iterable[ResolvedPlugin]) -> Iterator[Problem]:
+    """Yield the keys of the config that have no effect; `askers` are the agents and judges."""
+    for path, problem in chain(_idle(evaluation), _idle_prices(evaluation, askers)):
         yield Problem(evaluation.source.place(path, key=True), problem)
+
+
+def _idle_prices(evaluation: Evaluation, askers: Iterable[ResolvedPlugin]) -> Iterator[tuple[KeyPath, str]]:
+    """Yield the prices that are given under a name that looks like that of another model, which has no price."""
+    asked = {name for item in askers for name in item.model_names}
+    without = [model for model in asked if model not in evaluation.prices]
+    for model in evaluation.prices:
+        if model not in asked and (hint := suggestion(model, without)):
+            yield ("prices", model), f"no agent or judge asks {model}{hint}"
 
 
 def _idle(evaluation: Evaluation) -> Iterator[tuple[KeyPath, str]]:

@@ -49,9 +49,15 @@ class ResolvedPlugin:
         return {name: model for name, model in self.models.items() if model.endpoint is None}
 
     @property
-    def model(self) -> Model | None:
-        """The plugin's first model, if it has one."""
-        return next(iter(self.models.values()), None)
+    def model_names(self) -> tuple[str, ...]:
+        """The models' `provider/name`; for recorded answers, that of the model which gave them, if it is known."""
+        told = getattr(self.plugin, "model", None) if self.prerecorded else None
+        return (told,) if isinstance(told, str) else tuple(map(str, self.models.values()))
+
+    @property
+    def model_name(self) -> str | None:
+        """The first of `model_names`."""
+        return next(iter(self.model_names), None)
 
     @property
     def prerecorded(self) -> PrerecordedAgent | None:
@@ -155,16 +161,19 @@ class Plan:
         return max(1, prerecorded.count_answers(sample, condition))
 
     @property
+    def askers(self) -> tuple[ResolvedPlugin, ...]:
+        """The agents and judges."""
+        return (*self.agents, *self.scorers.judges)
+
+    @property
     def models(self) -> list[Model]:
         """Every model that agents and judges ask, each once."""
-        askers = (*self.agents, *self.scorers.judges)
-        return list({str(model): model for item in askers for model in item.models.values()}.values())
+        return list({str(model): model for item in self.askers for model in item.models.values()}.values())
 
     def components(self) -> list[Component]:
         """Return every plugin that the run uses, its model providers included."""
         parts = (*self.agents, *self.contexts.values(), *self.middleware, *self.hooks, self.executor)
-        askers = (*self.agents, *self.scorers.judges)
-        wanted = dict.fromkeys(model.provider for item in askers for model in item.unserved.values())
+        wanted = dict.fromkeys(model.provider for item in self.askers for model in item.unserved.values())
         providers = [registry.find("keval.models", provider) for provider in wanted]
         return [*(item.component for item in parts), *self.scorers.components(), *providers]
 

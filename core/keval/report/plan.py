@@ -8,6 +8,7 @@ import attrs
 from rich.console import Console
 
 from keval.plan.plan import Plan
+from keval.prices import dollars
 from keval.report.console import safe
 
 __all__ = ["describe", "print_notices", "print_plan"]
@@ -27,10 +28,7 @@ def describe(plan: Plan) -> dict[str, Any]:
         "samples": len(plan.samples),
         "repetitions": execution.num_repetitions,
         "max_concurrent": execution.max_concurrent,
-        "agents": {
-            item.label: {"type": item.component.name, "model": str(item.model) if item.model else None}
-            for item in plan.agents
-        },
+        "agents": {item.label: {"type": item.component.name, "model": item.model_name} for item in plan.agents},
         "conditions": {
             arm.label: {"contexts": {label: plan.contexts[label].component.name for label in arm.contexts}}
             for arm in plan.arms
@@ -38,10 +36,7 @@ def describe(plan: Plan) -> dict[str, Any]:
         "models": [str(model) for model in plan.models],
         "servers": sum(len(arm.contexts) for arm in plan.arms) if asked else 0,
         "metrics": [item.label for item in plan.scorers.metrics],
-        "judges": {
-            item.label: {"type": item.component.name, "model": str(item.model) if item.model else None}
-            for item in plan.scorers.judges
-        },
+        "judges": {item.label: {"type": item.component.name, "model": item.model_name} for item in plan.scorers.judges},
         "rubrics": [rubric.name for rubric in plan.scorers.rubrics],
         "middleware": [item.label for item in plan.middleware],
         "plugins": [item.label for item in plan.hooks],
@@ -79,7 +74,7 @@ def print_plan(plan: Plan, console: Console) -> None:
     if told["judges"]:
         show(f"  rubrics    {', '.join(told['rubrics'])}")
     if told["budget"]:
-        show(f"  budget     {', '.join(f'{cap:,} {name}' for name, cap in told['budget'].items())}")
+        show(f"  budget     {', '.join(_cap(*cap) for cap in told['budget'].items())}")
     if told["middleware"]:
         show(f"  middleware {', '.join(told['middleware'])}")
     show(f"  plugins    {', '.join(told['plugins']) or 'none'}")
@@ -88,6 +83,10 @@ def print_plan(plan: Plan, console: Console) -> None:
         f"  about {told['estimated_model_calls']} model calls and {told['estimated_judge_calls']} judge calls;"
         " nothing was run"
     )
+
+
+def _cap(name: str, most: float) -> str:
+    return dollars(most) if name == "usd" else f"{most:,} {name}"
 
 
 def print_notices(plan: Plan, console: Console) -> None:

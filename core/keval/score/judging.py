@@ -61,7 +61,7 @@ class JudgeRunner:
             judgement, graded = await self._ask(trial, rubrics, repetition)
             return judgement, graded
         finally:
-            self.meter.end_judgement(judgement)
+            self.meter.end_judgement(self.label, judgement)
 
     async def _ask(
         self, trial: Trial, rubrics: Sequence[Rubric], repetition: int

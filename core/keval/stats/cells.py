@@ -51,6 +51,19 @@ class Sums:
             slot: total / count for slot, (total, count) in enumerate(zip(self.sums, self.counts, strict=True)) if count
         }
 
+    def values(self) -> SampleValues:
+        """Return what the slots hold, if each is of a sample."""
+        import numpy as np  # takes a tenth of a second to import
+
+        from keval.stats.components import Graded
+
+        counts = np.array(self.counts, np.int64)
+        samples = np.flatnonzero(counts)
+        counts, sums = counts[samples], np.array(self.sums, np.float64)[samples]
+        squares, passed = np.array(self.squares, np.float64)[samples], np.array(self.passed, np.int64)[samples]
+        graded = Graded(counts, counts, counts, sums, squares, squares)
+        return SampleValues(samples, sums / counts, counts, squares, passed, graded)
+
 
 @attrs.frozen(eq=False)
 class SampleValues:
@@ -123,29 +136,24 @@ class Cell:
 
     def values(self) -> SampleValues:
         """Return what was found, by sample."""
+        if self._trials is None:
+            return self._samples.values()
         import numpy as np  # takes a tenth of a second to import
 
         from keval.stats.components import Graded
 
-        sums = self._samples
-        if self._trials is not None:
-            sums = Sums()
-            for trial, mean in self._gradings.by_slot().items():
-                sums.add(self._sample_of[trial], mean, passed=self._passes(mean))
-        counts = np.array(sums.counts, np.int64)
-        samples = np.flatnonzero(counts)
-        counts, totals, squares = counts[samples], np.array(sums.sums)[samples], np.array(sums.squares)[samples]
-        graded = Graded(counts, counts, counts, totals, squares, squares)
-        if self._trials is not None:
-            _, of = np.unique(np.array(self._sample_of, np.int64), return_inverse=True)
-            m, each = np.array(self._gradings.counts, np.float64), np.array(self._gradings.sums)
-            graded = Graded(
-                trials=counts,
-                gradings=np.bincount(of, m).astype(np.int64),
-                gradings_squared=np.bincount(of, m**2).astype(np.int64),
-                sums=np.bincount(of, each).astype(np.float64),
-                squares=np.bincount(of, np.array(self._gradings.squares)).astype(np.float64),
-                between=np.bincount(of, each**2 / m).astype(np.float64),
-            )
-        passed = np.array(sums.passed, np.int64)[samples]
-        return SampleValues(samples, totals / counts, counts, squares, passed, graded)
+        sums = Sums()
+        for trial, mean in self._gradings.by_slot().items():
+            sums.add(self._sample_of[trial], mean, passed=self._passes(mean))
+        found = sums.values()
+        _, of = np.unique(np.array(self._sample_of, np.int64), return_inverse=True)
+        m, each = np.array(self._gradings.counts, np.float64), np.array(self._gradings.sums)
+        graded = Graded(
+            trials=found.counts,
+            gradings=np.bincount(of, m).astype(np.int64),
+            gradings_squared=np.bincount(of, m**2).astype(np.int64),
+            sums=np.bincount(of, each).astype(np.float64),
+            squares=np.bincount(of, np.array(self._gradings.squares)).astype(np.float64),
+            between=np.bincount(of, each**2 / m).astype(np.float64),
+        )
+        return attrs.evolve(found, graded=graded)

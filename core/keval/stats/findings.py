@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -10,9 +11,10 @@ import numpy as np
 
 from keval.effects import Arm, Effect, Interaction
 from keval.manifest import Manifest, ScorerEntry
-from keval.scores import Scorer, named_band
+from keval.scores import Scale, Scorer, named_band
 from keval.stats.cells import Cell
 from keval.stats.effects import ArmValues, Kind, Measure, adjust, adjust_interactions, effect, interaction
+from keval.stats.expenses import EXPENSES, Expenses
 from keval.stats.intervals import mean_interval
 from keval.stats.moments import estimate
 from keval.stats.spread import repetitions, variance
@@ -26,8 +28,8 @@ class Findings:
     """What the scorers of a run found, by arm.
 
     `compliant` has the scores of compliant trials alone, of arms that require the use of tools. `failed` counts
-    failed trials by the number of their sample, `answered` counts trials that did not fail, and `clusters` has the
-    number of the source of each sample.
+    failed trials by the number of their sample, `answered` counts trials that did not fail, `expenses` are what the
+    answers took, and `clusters` has the number of the source of each sample.
     """
 
     def __init__(
@@ -38,13 +40,16 @@ class Findings:
         compliant: Mapping[Arm, Mapping[Scorer, Cell]],
         failed: Mapping[Arm, Counter[int]],
         answered: Mapping[Arm, int],
+        expenses: Mapping[Arm, Expenses],
         clusters: array[int] | None,
     ) -> None:
         self.manifest = manifest
+        self._scorers = manifest.scorers
         self._cells = cells
         self._compliant = compliant
         self._failed = failed
         self._answered = answered
+        self._expenses = expenses
         self._clusters = None if clusters is None else np.array(clusters, np.int64)
         self._arms = {(arm.agent, arm.condition): arm for arm in cells}
         self._values: dict[tuple[Arm, Scorer], ArmValues] = {}
@@ -64,16 +69,27 @@ class Findings:
 
     def arms(self) -> tuple[ArmScore, ...]:
         """Return the mean score of each arm by each scorer."""
-        return tuple(self._arm(arm, entry) for arm in self._cells for entry in self.manifest.scorers)
+        return tuple(self._arm(arm, entry) for arm in self._cells for entry in self._scorers)
 
     def effects(self) -> tuple[Effect, ...]:
         """Return the effects of each condition against the baseline, and of each agent against the first."""
         found = [
             effect(kind, self.measure(entry), self.values(arm, entry.scorer), self.values(against, entry.scorer))
             for kind, arm, against in self._pairs()
-            for entry in self.manifest.scorers
+            for entry in self._scorers
         ]
-        return tuple(adjust(found, {entry.scorer: entry.scale for entry in self.manifest.scorers}))
+        return tuple(adjust(found, {entry.scorer: entry.scale for entry in self._scorers}))
+
+    def expenses(self) -> tuple[Effect, ...]:
+        """Return the same effects on what an answer takes, as far as both arms are known."""
+        scale = Scale(0.0, math.inf, better="lower")
+        measures = {name: Measure((name, None), scale, self._clusters, self.manifest.seed) for name in EXPENSES}
+        found = [
+            effect(kind, measure, *(ArmValues(each, self._expenses[each].values(name)) for each in (arm, against)))
+            for kind, arm, against in self._pairs()
+            for name, measure in measures.items()
+        ]
+        return tuple(adjust([each for each in found if each.n], {each.scorer: scale for each in measures.values()}))
 
     def interactions(self) -> tuple[Interaction, ...]:
         """Return how much more each condition does for each agent than for the first."""
@@ -87,16 +103,14 @@ class Findings:
             )
             for agent, condition in self._arms
             if agent != first and condition != baseline
-            for entry in self.manifest.scorers
+            for entry in self._scorers
         ]
         return tuple(adjust_interactions(found))
 
     def variance(self) -> tuple[VarianceComponents, ...]:
-        """Return where the variance of each scorer comes from, pooled over arms."""
-        return tuple(
-            variance(entry, [self.values(arm, entry.scorer).values for arm in self._cells])
-            for entry in self.manifest.scorers
-        )
+        """Return where the variance of each scorer that gave a score comes from, pooled over arms."""
+        found = ((entry, [self.values(arm, entry.scorer).values for arm in self._cells]) for entry in self._scorers)
+        return tuple(variance(entry, arms) for entry, arms in found if any(len(arm.samples) for arm in arms))
 
     def _pairs(self) -> Iterator[tuple[Kind, Arm, Arm]]:
         """Yield the arms that are compared: a kind, an arm, and the one that it is held against."""

@@ -13,7 +13,9 @@ from keval.records import Trial
 from keval.scores import Judgement, ScoreLine, Scorer
 from keval.stats.agreement import JudgeAgreement
 from keval.stats.cells import Cell
+from keval.stats.rates import Rates
 from keval.stats.tally import JudgingTally, Tally
+from keval.stats.worth import with_worth
 from keval.summary import ScorerScale, Summary
 
 if TYPE_CHECKING:
@@ -45,7 +47,8 @@ class Summariser:
         self._numbers = {} if numbers is None else numbers
         arms = [Arm(agent, condition, manifest.run) for agent in manifest.agents for condition in manifest.conditions]
         self._arms = {(arm.agent, arm.condition): arm for arm in arms}
-        self._tallies = {arm: Tally() for arm in arms}
+        self._rates = Rates.of(manifest)
+        self._tallies = {arm: Tally(self._rates) for arm in arms}
         self._scorers = {entry.scorer: entry for entry in manifest.scorers}
         self._cells = {arm: self._row() for arm in arms}
         # The scores of those trials alone that used tools as their condition requires.
@@ -97,7 +100,8 @@ class Summariser:
                 # A judgement is repeated by each of its scores, which follow each other; it is counted once.
                 judged = (line.trial, line.judge, line.judgement)
                 if judged != self._last:
-                    self._judging[arm][line.judge].add(line.judgement)
+                    usd = self._rates.judgement(line.judge, line.judgement)
+                    self._judging[arm][line.judge].add(line.judgement, usd)
                 self._last = judged
 
     def findings(self) -> Findings:
@@ -110,6 +114,7 @@ class Summariser:
             compliant=self._compliant,
             failed=self._failed,
             answered={arm: tally.answered for arm, tally in self._tallies.items()},
+            expenses={arm: tally.expenses for arm, tally in self._tallies.items()},
             clusters=self._clusters if self._cluster_numbers else None,
         )
 
@@ -123,14 +128,20 @@ class Summariser:
             neutral=manifest.neutral,
             planned=manifest.trials,
             simulated=manifest.simulated,
+            unpriced=self._rates.unpriced,
             scorers=tuple(ScorerScale(entry.metric, entry.judge, entry.scale) for entry in manifest.scorers),
             judges=manifest.judges,
             trials=tuple(
                 tally.total(arm.agent, arm.condition, manifest.conditions[arm.condition])
                 for arm, tally in self._tallies.items()
             ),
-            arms=findings.arms(),
+            arms=with_worth(
+                findings.arms(),
+                manifest.scorers,
+                {(arm.agent, arm.condition): tally.expenses for arm, tally in self._tallies.items()},
+            ),
             effects=findings.effects(),
+            expenses=findings.expenses(),
             interactions=findings.interactions(),
             variance=findings.variance(),
             judging=tuple(

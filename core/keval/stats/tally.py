@@ -7,9 +7,12 @@ from collections import Counter
 import attrs
 
 from keval.manifest import ConditionEntry
+from keval.prices import Cost
 from keval.records import Trial
 from keval.scores import Judgement
-from keval.stats.estimates import Means, estimate
+from keval.stats.expenses import Expenses
+from keval.stats.quantiles import quantile
+from keval.stats.rates import Rates
 from keval.summary import ArmTrials, Compliance, GivenUp, JudgingTotal, UsageTotal
 
 __all__ = ["JudgingTally", "Tally"]
@@ -46,9 +49,10 @@ class JudgingTally:
     retried: int = 0
     model_calls: int | None = None
     usage: UsageTotal = UsageTotal()
+    cost: Cost = Cost()
 
-    def add(self, judgement: Judgement) -> None:
-        """Count a judgement, unless the judge was not asked."""
+    def add(self, judgement: Judgement, usd: float | None) -> None:
+        """Count a judgement that cost so many US dollars (`None`: unknown), unless the judge was not asked."""
         if judgement.model_calls == 0:
             return
         self.judgements += 1
@@ -59,6 +63,7 @@ class JudgingTally:
         if judgement.model_calls is not None:
             self.model_calls = (self.model_calls or 0) + judgement.model_calls
         self.usage = self.usage.plus(judgement.usage)
+        self.cost = self.cost.plus(usd)
 
     def total(self, agent: str, condition: str, judge: str) -> JudgingTotal:
         """Return the counts and totals."""
@@ -73,6 +78,7 @@ class JudgingTally:
             retried=self.retried,
             model_calls=self.model_calls,
             usage=self.usage,
+            cost=self.cost,
         )
 
 
@@ -80,6 +86,7 @@ class JudgingTally:
 class Tally:
     """Counts and totals of one arm's trials. Failed attempts that were repeated have totals of their own."""
 
+    _rates: Rates
     trials: int = 0
     failed: int = 0
     retried: int = 0
@@ -87,7 +94,8 @@ class Tally:
     model_calls: int | None = None
     usage: UsageTotal = UsageTotal()
     given_up: GivenUp = GivenUp()
-    durations: Means = attrs.field(factory=Means)
+    cost: Cost = Cost()
+    expenses: Expenses = attrs.field(factory=Expenses)
     failures: Counter[str] = attrs.field(factory=Counter)
     _compliance: _ComplianceTally = attrs.field(factory=_ComplianceTally)
 
@@ -106,8 +114,9 @@ class Tally:
             self.failures[f"{trial.failure.stage}: {trial.failure.kind}"] += 1
         for attempt in trial.attempts:
             if attempt.transcript:
-                calls = self.given_up.model_calls + (attempt.transcript.model_calls or 0)
-                self.given_up = GivenUp(calls, self.given_up.usage.plus(attempt.transcript.usage))
+                before, usd = self.given_up, self._rates.attempt(trial.agent, attempt.transcript)
+                calls = before.model_calls + (attempt.transcript.model_calls or 0)
+                self.given_up = GivenUp(calls, before.usage.plus(attempt.transcript.usage), before.cost.plus(usd))
         if trial.transcript:
             listed, unlisted = len(trial.transcript.tool_calls), trial.transcript.unlisted_calls
             if listed or unlisted is not None:
@@ -115,12 +124,14 @@ class Tally:
             if trial.transcript.model_calls is not None:
                 self.model_calls = (self.model_calls or 0) + trial.transcript.model_calls
             self.usage = self.usage.plus(trial.transcript.usage)
-            if trial.transcript.duration is not None and not trial.failure:
-                self.durations.add(sample, trial.transcript.duration)
+            if not trial.failure:
+                self.expenses.add(sample, trial.transcript, self._rates.attempt(trial.agent, trial.transcript))
+        if trial.transcript or any(attempt.transcript for attempt in trial.attempts):
+            self.cost = self.cost.plus(self._rates.trial(trial))
 
     def total(self, agent: str, condition: str, entry: ConditionEntry) -> ArmTrials:
         """Return the counts and totals."""
-        found = self._compliance
+        found, durations = self._compliance, self.expenses.durations
         return ArmTrials(
             agent=agent,
             condition=condition,
@@ -132,10 +143,13 @@ class Tally:
             model_calls=self.model_calls,
             usage=self.usage,
             given_up=self.given_up,
-            duration=estimate(self.durations.by_sample().values()).mean,
+            duration=self.expenses.mean("seconds"),
             compliance=Compliance(
                 found.answered, found.complied_first, found.complied, found.discarded, entry.on_missing_tool_use
             )
             if entry.requires_tool_use
             else None,
+            duration_median=quantile(durations, 0.5),
+            duration_p95=quantile(durations, 0.95),
+            cost=self.cost,
         )

@@ -17,6 +17,7 @@ Arm: TypeAlias = tuple[str, str]
 Answers: TypeAlias = Mapping[Arm, Mapping[str, Sequence[object]]]
 """By agent and condition: what is answered to each sample, once per repetition; an exception is a failed trial."""
 
+USAGE = {"input_tokens": 400, "output_tokens": 50}
 SAMPLES = ("a", "b", "c", "d", "e", "f")
 BEFORE = (0.1, 0.3, 0.2, 0.6, 0.5, 0.4)
 AFTER = (0.5, 0.6, 0.4, 0.9, 1.0, 0.6)
@@ -42,7 +43,7 @@ def evaluated(project: Project, answers: Answers, more: str = "", samples: Seque
         )
     conditions = "\n".join(f"  {condition}: {{}}" for condition in dict.fromkeys(condition for _, condition in answers))
     listed = "\n".join(f"  {agent}: {{type: recorded, path: {agent}.jsonl}}" for agent in agents)
-    config = f"agents:\n{listed}\nconditions:\n{conditions}\nmetrics: [double/rating]\n{more}"
+    config = f"agents:\n{listed}\nconditions:\n{conditions}\nmetrics: [number/rating]\n{more}"
     if "dataset:" not in more:
         config = f"dataset: {{path: q.jsonl}}\n{config}"
     (project.root / "eval.yaml").write_text(config, encoding="utf-8")
@@ -128,7 +129,7 @@ def test_repeating_every_answer_narrows_nothing(project: Project) -> None:
 def test_repetitions_say_how_often_a_question_passes(project: Project) -> None:
     answers = {"a": [1.0, 0.0], "b": [1.0, 1.0], "c": [0.0, 0.0], "d": [0.6, 1.0]}
 
-    summary = evaluated(project, {("one", "baseline"): answers}, "thresholds: {double/rating: 0.5}")
+    summary = evaluated(project, {("one", "baseline"): answers}, "thresholds: {number/rating: 0.5}")
 
     found = summary["arms"][0]["repetitions"]
     assert (4, 0.5) == (found["samples"], found["threshold"])
@@ -186,11 +187,39 @@ def test_what_is_the_same_what_is_worse_and_what_nobody_can_tell(project: Projec
     assert verdicts["unclear"]["mde"] > abs(verdicts["unclear"]["difference"])
 
 
+def test_what_an_answer_takes_is_compared_like_a_score(project: Project) -> None:
+    project.write(q_jsonl="".join(json.dumps({"id": name, "question": "?"}) + "\n" for name in SAMPLES))
+    answers = [
+        {
+            "id": name,
+            "condition": condition,
+            "response": "1",
+            "response_time": seconds,
+            "usage": USAGE,
+            "tool_calls": calls,
+        }
+        for position, name in enumerate(SAMPLES)
+        for condition, seconds, calls in (("baseline", 1.0 + position, 0), ("with_docs", 3.0 + 1.1 * position, 2))
+    ]
+    lines(project.root / "one.jsonl", answers)
+    config = "agents: {one: {type: recorded, path: one.jsonl}}\nconditions: {baseline: {}, with_docs: {}}\n"
+    (project.root / "eval.yaml").write_text(
+        "dataset: {path: q.jsonl}\nmetrics: [number/rating]\n" + config, encoding="utf-8"
+    )
+
+    summary = project.keval("run", "eval.yaml", "--json").data
+
+    found = {effect["metric"]: effect for effect in summary["expenses"]}
+    assert {"seconds", "tokens", "tool_calls"} == found.keys()
+    assert (pytest.approx(2.25), "worse") == (found["seconds"]["difference"], found["seconds"]["verdict"])
+    assert (2.0, 0.0) == (found["tool_calls"]["difference"], found["tokens"]["difference"])
+
+
 @pytest.mark.parametrize(
     ("written", "told"),
     [
-        ("thresholds: {double/ratng: 0.5}", "eval.yaml:7:14: no metric or rubric named 'double/ratng'; did you mean"),
-        ("thresholds: {double/rating: 5}", "eval.yaml:7:29: the scale of 'double/rating' is from 0 to 1, got 5"),
+        ("thresholds: {number/ratng: 0.5}", "eval.yaml:7:14: no metric or rubric named 'number/ratng'; did you mean"),
+        ("thresholds: {number/rating: 5}", "eval.yaml:7:29: the scale of 'number/rating' is from 0 to 1, got 5"),
         (
             "dataset: {path: q.jsonl, cluster_key: documnt}",
             "no sample has the metadata 'documnt'; did you mean 'document'?",
@@ -203,7 +232,7 @@ def test_what_cannot_be_meant_is_told_at_its_place(project: Project, written: st
     )
     dataset = "" if "dataset" in written else "dataset: {path: q.jsonl}\n"
     agents = (
-        "agents:\n  one: {type: recorded, path: one.jsonl}\nconditions:\n  baseline: {}\nmetrics: [double/rating]\n"
+        "agents:\n  one: {type: recorded, path: one.jsonl}\nconditions:\n  baseline: {}\nmetrics: [number/rating]\n"
     )
     (project.root / "eval.yaml").write_text(dataset + agents + written + "\n", encoding="utf-8")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import tracemalloc
 from pathlib import Path
@@ -233,7 +234,9 @@ def lacking(written: Any, now: Any, place: str = "") -> list[str]:
     """Where plain data that was written before is not what it is now; what was added since is no difference."""
     if isinstance(written, dict) and isinstance(now, dict):
         return [told for key, value in written.items() for told in lacking(value, now.get(key), f"{place}.{key}")]
-    if isinstance(written, list) and isinstance(now, list) and len(written) == len(now):
-        pairs = enumerate(zip(written, now, strict=True))
+    if isinstance(written, list) and isinstance(now, list) and len(written) <= len(now):
+        pairs = enumerate(zip(written, now, strict=False))
         return [told for index, (old, new) in pairs for told in lacking(old, new, f"{place}.{index}")]
+    if isinstance(written, float) and isinstance(now, float) and math.isclose(written, now, rel_tol=1e-12):
+        return []
     return [] if written == now else [f"{place}: {written!r} is {now!r}"]

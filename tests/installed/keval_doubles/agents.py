@@ -88,6 +88,15 @@ async def _fail_in_a_group() -> None:
 
 
 @attrs.define
+class Paid(Scripted):
+    """One whose model has a price."""
+
+    applies_middleware: ClassVar[bool] = True  # no proxy stands in front of the endpoint that it never asks
+
+    model: Model = attrs.field(kw_only=True)
+
+
+@attrs.define
 class Narrow:
     """Runs one trial at a time, and falls over when there are more."""
 

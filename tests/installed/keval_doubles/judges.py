@@ -5,11 +5,12 @@ import os
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import attrs
 
 from keval import Rubric, Score, Trial, Usage
-from keval.plugin import JudgeContext, ModelError, PreflightError, TrialError
+from keval.plugin import JudgeContext, Model, ModelError, PreflightError, TrialError
 
 BREVITY = Rubric("double/brevity", "Is it short?", {1: "long", 2: "fair", 3: "short"})
 
@@ -81,3 +82,12 @@ class Reader:
     def _note(self, line: str) -> None:
         with Path(self.journal).open("a", encoding="utf-8") as file:
             file.write(line)
+
+
+@attrs.frozen
+class Paid(Reader):
+    """One whose model has a price; each judgement takes 10 tokens of input and 2 of output."""
+
+    applies_middleware: ClassVar[bool] = True
+
+    model: Model = attrs.field(kw_only=True)

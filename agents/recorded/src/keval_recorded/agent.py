@@ -8,10 +8,15 @@ from pathlib import Path
 import attrs
 
 from keval import Sample, Transcript
-from keval.plugin import Context, Problem, TrialError
+from keval.plugin import Context, Model, Problem, TrialError
 from keval_recorded.answer_file import AnswerFile
 
 __all__ = ["Recorded"]
+
+
+def _is_model(instance: object, attribute: attrs.Attribute[str | None], value: str | None) -> None:
+    if value is not None:
+        Model.parse(value)
 
 
 @attrs.define
@@ -19,10 +24,11 @@ class Recorded:
     """Answers recorded in a JSONL file, one object a line: `id`, `response`, and what else is known of each.
 
     Several lines for one `id` are repetitions. `condition` in a line ties it to one condition; a line without it
-    counts for every one.
+    counts for every one. `model` (`provider/name`) says which model answered, so that what its tokens cost is known.
     """
 
     path: Path
+    model: str | None = attrs.field(default=None, validator=_is_model)
     _file: AnswerFile = attrs.field(init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:

@@ -1,0 +1,91 @@
+"""What a run took, on one line: trials, time, model calls, tool calls, tokens, dollars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from keval.prices import Cost, dollars
+from keval.summary import ArmTrials, JudgingTotal, Summary, UsageTotal
+
+__all__ = ["cost_line", "total_cost", "total_tokens"]
+
+_GAP = "   "
+
+
+def cost_line(summary: Summary) -> str:
+    """Return what a run took with failed attempts and judgements, as far as it is known.
+
+    For example `408 trials, none failed   13 s   1,214 model calls   316 tool calls   0.41 M tokens   $0 (simulated)`.
+    """
+    return _GAP.join(_parts(summary))
+
+
+def total_cost(summary: Summary) -> Cost:
+    """Return what all trials and judgements of a run cost."""
+    entries: list[ArmTrials | JudgingTotal] = [*summary.trials, *summary.judging]
+    return sum((entry.cost for entry in entries), Cost())
+
+
+def total_tokens(summary: Summary) -> tuple[int | None, int]:
+    """Return the tokens of all trials and judgements, input and output, and of how many they are unknown."""
+    usages = list(_usages(summary))
+    tokens = _sum(part for usage in usages for part in (usage.input_tokens, usage.output_tokens))
+    return tokens, sum(usage.unknown for usage in usages)
+
+
+def _parts(summary: Summary) -> Iterator[str]:
+    trials, failed = sum(entry.trials for entry in summary.trials), sum(entry.failed for entry in summary.trials)
+    yield f"{trials:,} {'trial' if trials == 1 else 'trials'}, {f'{failed:,}' if failed else 'none'} failed"
+    if summary.elapsed is not None:
+        yield _time(summary.elapsed)
+    asked = [entry.model_calls for entry in summary.trials] + [entry.model_calls for entry in summary.judging]
+    model_calls = _sum([*asked, *(entry.given_up.model_calls or None for entry in summary.trials)])
+    if model_calls is not None:
+        yield _counted(model_calls, "model call")
+    if (tool_calls := _sum(entry.tool_calls for entry in summary.trials)) is not None:
+        yield _counted(tool_calls, "tool call")
+    tokens, unknown = total_tokens(summary)
+    if tokens is not None:
+        yield f"{_short(tokens)} tokens{f' ({unknown:,} trials or judgements did not tell theirs)' if unknown else ''}"
+    yield _money(summary)
+
+
+def _money(summary: Summary) -> str:
+    cost = total_cost(summary)
+    simulated = " (simulated)" if summary.simulated and not cost.usd else ""
+    known = "" if cost.usd is None else f"{dollars(cost.usd)}{simulated}"
+    if not cost.unknown:
+        return known or "nothing was asked"
+    if summary.unpriced:
+        unknown = f"price unknown for {', '.join(summary.unpriced)}"
+    else:
+        unknown = f"cost unknown of {cost.unknown:,} trials or judgements"
+    return f"{known} and {unknown}" if known else unknown
+
+
+def _usages(summary: Summary) -> Iterator[UsageTotal]:
+    for entry in summary.trials:
+        yield from (entry.usage, entry.given_up.usage)
+    yield from (entry.usage for entry in summary.judging)
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    """Return the sum of what is known; `None` if nothing is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _short(number: int) -> str:
+    """Return a number of tokens: whole below ten thousand, else in millions."""
+    return f"{number:,}" if number < 10_000 else f"{number / 1e6:,.2f} M"
+
+
+def _time(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02} min"
