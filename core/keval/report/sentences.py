@@ -67,6 +67,9 @@ class _Told:
             for verdict in ("better", "worse", "unclear", "same", "unknown")
         }
         first = group[0]
+        if first.kind == "agent":
+            yield self._agents_differ(first, by, alike)
+            return
         if by["better"]:
             yield f"{_subject(first)} {self._list(by['better'])}{_on(by['better'])}."
         for scorer, effects in by["worse"].items():
@@ -87,6 +90,24 @@ class _Told:
         if by["same"] or (flat and not differing):
             same = [*by["same"], *(effect.scorer for effect in flat if not differing)]
             yield f"{_capital(_between(first))}, there is no difference that matters in {_and(self._few(same))}."
+
+    def _agents_differ(
+        self, first: Effect, by: Mapping[str, Mapping[Scorer, Sequence[Effect]]], alike: Sequence[Effect]
+    ) -> str:
+        """Say in one sentence in what an agent is surely better and worse than the first."""
+        pair = f"{first.agent} {{}} {first.against.agent} ({first.condition})"
+        found = {verdict: [*by[verdict].items()] for verdict in ("better", "worse")}
+        for scorer, effects in self._grouped(alike).items():
+            share = better_share(effects[0].difference or 0.0, self._scales[scorer]) or 0.0
+            found["better" if share > 0 else "worse"].append((scorer, effects))
+        parts = [
+            f"{verdict} in {_and([self._trait(effect) for _, (effect, *_) in metrics])}"
+            for verdict, metrics in found.items()
+            if metrics
+        ]
+        if not parts:
+            return f"No sure difference between {pair.format('and')}."
+        return f"{pair.format('against')} is {' and '.join(parts)}."
 
     def arms(self) -> Iterator[str]:
         """Yield the means of a run in which nothing is compared."""
@@ -122,6 +143,9 @@ class _Told:
         notes = [*self._agent(effect), _questions(effect.n)]
         return f"{number(abs(effect.difference or 0.0))}{self._unit(effect)}{_in_brackets(notes)}"
 
+    def _trait(self, effect: Effect) -> str:
+        return f"{self._names[effect.scorer]} ({signed(effect.difference)}{self._unit(effect)})"
+
     def _agent(self, effect: Effect) -> list[str]:
         return [effect.agent] if effect.kind == "condition" and len(self._agents) > 1 else []
 
@@ -148,7 +172,7 @@ class _Told:
         return [*names[:_MOST], f"{len(names) - _MOST} more"] if len(names) > _MOST else names
 
     def _costs(self, like: Effect) -> Iterator[str]:
-        """Yield what the condition or agent costs more, and what it saves, where the interval excludes 0."""
+        """Yield what the condition costs more, and what it saves, where the interval excludes 0."""
         more: list[str] = []
         less: list[str] = []
         for name, unit in _UNITS.items():
@@ -156,7 +180,6 @@ class _Told:
                 e
                 for e in self._summary.expenses
                 if e.metric == name and e.kind == like.kind and e.condition == like.condition
-                if like.kind == "condition" or e.agent == like.agent
                 if e.difference is not None and e.ci_low is not None and e.ci_high is not None
                 if e.ci_low > 0 or e.ci_high < 0
             ]
@@ -174,8 +197,6 @@ def _subject(effect: Effect) -> str:
     """Return the beginning of a sentence on what got better."""
     if effect.kind == "condition":
         return f"{effect.condition} improves"
-    if effect.kind == "agent":
-        return f"{effect.agent} is better than {effect.against.agent} ({effect.condition}):"
     return f"Since run {effect.against.run}, {effect.agent} with {effect.condition} improved:"
 
 
@@ -183,8 +204,6 @@ def _worse(effect: Effect) -> str:
     """Return the middle of a sentence on what got worse."""
     if effect.kind == "condition":
         return f"got worse with {effect.condition}"
-    if effect.kind == "agent":
-        return f"is worse with {effect.agent} than with {effect.against.agent} ({effect.condition})"
     return f"got worse since run {effect.against.run}, for {effect.agent} with {effect.condition},"
 
 
@@ -192,8 +211,6 @@ def _between(effect: Effect) -> str:
     """Return what is compared."""
     if effect.kind == "condition":
         return f"with {effect.condition} against {effect.against.condition}"
-    if effect.kind == "agent":
-        return f"with {effect.agent} against {effect.against.agent} ({effect.condition})"
     return f"since run {effect.against.run}, for {effect.agent} with {effect.condition}"
 
 
@@ -201,8 +218,6 @@ def _whether(effect: Effect) -> str:
     """Return the middle of a sentence on what stays open."""
     if effect.kind == "condition":
         return f"whether {effect.condition} changes"
-    if effect.kind == "agent":
-        return f"whether {effect.agent} differs from {effect.against.agent} ({effect.condition}) in"
     return f"whether {effect.agent} with {effect.condition} changed since run {effect.against.run} in"
 
 

@@ -33,11 +33,15 @@ def trials(agent: str, condition: str, failed: int = 0) -> ArmTrials:
     return ArmTrials(agent, condition, 10, failed, 0, {}, None, None, UsageTotal(), GivenUp(), None, None)
 
 
+def summary(**parts: Any) -> Summary:
+    return Summary(run="r", evaluation="e", baseline="none", neutral="omit", scorers=SCORERS, **parts)
+
+
 def told(
     *effects: Effect, expenses: tuple[Effect, ...] = (), agents: tuple[str, ...] = ("one",), failed: int = 0
 ) -> list[str]:
     arms = tuple(trials(agent, condition, failed) for agent in agents for condition in ("none", "docs"))
-    return sentences(Summary("r", "e", "none", "omit", 20 * len(agents), (), SCORERS, {}, arms, (), effects, expenses))
+    return sentences(summary(trials=arms, effects=effects, expenses=expenses, planned=20 * len(agents)))
 
 
 def test_gains_come_first_the_largest_of_them_first() -> None:
@@ -95,14 +99,34 @@ def test_more_than_three_gains_are_counted() -> None:
         ),
         (
             effect("tone", -0.4, "worse", "two", kind="agent", against=Arm("one", "docs")),
-            "Tone is worse with two than with one (docs) by 0.40 (30 questions).",
+            "two against one (docs) is worse in tone (-0.40).",
         ),
         (
             effect("tone", 0.4, "better", "two", kind="agent", against=Arm("one", "docs")),
-            "two is better than one (docs): tone by +0.40.",
+            "two against one (docs) is better in tone (+0.40).",
+        ),
+        (
+            effect("tone", -0.4, "unclear", "two", kind="agent", against=Arm("one", "docs"), stderr=0.0),
+            "two against one (docs) is worse in tone (-0.40).",
+        ),
+        (
+            effect("tone", 0.1, "unclear", "two", kind="agent", against=Arm("one", "docs")),
+            "No sure difference between two and one (docs).",
         ),
     ],
-    ids=["open", "many", "same", "flat", "alike", "few", "none", "agent-worse", "agent-better"],
+    ids=[
+        "open",
+        "many",
+        "same",
+        "flat",
+        "alike",
+        "few",
+        "none",
+        "agent-worse",
+        "agent-better",
+        "agent-alike",
+        "agent-open",
+    ],
 )
 def test_nothing_is_claimed_that_is_not_known(found: Effect, sentence: str) -> None:
     assert [sentence] == told(found)
@@ -128,6 +152,6 @@ def test_lost_trials_are_said() -> None:
 def test_a_run_that_compares_nothing_tells_its_means() -> None:
     arm = ArmScore("one", "none", "acme/tone", None, 12, 0.75, 0.1, None, 12, 0, 0, 0, {}, 0)
 
-    said = sentences(Summary("r", "e", "none", "omit", 10, (), SCORERS, {}, (trials("one", "none"),), (arm,)))
+    said = sentences(summary(trials=(trials("one", "none"),), arms=(arm,), planned=10))
 
     assert ["one with none: tone 0.75 (12 questions)."] == said

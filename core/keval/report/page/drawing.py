@@ -26,7 +26,7 @@ class Axis:
 
     low: float
     high: float
-    width: float = 220.0
+    width: float = 180.0
 
     def x(self, value: float) -> float:
         """Return where a value is drawn; what lies outside is drawn at the end."""

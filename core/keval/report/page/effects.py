@@ -40,6 +40,7 @@ class Claims:
     """
 
     title: str
+    between_agents: bool
     shown: Mapping[_Range, Sequence[Sequence[Effect]]]
     flat: Sequence[str]
     missing: Sequence[str]
@@ -56,6 +57,7 @@ def claims_of(report: Report) -> list[Claims]:
 def effects(report: Report) -> Markup:
     """Render the effects of conditions and agents, on scores and on what an answer costs."""
     sections = []
+    folded = any(effect.kind == "condition" for effect in report.summary.effects)
     for claims in claims_of(report):
         tables = [
             (span, axis, [*_rows(metrics, axis, report.names)])
@@ -66,6 +68,7 @@ def effects(report: Report) -> Markup:
     return render(
         "effects.html",
         sections=sections,
+        folded=folded,
         summary=report.summary,
         names=report.names,
         expenses=[*_expenses(report.summary.expenses)],
@@ -100,6 +103,7 @@ def _claims(title: str, group: Iterable[Effect], names: Mapping[Scorer, str], sc
         shown.setdefault((scale.low, scale.high, scale.unit), []).append(known[scorer])
     return Claims(
         title=title,
+        between_agents=next(iter(metrics.values()))[0].kind == "agent",
         shown=shown,
         flat=[names[scorer] for scorer, found in known.items() if all(map(is_flat, found))],
         missing=[names[scorer] for scorer in metrics if scorer not in known],
