@@ -69,7 +69,8 @@ class Project:
     def keval(self, *args: str, env: Mapping[str, str | None] | None = None) -> Outcome:
         from keval.cli import main
 
-        environ = {"PYTHONPATH": _path(), **self.environ, **(env or {})}  # for what keval starts, such as the gateway
+        # The path is for what keval starts, such as the gateway. Neither a terminal nor pytest-xdist sets the width.
+        environ = {"PYTHONPATH": _path(), "COLUMNS": None, **self.environ, **(env or {})}
         result = CliRunner().invoke(main, args, env=environ, catch_exceptions=False)
         return Outcome(result.exit_code, result.stdout, result.stderr)
 

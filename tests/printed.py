@@ -23,5 +23,7 @@ def printed(*args: str, env: Mapping[str, str] | None = None) -> tuple[int, str]
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = show  # pytest has put its own there
-        result = CliRunner().invoke(main, args, env=env, color=True)
+        result = CliRunner().invoke(
+            main, args, env={"COLUMNS": None, **(env or {})}, color=True
+        )  # pytest-xdist sets it
     return result.exit_code, result.output

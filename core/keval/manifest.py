@@ -103,13 +103,17 @@ class ConditionEntry:
 
 @attrs.frozen
 class JudgeEntry:
-    """One judge: its plugin, its model and its options as written. `implied` says that its model chose the plugin."""
+    """One judge: its plugin, its model and its options as written. `implied` says that its model chose the plugin.
+
+    `defaults` are the options that the config did not write, except secrets and those that are no plain data.
+    """
 
     type: str
     implied: bool = False
     model: str | None = None
     simulated: bool = False
     options: Mapping[str, Any] = attrs.field(factory=dict)
+    defaults: Mapping[str, Any] = attrs.field(factory=dict)
     extra: Mapping[str, Any] = _extra()
 
 
@@ -120,6 +124,8 @@ class ScorerEntry:
     `threshold` is the value from which a score passes, if the config sets one.
     `repetitions` is how often the judge grades an answer. `rubric` is the digest of the rubric, which the manifest's
     `rubrics` has. `digest` changes with anything that may change a score; only scores with this digest count.
+    `options` are a metric's as written, and `defaults` those that the config did not write; a judge has an entry of its
+    own for both.
     """
 
     metric: str
@@ -128,6 +134,8 @@ class ScorerEntry:
     repetitions: int = 1
     rubric: str | None = None
     digest: str = ""
+    options: Mapping[str, Any] = attrs.field(factory=dict)
+    defaults: Mapping[str, Any] = attrs.field(factory=dict)
     threshold: float | None = None
     extra: Mapping[str, Any] = _extra()
 
@@ -165,14 +173,15 @@ class ResumeEntry:
 class Manifest:
     """What a run was made of.
 
-    `run` is the run's id, `started` its ISO time. `config` is the configuration as it ran, with variables as
-    written, and `config_folder` the folder that its relative paths start from. `trials` is how many trials were
-    planned. `rubrics` are by digest. `plugins` maps `group:name` to distribution and version, `versions`
-    distributions to versions: keval, its plugins, and what these directly require. `variables` are the values of
-    the config's variables that are no secrets, `None` for one that was not set. `simulated` names the models that
-    were simulated, and `prices` has those of the others, as far as they are known, by `provider/name`. `resumed` tells
-    each time that the run was resumed. `stopped` says why trials or judgements were left out, if a limit of the run did
-    that.
+    `run` is the run's id, `started` its ISO time. `config` is the configuration as it ran, with variables as written,
+    and `config_folder` the folder that its relative paths start from. `trials` is how many trials were planned.
+    `rubrics` are by digest. `plugins` maps `group:name` to distribution and version, `versions` distributions to
+    versions: keval, its plugins, and what these directly require. `variables` are the values of the config's variables
+    that are no secrets, `None` for one that was not set. `simulated` names the models that were simulated, and `prices`
+    has those of the others, as far as they are known, by `provider/name`. `resumed` tells each time that the run was
+    resumed. `elapsed` is how many seconds the run was worked on, each time that it was resumed included, and scoring it
+    again later not; `None` while trials are run, and for a run that was killed. `stopped` says why trials or judgements
+    were left out, if a limit of the run did that.
     """
 
     run: str
@@ -199,6 +208,7 @@ class Manifest:
     simulated: tuple[str, ...] = ()
     prices: Mapping[str, Price] = attrs.field(factory=dict)
     resumed: tuple[ResumeEntry, ...] = ()
+    elapsed: float | None = None
     stopped: str | None = None
     extra: Mapping[str, Any] = _extra()
 

@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
 
+import attrs
+
 from keval.config.evaluation import Evaluation
 from keval.config.secrets import learn_config, learn_endpoints
 from keval.errors import RunError
@@ -23,6 +25,7 @@ from keval.execute.pricing import find_prices
 from keval.execute.resources import ResourceScope
 from keval.execute.resumption import Resumption
 from keval.execute.stopping import Stop
+from keval.execute.working_time import WorkingTime
 from keval.plan.build import hook_plugins
 from keval.plan.hooks import HookPlugin, Hooks
 from keval.plan.plan import Plan, ResolvedPlugin, ScoringPlan
@@ -53,7 +56,7 @@ async def run_plan(
     while trials were run.
     """
     hooks = _hooks(plan.hooks, watchers)
-    started = datetime.now(UTC)
+    started, working = datetime.now(UTC), WorkingTime()
     redact = redactor or Redactor()
     learn_config(redact, plan.evaluation)
     async with _resources() as scope:
@@ -67,7 +70,7 @@ async def run_plan(
                     samples[sample.id] = sample
         with writer.locked(), _unwrapped():
             running = Running.of(plan, ready, writer, hooks=hooks, prices=prices, redact=redact, samples=samples)
-            return writer.run, await running.finish(running.describe(started), stop=stop)
+            return writer.run, await running.finish(running.describe(started), working, stop=stop)
 
 
 async def resume_run(
@@ -85,11 +88,12 @@ async def resume_run(
     and StoppedError when `stop` was asked while trials were run.
     """
     hooks = _hooks(plan.hooks, watchers)
-    writer = RunWriter(run.path)
+    writer, working = RunWriter(run.path), WorkingTime()
     redact = redactor or Redactor()
     learn_config(redact, plan.evaluation)
     with writer.locked(), _unwrapped():
         before, frozen = writer.run.manifest, writer.run.samples
+        working = attrs.evolve(working, earlier=before.elapsed)
         async with _resources() as scope:
             ready = await preflight(plan, scope, redact)
             samples: dict[str, Sample] = {}
@@ -115,7 +119,8 @@ async def resume_run(
                             samples[sample.id] = sample
             retried = writer.set_failures_aside() if resumption.retry_failed else 0
             manifest = resumption.manifest(before, now, retried, changed)
-            return await running.finish(manifest, done=writer.run.trial_ids(), stop=stop, missing=True)
+            done = writer.run.trial_ids()
+            return await running.finish(manifest, working, done=done, stop=stop, missing=True)
 
 
 async def rescore(

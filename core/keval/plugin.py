@@ -103,6 +103,7 @@ if TYPE_CHECKING:
     from keval.store.export import Exported, Exporter
     from keval.store.files import replacing
     from keval.store.jsonl import dump
+    from keval.store.rows import SCORE_COLUMNS, TRIAL_COLUMNS, score_row, trial_row
     from keval.summary import (
         Agreement,
         ArmScore,
@@ -123,7 +124,9 @@ __all__ = [
     "CONTEXT_WINDOW",
     "MAX_OUTPUT_TOKENS",
     "REFUSAL",
+    "SCORE_COLUMNS",
     "SILENCE",
+    "TRIAL_COLUMNS",
     "Agent",
     "AgentChecker",
     "AgentEntry",
@@ -231,9 +234,11 @@ __all__ = [
     "response_headers",
     "retry_after_seconds",
     "run_conversation",
+    "score_row",
     "suggestion",
     "supervised",
     "to_plain",
+    "trial_row",
 ]
 
 _HOMES = (
@@ -259,6 +264,7 @@ _HOMES = (
         "infrastructure",
         "rubrics",
         "store.jsonl",
+        "store.rows",
         "store.files",
         "store.converter",
     ),

@@ -62,16 +62,18 @@ class Cost:
 
     def plus(self, usd: float | None) -> Cost:
         """Return the cost with one more."""
-        return self + (Cost(unknown=1) if usd is None else Cost(usd))
+        if usd is None:
+            return Cost(self.usd, self.unknown + 1)
+        return Cost(usd if self.usd is None else self.usd + usd, self.unknown)
 
     def __add__(self, other: Cost) -> Cost:
         known = [usd for usd in (self.usd, other.usd) if usd is not None]
-        return Cost(math.fsum(known) if known else None, self.unknown + other.unknown)
+        return Cost(sum(known) if known else None, self.unknown + other.unknown)
 
 
 def dollars(usd: float) -> str:
     """Return an amount for people: `$1,234`, `$12.30`, `$0.41`, and two digits of what is less than ten cents."""
-    if usd >= 100 or usd == 0:
+    if usd >= 1000 or usd == 0:
         return f"${usd:,.0f}"
     if usd >= 0.095:
         return f"${usd:.2f}"

@@ -57,12 +57,13 @@ class Recorder:
 
     An adapter opens `turn` for each message of the user and reports inside it. What was reported is kept when the trial
     fails or is cancelled. `clock` returns seconds; only differences between its values are used. `emit` is called with
-    the kind and data of each live event, and `keep` with each blob; both may be `None`.
+    the kind and data of each live event, and `keep` with each blob; both may be `None`. `now` returns Unix time.
     """
 
     _clock: Callable[[], float] = time.perf_counter
     _emit: Callable[[EventKind, Mapping[str, Any]], object] | None = None
     _keep: Callable[[Blob], object] | None = None
+    _now: Callable[[], float] = time.time
     _messages: list[Message] = attrs.field(factory=list, init=False)
     _calls: list[ToolCall] = attrs.field(factory=list, init=False)
     _started: dict[int, float] = attrs.field(factory=dict, init=False)
@@ -72,6 +73,9 @@ class Recorder:
     _tools: tuple[str, ...] | None = attrs.field(default=None, init=False)
     _refusals: list[Refusal] = attrs.field(factory=list, init=False)
     _turn: int = attrs.field(default=-1, init=False)
+    _began: float | None = attrs.field(default=None, init=False)
+    _wall: float | None = attrs.field(default=None, init=False)
+    _replies: list[float] = attrs.field(factory=list, init=False)
 
     @contextmanager
     def turn(self, text: str) -> Iterator[None]:
@@ -85,6 +89,8 @@ class Recorder:
         self._messages.append(Message("user", text, self._turn))
         self._tell("turn_started", turn=self._turn, text=text)
         began = self._clock()
+        if self._began is None:
+            self._began, self._wall = began, self._now()
         try:
             yield
         finally:
@@ -102,7 +108,8 @@ class Recorder:
     def called(self, name: str, arguments: Mapping[str, Any], id: str | None = None) -> None:
         """Report that the model's latest reply asked for a tool call; report the reply with `model_called` first."""
         self._started[len(self._calls)] = self._clock()
-        self._calls.append(ToolCall(name, arguments, id=id, turn=max(self._turn, 0), model_call=self._model_calls))
+        turn, at = max(self._turn, 0), self._elapsed()
+        self._calls.append(ToolCall(name, arguments, id=id, turn=turn, model_call=self._model_calls, at=at))
         self._tell("tool_called", name=name, arguments=arguments, id=id)
 
     def returned(
@@ -132,6 +139,8 @@ class Recorder:
     def model_called(self, usage: Usage | None = None) -> None:
         """Report that the model answered one request; without `usage`, the trial's usage is unknown."""
         self._model_calls = (self._model_calls or 0) + 1
+        if (at := self._elapsed()) is not None:
+            self._replies.append(at)
         spent = usage or Usage()
         self._usage = spent if self._usage is None else self._usage + spent
         self._tell("model_called", usage=attrs.asdict(spent))
@@ -162,7 +171,13 @@ class Recorder:
             turn_durations=tuple(self._durations),
             tools=self._tools,
             refusals=tuple(self._refusals),
+            started=self._wall,
+            replies=tuple(self._replies),
         )
+
+    def _elapsed(self) -> float | None:
+        """Return the seconds since the first turn began; `None` before one did."""
+        return None if self._began is None else self._clock() - self._began
 
     def _tell(self, kind: EventKind, **data: Any) -> None:
         if self._emit is not None:

@@ -68,7 +68,7 @@ class ToolCall:
     `executions` counts how often a server executed the call: usually 1; more when a framework sent it again; 0 when it
     never reached a server (an unknown tool, arguments that the framework refused); `None` when no tap watched.
     `model_call` is the number of the model call that asked for it, from 1; calls with the same number are parallel.
-    `duration` is in seconds.
+    `duration` is in seconds. `at` is when it was asked for, in seconds after the transcript's `started`.
     """
 
     name: str
@@ -81,6 +81,7 @@ class ToolCall:
     executions: int | None = None
     id: str | None = None
     model_call: int | None = None
+    at: float | None = attrs.field(default=None, eq=False)
 
 
 def _plus(a: int | None, b: int | None) -> int | None:
@@ -134,6 +135,10 @@ class Transcript:
     tell. `unlisted_calls` counts calls of the last turn that are not in `tool_calls`, for recorded answers that have
     only a number; `None` when it is unknown whether there were any. `refusals` are model requests that were repeated
     below the agent; the waits between them are in no duration.
+
+    `instructions` is the system prompt as rendered for the trial; `None` where it is unknown, or the transcript is of
+    an attempt that was repeated with the same one. `started` is when the first turn began, as Unix time in seconds.
+    `replies` is when the model answered each of its calls, in seconds after that, without the waits.
     """
 
     messages: tuple[Message, ...] = ()
@@ -145,6 +150,9 @@ class Transcript:
     tools: tuple[str, ...] | None = None
     unlisted_calls: int | None = 0
     refusals: tuple[Refusal, ...] = ()
+    instructions: str | None = attrs.field(default=None, eq=False)
+    started: float | None = attrs.field(default=None, eq=False)
+    replies: tuple[float, ...] = attrs.field(default=(), eq=False)
 
     @cached_property
     def output(self) -> str:

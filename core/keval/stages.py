@@ -17,6 +17,7 @@ from keval.execute.outbox import RunOutbox
 from keval.execute.preflight import Ready
 from keval.execute.stopping import Stop
 from keval.execute.worker import PlanWorker
+from keval.execute.working_time import WorkingTime
 from keval.infrastructure import Job
 from keval.interfaces import Judge
 from keval.manifest import Manifest
@@ -96,12 +97,23 @@ class Running:
         )
 
     async def finish(
-        self, manifest: Manifest, *, stop: Stop | None = None, done: Collection[str] = (), missing: bool = False
+        self,
+        manifest: Manifest,
+        working: WorkingTime,
+        *,
+        stop: Stop | None = None,
+        done: Collection[str] = (),
+        missing: bool = False,
     ) -> Summary:
         """Run the trials that are not `done`, and score. With `missing`, only scores that are lacking are made."""
-        stop = stop or Stop()
+        self.writer.write_manifest(manifest)
+        with working.kept(self.writer):
+            return await self._finish(manifest, working, stop or Stop(), done, missing=missing)
+
+    async def _finish(
+        self, manifest: Manifest, working: WorkingTime, stop: Stop, done: Collection[str], *, missing: bool
+    ) -> Summary:
         plan, writer, hooks, written = self.plan, self.writer, self.hooks, self.writer.run.samples
-        writer.write_manifest(manifest)
         hooks.announce("keval_run_started", directory=writer.path, manifest=manifest)
         announce_endpoints(self.ready.exchange, hooks)
         ready, execution = self.ready, plan.evaluation.execution
@@ -133,7 +145,7 @@ class Running:
         scores = Scoring(
             writer, execution, plan.scorers, ready.judges, ready.exchange, self.spec, hooks, self.redact, meter
         )
-        return await scores.score(manifest, missing=missing, stopped=admission.close())
+        return await scores.score(manifest, working, missing=missing, stopped=admission.close())
 
 
 @attrs.frozen
@@ -150,10 +162,13 @@ class Scoring:
     redact: Redactor
     meter: Meter
 
-    async def score(self, manifest: Manifest, *, missing: bool = False, stopped: str = "") -> Summary:
+    async def score(
+        self, manifest: Manifest, working: WorkingTime | None = None, *, missing: bool = False, stopped: str = ""
+    ) -> Summary:
         """Make the scores and write them, the manifest that tells of them, and the summary.
 
-        `stopped` says why trials were left out, if they were.
+        `working` is the time that the run is worked on, unless a finished run is scored again. `stopped` says why
+        trials were left out, if they were.
         """
         run, summariser = self.writer.run, Summariser(manifest)
         with run.scores_file.scoring(self.spec, missing=missing) as scoring:
@@ -182,14 +197,16 @@ class Scoring:
                 exchange=self.exchange,
                 meter=self.meter,
             )
-            manifest = attrs.evolve(manifest, stopped="; ".join(filter(None, (stopped, self.meter.told()))) or None)
+            told = "; ".join(filter(None, (stopped, self.meter.told())))
+            elapsed = working.total() if working else manifest.elapsed
+            manifest = attrs.evolve(manifest, stopped=told or None, elapsed=elapsed)
             # Before the scores replace earlier ones, so that there is no score by a scorer that the manifest lacks.
             self.writer.write_manifest(manifest)
         others = {entry.scorer for entry in manifest.scorers} - self.spec.digests.keys()
         for line in run.scores_file.read() if others or scoring.had else ():
             if line.scorer in others or scoring.had_already(line):
                 summariser.add_scores([line])
-        summary = attrs.evolve(summariser.summary(), stopped=manifest.stopped)
+        summary = attrs.evolve(summariser.summary(), stopped=manifest.stopped, elapsed=manifest.elapsed)
         self.writer.write_summary(summary)
         self.hooks.announce("keval_run_finished", directory=run.path, summary=summary)
         return summary

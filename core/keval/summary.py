@@ -91,10 +91,11 @@ class GivenUp:
 class ArmTrials:
     """What happened to the trials of one arm.
 
-    `failures` counts failed trials by `stage: kind`. `tool_calls` and `model_calls` are `None` when nobody reported
-    them. `duration` is the mean over samples, in seconds; `duration_median` and `duration_p95` are those of trials that
-    were answered. `cost` is that of the trials with all of their attempts; `usage` leaves out failed attempts, whose
-    usage and cost `given_up` has.
+    `failures` counts failed trials by `stage: kind`, and `failure_messages` has the first message of each, as one line
+    that may be shortened. `tool_calls` and `model_calls` are `None` when nobody reported them. `duration` is the mean
+    over samples, in seconds; `duration_median` and `duration_p95` are those of trials that were answered. `cost` is
+    that of the trials with all of their attempts; `usage` leaves out failed attempts, whose usage and cost `given_up`
+    has.
     """
 
     agent: str
@@ -112,6 +113,7 @@ class ArmTrials:
     duration_median: float | None = None
     duration_p95: float | None = None
     cost: Cost = Cost()
+    failure_messages: Mapping[str, str] = attrs.field(factory=dict)
 
 
 @attrs.frozen
@@ -120,7 +122,8 @@ class ArmScore:
 
     `mean` and `stderr` are over `n` samples, `ci_low` and `ci_high` the 95 % interval of the mean, which `method` made;
     `band` is the name of the mean's part of the scale. The scores count as `scored`, `neutral` or `unscored`; `failed`
-    ones are among the unscored, by kind in `failures`. `missing` scores were not made because scoring was interrupted.
+    ones are among the unscored, by kind in `failures`, with the first message of each kind in `failure_messages`.
+    `missing` scores were not made because scoring was interrupted.
 
     `per_usd` and `per_1000_tokens` are the mean, counted from the lower end of its scale, for each dollar or 1,000
     tokens that an answer costs; `None` where less is better, or the cost is unknown or 0. `pareto` says that no other
@@ -149,6 +152,7 @@ class ArmScore:
     per_usd: float | None = None
     per_1000_tokens: float | None = None
     pareto: bool | None = None
+    failure_messages: Mapping[str, str] = attrs.field(factory=dict)
 
     @property
     def scorer(self) -> Scorer:
@@ -245,9 +249,10 @@ class Summary:
     """What a run found: means per arm, effects, and counts of everything else.
 
     `planned` is how many trials the run planned. `simulated` names the models that were simulated, and `unpriced` those
-    whose price is unknown. `expenses` are
-    effects on what a trial costs (`seconds`, `tokens`, `usd`, `tool_calls`) in place of a metric. `elapsed` is how long
-    the run took, in seconds. `stopped` says why trials or judgements were left out, if a limit of the run did that.
+    whose price is unknown. `expenses` are effects on what an answer takes (`seconds`, `tokens`, `usd`, `tool_calls`) in
+    place of a metric. `elapsed` is how long the run was worked on, in seconds: its trials and their scoring, without
+    the time between an interruption and `resume`, or that of scoring it again later; `None` while it is, and for a run
+    that was killed. `stopped` says why trials or judgements were left out, if a limit of the run did that.
     """
 
     run: str
@@ -256,7 +261,6 @@ class Summary:
     neutral: Literal["omit", "count"]
     planned: int
     simulated: tuple[str, ...] = ()
-    unpriced: tuple[str, ...] = ()
     scorers: tuple[ScorerScale, ...] = ()
     judges: Mapping[str, JudgeEntry] = attrs.field(factory=dict)
     trials: tuple[ArmTrials, ...] = ()
@@ -267,6 +271,7 @@ class Summary:
     variance: tuple[VarianceComponents, ...] = ()
     gates: tuple[GateResult, ...] = ()
     elapsed: float | None = None
+    unpriced: tuple[str, ...] = ()
     judging: tuple[JudgingTotal, ...] = ()
     agreement: tuple[Agreement, ...] = ()
     stopped: str | None = None

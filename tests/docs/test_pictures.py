@@ -50,8 +50,8 @@ def test_a_run_is_drawn_as_it_printed(project: Project) -> None:
     said = text(svg)
     assert [] == elsewhere(svg)
     assert "$ \nkeval run eval.yaml" in said
-    assert ["1.00", "n=1 1/0/0", "1 of 1 trials, 0 failed, 0 retried."] == [
-        shown for shown in ("1.00", "n=1 1/0/0", "1 of 1 trials, 0 failed, 0 retried.") if shown in said
+    assert ["equals", "1.00", "n=1", "1 trial, none failed"] == [
+        shown for shown in ("equals", "1.00", "n=1", "1 trial, none failed") if shown in said
     ]
 
 

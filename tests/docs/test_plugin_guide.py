@@ -15,7 +15,7 @@ GUIDE = Path(__file__).parents[2] / "docs" / "plugins.md"
 EVALUATION = """
     dataset: {path: questions.qa, comment: "//"}
     agents:
-      parrot: {type: acme/parrot, characteristics: {files: 8}}
+      parrot: {type: acme/parrot, characteristics: {files: 8}, model: acme/one}
       openai: {model: simulated/any}
     contexts: {pages: {type: acme/pages, folder: .}}
     conditions: {baseline: {}, with_pages: {contexts: [pages]}}
@@ -66,12 +66,12 @@ def guide(project: Project) -> Project:
     return project
 
 
-def keval(guide: Project, *args: str) -> Outcome:
-    return guide.spawn(*args, env={"PYTHONPATH": str(guide.root / "package"), "ACME_API_KEY": ""})
+def keval(guide: Project, *args: str, key: str = "") -> Outcome:
+    return guide.spawn(*args, env={"PYTHONPATH": str(guide.root / "package"), "ACME_API_KEY": key})
 
 
 def test_an_evaluation_runs_with_every_part_of_the_guide_and_is_exported(guide: Project) -> None:
-    ran = keval(guide, "run", "eval.yaml", "--json")
+    ran = keval(guide, "run", "eval.yaml", "--json", key="a-key-of-acme")
 
     trials = {trial["id"]: trial for trial in guide.lines("trials.jsonl")}
     samples = guide.lines("samples.jsonl")
@@ -88,7 +88,10 @@ def test_an_evaluation_runs_with_every_part_of_the_guide_and_is_exported(guide: 
     }
     assert [("It is 42.", {"asked_on": "2026-01-15"})] == [(s["answer"], s["facts"]) for s in samples[:1]]
     assert {("acme/brevity", None), ("acme/upkeep", None), ("completeness", "lenient")} == {line[:2] for line in scores}
-    assert "acme-keval 1.2.3" == guide.read("manifest.json")["plugins"]["keval.executors:acme/pool"]
+    manifest = guide.read("manifest.json")
+    assert "acme-keval 1.2.3" == manifest["plugins"]["keval.executors:acme/pool"]
+    assert ["Acme's price list"] == [price["source"] for price in manifest["prices"].values()]
+    assert guide.read("summary.json")["trials"][0]["cost"]["usd"] > 0
 
     # The exporter has its fields as options.
     told = keval(guide, "export", "latest", "--format", "acme/answers", "--help")

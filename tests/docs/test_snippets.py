@@ -58,6 +58,13 @@ def recorded_run(project: Project) -> None:
     assert 0 == project.keval("run", "recorded.yaml", "-q").code
 
 
+def exported_tables(project: Project) -> None:
+    """Make the tables that docs/export.md reads."""
+    recorded_run(project)
+    for name in ("csv", "parquet"):
+        assert 0 == project.keval("export", "latest", "--format", name, "--to", "tables").code
+
+
 def session_config(project: Project) -> None:
     """Write the config that docs/sessions.md shows."""
     config, *_ = blocks(ROOT / "docs" / "sessions.md", "yaml")
@@ -65,7 +72,11 @@ def session_config(project: Project) -> None:
 
 
 # What the Python of a page needs in its working directory.
-SURROUNDINGS = {"docs/run-directory.md": recorded_run, "docs/sessions.md": session_config}
+SURROUNDINGS = {
+    "docs/export.md": exported_tables,
+    "docs/run-directory.md": recorded_run,
+    "docs/sessions.md": session_config,
+}
 
 
 @pytest.fixture
@@ -145,6 +156,21 @@ def test_entry_points_of_a_page_lead_to_its_python(page: Path) -> None:
     targets = {target for groups in points for group in groups.values() for target in group.values()}
     assert [] == [target for target in targets if target.partition(":")[2] not in defined]
     assert {group for groups in points for group in groups} <= {*registry.groups()}
+
+
+def test_the_power_page_shows_what_its_commands_print(project: Project) -> None:
+    shutil.copytree(ROOT / "examples" / "recorded", project.root, dirs_exist_ok=True)
+    page = ROOT / "docs" / "power.md"
+    commands = [line for block in blocks(page, "console") for line in block.splitlines()]
+
+    outcomes = [project.keval(*shlex.split(command.removeprefix("keval "))) for command in commands]
+
+    assert [("run", 0), ("power", 0), ("power", 0)] == [
+        (command.split()[1], done.code) for command, done in zip(commands, outcomes, strict=True)
+    ]
+    shown = [block.splitlines() for block in blocks(page, "text")]
+    printed = [outcome.stdout.splitlines() for outcome in outcomes[1:]]
+    assert [[], []] == [[line for line in ours if line not in told] for ours, told in zip(shown, printed, strict=True)]
 
 
 def test_the_commands_of_the_readme_run(folder: Project) -> None:

@@ -133,7 +133,7 @@ AFTER = [
     ("show", "latest", "--trial", "asked/it/says/1"),
     ("show", "latest", "--trial", "asked/it/says/1", "--json"),
     ("show", "latest", "--trial", "scripted/it/fails/1"),
-    ("export", "latest", "--format", "eee"),
+    *(("export", "latest", "--format", name) for name in ("eee", "csv", "junit", "otlp", "parquet")),
     ("score", "latest"),
     ("score", "latest", "--json"),
 ]

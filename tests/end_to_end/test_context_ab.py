@@ -40,7 +40,7 @@ def test_the_documentation_helps_and_the_report_says_who_judged(run: tuple[Proje
     means = {(arm["condition"], arm["metric"]): arm["mean"] for arm in summary["arms"]}
     assert means["baseline", "completeness"] < 3 < means["with_docs", "completeness"] < 5
     assert ["simulated/docs", "simulated/judge"] == summary["simulated"]
-    assert "(simulated)" in outcome.stdout
+    assert "SIMULATED MODEL" in outcome.stdout
 
 
 def test_tools_are_used_and_every_score_says_that_it_is_simulated(run: tuple[Project, Outcome]) -> None:

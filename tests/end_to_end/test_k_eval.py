@@ -78,8 +78,8 @@ def test_a_config_of_k_eval_runs_with_another_agent_and_a_simulated_judge(writte
     outcome = written.run("eval.yaml", *others)
 
     assert 0 == outcome.code, outcome.stderr
-    assert "by judge (simulated)" in outcome.stdout
-    assert "(simulated)" in outcome.stdout
+    assert "SIMULATED MODEL" in outcome.stdout
+    assert "by judge (simulated)" in written.keval("report", "latest", "--wide").stdout
     check_results(written)
 
 

@@ -62,7 +62,7 @@ def found(path: Path) -> dict[str, Any]:
     summary: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     for arm in summary["trials"]:
         del arm["duration"], arm["usage"]
-    del summary["run"]
+    del summary["run"], summary["elapsed"]
     return summary
 
 

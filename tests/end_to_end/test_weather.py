@@ -39,12 +39,15 @@ def test_the_example_says_what_the_context_does_for_both_frameworks(example: tup
     project, outcome = example
 
     assert 0 == outcome.code, outcome.stderr
-    assert outcome.stdout.startswith("Simulated model: simulated/weather.")
+    assert [
+        "weather   3 questions × 2   gadk, ms   baseline → with_weather",
+        "SIMULATED MODEL: shows that keval works, not what a model can do",
+    ] == outcome.stdout.splitlines()[:2]
     summary = project.read("summary.json")
     planning = {
         effect["agent"]: effect["difference"]
         for effect in summary["effects"]
-        if effect["metric"] == "weather/action_planning"
+        if (effect["kind"], effect["metric"]) == ("condition", "weather/action_planning")
     }
     assert {"gadk", "ms"} == planning.keys()
     assert min(planning.values()) > 0
@@ -204,7 +207,7 @@ def test_the_whole_example_runs(project: Project) -> None:
 
 
 def test_the_example_of_recorded_answers_calls_nothing_and_tells_the_assistants_apart(project: Project) -> None:
-    outcome = project.run(EXAMPLE.parent / "recorded" / "recorded.yaml")
+    outcome = project.run(EXAMPLE.parent / "recorded" / "recorded.yaml", "--wide")
 
     assert 0 == outcome.code, outcome.stderr
     summary = project.read("summary.json")

@@ -106,9 +106,12 @@ def command(
     exported = exporter.export(found, folder)
     for reason in exported.left_out:
         message_console().print(safe(f"note: {reason}", "yellow"), soft_wrap=True)
+    if exported.sent:
+        message_console().print(safe(exported.sent), soft_wrap=True)
     if as_json:
         files = [str(path) for path in exported.files]
-        print_json({"format": format_name, "folder": str(folder), "files": files, "left_out": list(exported.left_out)})
+        told = {"files": files, "left_out": list(exported.left_out), "sent": exported.sent}
+        print_json({"format": format_name, "folder": str(folder), **told})
     else:
         for path in exported.files:
             click.echo(foreign(str(path)))

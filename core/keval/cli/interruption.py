@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import attrs
-import click
 
 from keval.execute.stopping import Stop, StoppedError
+from keval.report.terminal import tell
 
 __all__ = ["Interruption"]
 
@@ -88,10 +88,9 @@ class Interruption:
     def _ask(self, stop: Stop) -> None:
         stop.ask()
         with suppress(OSError):  # a terminal that was closed
-            click.echo(
+            tell(
                 f"stopping: trials in flight may finish within {self.grace:g} s, no other one begins;"
-                " Ctrl-C again stops at once",
-                err=True,
+                " Ctrl-C again stops at once"
             )
 
     def _give_up(self) -> None:

@@ -9,20 +9,18 @@ import click
 
 from keval.cli.options import json_option, results_option
 from keval.errors import RunError
-from keval.manifest import Manifest
 from keval.report.console import data_console, print_json
-from keval.report.runs import describe_runs, print_runs
+from keval.report.runs import ListedRun, describe_runs, print_runs, run_rows
 from keval.report.terminal import tell
 from keval.store.run import list_runs
-from keval.summary import Summary
 
 __all__ = ["command"]
 
 
-def _readable(root: Path) -> Iterator[tuple[str, Manifest, Summary | None]]:
+def _readable(root: Path) -> Iterator[ListedRun]:
     for run in list_runs(root):
         try:
-            yield str(run.path), run.manifest, run.written_summary()
+            yield ListedRun(str(run.path), run.manifest, run.written_summary(), run.is_locked)
         except RunError as error:
             tell(f"left out: {error}")
 
@@ -31,11 +29,20 @@ def _readable(root: Path) -> Iterator[tuple[str, Manifest, Summary | None]]:
 @results_option
 @json_option
 def command(output_dir: Path, as_json: bool) -> None:
-    """List the runs in the results directory, oldest first."""
-    described = describe_runs(_readable(output_dir))
+    """List the runs in the results directory, one a line, oldest first.
+
+    Where the output is no terminal, each line is 19 fields with tabs between, without a heading: run, state,
+    evaluation, started, agents, conditions, planned, trials, failed, simulated; of the effect that stands out metric,
+    judge, agent, condition, difference, ci_low, ci_high, verdict; and path.
+    """
+    runs = list(_readable(output_dir))
+    console = data_console()
     if as_json:
-        print_json(described)
-    elif described:
-        print_runs(described, data_console())
-    else:
+        print_json(describe_runs(runs))
+    elif not runs:
         tell(f"no runs under {output_dir}; `keval run CONFIG` makes one")
+    elif console.is_terminal:
+        print_runs(runs, console)
+    else:
+        for row in run_rows(runs):
+            click.echo(row)

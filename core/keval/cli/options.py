@@ -18,10 +18,12 @@ __all__ = [
     "budget_option",
     "json_option",
     "judge_repetitions_option",
+    "log_format_option",
     "max_failures_option",
     "quiet_option",
     "results_option",
     "selection_options",
+    "wide_option",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -29,7 +31,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 _POSITIVE = click.IntRange(min=1)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print data for machines on stdout.")
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress and no table; errors only.")
+log_format_option = click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Progress, failures and messages on stderr: for people, or as lines of JSON.",
+)
+wide_option = click.option("--wide", is_flag=True, help="Print means and counts of everything, as tables.")
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress and no report; errors only.")
 results_option = click.option(
     "-o",
     "--output-dir",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from keval.cli.options import json_option, results_option
+from keval.cli.options import json_option, results_option, wide_option
 from keval.cli.session import finish
 from keval.report.console import message_console, safe
 from keval.store.files import replacing
@@ -35,8 +35,9 @@ _STDOUT = Path("-")
     help="Write Markdown, as for a pull request; to stdout without a file.",
 )
 @results_option
+@wide_option
 @json_option
-def command(run: str, html: Path | None, markdown: Path | None, output_dir: Path, as_json: bool) -> None:
+def command(*, run: str, html: Path | None, markdown: Path | None, output_dir: Path, wide: bool, as_json: bool) -> None:
     """Show the table of RUN: a path, an id or its start, or `latest`.
 
     It is made anew from the run's trials and scores. Exits as the run did.
@@ -51,7 +52,7 @@ def command(run: str, html: Path | None, markdown: Path | None, output_dir: Path
     elif markdown is not None:
         _write(markdown, _markdown(found, summary))
     written = html is not None or markdown is not None
-    finish(found, summary, as_json=as_json, quiet=written, under_way=under_way)
+    finish(found, summary, wide=wide, as_json=as_json, quiet=written, under_way=under_way)
 
 
 def _page(run: Run, summary: Summary) -> str:

@@ -8,8 +8,16 @@ import attrs
 import click
 
 from keval.cli.interruption import Interruption
-from keval.cli.options import budget_option, json_option, max_failures_option, quiet_option, results_option
-from keval.cli.session import finish, run_to_end, tell_replaced
+from keval.cli.options import (
+    budget_option,
+    json_option,
+    log_format_option,
+    max_failures_option,
+    quiet_option,
+    results_option,
+    wide_option,
+)
+from keval.cli.session import finish, log_watchers, run_to_end, tell_replaced
 from keval.config.evaluation import Evaluation
 from keval.config.load import load, rebuild
 from keval.config.secrets import learn_config
@@ -41,8 +49,10 @@ _POSITIVE = click.IntRange(min=1)
 @budget_option
 @click.option("-j", "--max-concurrent", type=_POSITIVE, metavar="N", help="At most N trials at once.")
 @results_option
+@wide_option
 @json_option
 @quiet_option
+@log_format_option
 def command(
     *,
     run: str,
@@ -54,8 +64,10 @@ def command(
     budget: tuple[tuple[str, float], ...],
     max_concurrent: int | None,
     output_dir: Path,
+    wide: bool,
     as_json: bool,
     quiet: bool,
+    log_format: str,
 ) -> None:
     """Go on with RUN: a path, an id or its start, or `latest`. Trials that it has are not run again.
 
@@ -68,6 +80,7 @@ def command(
     from keval.plan.build import make_plan
     from keval.report.progress import Progress
 
+    log = log_watchers(log_format)
     found = find_run(run, output_dir)
     manifest = found.manifest
     remembered = {name: value for name, value in manifest.variables.items() if value is not None}
@@ -96,14 +109,14 @@ def command(
         resumption = Resumption(retry_failed=retry_failed, extended=extend is not None, force=force)
         try:
             with progress:
-                watchers = [("keval/progress", progress)]
+                watchers = [("keval/progress", progress), *log]
                 work = resume_run(found, plan, watchers, resumption=resumption, redactor=hidden, stop=stop)
                 summary = run_to_end(work, interruption)
         except KeyboardInterrupt:
             interrupted()
             raise SystemExit(130) from None
     tell_replaced(hidden.replaced, quiet=quiet)
-    finish(Run(found.path), summary, as_json=as_json, quiet=quiet)
+    finish(Run(found.path), summary, wide=wide, as_json=as_json, quiet=quiet)
 
 
 def _repetitions(evaluation: Evaluation, manifest: Manifest, extend: Path | None) -> int:

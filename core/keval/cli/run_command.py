@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from keval.cli.interruption import Interruption
-from keval.cli.options import json_option, quiet_option, results_option, selection_options
-from keval.cli.session import finish, run_to_end, tell_replaced
+from keval.cli.options import (
+    json_option,
+    log_format_option,
+    quiet_option,
+    results_option,
+    selection_options,
+    wide_option,
+)
+from keval.cli.session import finish, log_watchers, run_to_end, tell_replaced
 from keval.config.load import load
 from keval.config.secrets import learn_config
 from keval.config.select import Selection, select
@@ -29,9 +36,21 @@ __all__ = ["command"]
 @selection_options
 @click.option("--dry-run", is_flag=True, help="Print what would run, and run nothing.")
 @results_option
+@wide_option
 @json_option
 @quiet_option
-def command(*, config: Path, selection: Selection, dry_run: bool, output_dir: Path, as_json: bool, quiet: bool) -> None:
+@log_format_option
+def command(
+    *,
+    config: Path,
+    selection: Selection,
+    dry_run: bool,
+    output_dir: Path,
+    wide: bool,
+    as_json: bool,
+    quiet: bool,
+    log_format: str,
+) -> None:
     """Run the evaluation in the file CONFIG and show what its contexts do.
 
     Trials and scores are kept in a new directory under the results directory, which `keval report`, `show` and
@@ -39,6 +58,7 @@ def command(*, config: Path, selection: Selection, dry_run: bool, output_dir: Pa
     """
     from keval.plan.build import make_plan
 
+    log = log_watchers(log_format)
     evaluation = load(config)
     learn_config(redactor(), evaluation)
     plan = make_plan(select(evaluation, selection))
@@ -64,13 +84,13 @@ def command(*, config: Path, selection: Selection, dry_run: bool, output_dir: Pa
     try:
         with progress:
             hidden = redactor()
-            work = run_plan(plan, output_dir, [("keval/progress", progress)], redactor=hidden, stop=stop)
+            work = run_plan(plan, output_dir, [("keval/progress", progress), *log], redactor=hidden, stop=stop)
             run, summary = run_to_end(work, interruption)
     except KeyboardInterrupt:
         interrupted()
         raise SystemExit(130) from None
     tell_replaced(hidden.replaced, quiet=quiet)
-    finish(run, summary, as_json=as_json, quiet=quiet)
+    finish(run, summary, wide=wide, as_json=as_json, quiet=quiet)
 
 
 def _interrupted(progress: Progress) -> str:

@@ -7,8 +7,16 @@ from pathlib import Path
 import attrs
 import click
 
-from keval.cli.options import budget_option, json_option, judge_repetitions_option, quiet_option, results_option
-from keval.cli.session import finish, run_to_end
+from keval.cli.options import (
+    budget_option,
+    json_option,
+    judge_repetitions_option,
+    log_format_option,
+    quiet_option,
+    results_option,
+    wide_option,
+)
+from keval.cli.session import finish, log_watchers, run_to_end
 from keval.config.load import rebuild_scoring
 from keval.config.secrets import learn_config
 from keval.config.select import Selection, select
@@ -29,8 +37,10 @@ __all__ = ["command"]
 @budget_option
 @click.option("--missing", is_flag=True, help="Only the scores that there are none of, or that failed.")
 @results_option
+@wide_option
 @json_option
 @quiet_option
+@log_format_option
 def command(
     *,
     run: str,
@@ -41,8 +51,10 @@ def command(
     budget: tuple[tuple[str, float], ...],
     missing: bool,
     output_dir: Path,
+    wide: bool,
     as_json: bool,
     quiet: bool,
+    log_format: str,
 ) -> None:
     """Score RUN again: a path, an id or its start, or `latest`. No agent is called.
 
@@ -52,6 +64,7 @@ def command(
     from keval.pipeline import rescore
     from keval.plan.build import make_scoring_plan
 
+    log = log_watchers(log_format)
     found = find_run(run, output_dir)
     # No agent is called, so none is chosen or given another model.
     selection = Selection(metrics=metric, judges=judge, models=model, budget=dict(budget))
@@ -72,7 +85,7 @@ def command(
         found,
         evaluation,
         plan,
-        [("keval/progress", progress)],
+        [("keval/progress", progress), *log],
         missing=missing,
         judge_repetitions=judge_repetitions,
         redactor=redactor(),
@@ -83,4 +96,4 @@ def command(
     except KeyboardInterrupt:
         tell(f"interrupted; the same command goes on where scoring {found.path} stopped")
         raise SystemExit(130) from None
-    finish(found, summary, as_json=as_json, quiet=quiet)
+    finish(found, summary, wide=wide, as_json=as_json, quiet=quiet)

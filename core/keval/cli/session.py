@@ -7,17 +7,23 @@ import os
 import shlex
 from collections import Counter
 from collections.abc import Coroutine, MutableMapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from keval.cli.interruption import Interruption
 from keval.redaction import MARK
 from keval.report.console import data_console, message_console, print_json, safe
-from keval.report.tables import print_summary
+from keval.report.event_log import EventLog
+from keval.report.overview import print_report
+from keval.report.tables import print_tables
+from keval.report.terminal import log_as_json
 from keval.store.converter import to_plain
 from keval.store.run import Run
 from keval.summary import Summary
 
-__all__ = ["exit_code", "finish", "run_to_end", "tell_replaced"]
+if TYPE_CHECKING:  # it imports what a report does not need
+    from keval.pipeline import Watchers
+
+__all__ = ["exit_code", "finish", "log_watchers", "run_to_end", "tell_replaced"]
 
 T = TypeVar("T")
 
@@ -31,12 +37,28 @@ def run_to_end(work: Coroutine[Any, Any, T], interruption: Interruption | None =
     return (interruption or Interruption()).run(work)
 
 
-def finish(run: Run, summary: Summary, *, as_json: bool, quiet: bool = False, under_way: bool = False) -> None:
-    """Print a run's summary and exit with its code. `under_way` says that a process is still writing to the run."""
+def log_watchers(log_format: str) -> Watchers:
+    """Return the hook plugins that write the log, and turn to JSON what is said from now on if the log is JSON."""
+    if log_format != "json":
+        return []
+    log_as_json()
+    return [("keval/log", EventLog())]
+
+
+def finish(
+    run: Run, summary: Summary, *, as_json: bool, wide: bool = False, quiet: bool = False, under_way: bool = False
+) -> None:
+    """Print a run's summary, as tables if `wide`, and exit with its code.
+
+    `under_way` says that a process is still writing to the run.
+    """
     if as_json:
         print_json(to_plain(summary))
+    elif wide and not quiet:
+        print_tables(summary, data_console(), run.path, under_way=under_way)
     elif not quiet:
-        print_summary(summary, data_console(), run.path, under_way=under_way)
+        questions = run.manifest.dataset.samples
+        print_report(summary, data_console(), run.path, questions=questions, under_way=under_way)
     code = exit_code(summary)
     messages = message_console(quiet=quiet and not code)
     if quiet and code:

@@ -1,4 +1,4 @@
-"""`keval show`: what a run was made of, or one of its trials."""
+"""`keval show`: what a run was made of, one of its trials or samples, or what went wrong in it."""
 
 from __future__ import annotations
 
@@ -8,34 +8,85 @@ import click
 import orjson
 
 from keval.cli.options import json_option, results_option
-from keval.report.console import data_console, print_json
-from keval.report.transcripts import print_run, print_trial
+from keval.report.console import data_console, print_json, print_json_array
+from keval.report.listings import describe_failed, describe_unscored, print_failed, print_unscored
+from keval.report.side_by_side import describe_sides, print_sides, side_by_side
+from keval.report.transcripts import Bands, print_run, print_trial
+from keval.report.worst import describe_worst, print_worst, worst_trials
 from keval.store.converter import to_plain
 from keval.store.jsonl import score_line, trial_line
-from keval.store.run import find_run
+from keval.store.run import Run, find_run
 
 __all__ = ["command"]
+
+_POSITIVE = click.IntRange(min=1)
+_WORST = 20
+"""How many of the worst trials are shown without `--limit`."""
 
 
 @click.command("show")
 @click.argument("run")
 @click.option("--trial", metavar="ID", help="Show this trial: messages, tool calls and scores.")
+@click.option("--sample", metavar="ID", help="Show the answers of all arms to this sample, side by side.")
+@click.option("--repetition", type=_POSITIVE, metavar="N", help="With --sample: which repetition.  [default: 1]")
+@click.option("--failed", is_flag=True, help="List the trials that failed, with their messages.")
+@click.option("--unscored", is_flag=True, help="List the scores without a value, with their reasons.")
+@click.option("--worst", metavar="METRIC", help="List the trials that scored worst; METRIC@JUDGE for one judge.")
+@click.option("--limit", type=_POSITIVE, metavar="N", help="List at most N.  [default: 20 of the worst, else all]")
 @results_option
 @json_option
-def command(run: str, trial: str | None, output_dir: Path, as_json: bool) -> None:
-    """Show RUN: a path, an id or its start, or `latest`; or one trial of it."""
+def command(
+    *,
+    run: str,
+    trial: str | None,
+    sample: str | None,
+    repetition: int | None,
+    failed: bool,
+    unscored: bool,
+    worst: str | None,
+    limit: int | None,
+    output_dir: Path,
+    as_json: bool,
+) -> None:
+    """Show RUN: a path, an id or its start, or `latest`; or one trial or sample of it, or what went wrong in it."""
+    if sum((trial is not None, sample is not None, failed, unscored, worst is not None)) > 1:
+        raise click.UsageError("--trial, --sample, --failed, --unscored and --worst exclude each other; choose one")
+    if repetition is not None and sample is None:
+        raise click.UsageError("--repetition goes with --sample; a trial's id has its repetition")
+    if limit is not None and not (failed or unscored or worst is not None):
+        raise click.UsageError("--limit goes with --failed, --unscored or --worst")
     found = find_run(run, output_dir)
-    if trial is None:
-        if as_json:
-            print_json(to_plain(found.manifest))
-        else:
-            print_run(found.manifest, found.trials(), data_console())
-        return
-    shown = found.trial(trial)
-    scores = [line for line in found.scores_file.read() if line.trial == trial]
+    if trial is not None:
+        _show_trial(found, trial, as_json=as_json)
+    elif sample is not None:
+        view = side_by_side(found, sample, repetition or 1)
+        print_json(describe_sides(view)) if as_json else print_sides(view, _bands(found), data_console())
+    elif failed and as_json:
+        print_json_array(describe_failed(found.trials(), limit))
+    elif failed:
+        print_failed(found.trials(), limit, data_console())
+    elif unscored and as_json:
+        print_json_array(describe_unscored(found.scores(), limit))
+    elif unscored:
+        print_unscored(found.scores(), limit, data_console())
+    elif worst is not None:
+        ranked = worst_trials(found, worst, limit or _WORST)
+        print_json(describe_worst(ranked)) if as_json else print_worst(ranked, _bands(found), data_console())
+    elif as_json:
+        print_json(to_plain(found.manifest))
+    else:
+        print_run(found.manifest, found.trials(), data_console())
+
+
+def _show_trial(run: Run, name: str, *, as_json: bool) -> None:
+    trial = run.trial(name)
+    scores = [line for line in run.scores_file.read() if line.trial == name]
     if as_json:
         lines = [orjson.loads(score_line(line)) for line in scores]
-        print_json({**orjson.loads(trial_line(shown)), "scores": lines})
+        print_json({**orjson.loads(trial_line(trial)), "scores": lines})
     else:
-        bands = {entry.metric: entry.scale.bands for entry in found.manifest.scorers}
-        print_trial(shown, scores, bands, data_console())
+        print_trial(trial, scores, _bands(run), data_console())
+
+
+def _bands(run: Run) -> Bands:
+    return {entry.metric: entry.scale.bands for entry in run.manifest.scorers}

@@ -10,9 +10,10 @@ from typing import Any
 import attrs
 
 from keval import registry
-from keval.config.evaluation import Evaluation
+from keval.config.evaluation import Evaluation, PluginSpec
 from keval.config.load import effective
 from keval.config.secrets import secret_variables
+from keval.config.sections import SECRET_OPTION
 from keval.config.variables import variable, variables_in
 from keval.execute.preflight import Ready
 from keval.execute.pricing import is_simulated
@@ -32,6 +33,7 @@ from keval.prices import Price
 from keval.redaction import Redactor
 from keval.registry import Component
 from keval.scores import Rubric
+from keval.store.converter import to_plain
 from keval.store.scores_file import ScoringSpec
 
 __all__ = ["describe_run", "describe_scoring"]
@@ -75,9 +77,9 @@ def describe_run(
         trials=plan.trial_count,
         agents={item.label: _agent(item, ready.endpoints, redact) for item in plan.agents},
         conditions={arm.label: _condition(arm, ready, redact) for arm in plan.arms},
-        judges=_judges(evaluation, plan.scorers, ready.endpoints),
+        judges=_judges(evaluation, plan.scorers, ready.endpoints, redact),
         rubrics={digest: _redacted(rubric, redact) for digest, rubric in rubrics.items()},
-        scorers=_scorers(evaluation, plan.scorers, spec, rubrics),
+        scorers=_scorers(evaluation, plan.scorers, spec, rubrics, redact),
         plugins=_plugins(components),
         versions={"python": platform.python_version(), **_versions(components)},
         variables=_open_variables(evaluation, config),
@@ -104,14 +106,15 @@ def describe_scoring(
     redact: Redactor,
 ) -> Manifest:
     """Return the manifest with these scorers, their versions and the prices of models added."""
+    described = _scorers(evaluation, scorers, spec, rubrics, redact)
     # By scorer, so that a scorer that scores again keeps its place in the order.
-    entries = {entry.scorer: entry for entry in (*manifest.scorers, *_scorers(evaluation, scorers, spec, rubrics))}
+    entries = {entry.scorer: entry for entry in (*manifest.scorers, *described)}
     components = scorers.components()
     return _with_simulated(
         attrs.evolve(
             manifest,
             config=_config_with(manifest.config, effective(evaluation)),
-            judges={**manifest.judges, **_judges(evaluation, scorers, endpoints)},
+            judges={**manifest.judges, **_judges(evaluation, scorers, endpoints, redact)},
             rubrics={**manifest.rubrics, **{digest: _redacted(rubric, redact) for digest, rubric in rubrics.items()}},
             scorers=tuple(entries.values()),
             plugins={**manifest.plugins, **_plugins(components)},
@@ -167,7 +170,9 @@ def _condition(arm: Arm, ready: Ready, redact: Redactor) -> ConditionEntry:
     )
 
 
-def _judges(evaluation: Evaluation, scorers: Scorers, endpoints: Mapping[str, Endpoint]) -> dict[str, JudgeEntry]:
+def _judges(
+    evaluation: Evaluation, scorers: Scorers, endpoints: Mapping[str, Endpoint], redact: Redactor
+) -> dict[str, JudgeEntry]:
     """Describe judges by their options as written, so that no variable's value is among them."""
     specs = {spec.label: spec for spec in evaluation.judges}
     return {
@@ -176,15 +181,21 @@ def _judges(evaluation: Evaluation, scorers: Scorers, endpoints: Mapping[str, En
             implied=item.label in specs and specs[item.label].implied,
             model=item.model_name,
             simulated=is_simulated(item, endpoints),
-            options=dict(specs[item.label].options) if item.label in specs else {},
+            **_options(item, specs, redact),
         )
         for item in scorers.judges
     }
 
 
 def _scorers(
-    evaluation: Evaluation, scorers: Scorers, spec: ScoringSpec, rubrics: Mapping[str, Rubric]
+    evaluation: Evaluation,
+    scorers: Scorers,
+    spec: ScoringSpec,
+    rubrics: Mapping[str, Rubric],
+    redact: Redactor,
 ) -> tuple[ScorerEntry, ...]:
+    specs = {each.label: each for each in evaluation.metrics}
+    metrics = {item.label: _options(item, specs, redact) for item in scorers.metrics}
     digests = {rubric.name: digest for digest, rubric in rubrics.items()}
     return tuple(
         ScorerEntry(
@@ -194,10 +205,33 @@ def _scorers(
             repetitions=spec.repetitions[metric, judge],
             rubric=digests[metric] if judge else None,
             digest=spec.digests[metric, judge],
+            **({} if judge else metrics[metric]),
             threshold=evaluation.header.thresholds.get(metric),
         )
         for (metric, judge), scale in scorers.scales().items()
     )
+
+
+def _options(item: ResolvedPlugin, specs: Mapping[str, PluginSpec], redact: Redactor) -> dict[str, dict[str, Any]]:
+    """Return the options of a plugin as written, and the values of those that the config left to the plugin."""
+    written = dict(specs[item.label].options) if item.label in specs else {}
+    fields = attrs.fields(type(item.plugin)) if attrs.has(type(item.plugin)) else ()
+    left = {
+        field.name: getattr(item.plugin, field.name)
+        for field in fields
+        if field.init and field.repr and field.name not in written and not SECRET_OPTION.fullmatch(field.name)
+    }
+    defaults = {name: to_plain(value) for name, value in left.items() if not name.startswith("_") and _is_plain(value)}
+    return {"options": written, "defaults": redact.data(defaults)}
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether a value is data that JSON holds, and so no path, model or object of the plugin's own."""
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, str | int | float)
 
 
 def _redacted(rubric: Rubric, redact: Redactor) -> Rubric:

@@ -96,8 +96,11 @@ def _looked_up(models: list[str]) -> dict[str, Price]:
         try:
             table = _table(component)
             for model in models:
-                if model not in found and (price := table.price(model)) is not None:
+                price = None if model in found else table.price(model)
+                if isinstance(price, Price):
                     found[model] = price
+                elif price is not None:
+                    raise PluginError(f"{component.target} returned {price!r:.60} in place of a keval.plugin.Price")
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
             owner = f"{component.distribution} {component.version}"
             told = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""Cutting what tools returned down to what a record holds."""
+"""Cutting what tools returned, and the system prompt, down to what a record holds."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _PER_CHARACTER = 4
 
 
 def shorten(transcript: Transcript, limit: int, keep: Callable[[Blob], object] | None) -> Transcript:
-    """Return the transcript with every tool result of more than `limit` bytes cut, with its length and SHA-256.
+    """Return the transcript with its texts of more than `limit` bytes cut, each with its length and SHA-256.
 
-    `keep` is given the whole of each, if it is to be kept.
+    These are what tools returned and the system prompt. `keep` is given the whole of each, if it is to be kept.
     """
 
     def cut(text: str | None) -> str | None:
@@ -37,4 +37,6 @@ def shorten(transcript: Transcript, limit: int, keep: Callable[[Blob], object] |
         attrs.evolve(message, text=cut(message.text) or "") if message.role == "tool" else message
         for message in transcript.messages
     ]
-    return attrs.evolve(transcript, tool_calls=tuple(calls), messages=tuple(messages))
+    return attrs.evolve(
+        transcript, tool_calls=tuple(calls), messages=tuple(messages), instructions=cut(transcript.instructions)
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from typing import Any
 from urllib.parse import quote
@@ -125,7 +125,7 @@ class PlanWorker:
                     repetition=key.repetition,
                     transcript=transcript,
                     failure=outcome.failure,
-                    attempts=tuple(attempts),
+                    attempts=tuple(_without_repeating(attempts, transcript)),
                     complied=complied,
                     characteristics=self._agents[key.agent].characteristics,
                     model=self._models[key.agent],
@@ -196,12 +196,14 @@ class PlanWorker:
         """Attempt a trial once; a failed attempt keeps what its recorder had."""
         recorder = Recorder(tries.watch.now, emit=tries.emit, keep=tries.outbox.blob)
         context = Context(recorder=recorder)
+        instructions: str | None = None  # unknown, if a context did not open
         tries.tell("trial_started", sample=tries.sample.id, agent=tries.key.agent, condition=tries.key.condition)
 
         async def asked() -> Transcript:
-            nonlocal context
+            nonlocal context, instructions
             async with AsyncExitStack() as stack:
                 context = await self._enter(stack, tries, recorder)
+                instructions = context.instructions
                 told = await self.ready.agents[tries.key.agent].run(tries.sample, context)
                 # While the context is open, as closing it may end calls that the tap still records.
                 return merge(told, context) if _is_transcript(told) else told
@@ -216,7 +218,7 @@ class PlanWorker:
                 check(transcript, context)
             except TrialError as error:
                 outcome = Attempted.failed(error)
-        transcript = transcript or merge(recorder.transcript(), context)
+        transcript = attrs.evolve(transcript or merge(recorder.transcript(), context), instructions=instructions)
         execution = self.plan.evaluation.execution
         keep = tries.outbox.blob if execution.keep_large_results else None
         transcript = shorten(transcript, execution.largest_recorded, keep)
@@ -238,6 +240,16 @@ def _supervised(server: McpServer) -> McpServer:
         return server
     command, *args = supervised((server.command, *server.args))
     return attrs.evolve(server, command=command, args=tuple(args))
+
+
+def _without_repeating(attempts: Iterable[Attempt], last: Transcript | None) -> Iterator[Attempt]:
+    """Yield attempts without system prompts that are the last attempt's, so that a trial holds each once."""
+    for each in attempts:
+        earlier = each.transcript
+        if earlier is not None and last is not None and earlier.instructions == last.instructions:
+            yield attrs.evolve(each, transcript=attrs.evolve(earlier, instructions=None))
+        else:
+            yield each
 
 
 def _is_transcript(told: object) -> bool:

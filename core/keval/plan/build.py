@@ -16,7 +16,7 @@ from keval.errors import ConfigError, PluginError, Problem, suggestion
 from keval.interfaces import AgentChecker
 from keval.plan.construct import Constructor
 from keval.plan.hooks import HookPlugin, Hooks
-from keval.plan.notices import idle_keys, missing_answers
+from keval.plan.notices import idle_keys, missing_answers, warm_judges
 from keval.plan.plan import Arm, Plan, ResolvedPlugin, Scorers, ScoringPlan
 from keval.records import Sample
 
@@ -59,7 +59,7 @@ def make_plan(evaluation: Evaluation) -> Plan:
             hooks=tuple(hooks),
             scorers=scorers,
             executor=executors[0],
-            notices=(*evaluation.notices, *unanswered, *notices, *idle),
+            notices=(*evaluation.notices, *unanswered, *notices, *warm_judges(evaluation, scorers.judges), *idle),
         ),
     )
 

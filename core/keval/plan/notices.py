@@ -1,4 +1,4 @@
-"""Notices about a valid plan: which samples will have no score, and which keys of the config have no effect."""
+"""Notices about a valid plan: samples that will have no score, judges that will scatter, and keys without effect."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from keval.dataset.samples import Samples
 from keval.errors import Problem, suggestion
 from keval.plan.plan import ResolvedPlugin, Scorers
 
-__all__ = ["idle_keys", "missing_answers"]
+__all__ = ["idle_keys", "missing_answers", "warm_judges"]
 
 _PLACES = 20
 """How many records without a golden answer are named one by one; the others are counted."""
@@ -47,6 +47,19 @@ def missing_answers(
     found = f"{len(lacking)} samples have no {key}" if len(lacking) < len(samples) else f"no sample has a {key}"
     told = f"{found}; {' and '.join(needy)} will have no score there (dataset.answer_key names the key)"
     return [], [Problem(str(dataset.path), told)]
+
+
+def warm_judges(evaluation: Evaluation, judges: Iterable[ResolvedPlugin]) -> Iterator[Problem]:
+    """Yield the judges that grade at a temperature above 0, as far as they have a field of that name."""
+    paths = {spec.label: spec.path for spec in evaluation.judges}
+    for item in judges:
+        temperature = getattr(item.plugin, "temperature", None)
+        if isinstance(temperature, int | float) and temperature > 0:
+            path = paths.get(item.label)
+            place = item.place if path is None else evaluation.source.place((*path, "temperature"), key=True)
+            told = f"the judge {item.label!r} grades at temperature {temperature:g}, so that the same answer may be"
+            remedy = "set it to 0, or see how much they scatter with `execution.judge_repetitions`"
+            yield Problem(place, f"{told} graded otherwise the next time; {remedy}")
 
 
 def idle_keys(evaluation: Evaluation, askers: Iterable[ResolvedPlugin]) -> Iterator[Problem]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterable, Iterator
+from textwrap import indent
 from typing import Any
 
 import attrs
@@ -11,15 +14,26 @@ from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook,
 from rich.segment import Segment
 from rich.text import Text
 
-from keval.report.terminal import foreign, visible
+from keval.report.terminal import JsonMessages, foreign, logs_json, visible
 
-__all__ = ["data_console", "message_console", "print_json", "safe"]
+__all__ = ["data_console", "message_console", "print_json", "print_json_array", "safe"]
+
+_ENDLESS = 100_000
+"""Columns of a console that breaks no line."""
+
+_LEAST = 60
+_PIPED = 100
 
 
 def data_console() -> Console:
-    """Return the console for results: stdout, at least 100 columns wide if it is not a terminal."""
-    console = _console()
-    return console if console.is_terminal else _console(width=max(console.width, 100))
+    """Return the console for results: stdout, without spaces at the ends of lines.
+
+    It is as wide as the terminal or `COLUMNS` says, at least 60 columns. What is no terminal has 100 at least, unless
+    `COLUMNS` says less.
+    """
+    console = _console(trimmed=True)
+    told = os.environ.get("COLUMNS", "").isdecimal()
+    return _console(trimmed=True, width=max(console.width, _LEAST if told or console.is_terminal else _PIPED))
 
 
 def print_json(data: object) -> None:
@@ -27,8 +41,19 @@ def print_json(data: object) -> None:
     click.echo(json.dumps(data, indent=2))
 
 
+def print_json_array(items: Iterable[object]) -> None:
+    """Print data for machines as an array, one item after the other, so that none of them stays in memory."""
+    begin = "[\n"
+    for item in items:
+        click.echo(begin + indent(json.dumps(item, indent=2), "  "), nl=False)
+        begin = ",\n"
+    click.echo("[]" if begin == "[\n" else "\n]")
+
+
 def message_console(*, quiet: bool = False) -> Console:
-    """Return the console for progress and messages: stderr."""
+    """Return the console for progress and messages: stderr, a line of JSON for each line if the command logs so."""
+    if logs_json():
+        return _console(file=JsonMessages(), width=_ENDLESS, quiet=quiet, no_color=True, force_terminal=False)
     return _console(stderr=True, quiet=quiet)
 
 
@@ -37,23 +62,51 @@ def safe(text: str, style: str = "") -> Text:
     return Text(foreign(text), style)
 
 
-def _console(**options: Any) -> Console:
+def _console(*, trimmed: bool = False, **options: Any) -> Console:
     console = Console(highlight=False, **options)
-    console.push_render_hook(_Guard())
+    console.push_render_hook(_Guard(trimmed))
     return console
 
 
+@attrs.frozen
 class _Guard(RenderHook):
-    """Keeps control characters from a console, whoever forgot `safe`."""
+    """Keeps control characters from a console, whoever forgot `safe`, and spaces from the ends of lines."""
+
+    _trimmed: bool
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-        return [_Guarded(renderable) for renderable in renderables]
+        return [_Guarded(renderable, self._trimmed) for renderable in renderables]
 
 
 @attrs.frozen
 class _Guarded:
     _renderable: ConsoleRenderable
+    _trimmed: bool
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for text, style, control in console.render(self._renderable, options):
-            yield Segment(text if control else visible(text), style, control)
+        segments = (
+            Segment(text if control else visible(text), style, control)
+            for text, style, control in console.render(self._renderable, options)
+        )
+        return _without_trailing_spaces(segments) if self._trimmed else segments
+
+
+def _without_trailing_spaces(segments: Iterable[Segment]) -> Iterator[Segment]:
+    held: list[Segment] = []
+    for text, style, control in segments:
+        if control:
+            yield Segment(text, style, control)
+            continue
+        for part in text.splitlines(keepends=True):
+            kept = part.rstrip(" \n")
+            if kept:
+                yield from held
+                yield Segment(kept, style)
+            if part.endswith("\n"):
+                held = []
+                yield Segment.line()
+            elif lacking := len(part) - len(kept):
+                held = [*([] if kept else held), Segment(" " * lacking, style)]
+            elif kept:
+                held = []
+    yield from held

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from keval.prices import Cost, dollars
+from keval.report.time_spans import time_span
 from keval.summary import ArmTrials, JudgingTotal, Summary, UsageTotal
 
-__all__ = ["cost_line", "total_cost", "total_tokens"]
+__all__ = ["cost_line", "cost_parts", "total_cost", "total_tokens"]
 
 _GAP = "   "
 
@@ -17,7 +18,7 @@ def cost_line(summary: Summary) -> str:
 
     For example `408 trials, none failed   13 s   1,214 model calls   316 tool calls   0.41 M tokens   $0 (simulated)`.
     """
-    return _GAP.join(_parts(summary))
+    return _GAP.join(cost_parts(summary))
 
 
 def total_cost(summary: Summary) -> Cost:
@@ -33,11 +34,17 @@ def total_tokens(summary: Summary) -> tuple[int | None, int]:
     return tokens, sum(usage.unknown for usage in usages)
 
 
-def _parts(summary: Summary) -> Iterator[str]:
+def cost_parts(summary: Summary) -> Iterator[str]:
+    """Yield the parts of the line, for whoever breaks it."""
     trials, failed = sum(entry.trials for entry in summary.trials), sum(entry.failed for entry in summary.trials)
-    yield f"{trials:,} {'trial' if trials == 1 else 'trials'}, {f'{failed:,}' if failed else 'none'} failed"
+    retried = sum(entry.retried for entry in summary.trials)
+    of = (
+        f"{trials:,} of {_counted(summary.planned, 'trial')}" if trials < summary.planned else _counted(trials, "trial")
+    )
+    again = f", {retried:,} retried" if retried else ""
+    yield f"{of}, {f'{failed:,}' if failed else 'none'} failed{again}" if trials else of
     if summary.elapsed is not None:
-        yield _time(summary.elapsed)
+        yield time_span(summary.elapsed)
     asked = [entry.model_calls for entry in summary.trials] + [entry.model_calls for entry in summary.judging]
     model_calls = _sum([*asked, *(entry.given_up.model_calls or None for entry in summary.trials)])
     if model_calls is not None:
@@ -46,7 +53,7 @@ def _parts(summary: Summary) -> Iterator[str]:
         yield _counted(tool_calls, "tool call")
     tokens, unknown = total_tokens(summary)
     if tokens is not None:
-        yield f"{_short(tokens)} tokens{f' ({unknown:,} trials or judgements did not tell theirs)' if unknown else ''}"
+        yield f"{_short(tokens)} tokens{f' ({_those(unknown)} did not tell theirs)' if unknown else ''}"
     yield _money(summary)
 
 
@@ -59,7 +66,7 @@ def _money(summary: Summary) -> str:
     if summary.unpriced:
         unknown = f"price unknown for {', '.join(summary.unpriced)}"
     else:
-        unknown = f"cost unknown of {cost.unknown:,} trials or judgements"
+        unknown = f"cost unknown of {_those(cost.unknown)}"
     return f"{known} and {unknown}" if known else unknown
 
 
@@ -79,13 +86,10 @@ def _counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
+def _those(number: int) -> str:
+    return "1 trial or judgement" if number == 1 else f"{number:,} trials or judgements"
+
+
 def _short(number: int) -> str:
     """Return a number of tokens: whole below ten thousand, else in millions."""
     return f"{number:,}" if number < 10_000 else f"{number / 1e6:,.2f} M"
-
-
-def _time(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02} min"

@@ -1,71 +1,152 @@
-"""The runs in a results directory, each with its headline figures."""
+"""The runs in a results directory, one line each: state, size and the effect that stands out."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal, TypeAlias
 
+import attrs
+from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
 from keval.effects import Effect
 from keval.manifest import Manifest
-from keval.report.console import safe
+from keval.report.cells import interval, signed
+from keval.report.lines import one_line, padded
 from keval.store.converter import to_plain
 from keval.summary import Summary
 
-__all__ = ["describe_runs", "print_runs"]
+__all__ = ["ListedRun", "RunState", "describe_runs", "print_runs", "run_rows"]
+
+RunState: TypeAlias = Literal["done", "unfinished", "running"]
+
+_STYLES = {"done": "", "unfinished": "yellow", "running": "cyan"}
+_VERDICT_STYLES = {"better": "green", "worse": "red"}
 
 
-def describe_runs(runs: Iterable[tuple[str, Manifest, Summary | None]]) -> list[dict[str, Any]]:
-    """Describe runs, given as path, manifest and summary, as plain data. An unfinished run has no summary."""
+@attrs.frozen
+class ListedRun:
+    """A run as it is listed. `summary` is `None` until it was finished once; `running` says that it is written to."""
+
+    path: str
+    manifest: Manifest
+    summary: Summary | None
+    running: bool = False
+
+    @property
+    def state(self) -> RunState:
+        """Whether a process works on the run, and else whether all trials were run and all scores made."""
+        if self.running:
+            return "running"
+        summary = self.summary
+        whole = summary is not None and not any(arm.missing for arm in summary.arms)
+        return "done" if whole and self.trials == self.manifest.trials else "unfinished"
+
+    @property
+    def trials(self) -> int | None:
+        """How many trials were run; `None` if that was not written down."""
+        return sum(arm.trials for arm in self.summary.trials) if self.summary else None
+
+    @property
+    def failed(self) -> int | None:
+        """How many trials failed; `None` if that was not written down."""
+        return sum(arm.failed for arm in self.summary.trials) if self.summary else None
+
+    @property
+    def effect(self) -> Effect | None:
+        """The effect that stands out: a sure one before others, then the largest for its scale.
+
+        Effects of conditions go before those of agents. Scales without an end cannot be compared with others.
+        """
+        if self.summary is None:
+            return None
+        scales = {entry.scorer: entry.scale for entry in self.summary.scorers}
+        known = [e for e in self.summary.effects if e.difference is not None and not math.isinf(scales[e.scorer].high)]
+
+        def order(effect: Effect) -> tuple[bool, bool, float]:
+            scale = scales[effect.scorer]
+            size = abs(effect.difference or 0.0) / (scale.high - scale.low)
+            return effect.kind == "condition", effect.verdict in ("better", "worse"), size
+
+        return max(known, key=order, default=None)
+
+
+def describe_runs(runs: Iterable[ListedRun]) -> list[dict[str, Any]]:
+    """Describe runs as plain data. An unfinished run may have no figures."""
     return [
         {
-            "run": manifest.run,
-            "evaluation": manifest.evaluation,
-            "started": manifest.started,
-            "path": path,
-            "simulated": list(manifest.simulated),
-            "agents": list(manifest.agents),
-            "conditions": list(manifest.conditions),
-            "trials": sum(arm.trials for arm in summary.trials) if summary else None,
-            "failed": sum(arm.failed for arm in summary.trials) if summary else None,
-            "largest_effect": to_plain(_largest(summary)) if summary else None,
+            "run": run.manifest.run,
+            "evaluation": run.manifest.evaluation,
+            "state": run.state,
+            "started": run.manifest.started,
+            "path": run.path,
+            "simulated": list(run.manifest.simulated),
+            "agents": list(run.manifest.agents),
+            "conditions": list(run.manifest.conditions),
+            "planned": run.manifest.trials,
+            "trials": run.trials,
+            "failed": run.failed,
+            "largest_effect": to_plain(run.effect),
         }
-        for path, manifest, summary in runs
+        for run in runs
     ]
 
 
-def print_runs(described: Sequence[Mapping[str, Any]], console: Console) -> None:
-    """Print runs as a table."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
-    for heading in ("run", "evaluation", "arms", "trials", "failed", "largest effect"):
-        table.add_column(heading, overflow="fold")
-    for run in described:
-        effect = run["largest_effect"]
-        table.add_row(
-            safe(run["run"] + (" (simulated)" if run["simulated"] else "")),
-            safe(run["evaluation"]),
-            f"{len(run['agents'])} × {len(run['conditions'])}",
-            str(run["trials"]) if run["trials"] is not None else "unfinished",
-            str(run["failed"]) if run["failed"] is not None else "",
-            safe(_in_words(effect) if effect else ""),
-        )
-    console.print(table)
+def run_rows(runs: Iterable[ListedRun]) -> Iterator[str]:
+    """Yield runs as lines of 19 fields with tabs between, for programs; what is unknown is empty.
+
+    The fields are run, state, evaluation, started, agents, conditions, planned, trials, failed, simulated, then
+    metric, judge, agent, condition, difference, ci_low, ci_high and verdict of the effect that stands out, and path.
+    """
+    for run in runs:
+        manifest, effect = run.manifest, run.effect
+        fields: list[object] = [manifest.run, run.state, manifest.evaluation, manifest.started]
+        fields += [",".join(manifest.agents), ",".join(manifest.conditions), manifest.trials, run.trials, run.failed]
+        fields += ["simulated" if manifest.simulated else None]
+        fields += [effect.metric, effect.judge, effect.agent, effect.condition] if effect else [None] * 4
+        fields += [effect.difference, effect.ci_low, effect.ci_high, effect.verdict] if effect else [None] * 4
+        yield "\t".join("" if field is None else _field(field) for field in (*fields, run.path))
 
 
-def _in_words(effect: Mapping[str, Any]) -> str:
-    return f"{effect['agent']} {effect['condition']} {effect['metric']} {effect['difference']:+.2f}"
+def print_runs(runs: Sequence[ListedRun], console: Console) -> None:
+    """Print runs for people, one line each, cut at the console's width."""
+    columns = [_told(run) for run in runs]
+    widths = [max(cell_len(row[position]) for row in columns) for position in range(4)]
+    for run, told in zip(runs, columns, strict=True):
+        line = Text()
+        styles = ("bold", _STYLES[run.state], "", "dim")
+        for text, width, style in zip(told[:4], widths, styles, strict=True):
+            line.append(padded(text, width), style).append("  ")
+        line.append(told[4])
+        if run.effect and run.effect.verdict in _VERDICT_STYLES:
+            line.append(f" {run.effect.verdict}", _VERDICT_STYLES[run.effect.verdict])
+        line.rstrip()
+        line.truncate(console.width, overflow="ellipsis")
+        console.print(line, soft_wrap=True)
 
 
-def _largest(summary: Summary) -> Effect | None:
-    """Return the effect that is largest for its scale; scales without an end cannot be compared with others."""
-    scales = {entry.scorer: entry.scale for entry in summary.scorers}
+def _told(run: ListedRun) -> tuple[str, str, str, str, str]:
+    """Return id, state, evaluation, size and effect of a run as texts."""
+    manifest, effect = run.manifest, run.effect
+    state = run.state + (", simulated" if manifest.simulated else "")
+    trials = (
+        f"{manifest.trials:,} trials" if run.state == "done" else f"{run.trials or 0:,} of {manifest.trials:,} trials"
+    )
+    size = trials + (f", {run.failed:,} failed" if run.failed else "")
+    return one_line(manifest.run), state, one_line(manifest.evaluation), size, _in_words(effect) if effect else ""
 
-    def share(effect: Effect) -> float:
-        scale = scales[effect.scorer]
-        return abs(effect.difference or 0.0) / (scale.high - scale.low)
 
-    known = [e for e in summary.effects if e.difference is not None and not math.isinf(scales[e.scorer].high)]
-    return max(known, key=share, default=None)
+def _in_words(effect: Effect) -> str:
+    whose = {
+        "condition": f"{effect.agent} {effect.condition}",
+        "agent": f"{effect.agent} against {effect.against.agent}",
+    }
+    who = whose.get(effect.kind, f"{effect.agent} {effect.condition}")
+    change = f"{signed(effect.difference or 0.0)} {interval(effect, ends=False)}".rstrip()
+    return one_line(f"{effect.metric} {change} {who}")
+
+
+def _field(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else one_line(str(value))

@@ -1,12 +1,10 @@
-"""The table of a run: arms as rows, metrics as columns, and the effect of each condition."""
+"""The wide report of a run: a table of means with arms as rows and metrics as columns, and each condition's effect."""
 
 from __future__ import annotations
 
 import math
-import shlex
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, groupby
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 
 from rich.console import Console
@@ -15,16 +13,19 @@ from rich.text import Text
 
 from keval.effects import Effect
 from keval.report.agreement import judging_lines
+from keval.report.averages import average_lines
 from keval.report.console import safe
+from keval.report.losses import compliance_lines, missing_lines, trial_lines, unscored_lines
+from keval.report.time_spans import time_span
 from keval.scores import Scale, Scorer
-from keval.summary import ArmScore, ArmTrials, Summary
+from keval.summary import ArmScore, Summary
 
-__all__ = ["print_summary"]
+__all__ = ["print_tables"]
 
 _CELL = 17
 
 
-def print_summary(summary: Summary, console: Console, run: Path, *, under_way: bool) -> None:
+def print_tables(summary: Summary, console: Console, run: Path, *, under_way: bool) -> None:
     """Print the summary of a run; `run` is its directory.
 
     `under_way` says that missing trials and scores are still being made.
@@ -144,63 +145,17 @@ def _print_footer(summary: Summary, console: Console, run: Path, *, under_way: b
         )
     for named in _bands(entry.scale for entry in summary.scorers):
         console.print(safe(named, "dim"))
-    if unscored := sum(entry.unscored for entry in summary.arms):
-        failed = sum(entry.failed for entry in summary.arms)
-        console.print(f"{unscored} scores have no value ({failed} because the scorer failed); scores.jsonl says why.")
-        for who, failures in _failures(summary.arms):
-            counts = ", ".join(f"{count} × {kind}" for kind, count in failures.items())
-            console.print(safe(f"  {who}: {counts}", "red"))
-    if missing := sum(entry.missing for entry in summary.arms):
-        interrupted = f"scoring was interrupted; `{_completes(summary, run)}` completes it"
-        why = "they are being made" if under_way else interrupted
-        console.print(safe(f"{missing} scores are missing: {why}."))
+    for line in (*unscored_lines(summary), *missing_lines(summary, run, under_way=under_way)):
+        console.print(line)
+    for told in average_lines(summary):
+        console.print(safe(told))
     for told in judging_lines(summary):
         console.print(safe(told))
-    for said in _compliance(summary.trials):
-        console.print(said)
+    for line in compliance_lines(summary):
+        console.print(line)
     done, failed = sum(entry.trials for entry in summary.trials), sum(entry.failed for entry in summary.trials)
     retried = sum(entry.retried for entry in summary.trials)
-    console.print(f"{done} of {summary.planned} trials, {failed} failed, {retried} retried.")
-    if done < summary.planned:
-        why = "are still to be run" if under_way else f"were never run: {summary.stopped or 'the run was interrupted'}"
-        console.print(safe(f"{summary.planned - done} trials {why}."))
-    elif summary.stopped:
-        console.print(safe(f"{summary.stopped}.", "red"))
-    for entry in summary.trials:
-        for what, count in entry.failures.items():
-            console.print(safe(f"  {entry.agent} {entry.condition}: {count} × {what}", "red"))
-
-
-def _failures(arms: Iterable[ArmScore]) -> Iterator[tuple[str, Mapping[str, int]]]:
-    """Yield how often each metric or judge failed, by kind."""
-    found: dict[str, Counter[str]] = {}
-    for arm in arms:
-        found.setdefault(arm.judge or arm.metric, Counter()).update(arm.failures)
-    yield from ((who, failures) for who, failures in found.items() if failures)
-
-
-def _completes(summary: Summary, run: Path) -> str:
-    """Return the command that makes the scores that are missing."""
-    lacking = [entry.scorer for entry in summary.arms if entry.missing]
-    flags = dict.fromkeys(("--judge", judge) if judge else ("--metric", metric) for metric, judge in lacking)
-    return shlex.join(["keval", "score", str(run), *chain.from_iterable(flags), "--missing"])
-
-
-def _compliance(arms: Iterable[ArmTrials]) -> Iterator[Text]:
-    """Yield how trials used tools, for conditions that require it. Repeating only those that did not is a bias."""
-    for arm in arms:
-        told = arm.compliance
-        if told is None:
-            continue
-        answered, first, lacking = told.answered, told.complied_first, told.answered - told.complied
-        share = f" ({first / answered:.0%})" if answered else ""
-        parts = [f"{arm.agent} {arm.condition}: {first} of {answered} trials{share} used tools as required at first"]
-        if told.discarded:
-            parts.append(f"{told.discarded} answers were discarded and asked for again")
-        if lacking and told.on_missing_tool_use == "keep":
-            parts.append(f"{lacking} that did not are kept and scored")
-        elif lacking:
-            parts.append(f"{lacking} that never did failed, without a score")
-        biased = bool(told.discarded) or (lacking and told.on_missing_tool_use != "keep")
-        line = "; ".join(parts) + (", which favours this condition." if biased else ".")
-        yield safe(line, "yellow" if len(parts) > 1 else "")
+    took = f" It took {time_span(summary.elapsed)}." if summary.elapsed is not None else ""
+    console.print(f"{done} of {summary.planned} trials, {failed} failed, {retried} retried.{took}")
+    for line in trial_lines(summary, under_way=under_way):
+        console.print(line)

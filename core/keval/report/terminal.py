@@ -5,29 +5,59 @@ A command shows everything through here or through `keval.report.console`, warni
 
 from __future__ import annotations
 
+import io
+import json
 import logging
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
 
+import attrs
 import click
 
 from keval.errors import PluginWarning
 from keval.redaction import Redactor
 
-__all__ = ["foreign", "guarded", "redactor", "tell", "visible"]
+__all__ = ["JsonMessages", "foreign", "guarded", "log_as_json", "log_event", "logs_json", "redactor", "tell", "visible"]
 
 _SHOWN = {*"\n\t\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}", "\xa0", *"\u2000\u2001\u2002\u2003\u2004\u2005\u2006"}
 _SHOWN |= {*"\u2007\u2008\u2009\u200a\u202f\u205f\u3000"}
 """What Python does not call printable and is harmless: ends of lines, spaces of all widths, and what joins emoji."""
 
-_redactors: list[Redactor] = []
+
+@attrs.define
+class _Terminal:
+    """What a command shows: without the secrets that its redactor knows, and its messages as JSON or as text."""
+
+    redactor: Redactor = attrs.field(factory=Redactor)
+    json: bool = False
+
+
+_terminals: list[_Terminal] = []
 
 
 def redactor() -> Redactor:
     """Return the redactor of the command that runs; what it learns is shown nowhere from then on."""
-    return _redactors[-1] if _redactors else Redactor()
+    return _terminals[-1].redactor if _terminals else Redactor()
+
+
+def log_as_json() -> None:
+    """Write every message of the command that runs as a line of JSON from now on."""
+    if _terminals:
+        _terminals[-1].json = True
+
+
+def logs_json() -> bool:
+    """Return whether the command that runs writes its messages as lines of JSON."""
+    return bool(_terminals) and _terminals[-1].json
+
+
+def log_event(event: str, **fields: Any) -> None:
+    """Write an event to stderr as a line of JSON, with the time in UTC, and without secrets."""
+    click.echo(_event(event, fields), err=True)
 
 
 def foreign(text: str) -> str:
@@ -50,7 +80,10 @@ def visible(text: str) -> str:
 
 def tell(text: str) -> None:
     """Print a message of one or more lines to stderr."""
-    click.echo(foreign(text), err=True)
+    if logs_json():
+        log_event("message", message=text)
+    else:
+        click.echo(foreign(text), err=True)
 
 
 @contextmanager
@@ -64,17 +97,19 @@ def guarded() -> Iterator[None]:
     def shown(
         message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
     ) -> str:
+        if logs_json():
+            return _event("message", {"message": f"warning: {message}"}) + "\n"
         if issubclass(category, PluginWarning):
             return f"warning: {foreign(str(message))}\n"
         return foreign(usual(message, category, filename, lineno, line))
 
-    _redactors.append(Redactor())
+    _terminals.append(_Terminal())
     warnings.formatwarning, logging.lastResort = shown, _Handler(logging.WARNING)
     try:
         yield
     finally:
         warnings.formatwarning, logging.lastResort = usual, last
-        _redactors.pop()
+        _terminals.pop()
 
 
 class _Handler(logging.StreamHandler):  # type: ignore[type-arg]  # generic to type checkers only
@@ -85,4 +120,28 @@ class _Handler(logging.StreamHandler):  # type: ignore[type-arg]  # generic to t
         super().emit(record)
 
     def format(self, record: logging.LogRecord) -> str:
-        return foreign(super().format(record))
+        told = super().format(record)
+        return _event("message", {"message": told}) if logs_json() else foreign(told)
+
+
+class JsonMessages(io.TextIOBase):
+    """A text file that writes each line it gets as a message, for a console."""
+
+    def __init__(self) -> None:
+        self._line = ""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        *lines, self._line = (self._line + text).split("\n")
+        for line in lines:
+            if line.strip():
+                log_event("message", message=line.rstrip())
+        return len(text)
+
+
+def _event(event: str, fields: Mapping[str, Any]) -> str:
+    at = datetime.now(UTC).isoformat(timespec="milliseconds")
+    # As ASCII, in which nothing is left that a terminal would obey.
+    return json.dumps({"at": at, "event": event, **redactor().data(dict(fields))})

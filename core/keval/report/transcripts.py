@@ -14,7 +14,7 @@ from keval.records import ToolCall, Trial
 from keval.report.console import safe
 from keval.scores import Score, ScoreLine, named_band
 
-__all__ = ["Bands", "print_run", "print_trial"]
+__all__ = ["Bands", "call_lines", "claims", "print_run", "print_trial", "verdict", "whose"]
 
 Bands: TypeAlias = Mapping[str, Mapping[str, float]]
 """The bands of each metric's scale, by the metric's name."""
@@ -47,8 +47,10 @@ def print_run(manifest: Manifest, trials: Iterable[Trial], console: Console) -> 
 
 
 def print_trial(trial: Trial, scores: Sequence[ScoreLine], bands: Bands, console: Console) -> None:
-    """Print one trial: messages, tool calls, time, tokens and scores."""
+    """Print one trial: system prompt, messages, tool calls, time, tokens and scores."""
     console.print(Text.assemble(safe(trial.id, "bold"), safe(f"  model {trial.model or 'none'}")))
+    if trial.transcript and trial.transcript.instructions:
+        console.print(Text.assemble(("system: ", "bold cyan"), safe(trial.transcript.instructions)))
     for message in trial.sample.history:
         console.print(Text.assemble((f"{message.role} (earlier): ", "dim"), safe(message.text)))
     transcript = trial.transcript
@@ -58,8 +60,8 @@ def print_trial(trial: Trial, scores: Sequence[ScoreLine], bands: Bands, console
             calls = [call for call in transcript.tool_calls if call.turn == turn]
             for message in said[:1]:
                 console.print(Text.assemble((f"{message.role}: ", "bold cyan"), safe(message.text)))
-            for mark, call in _marked(calls):
-                console.print(_call(call, mark))
+            for shown in call_lines(calls):
+                console.print(shown)
             for message in said[1:]:
                 told = safe(message.text)
                 if message.text == trial.output and len(told) == len(message.text):
@@ -82,19 +84,36 @@ def print_trial(trial: Trial, scores: Sequence[ScoreLine], bands: Bands, console
             )
         )
     for line in scores:
-        name = f"{line.metric} by {line.judge}" if line.judge else line.metric
-        if line.judgement and line.judgement.repetition > 1:
-            name += f", {line.judgement.repetition}"
-        verdict = _verdict(line.score, bands.get(line.metric, {}))
-        console.print(Text.assemble((f"{verdict} ", "bold"), safe(f"{name}: {line.score.reason}")))
+        found = verdict(line.score, bands.get(line.metric, {}))
+        console.print(Text.assemble((f"{found} ", "bold"), safe(f"{whose(line)}: {line.score.reason}")))
         for entry in _read(line.score):
             about = ", ".join(f"{key} {value}" for key, value in entry.items() if key not in ("said", "at") and value)
             console.print(safe(f"  read {entry['said']!r}: {about}", "dim"))
+    for shown in claims(scores):
+        console.print(shown)
+
+
+def whose(line: ScoreLine) -> str:
+    """Return the name of a score: its metric, and for a rubric who judged, and for which time."""
+    name = f"{line.metric} by {line.judge}" if line.judge else line.metric
+    return f"{name}, {line.judgement.repetition}" if line.judgement and line.judgement.repetition > 1 else name
+
+
+def verdict(score: Score, bands: Mapping[str, float]) -> str:
+    """Return a score's value with the name of its band, or that there is no value."""
+    if score.value is None:
+        return "unscored"
+    named = "neutral" if score.neutral else named_band(bands, score.value)
+    return f"{score.value:.2f} {named or ''}".strip()
+
+
+def claims(scores: Iterable[ScoreLine]) -> Iterator[Text]:
+    """Yield what judges could not verify in an answer, and their replies that were no judgement."""
     for judge, judgement in {(line.judge, line.judgement): None for line in scores if line.judgement}:
         for claim in judgement.unverified_claims or ():
-            console.print(Text.assemble((f"unverified, says {judge}: ", "yellow"), safe(claim)))
+            yield Text.assemble((f"unverified, says {judge}: ", "yellow"), safe(claim))
         for reply in judgement.rejected:
-            console.print(Text.assemble((f"no judgement of {judge}: ", "red"), safe(reply)))
+            yield Text.assemble((f"no judgement of {judge}: ", "red"), safe(reply))
 
 
 def _read(score: Score) -> Iterator[Mapping[str, Any]]:
@@ -113,22 +132,15 @@ def _read_at(scores: Iterable[ScoreLine]) -> Iterator[tuple[int, int]]:
             yield at[0], at[1]
 
 
-def _verdict(score: Score, bands: Mapping[str, float]) -> str:
-    if score.value is None:
-        return "unscored"
-    named = "neutral" if score.neutral else named_band(bands, score.value)
-    return f"{score.value:.2f} {named or ''}".strip()
-
-
-def _marked(calls: Iterable[ToolCall]) -> Iterator[tuple[str, ToolCall]]:
-    """Yield calls with a mark: a bracket joins those that one reply of the model asked for."""
+def call_lines(calls: Iterable[ToolCall]) -> Iterator[Text]:
+    """Yield a line for each tool call; a bracket joins those that one reply of the model asked for."""
     for number, group in groupby(calls, key=lambda call: call.model_call):
         together = list(group)
         for position, call in enumerate(together, start=1):
             if number is None or len(together) == 1:
-                yield "→", call
+                yield _call(call, "→")
             else:
-                yield "┌" if position == 1 else "└" if position == len(together) else "├", call
+                yield _call(call, "┌" if position == 1 else "└" if position == len(together) else "├")
 
 
 def _call(call: ToolCall, mark: str) -> Text:

@@ -115,6 +115,15 @@ def _graded(scores: object, rubrics: Sequence[Rubric]) -> dict[str, Verdict]:
 
 def _blinded(trial: Trial) -> Trial:
     """Remove from a trial what would tell a judge whose answer it is."""
+    transcript = trial.transcript and attrs.evolve(trial.transcript, instructions=None)
     return attrs.evolve(
-        trial, id="", agent="", condition="", model=None, characteristics={}, attempts=(), complied=None
+        trial,
+        id="",
+        agent="",
+        condition="",
+        model=None,
+        characteristics={},
+        attempts=(),
+        complied=None,
+        transcript=transcript,
     )

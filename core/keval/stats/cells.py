@@ -16,6 +16,7 @@ import attrs
 
 from keval.manifest import ScorerEntry
 from keval.scores import ScoreLine
+from keval.stats.failures import FailureTally
 
 if TYPE_CHECKING:
     from keval.stats.components import Graded
@@ -98,7 +99,7 @@ class Cell:
 
     def __init__(self, entry: ScorerEntry, *, count_neutral: bool) -> None:
         self.scored = self.neutral = self.unscored = self.failed = 0
-        self.failures: Counter[str] = Counter()
+        self.failures = FailureTally()
         self._count_neutral = count_neutral
         self._passes = passes(entry)
         self._samples = Sums()
@@ -115,7 +116,7 @@ class Cell:
             self.unscored += 1
             if line.failure is not None:
                 self.failed += 1
-                self.failures[line.failure.kind] += 1
+                self.failures.add(line.failure.kind, line.failure.message)
                 self._lost[line.trial] = sample
             return
         self.neutral += neutral

@@ -8,7 +8,7 @@ import attrs
 
 from keval.manifest import AgentEntry, JudgeEntry, Manifest
 from keval.prices import FREE, Price
-from keval.records import Transcript, Trial
+from keval.records import Transcript
 from keval.scores import Judgement
 
 __all__ = ["Rates"]
@@ -41,16 +41,6 @@ class Rates:
     def attempt(self, agent: str, transcript: Transcript) -> float | None:
         """Return what one attempt at a trial cost in US dollars; `None` if it is unknown."""
         return _cost(self.agents.get(agent), transcript)
-
-    def trial(self, trial: Trial) -> float | None:
-        """Return what a trial cost with its failed attempts, in US dollars; `None` if a part of it is unknown.
-
-        An attempt without a transcript told of no model call, and costs nothing here.
-        """
-        transcripts = (*(attempt.transcript for attempt in trial.attempts), trial.transcript)
-        costs = [self.attempt(trial.agent, transcript) for transcript in transcripts if transcript is not None]
-        known = [cost for cost in costs if cost is not None]
-        return sum(known) if len(known) == len(costs) else None
 
     def judgement(self, judge: str, judgement: Judgement) -> float | None:
         """Return what a judgement cost in US dollars; `None` if it is unknown."""

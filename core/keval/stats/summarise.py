@@ -150,6 +150,8 @@ class Summariser:
                 for judge, tally in judges.items()
             ),
             agreement=self._agreement.summary(),
+            elapsed=manifest.elapsed,
+            stopped=manifest.stopped,
         )
 
     def _row(self) -> Mapping[Scorer, Cell]:

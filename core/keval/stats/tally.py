@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import attrs
 
 from keval.manifest import ConditionEntry
@@ -11,6 +9,7 @@ from keval.prices import Cost
 from keval.records import Trial
 from keval.scores import Judgement
 from keval.stats.expenses import Expenses
+from keval.stats.failures import FailureTally
 from keval.stats.quantiles import quantile
 from keval.stats.rates import Rates
 from keval.summary import ArmTrials, Compliance, GivenUp, JudgingTotal, UsageTotal
@@ -96,7 +95,7 @@ class Tally:
     given_up: GivenUp = GivenUp()
     cost: Cost = Cost()
     expenses: Expenses = attrs.field(factory=Expenses)
-    failures: Counter[str] = attrs.field(factory=Counter)
+    failures: FailureTally = attrs.field(factory=FailureTally)
     _compliance: _ComplianceTally = attrs.field(factory=_ComplianceTally)
 
     @property
@@ -111,12 +110,14 @@ class Tally:
         self._compliance.add(trial)
         if trial.failure:
             self.failed += 1
-            self.failures[f"{trial.failure.stage}: {trial.failure.kind}"] += 1
+            self.failures.add(f"{trial.failure.stage}: {trial.failure.kind}", trial.failure.message)
+        costs: list[float | None] = []
         for attempt in trial.attempts:
             if attempt.transcript:
                 before, usd = self.given_up, self._rates.attempt(trial.agent, attempt.transcript)
                 calls = before.model_calls + (attempt.transcript.model_calls or 0)
                 self.given_up = GivenUp(calls, before.usage.plus(attempt.transcript.usage), before.cost.plus(usd))
+                costs.append(usd)
         if trial.transcript:
             listed, unlisted = len(trial.transcript.tool_calls), trial.transcript.unlisted_calls
             if listed or unlisted is not None:
@@ -124,10 +125,13 @@ class Tally:
             if trial.transcript.model_calls is not None:
                 self.model_calls = (self.model_calls or 0) + trial.transcript.model_calls
             self.usage = self.usage.plus(trial.transcript.usage)
+            usd = self._rates.attempt(trial.agent, trial.transcript)
+            costs.append(usd)
             if not trial.failure:
-                self.expenses.add(sample, trial.transcript, self._rates.attempt(trial.agent, trial.transcript))
-        if trial.transcript or any(attempt.transcript for attempt in trial.attempts):
-            self.cost = self.cost.plus(self._rates.trial(trial))
+                self.expenses.add(sample, trial.transcript, usd)
+        if costs:  # what left no transcript told of no model call
+            known = [usd for usd in costs if usd is not None]
+            self.cost = self.cost.plus(sum(known) if len(known) == len(costs) else None)
 
     def total(self, agent: str, condition: str, entry: ConditionEntry) -> ArmTrials:
         """Return the counts and totals."""
@@ -138,7 +142,8 @@ class Tally:
             trials=self.trials,
             failed=self.failed,
             retried=self.retried,
-            failures=dict(self.failures),
+            failures=dict(self.failures.counts),
+            failure_messages=dict(self.failures.messages),
             tool_calls=self.tool_calls,
             model_calls=self.model_calls,
             usage=self.usage,

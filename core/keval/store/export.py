@@ -14,10 +14,14 @@ __all__ = ["Exported", "Exporter"]
 
 @attrs.frozen
 class Exported:
-    """The files that an export wrote, and what it left out and why, in sentences for a user."""
+    """The files that an export wrote, and what it left out and why, in sentences for a user.
+
+    `sent` says what was sent elsewhere, and where to; empty when nothing was.
+    """
 
     files: tuple[Path, ...]
     left_out: tuple[str, ...] = ()
+    sent: str = ""
 
 
 @runtime_checkable
@@ -26,6 +30,8 @@ class Exporter(Protocol):
 
     def export(self, run: Run, to: Path) -> Exported:
         """Write the run to the folder `to`, which is made where it is missing, in place of an earlier export.
+
+        An exporter that sends the run to a server may leave the folder as it is.
 
         Raises:
             RunError: the run is damaged or has nothing to export, or the folder cannot be written.

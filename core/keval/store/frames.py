@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from keval.errors import RunError
 from keval.records import Trial
 from keval.scores import ScoreLine
-from keval.store.jsonl import dump
+from keval.store.rows import SCORE_COLUMNS, TRIAL_COLUMNS, score_row, trial_row
 
 if TYPE_CHECKING:
     import pyarrow
@@ -18,28 +18,15 @@ __all__ = ["scores_table", "trials_table"]
 
 _BATCH = 1_000
 
-_TRIALS = {
-    "id": "string", "sample": "string", "agent": "string", "model": "string", "condition": "string",
-    "repetition": "int64", "question": "string", "answer": "string", "output": "string", "failed": "bool",
-    "failure": "string", "message": "string", "attempts": "int64", "complied": "bool", "duration": "float64",
-    "model_calls": "int64", "tool_calls": "int64", "input_tokens": "int64", "output_tokens": "int64",
-    "metadata": "string",
-}  # fmt: skip
-_SCORES = {
-    "trial": "string", "sample": "string", "agent": "string", "condition": "string", "repetition": "int64",
-    "metric": "string", "judge": "string", "judge_repetition": "int64", "value": "float64", "neutral": "bool",
-    "reason": "string", "failure": "string", "details": "string",
-}  # fmt: skip
-
 
 def trials_table(trials: Iterable[Trial]) -> pyarrow.Table:
-    """Return trials as a table; mappings are JSON texts. Raises RunError when pyarrow is not installed."""
-    return _table(map(_trial, trials), _TRIALS)
+    """Return trials as a table. Raises RunError when pyarrow is not installed."""
+    return _table(map(trial_row, trials), TRIAL_COLUMNS)
 
 
 def scores_table(scores: Iterable[ScoreLine]) -> pyarrow.Table:
-    """Return scores as a table; mappings are JSON texts. Raises RunError when pyarrow is not installed."""
-    return _table(map(_score, scores), _SCORES)
+    """Return scores as a table. Raises RunError when pyarrow is not installed."""
+    return _table(map(score_row, scores), SCORE_COLUMNS)
 
 
 def _table(rows: Iterator[Mapping[str, Any]], columns: Mapping[str, str]) -> pyarrow.Table:
@@ -55,50 +42,3 @@ def _table(rows: Iterator[Mapping[str, Any]], columns: Mapping[str, str]) -> pya
 def _batches(rows: Iterator[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
     while batch := [*islice(rows, _BATCH)]:
         yield batch
-
-
-def _trial(trial: Trial) -> Mapping[str, Any]:
-    transcript, failure = trial.transcript, trial.failure
-    calls = None
-    if transcript is not None and transcript.unlisted_calls is not None:
-        calls = len(transcript.tool_calls) + transcript.unlisted_calls
-    return {
-        "id": trial.id,
-        "sample": trial.sample.id,
-        "agent": trial.agent,
-        "model": trial.model,
-        "condition": trial.condition,
-        "repetition": trial.repetition,
-        "question": trial.question,
-        "answer": trial.sample.answer,
-        "output": trial.output,
-        "failed": failure is not None,
-        "failure": failure and failure.kind,
-        "message": failure and failure.message,
-        "attempts": len(trial.attempts) + 1,
-        "complied": trial.complied,
-        "duration": transcript and transcript.duration,
-        "model_calls": transcript and transcript.model_calls,
-        "tool_calls": calls,
-        "input_tokens": transcript and transcript.usage.input_tokens,
-        "output_tokens": transcript and transcript.usage.output_tokens,
-        "metadata": dump(trial.sample.metadata).decode(),
-    }
-
-
-def _score(line: ScoreLine) -> Mapping[str, Any]:
-    return {
-        "trial": line.trial,
-        "sample": line.sample,
-        "agent": line.agent,
-        "condition": line.condition,
-        "repetition": line.repetition,
-        "metric": line.metric,
-        "judge": line.judge,
-        "judge_repetition": line.judgement and line.judgement.repetition,
-        "value": line.score.value,
-        "neutral": line.score.neutral,
-        "reason": line.score.reason,
-        "failure": line.failure and line.failure.kind,
-        "details": dump(line.score.details).decode(),
-    }

@@ -188,6 +188,7 @@ def _read_transcript(data: dict[str, Any] | None) -> Transcript | None:
         "refusals": tuple(_read(Refusal, refusal) for refusal in data.pop("refusals", ())),
         "usage": _read(Usage, data.pop("usage", {})),
         "turn_durations": tuple(data.pop("turn_durations", ())),
+        "replies": tuple(data.pop("replies", ())),
         "tools": None if tools is None else tuple(tools),
     }
     return _read(Transcript, {**data, **parts})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
@@ -129,6 +129,11 @@ class Run:
         scorers = {entry.scorer: entry for entry in self.manifest.scorers}
         return (line for line in self._known_scores() if is_current(line, scorers.get(line.scorer)))
 
+    def scores_of(self, trial: str) -> list[ScoreLine]:
+        """Read the scores of a trial that count. Raises RunError."""
+        scorers = {entry.scorer: entry for entry in self.manifest.scorers}
+        return [line for line in self._scores_by_trial(trial) if is_current(line, scorers.get(line.scorer))]
+
     def trial(self, id: str) -> Trial:
         """Return a trial by its id. Raises RunError when there is none."""
         starts = self._trials_by_id
@@ -228,6 +233,10 @@ class Run:
                     f"{self.scores_file.path} is damaged: it has {told}, which the run does not have; remove it"
                 )
             yield line
+
+    @cached_property
+    def _scores_by_trial(self) -> Callable[[str], Iterator[ScoreLine]]:
+        return self.scores_file.by_trial()
 
     @cached_property
     def _trials_by_id(self) -> Mapping[str, int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from array import array
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
@@ -19,8 +20,9 @@ from typing import NamedTuple, TypeAlias
 import attrs
 import orjson
 
+from keval.dataset.line_file import LineFile
 from keval.scores import ScoreLine, Scorer
-from keval.store.files import explained, read_lines, replacing, write_all
+from keval.store.files import explained, read_lines, replacing, undamaged, write_all
 from keval.store.jsonl import read_score
 
 __all__ = ["Pass", "ScoresFile", "ScoringSpec"]
@@ -101,6 +103,27 @@ class ScoresFile:
         """Read the scores one by one: those of passes that have ended, or of the first pass while none has."""
         files = [self.path] if self.path.exists() else self._unfinished()
         return chain.from_iterable(read_lines(file, read_score) for file in files)
+
+    def by_trial(self) -> Callable[[str], Iterator[ScoreLine]]:
+        """Return a function that reads the scores of a trial. It holds their positions, and no score, in memory."""
+        files = [self.path] if self.path.exists() else self._unfinished()
+        places: dict[str, list[tuple[int, int]]] = {}
+        lines: list[LineFile] = []
+        for number, file in enumerate(files):
+            starts = array("Q")
+            start = 0
+            for size, trial in read_lines(file, lambda line: (len(line), str(orjson.loads(line)["trial"]))):
+                places.setdefault(trial, []).append((number, len(starts)))
+                starts.append(start)
+                start += size
+            lines.append(LineFile(file, starts))
+
+        def read(trial: str) -> Iterator[ScoreLine]:
+            for number, position in places.get(trial, ()):
+                with undamaged(f"{files[number]}:{position + 1}"):
+                    yield read_score(lines[number][position])
+
+        return read
 
     @contextmanager
     def scoring(self, spec: ScoringSpec, *, missing: bool = False) -> Iterator[Pass]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -14,10 +15,11 @@ from typing import Any
 
 import pytest
 from filelock import FileLock
+from rich.console import Console
 
-from keval import Manifest, Scale, Summary
+from keval import Manifest, Scale, Summary, open_run
 from keval.plugin import Arm, DatasetEntry, Effect, ScorerScale
-from keval.report.runs import describe_runs
+from keval.report.runs import ListedRun, describe_runs, print_runs
 from tests.conftest import INSTALLED, Project, scale_of
 
 CONFIG = """
@@ -42,8 +44,8 @@ def notes(project: Project) -> Project:
     return project
 
 
-def test_the_table_shows_means_n_and_what_the_context_makes(notes: Project) -> None:
-    outcome = notes.keval("run", "eval.yaml")
+def test_the_wide_report_shows_means_n_and_what_the_context_makes(notes: Project) -> None:
+    outcome = notes.keval("run", "eval.yaml", "--wide")
 
     rows = [line.split() for line in outcome.stdout.splitlines()]
     assert ["scripted", "baseline", "0.15", "neutral"] in rows
@@ -55,7 +57,7 @@ def test_the_table_shows_means_n_and_what_the_context_makes(notes: Project) -> N
 
 
 def test_the_table_names_the_band_of_a_mean_and_the_counts_behind_it(notes: Project) -> None:
-    outcome = notes.keval("run", "eval.yaml", "--metric", "double/grade")
+    outcome = notes.keval("run", "eval.yaml", "--metric", "double/grade", "--wide")
 
     rows = [line.split() for line in outcome.stdout.splitlines()]
     assert ["scripted", "baseline", "0.30", "low"] in rows
@@ -69,7 +71,7 @@ def test_the_table_names_the_band_of_a_mean_and_the_counts_behind_it(notes: Proj
 
 def test_a_scale_without_an_end_is_shown_by_its_unit(notes: Project) -> None:
     outcome = notes.keval("run", "eval.yaml", "--metric", "double/characters", "--metric", "double/length", "--json")
-    shown = notes.keval("report", "latest").stdout
+    shown = notes.keval("report", "latest", "--wide").stdout
     listed = notes.keval("list", "--json").data
 
     scale = scale_of(outcome, "double/characters")
@@ -96,15 +98,17 @@ def test_the_largest_effect_is_the_largest_for_its_scale() -> None:
     )
     manifest = Manifest("r", "e", {}, "", DatasetEntry("q.jsonl"), {}, {}, 0, "b")
 
-    (described,) = describe_runs([("r", manifest, summary)])
+    (described,) = describe_runs([ListedRun("r", manifest, summary)])
 
     assert "share" == described["largest_effect"]["metric"]
 
 
-def test_the_table_fits_100_columns(notes: Project) -> None:
-    outcome = notes.keval("run", "eval.yaml", "--metric", "double", "--metric", "double/length")
+def test_a_report_that_is_piped_fits_100_columns_and_ends_no_line_with_spaces(notes: Project) -> None:
+    narrow = notes.keval("run", "eval.yaml", "--metric", "double", "--metric", "double/length").stdout.splitlines()
+    wide = notes.keval("report", "latest", "--wide").stdout.splitlines()
 
-    assert [] == [line for line in outcome.stdout.splitlines() if len(line) > 100]
+    assert [] == [line for line in [*narrow, *wide] if len(line) > 100 or line != line.rstrip()]
+    assert narrow != wide
 
 
 def test_json_goes_to_stdout_alone(notes: Project) -> None:
@@ -130,7 +134,7 @@ def test_a_report_goes_on_where_the_terminal_cannot_write_it(notes: Project) -> 
 
     outcome = notes.spawn("report", "latest", env={"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"})
 
-    assert (0, True) == (outcome.code, "? with_notes" in outcome.stdout)
+    assert (0, True) == (outcome.code, "baseline ? with_notes" in outcome.stdout)
 
 
 def test_a_broken_manifest_leaves_the_other_runs_in_the_list(notes: Project) -> None:
@@ -307,13 +311,48 @@ def test_list_shows_runs_with_their_largest_effect(notes: Project) -> None:
     text = notes.keval("list")
 
     (run,) = outcome.data
-    assert (
-        run["evaluation"],
-        run["trials"],
-        run["failed"],
-        run["largest_effect"]["metric"],
-    ) == ("notes", 12, 0, "double/length")
-    assert notes.run_directory().name in text.stdout
+    effect = run["largest_effect"]
+    assert ("done", "notes", 12, 12, 0) == (
+        *(run["state"], run["evaluation"]),
+        *(run["planned"], run["trials"], run["failed"]),
+    )
+    assert ("double/length", 0.53) == (effect["metric"], round(effect["difference"], 9))
+    (line,) = text.stdout.splitlines()
+    change = [f"{effect[key]:.6g}" for key in ("difference", "ci_low", "ci_high")]
+    assert [
+        *(run["run"], "done", "notes", run["started"], "scripted", "baseline,with_notes", "12", "12", "0", ""),
+        *("double/length", "", "scripted", "with_notes", *change, effect["verdict"], run["path"]),
+    ] == line.split("\t")
+
+
+def test_list_tells_which_runs_are_not_done(notes: Project) -> None:
+    notes.keval("run", "eval.yaml")
+    run = notes.run_directory()
+    summary = json.loads((run / "summary.json").read_text(encoding="utf-8"))
+    lacking = {**summary, "trials": [{**arm, "trials": arm["trials"] - 1} for arm in summary["trials"]]}
+
+    def states() -> list[tuple[str, str]]:
+        rows = [line.split("\t") for line in notes.keval("list").stdout.splitlines()]
+        return [(row[1], row[7]) for row in rows]
+
+    (run / "summary.json").write_text(json.dumps(lacking), encoding="utf-8")
+    with FileLock(run / ".lock"):
+        found = states()
+    found += states()
+    (run / "summary.json").unlink()
+    found += states()
+
+    assert [("running", "10"), ("unfinished", "10"), ("unfinished", "")] == found
+
+
+def test_a_list_for_people_has_a_line_for_each_run_that_fits_the_terminal(notes: Project) -> None:
+    notes.keval("run", "eval.yaml")
+    run = open_run("latest", notes.root / "results")
+    file = io.StringIO()
+
+    print_runs([ListedRun(str(run.path), run.manifest, run.summary())] * 2, Console(file=file, width=60))
+
+    assert [f"{run.id}  done  notes  12 trials  double/length…"] * 2 == file.getvalue().splitlines()
 
 
 def test_show_tells_what_a_run_was_made_of(notes: Project) -> None:
@@ -469,6 +508,7 @@ def test_an_interruption_keeps_what_is_finished_and_exits_130(project: Project, 
     ]
     assert (130, told) == (process.returncode, stderr.splitlines()[-2:])
     assert {"a", "bb", "ccc"} == {trial["sample"] for trial in project.lines("trials.jsonl")}
+    assert 0 < project.read("manifest.json")["elapsed"] < 60
 
 
 def test_trials_in_flight_may_finish_after_ctrl_c_and_no_other_one_begins(project: Project) -> None:

@@ -24,6 +24,19 @@ def shown(read: Any) -> str:
     return screen.getvalue()
 
 
+def test_the_system_prompt_comes_first_and_plays_no_tricks() -> None:
+    transcript = Transcript((Message("user", "How warm?"),), instructions="Be brief.\x1b[2J")
+    trial = Trial("t", Sample("s", "How warm?", history=(Message("user", "Hello"),)), "a", "c", 1, transcript)
+    screen = io.StringIO()
+
+    print_trial(trial, [], {}, Console(file=screen, width=120))
+
+    lines = screen.getvalue().splitlines()
+    assert "system: Be brief." == lines[1][:17]
+    assert "\x1b" not in screen.getvalue()
+    assert ["user (earlier): Hello", "user: How warm?"] == lines[2:4]
+
+
 def test_what_a_metric_read_is_underlined_and_listed() -> None:
     screen = shown([{"said": "3 °C", "at": [6, 10], "kind": "temperature", "value": 3.0, "place": None}])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -140,6 +141,75 @@ def test_a_busy_model_is_asked_again_and_every_attempt_is_kept(project: Project)
     assert (0, None, 2) == (outcome.code, trial["failure"], len(trial["attempts"]))
     assert "rate_limit" == trial["attempts"][0]["failure"]["kind"]
     assert 1 == outcome.data["trials"][0]["retried"]
+
+
+PROMPTED = """
+dataset: {path: questions.jsonl}
+agents: {scripted: {}}
+contexts: {notes: {text: "Read the notes. "}}
+conditions:
+  baseline: {}
+  with_notes: {contexts: [notes], system_prompt: "Speak {{ metadata.tongue }}."}
+metrics: [double/length]
+execution: {max_recorded_bytes: 1000, retry: {initial_backoff_seconds: 0}}
+"""
+
+
+def test_a_trial_keeps_its_system_prompt_once_and_as_it_was_rendered(project: Project) -> None:
+    asked: list[dict[str, Any]] = [{"id": name, "tongue": "Finnish"} for name in ("calm", "busy", "down", "long")]
+    asked[1] |= {"busy": 1}
+    asked[2] |= {"context_down": True}
+    asked[3] |= {"tongue": "Finnish " * 200}
+    project.write(eval_yaml=PROMPTED, questions_jsonl=lines(*asked))
+
+    project.keval("run", "eval.yaml", "-q")
+
+    trials = {trial["id"].removeprefix("scripted/"): trial for trial in project.lines("trials.jsonl")}
+    prompts = {name: trial["transcript"]["instructions"] for name, trial in trials.items()}
+    rendered = "Speak Finnish.\n\nRead the notes."
+    assert ("", rendered, rendered) == tuple(
+        prompts[name] for name in ("baseline/calm/1", "with_notes/calm/1", "with_notes/busy/1")
+    )
+    assert [None] == [each["transcript"]["instructions"] for each in trials["with_notes/busy/1"]["attempts"]]
+    # A context that did not open leaves the prompt unknown, which is not the same as empty.
+    assert ("server_lost", None) == (trials["with_notes/down/1"]["failure"]["kind"], prompts["with_notes/down/1"])
+    assert re.fullmatch(r"Speak (Finnish )+.*… \(\d+ bytes, SHA-256 [0-9a-f]{64}\)", prompts["with_notes/long/1"])
+
+
+def test_a_trial_says_when_its_model_answered_and_its_tools_were_called(project: Project) -> None:
+    calls = [{"name": "find", "result": "found", "sent": False}]
+    project.write(eval_yaml=CONFIG, questions_jsonl=lines({"calls": calls}))
+    before = time.time()
+
+    project.keval("run", "eval.yaml", "-q")
+
+    (trial,) = project.lines("trials.jsonl")
+    transcript = trial["transcript"]
+    (asked,), (first, second) = [call["at"] for call in transcript["tool_calls"]], transcript["replies"]
+    assert before <= transcript["started"] <= time.time()
+    assert 0 <= first <= asked <= second <= transcript["duration"]
+
+
+def test_the_manifest_has_the_options_of_metrics_and_judges(project: Project) -> None:
+    judged = "rubrics: [double/brevity]\njudges: {strict: {level: 3}}\n"
+    config = CONFIG.replace("[double/length]", "[{double/length: {limit: 20}}]") + judged
+    project.write(eval_yaml=config, questions_jsonl=lines({}))
+    project.keval("run", "eval.yaml", "-q")
+    project.keval("score", "latest", "--metric", "double/characters")
+
+    manifest = project.read("manifest.json")
+
+    options = {entry["metric"]: (entry["options"], entry["defaults"]) for entry in manifest["scorers"]}
+    strict = manifest["judges"]["strict"]
+    assert {
+        "double/length": ({"limit": 20}, {}),
+        "double/brevity": ({}, {}),
+        "double/characters": ({}, {"each": 3.0}),
+    } == options
+    assert ({"level": 3}, {"down": False, "busy": 0, "odd": "", "refuses": ""}) == (
+        strict["options"],
+        strict["defaults"],
+    )
 
 
 def test_attempts_end_at_max_attempts(project: Project) -> None:

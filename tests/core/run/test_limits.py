@@ -136,9 +136,8 @@ def test_recorded_answers_cost_nothing(project: Project) -> None:
 def test_a_plan_tells_its_budget_and_a_wrong_one_is_refused(project: Project) -> None:
     project.write(eval_yaml=f"{CONFIG}\nbudget: {{tokens: 1000}}", questions_jsonl=dataset(2))
 
-    assert (
-        "budget     1,000 tokens, 5 trials"
-        in project.keval("run", "eval.yaml", "--dry-run", "--budget", "trials=5").stdout
-    )
+    flags = ["--budget", "trials=5", "--budget", "usd=1_000.50"]
+    assert "budget     1,000 tokens, 5 trials, $1,000" in project.keval("run", "eval.yaml", "--dry-run", *flags).stdout
     assert 2 == project.keval("run", "eval.yaml", "--budget", "dollars=5").code
-    assert 2 == project.keval("run", "eval.yaml", "--budget", "tokens=few").code
+    for wrong in ("tokens=few", "tokens=1.5", "tokens=__", "usd=-1", "usd=inf", "usd="):
+        assert 2 == project.keval("run", "eval.yaml", "--budget", wrong).code

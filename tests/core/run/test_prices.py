@@ -101,7 +101,7 @@ def test_tokens_that_are_not_told_leave_the_cost_unknown(project: Project) -> No
     project.keval("run", "eval.yaml")
 
     assert [(0.012, 1)] == cost(project)
-    assert line(project).endswith("$0.012 and cost unknown of 1 trials or judgements")
+    assert line(project).endswith("$0.012 and cost unknown of 1 trial or judgement")
 
 
 def test_simulated_models_cost_nothing_and_say_so(project: Project, simulated_here: None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -257,3 +258,20 @@ def test_a_run_that_was_killed_while_it_was_judged_is_judged_to_its_end(project:
     assert (0, 3) == (outcome.code, outcome.data["arms"][0]["scored"])
     judged = [line.split()[0] for line in (project.root / "journal.txt").read_text("utf-8").splitlines()]
     assert ["a", "b", "c"] == judged
+
+
+def test_the_time_of_a_run_is_what_it_was_worked_on(ran: Project) -> None:
+    first = ran.read("manifest.json")["elapsed"]
+    began = time.perf_counter()
+    resumed = ran.keval("resume", "latest", "--add-repetitions", "1", "--json").data["elapsed"]
+    scored = ran.keval("score", "latest", "--json").data["elapsed"]
+    took = time.perf_counter() - began
+
+    assert 0 < first < resumed == scored < first + took
+    assert scored == ran.read("manifest.json")["elapsed"] == ran.keval("report", "latest", "--json").data["elapsed"]
+
+
+def test_the_time_of_a_run_that_was_killed_is_unknown(killed: Project) -> None:
+    resumed = killed.keval("resume", "latest")
+
+    assert (None, False) == (killed.read("summary.json")["elapsed"], "It took" in resumed.stdout)

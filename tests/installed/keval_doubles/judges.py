@@ -59,6 +59,7 @@ class Reader:
         self, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext
     ) -> Mapping[str, Score | TrialError]:
         assert ("", "", "", None) == (trial.id, trial.agent, trial.condition, trial.model)
+        assert trial.transcript is None or trial.transcript.instructions is None
         if len(self._asked) >= int(os.environ.get("READER_DIES_AFTER", "1000000")):
             os.kill(os.getpid(), signal.SIGKILL)
         self._asked.append(trial.sample.id)

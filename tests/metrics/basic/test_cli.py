@@ -38,7 +38,7 @@ EVERY_OPTION = """
           tools: [{name: get_weather, arguments: {city: oslo}}]
           order: exact
           failed: skip
-      - basic/tool_errors
+      - basic/no_tool_errors
       - basic/latency: {limit: 30, turn: last}
       - basic/tokens: {count: output, limit: 100}
       - basic/turns: {limit: 2}
@@ -67,7 +67,7 @@ def test_all_metrics_with_options(project: Project) -> None:
         "similarity": 0.615385,
         "tool_called": 1.0,
         "tool_sequence": 1.0,
-        "tool_errors": 0.5,
+        "no_tool_errors": 0.5,
         "latency": 1.0,
         "tokens": None,
         "turns": 1.0,
@@ -83,7 +83,7 @@ def test_all_metrics_without_options(project: Project) -> None:
     lines = {line["metric"]: line for line in project.lines("scores.jsonl")}
     assert (0, 11) == (outcome.code, len(lines))
     assert [] == [line for line in lines.values() if line["failure"] or not line["reason"]]
-    assert {"basic/latency", "basic/tool_errors", "basic/turns"} == {
+    assert {"basic/latency", "basic/no_tool_errors", "basic/turns"} == {
         name for name, line in lines.items() if line["value"] is not None
     }
     assert "the sample has no answer" in lines["basic/equals"]["reason"]
@@ -101,7 +101,7 @@ def test_wrong_options_are_reported_at_their_place(project: Project) -> None:
       - basic/similarity: {measure: rouge}
       - basic/tool_called: {tools: [""]}
       - basic/tool_sequence: {tools: [{nam: x}, {name: x, arguments: 5}]}
-      - basic/tool_errors: {share: 1}
+      - basic/no_tool_errors: {share: 1}
       - basic/latency: {limit: 0}
       - basic/tokens: {limit: 1.5}
       - basic/turns: {limt: 3}
@@ -122,7 +122,7 @@ def test_wrong_options_are_reported_at_their_place(project: Project) -> None:
         "12:35: the key 'name' is missing; add `name:` with a text",
         "12:36: unknown key 'nam'; did you mean 'name'?",
         "12:66: expected a mapping, got 5",
-        "13:25: unknown key 'share'; known keys: none",
+        "13:28: unknown key 'share'; known keys: none",
         "14:28: 'limit' must be > 0: 0.0",
         "15:27: expected a whole number, got 1.5",
         "16:19: unknown key 'limt'; did you mean 'limit'?",
@@ -139,3 +139,12 @@ def test_constructing_imports_no_library_that_is_slow_to_import() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert "[]" == done.stdout.strip()
+
+
+def test_the_former_name_of_a_metric_is_an_error_that_names_the_present_one(project: Project) -> None:
+    project.write(questions_jsonl=json.dumps(SAMPLE), eval_yaml=HEAD + "      - basic/tool_errors\n")
+
+    outcome = project.keval("validate", "eval.yaml")
+
+    told = "no metric named 'basic/tool_errors' is installed; did you mean 'basic/no_tool_errors'?"
+    assert (2, True) == (outcome.code, told in outcome.stderr)

@@ -18,11 +18,11 @@ from keval_metrics_basic import (
     ExpectedCall,
     JsonSchema,
     Latency,
+    NoToolErrors,
     Regex,
     Similarity,
     Tokens,
     ToolCalled,
-    ToolErrors,
     ToolSequence,
     Turns,
 )
@@ -61,7 +61,7 @@ TOOLS: list[Any] = [
     )
 ] + [
     ToolCalled(tools=("x", ExpectedCall("x", {"x": "x"})), never=("y",), match="any"),
-    ToolErrors(),
+    NoToolErrors(),
 ]
 QUANTITIES: list[Any] = [
     Latency(),

@@ -20,8 +20,11 @@ import pytest
 from jsonschema import Draft7Validator
 
 from keval import Scale, open_run
+from keval.plugin import Repetitions
 from keval_eee import Eee
+from keval_eee.aggregate import results
 from keval_eee.correctness import is_correct
+from keval_eee.record import Record, model_info
 from tests.conftest import Outcome, Project
 
 ROOT = Path(__file__).parents[3]
@@ -107,7 +110,8 @@ class Pair:
 def prepare(project: Project, config: str = CONFIG, questions: list[dict[str, Any]] = QUESTIONS) -> Project:
     lines = "".join(json.dumps(question) + "\n" for question in questions)
     project.write(eval_yaml=config, questions_jsonl=lines)
-    project.keval("run", "eval.yaml", "-q")
+    outcome = project.keval("run", "eval.yaml", "-q")
+    assert outcome.code in (0, 3), outcome.stderr
     return project
 
 
@@ -452,8 +456,74 @@ def test_agents_have_files_of_their_own_though_their_model_is_the_same(project: 
     found = export(project)
 
     assert {"a/b:c/d"} == {pair.aggregate["model_info"]["id"] for pair in found.values()}
-    assert ["data/notes/a/b_c_d"] * 2 == ["/".join(pair.path.parts[-5:-1]) for pair in found.values()]
+    assert ["data/notes/b_c/d"] * 2 == ["/".join(pair.path.parts[-5:-1]) for pair in found.values()]
     assert 2 == len({pair.aggregate["evaluation_id"] for pair in found.values()})
+
+
+@pytest.mark.usefixtures("simulated_here")
+def test_options_of_metrics_and_judges_are_told_written_or_not(project: Project) -> None:
+    options = CONFIG.replace("double/length,", "{double/length: {limit: 20}},").replace(
+        "strict: {}", "strict: {level: 3}, warm: {type: openai, model: simulated/any, max_tokens: 900}"
+    )
+    prepare(project, options, QUESTIONS[:1])
+
+    pair = export(project)["terse"]
+
+    length = pair.result("baseline:double/length")["metric_config"]["additional_details"]["options"]
+    judges = {
+        label: pair.result(f"baseline:double/brevity@{label}")["metric_config"]["llm_scoring"]["judges"][0]
+        for label in ("strict", "warm")
+    }
+    levels = json.loads(judges["strict"]["additional_details"]["options"])
+    warm = json.loads(judges["warm"]["additional_details"]["options"])
+    assert {"limit": 20} == json.loads(length)
+    assert (3, 0) == (levels["level"], levels["busy"])
+    assert (900, 0.0) == (warm["max_tokens"], warm["temperature"])
+    assert 0.0 == judges["warm"]["temperature"]
+    assert "api_key" not in warm
+
+
+def test_the_system_prompt_is_told_as_it_was_rendered(pairs: dict[str, Pair]) -> None:
+    rows = {row["metadata"]["keval.trial"]: row for row in pairs["terse"].rows}
+
+    single, agentic = rows["terse/with_notes/a/1"], rows["terse/with_notes/bb/1"]
+
+    assert "Answer a.\n\nAs the notes say:" == single["metadata"]["keval.instructions"]
+    assert {"turn_idx": 0, "role": "system", "content": "Answer bb.\n\nAs the notes say:"} == agentic["messages"][0]
+    assert "keval.instructions" not in agentic["metadata"]
+    assert "keval.instructions" not in rows["terse/baseline/a/1"]["metadata"]
+
+
+def test_repetitions_scatter_as_the_summary_says(project: Project) -> None:
+    run = open_run(prepare(project).run_directory())
+    spread = Repetitions(samples=3, sd=0.125)
+    summary = run.summary()
+    arms = tuple(attrs.evolve(arm, repetitions=spread, ci_low=0.1, ci_high=0.3, method="t") for arm in summary.arms)
+    record = Record.of(run.manifest, "terse")
+
+    told = results(run.manifest, attrs.evolve(summary, arms=arms), record, 0.5)
+
+    details = [result["score_details"] for result in told]
+    assert {"0.125"} == {each["details"]["standard_deviation_over_repetitions"] for each in details}
+    interval = {"lower": 0.1, "upper": 0.3, "confidence_level": 0.95, "method": "t"}
+    assert all(interval == each["uncertainty"]["confidence_interval"] for each in details)
+
+
+@pytest.mark.parametrize(
+    ("model", "developer"),
+    [
+        ("openai/gpt-5-mini", "openai"),
+        ("openrouter/claude-sonnet-5", "anthropic"),
+        ("openrouter/meta-llama/Llama-4-Scout", "meta-llama"),
+        ("gemini/gemini-3-pro", "google"),
+        ("gemini/something-new", "google"),
+        ("simulated/careless", "simulated"),
+    ],
+)
+def test_a_model_has_its_developer(model: str, developer: str) -> None:
+    info = model_info(model, "scripted", "any", simulated=False)
+
+    assert (developer, model.partition("/")[0]) == (info["developer"], info["inference_platform"])
 
 
 def test_an_agent_without_a_model_says_that_it_is_unknown(pairs: dict[str, Pair]) -> None:
@@ -517,10 +587,10 @@ def test_a_run_without_a_score_is_refused(project: Project) -> None:
 
 def test_an_unknown_format_is_refused_with_the_nearest(project: Project) -> None:
     near = refused(project.keval("export", "latest", "--format", "ee"))
-    far = refused(project.keval("export", "latest", "--format", "parchment"))
+    far = refused(project.keval("export", "latest", "--format", "vellum-scroll"))
 
     assert "no exporter named 'ee' is installed; did you mean 'eee'?" in near
-    assert "no exporter named 'parchment' is installed; installed: eee" in far
+    assert "no exporter named 'vellum-scroll' is installed; installed: csv, eee, junit, otlp, parquet" in far
 
 
 def test_a_folder_that_cannot_be_written_is_refused(project: Project) -> None:

@@ -9,11 +9,11 @@ from keval_metrics_basic.contains import Contains
 from keval_metrics_basic.equals import Equals
 from keval_metrics_basic.json_schema import JsonSchema
 from keval_metrics_basic.latency import Latency
+from keval_metrics_basic.no_tool_errors import NoToolErrors
 from keval_metrics_basic.patterns import Regex
 from keval_metrics_basic.similarity import Similarity
 from keval_metrics_basic.tokens import Tokens
 from keval_metrics_basic.tool_called import ToolCalled
-from keval_metrics_basic.tool_errors import ToolErrors
 from keval_metrics_basic.tool_sequence import ToolSequence
 from keval_metrics_basic.turns import Turns
 
@@ -23,11 +23,11 @@ __all__ = [
     "ExpectedCall",
     "JsonSchema",
     "Latency",
+    "NoToolErrors",
     "Regex",
     "Similarity",
     "Tokens",
     "ToolCalled",
-    "ToolErrors",
     "ToolSequence",
     "Turns",
 ]

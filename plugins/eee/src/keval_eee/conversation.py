@@ -14,8 +14,10 @@ __all__ = ["conversation"]
 
 
 def conversation(trial: Trial) -> list[dict[str, Any]]:
-    """Return everything that was said, the sample's history first, and asked of tools."""
-    said = [_text(message) for message in trial.sample.history]
+    """Return everything that was said and asked of tools: the system prompt first, then the sample's history."""
+    prompt = trial.transcript.instructions if trial.transcript else None
+    said = [{"role": "system", "content": prompt}] if prompt else []
+    said += [_text(message) for message in trial.sample.history]
     if trial.transcript is not None:
         messages = trial.transcript.messages
         calls = [_Call(call.id or f"call-{n}", call) for n, call in enumerate(trial.transcript.tool_calls, start=1)]

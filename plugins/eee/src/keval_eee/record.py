@@ -22,6 +22,15 @@ _UNPORTABLE = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f]')
 _RESERVED = re.compile(r"(con|prn|aux|nul|com[1-9]|lpt[1-9])(\..*)?|data", re.IGNORECASE)
 """What Windows takes for a device, and what the format keeps for the root of its tree."""
 
+_FAMILIES = {
+    "anthropic": re.compile(r"claude\b", re.IGNORECASE),
+    "google": re.compile(r"gemini\b|gemma", re.IGNORECASE),
+    "openai": re.compile(r"(chat)?gpt\b|o\d\b|codex\b", re.IGNORECASE),
+}
+"""Families of models, by who made them, in the words of the format's own files."""
+_PLATFORMS = {"gemini": "google"}
+"""Platforms that have another name than the organization that made their models."""
+
 
 @attrs.frozen
 class Record:
@@ -69,8 +78,9 @@ class Record:
     @property
     def aggregate_path(self) -> PurePosixPath:
         """Where the aggregate is, as the format lays out its tree: `data/<evaluation>/<developer>/<model>/`."""
-        developer, _, name = self.model_id.partition("/")
-        return PurePosixPath("data", *map(_folder, (self.evaluation, developer, name)), f"{self.uuid}.json")
+        plugin, _, name = self.model_id.rpartition("/")
+        folders = (self.evaluation, self.model.get("developer", plugin), name)
+        return PurePosixPath("data", *map(_folder, folders), f"{self.uuid}.json")
 
     @property
     def rows_path(self) -> PurePosixPath:
@@ -89,10 +99,11 @@ def model_info(model: str | None, plugin: str, label: str, *, simulated: bool) -
     `additional_details.model` says so. Who hosts a model, and whether its weights are open, no run knows.
     """
     platform, _, name = (model or "").partition("/")
+    told = {"developer": _developer(platform, name), "inference_platform": platform} if model else {}
     return {
         "name": f"{name or label}{' (simulated)' if simulated else '' if model else ' (model unknown)'}",
         "id": model or f"{plugin}/{label}",
-        **({"inference_platform": platform} if model else {}),
+        **told,
         "additional_details": as_texts(
             {
                 "deployment_type": "unknown",
@@ -102,6 +113,19 @@ def model_info(model: str | None, plugin: str, label: str, *, simulated: bool) -
             }
         ),
     }
+
+
+def _developer(platform: str, name: str) -> str:
+    """Return who made a model, by the name that it has on its platform.
+
+    Platforms that host models of others name them as Hugging Face does, `organization/model`. Where the name tells
+    nothing, the platform is taken for the developer, as it is for models that are simulated.
+    """
+    organization, slash, _ = name.rpartition("/")
+    if slash:
+        return organization.rpartition("/")[2]
+    by_name = (developer for developer, names in _FAMILIES.items() if names.match(name))
+    return next(by_name, _PLATFORMS.get(platform, platform))
 
 
 def _folder(name: str) -> str:

@@ -63,6 +63,7 @@ def _metric(manifest: Manifest, scorer: ScorerEntry, threshold: float) -> dict[s
         "bands": scale.bands or None,
         "judge": judge,
         "judge_repetitions": scorer.repetitions if judge else None,
+        "options": {**scorer.defaults, **scorer.options} or None,
     }
     return {
         "metric_id": metric,
@@ -79,6 +80,7 @@ def _metric(manifest: Manifest, scorer: ScorerEntry, threshold: float) -> dict[s
 def _judged(manifest: Manifest, name: str, label: str) -> dict[str, Any]:
     scorer = manifest.scorer((name, label))
     rubric, judge = manifest.rubrics[(scorer and scorer.rubric) or ""], manifest.judges[label]
+    options = {**judge.defaults, **judge.options}
     levels = {str(level): description for level, description in rubric.levels.items()}
     prompt = "\n".join([rubric.instructions, *(f"{level}: {told}" for level, told in levels.items())])
     return {
@@ -91,8 +93,8 @@ def _judged(manifest: Manifest, name: str, label: str) -> dict[str, Any]:
             "judges": [
                 {
                     "model_info": model_info(judge.model, judge.type, label, simulated=judge.simulated),
-                    **dict(_numbers(judge.options, "temperature")),
-                    "additional_details": as_texts({"judge": label, "type": judge.type}),
+                    **dict(_numbers(options, "temperature")),
+                    "additional_details": as_texts({"judge": label, "type": judge.type, "options": options or None}),
                 }
             ],
             "input_prompt": prompt,
@@ -110,6 +112,7 @@ def _score(manifest: Manifest, record: Record, arm: ArmScore, trials: ArmTrials)
     counts = {key: getattr(arm, key) for key in ("scored", "neutral", "unscored", "failed", "missing")}
     details = {
         "mean_of": "the samples' means over their repetitions",
+        "standard_deviation_over_repetitions": arm.repetitions and arm.repetitions.sd,
         "band": arm.band,
         **{f"scores_{key}": count for key, count in counts.items()},
         "neutral_scores": "counted" if manifest.neutral == "count" else "left out",
@@ -120,14 +123,13 @@ def _score(manifest: Manifest, record: Record, arm: ArmScore, trials: ArmTrials)
         "tool_use_compliance": trials.compliance and to_plain(trials.compliance),
         "simulated": " and ".join(simulated) or None,
     }
-    return {
-        "score": arm.mean,
-        "details": as_texts(details),
-        "uncertainty": {
-            **({} if error is None else {"standard_error": {"value": error, "method": "analytic, over samples"}}),
-            "num_samples": arm.n,
-        },
-    }
+    uncertainty: dict[str, Any] = {"num_samples": arm.n}
+    if error is not None:
+        uncertainty["standard_error"] = {"value": error, "method": "analytic, over samples"}
+    if arm.ci_low is not None and arm.ci_high is not None:
+        bounds = {"lower": arm.ci_low, "upper": arm.ci_high, "confidence_level": 0.95}
+        uncertainty["confidence_interval"] = {**bounds, **({"method": arm.method} if arm.method else {})}
+    return {"score": arm.mean, "details": as_texts(details), "uncertainty": uncertainty}
 
 
 def _generation(manifest: Manifest, agent: str, condition: str) -> dict[str, Any]:

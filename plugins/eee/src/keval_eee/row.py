@@ -24,6 +24,7 @@ def trial_part(record: Record, trial: Trial) -> dict[str, Any]:
     asked, reference = _asked(sample), [] if sample.answer is None else [sample.answer]
     kind, messages = _kind(trial), conversation(trial)
     single = kind == "single_turn"
+    prompt = trial.transcript.instructions if trial.transcript else None
     duration = trial.transcript.duration if trial.transcript else None
     return {
         "schema_version": SCHEMA_VERSION,
@@ -51,6 +52,8 @@ def trial_part(record: Record, trial: Trial) -> dict[str, Any]:
                     "keval.model_simulated": record.simulated or None,
                     "keval.discarded_attempts": len(trial.attempts) or None,
                     "keval.complied": trial.complied,
+                    # Other conversations have it among their messages.
+                    "keval.instructions": (prompt or None) if single else None,
                 }
             ),
         },

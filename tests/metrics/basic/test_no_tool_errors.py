@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from keval import ToolCall, Trial
-from keval_metrics_basic import ToolErrors
+from keval_metrics_basic import NoToolErrors
 
 MakeTrial = Callable[..., Trial]
 
@@ -27,26 +27,26 @@ BAD = ToolCall("get_weather", error="no such city")
 def test_the_value_is_the_share_of_calls_that_did_not_fail(
     calls: list[ToolCall], value: float, reason: str, trial: MakeTrial
 ) -> None:
-    score = ToolErrors().score(trial(calls=calls))
+    score = NoToolErrors().score(trial(calls=calls))
 
     assert (value, reason, False) == (score.value, score.reason, score.neutral)
 
 
 def test_the_details_name_the_errors(trial: MakeTrial) -> None:
-    details = ToolErrors().score(trial(calls=[GOOD, BAD])).details
+    details = NoToolErrors().score(trial(calls=[GOOD, BAD])).details
 
     assert {"calls": 2, "failed": 1, "errors": [{"tool": "get_weather", "error": "no such city"}]} == details
 
 
 def test_no_calls_are_neutral(trial: MakeTrial) -> None:
-    score = ToolErrors().score(trial())
+    score = NoToolErrors().score(trial())
 
     assert (1.0, True, "no tool calls") == (score.value, score.neutral, score.reason)
 
 
 @pytest.mark.parametrize(("unlisted", "known"), [(2, "2 more are only counted"), (None, "it is not known whether")])
 def test_calls_that_are_only_counted_leave_it_unscored(unlisted: int | None, known: str, trial: MakeTrial) -> None:
-    score = ToolErrors().score(trial(calls=[GOOD], unlisted=unlisted))
+    score = NoToolErrors().score(trial(calls=[GOOD], unlisted=unlisted))
 
     assert score.value is None
     assert score.reason.startswith(f"it is not known which tool calls failed: {known}")

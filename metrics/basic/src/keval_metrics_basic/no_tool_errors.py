@@ -1,4 +1,4 @@
-"""Tool errors: how many of an agent's tool calls failed."""
+"""No tool errors: how many of an agent's tool calls went without an error."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from keval import Score, Trial
 from keval_metrics_basic.calls import unlisted
 from keval_metrics_basic.evidence import excerpt, listed
 
-__all__ = ["ToolErrors"]
+__all__ = ["NoToolErrors"]
 
 
 @attrs.frozen
-class ToolErrors:
+class NoToolErrors:
     """Scores 1 less the share of tool calls that came back as an error; neutral, at 1, without any call."""
 
     def score(self, trial: Trial) -> Score:

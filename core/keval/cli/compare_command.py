@@ -1,0 +1,45 @@
+"""`keval compare`: the arms of a run, or of several runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from keval.cli.options import json_option, results_option
+from keval.errors import RunError
+from keval.store.run import find_run
+
+__all__ = ["command"]
+
+
+@click.command("compare")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN [RUN]...")
+@results_option
+@json_option
+def command(runs: tuple[str, ...], output_dir: Path, as_json: bool) -> None:
+    """Compare the arms of RUN, or of several runs: every arm with the same arm of the first RUN.
+
+    A RUN is a path, an id or its start, or `latest`. For several runs, what else differs between them comes first,
+    and the samples that got worse and better last.
+    """
+    from keval.compare import compare_runs  # what a run needs to be compared takes a while to import
+    from keval.report.compare import describe_comparisons, describe_run, print_arms, print_comparisons
+    from keval.report.console import data_console, print_json
+
+    first, *others = (find_run(run, output_dir) for run in runs)
+    named = [run.path.resolve() for run in (first, *others)]
+    if len({*named}) < len(named):
+        raise RunError(f"a run is compared with itself: {', '.join(runs)} name the same run; name another one")
+    if others:
+        comparisons = [compare_runs(run, first) for run in others]
+        if as_json:
+            print_json(describe_comparisons(comparisons))
+        else:
+            print_comparisons(comparisons, data_console())
+        return
+    summary = first.summary()
+    if as_json:
+        print_json(describe_run(summary))
+    else:
+        print_arms(summary, data_console(), questions=first.manifest.dataset.samples)

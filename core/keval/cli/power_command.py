@@ -1,0 +1,83 @@
+"""`keval power`: how many questions a run needs to show an effect, and what it would take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from keval.cli.options import json_option, results_option, selection_options
+from keval.config.load import load
+from keval.config.secrets import learn_config
+from keval.config.select import Selection, select
+from keval.report.console import data_console, print_json
+from keval.report.terminal import redactor
+from keval.store.converter import to_plain
+from keval.store.run import find_run
+
+__all__ = ["command"]
+
+
+class _Size(click.ParamType[tuple[float, bool]]):
+    """A size of an effect: a number in the units of the scale, or `10%` of the scale."""
+
+    name = "SIZE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, bool]:
+        """Return the size, and whether it is a share of the scale."""
+        text = str(value).strip()
+        share = text.endswith("%")
+        try:
+            size = float(text.removesuffix("%")) / (100 if share else 1)
+        except ValueError:
+            size = 0.0
+        if not 0 < size < float("inf"):
+            self.fail(f"expected a number above 0 such as 0.1, or a share of the scale such as 10%, got {text!r}")
+        return size, share
+
+
+@click.command("power")
+@click.argument("config", type=click.Path(path_type=Path))
+@click.option(
+    "--effect", type=_Size(), metavar="X|X%", help="The difference to be seen, in the scale's units, or in % of it."
+)
+@click.option("--pilot", metavar="RUN", help="An earlier run that tells how much scores scatter, and what trials cost.")
+@click.option(
+    "--power",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.8,
+    show_default=True,
+    help="The probability to see the difference if there is one.",
+)
+@selection_options
+@results_option
+@json_option
+def command(
+    *,
+    config: Path,
+    effect: tuple[float, bool] | None,
+    pilot: str | None,
+    power: float,
+    selection: Selection,
+    output_dir: Path,
+    as_json: bool,
+) -> None:
+    """Plan the run of CONFIG: how many questions show an effect, what its dataset shows, and what that would cost.
+
+    Nothing is run. Without --pilot, it is assumed how much scores scatter.
+    """
+    from keval.plan.build import make_plan
+    from keval.power import Wanted, plan_power
+    from keval.report.power import print_power
+
+    evaluation = load(config)
+    learn_config(redactor(), evaluation)
+    plan = make_plan(select(evaluation, selection))
+    size, is_share = effect or (None, False)
+    found = find_run(pilot, output_dir) if pilot is not None else None
+    planned = plan_power(plan, Wanted(size, is_share, power), (found.manifest, found.summary()) if found else None)
+    if as_json:
+        print_json(to_plain(planned))
+    else:
+        print_power(planned, data_console())

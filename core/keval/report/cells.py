@@ -1,0 +1,69 @@
+"""The figures in the cells of the report: numbers, differences and intervals, as texts that stand below each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from keval.effects import Effect
+
+__all__ = ["aligned", "bracketed", "decimals", "half_width", "interval", "number", "signed"]
+
+SMALL = 0.05
+"""The share of a scale that counts as a difference, as in `keval.effects.Effect`."""
+
+
+def number(value: float, places: int = 2) -> str:
+    """Return a number; one of at least 100 has no decimals."""
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    # Adding zero removes the sign of -0.0.
+    return f"{round(value, places) + 0.0:.{places}f}"
+
+
+def signed(value: float, places: int = 2) -> str:
+    """Return a number with its sign, which 0 has too."""
+    text = number(value, places)
+    return text if text.startswith("-") else f"+{text}"
+
+
+def decimals(effect: Effect) -> int:
+    """Return how many decimals an effect needs: two, and more where the values are small."""
+    known = [abs(value) for value in (effect.mean, effect.against_mean, effect.difference) if value is not None]
+    largest = max(known, default=1.0)
+    return 2 if largest >= 0.1 or not largest else 3 if largest >= 0.01 else 4
+
+
+def half_width(effect: Effect) -> float | None:
+    """Return half the width of an interval that is as long to both sides, as far as two decimals show; else `None`."""
+    if effect.difference is None or effect.ci_low is None or effect.ci_high is None:
+        return None
+    places = decimals(effect)
+    below, above = effect.difference - effect.ci_low, effect.ci_high - effect.difference
+    if abs(round(below, places) - round(above, places)) > 1.5 * 10**-places:
+        return None
+    return max(below, above)
+
+
+def bracketed(effects: Iterable[Effect]) -> bool:
+    """Return whether any of the intervals is longer to one side, so that all are to be shown by their ends."""
+    return any(effect.ci_low is not None and half_width(effect) is None for effect in effects)
+
+
+def interval(effect: Effect, *, ends: bool) -> str:
+    """Return the interval of an effect: `±0.08`, or by its ends, `[-0.02, +0.30]`; empty if there is none."""
+    if effect.ci_low is None or effect.ci_high is None:
+        return ""
+    places = decimals(effect)
+    half = half_width(effect)
+    if ends or half is None:
+        return f"[{signed(effect.ci_low, places)}, {signed(effect.ci_high, places)}]"
+    return f"±{number(half, places)}"
+
+
+def aligned(texts: Sequence[str]) -> list[str]:
+    """Return numbers as texts with the decimal points below each other."""
+    wholes = [text.partition(".")[0] for text in texts]
+    width = max(map(len, wholes), default=0)
+    lines = [" " * (width - len(whole)) + text for whole, text in zip(wholes, texts, strict=True)]
+    longest = max(map(len, lines), default=0)
+    return [line.ljust(longest) for line in lines]

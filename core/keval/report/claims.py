@@ -1,0 +1,281 @@
+"""What the report claims: effects in blocks, sure ones and losses first, and what needs no row of its own."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import attrs
+
+from keval.effects import Effect
+from keval.report.cells import SMALL, number, signed
+from keval.report.lines import one_line
+from keval.report.names import display_names, with_units
+from keval.scores import Scale, Scorer, named_band
+from keval.summary import ArmScore, ScorerScale, Summary
+
+__all__ = ["Block", "Claim", "block_of", "blocks", "claims_of"]
+
+_RANKS = {"worse": 0, "better": 1}
+_BY_NO_CONDITION = "not decided by a condition"
+_DUST = 1e-9
+"""Less than this is rounding: means of equal scores may differ by as much."""
+_NOTHING = "no question has a score in both arms"
+_DROPPED = "questions that only one arm has a score for, left out"
+_UNSEEN = "no difference seen; this run could have seen"
+_BY_AGENT = "by the agent alone, the same on every question"
+_UNITS = {"seconds": (2, "s"), "tokens": (0, "tokens"), "usd": (4, "$"), "tool_calls": (1, "tool calls")}
+"""How many decimals an expense is told with, and its unit."""
+
+
+@attrs.frozen
+class Claim:
+    """An effect with all that its row shows: the metric's name, the label of what it is for, and its scale.
+
+    `lost` tells in words which scores of the two arms are lost, `scored` whether any of them has a score.
+    """
+
+    effect: Effect
+    name: str
+    label: str
+    scale: Scale
+    lost: str = ""
+    scored: bool = True
+
+    @property
+    def size(self) -> float:
+        """The difference as a share of the scale, or of the larger mean where the scale has no end."""
+        effect = self.effect
+        if effect.difference is None:
+            return 0.0
+        if not math.isinf(self.scale.high):
+            return abs(effect.difference) / (self.scale.high - self.scale.low)
+        largest = max(abs(effect.mean or 0.0), abs(effect.against_mean or 0.0))
+        return abs(effect.difference) / largest if largest else 0.0
+
+    @property
+    def band(self) -> str | None:
+        """The name of the band that the arm's mean is in, if the other arm's is in another one."""
+        mean, against = self.effect.mean, self.effect.against_mean
+        if mean is None or against is None:
+            return None
+        now = named_band(self.scale.bands, mean)
+        return now if now != named_band(self.scale.bands, against) else None
+
+    @property
+    def visible(self) -> float | None:
+        """The smallest difference that would have been seen, which is no less than half the interval."""
+        effect = self.effect
+        if effect.mde is None or effect.ci_low is None or effect.ci_high is None:
+            return effect.mde
+        return max(effect.mde, (effect.ci_high - effect.ci_low) / 2)
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval excludes 0, and the p that is adjusted to the number of effects undoes that."""
+        effect = self.effect
+        if effect.verdict != "unclear" or effect.p_adjusted is None or effect.ci_low is None or effect.ci_high is None:
+            return False
+        return effect.ci_low > 0 or effect.ci_high < 0
+
+    @property
+    def needed(self) -> int | None:
+        """How many questions would decide a claim that is undecided; `None` if that is no more than it has."""
+        effect = self.effect
+        undecided = effect.verdict == "unclear" and effect.needed is not None and effect.needed > effect.n
+        return effect.needed if undecided else None
+
+
+@attrs.frozen
+class Block:
+    """Claims with one heading.
+
+    `remarks` are what shares a line: a heading and what it is true of. `labelled` says that there are several labels,
+    so that the title does not say which one a claim is for.
+    """
+
+    title: str
+    claims: tuple[Claim, ...]
+    remarks: tuple[tuple[str, str], ...]
+    labelled: bool
+
+
+def blocks(summary: Summary) -> tuple[Block, ...]:
+    """Return the blocks of a run: each condition against the baseline, then each agent against the first."""
+    conditions = _grouped(summary.effects, "condition", lambda effect: effect.condition)
+    agents = _grouped(summary.effects, "agent", lambda effect: effect.agent)
+    listed = list(dict.fromkeys(entry.agent for entry in summary.trials))
+    fixed, arms = _fixed(summary.arms), {summary.run: summary.arms}
+    found = []
+    for condition, effects in conditions.items():
+        claims = claims_of(effects, summary.scorers, arms, lambda effect: effect.agent)
+        title = f"{one_line(condition)} against {one_line(effects[0].against.condition)}"
+        alone = f", {one_line(effects[0].agent)}" if len(listed) > 1 and len({e.agent for e in effects}) == 1 else ""
+        block = block_of(title + alone, claims, dict.fromkeys(fixed, _BY_NO_CONDITION))
+        found.append(attrs.evolve(block, remarks=(*block.remarks, *_cost(summary, condition))))
+    for agent, effects in agents.items():
+        claims = claims_of(effects, summary.scorers, arms, lambda effect: effect.condition)
+        under = {effect.condition for effect in effects}
+        alone = f", {one_line(effects[0].condition)}" if len(under) == 1 else ""
+        title = f"{one_line(agent)} against {one_line(effects[0].against.agent)}{alone}"
+        found.append(block_of(title, claims, dict.fromkeys(fixed, _BY_AGENT)))
+    return tuple(found)
+
+
+def _grouped(effects: Iterable[Effect], kind: str, key: Callable[[Effect], str]) -> dict[str, list[Effect]]:
+    found: dict[str, list[Effect]] = {}
+    for effect in effects:
+        if effect.kind == kind:
+            found.setdefault(key(effect), []).append(effect)
+    return found
+
+
+def claims_of(
+    effects: Iterable[Effect],
+    scorers: Iterable[ScorerScale],
+    arms: Mapping[str, Sequence[ArmScore]],
+    label: Callable[[Effect], str],
+) -> list[Claim]:
+    """Return effects as claims. `arms` has the scores of each run that they are of, by the run's id."""
+    scales = {entry.scorer: entry.scale for entry in scorers}
+    names = display_names(scales)
+    known = {(run, entry.agent, entry.condition, entry.scorer): entry for run, of in arms.items() for entry in of}
+
+    def claim(effect: Effect) -> Claim:
+        against, scale = effect.against, scales[effect.scorer]
+        sides = ((effect.run, effect.agent, effect.condition), (against.run, against.agent, against.condition))
+        of = [entry for run, *arm in sides if run and (entry := known.get((run, arm[0], arm[1], effect.scorer)))]
+        failed, unscored = sum(entry.failed for entry in of), sum(entry.unscored for entry in of)
+        counts = {"failed": failed, "unscored": unscored - failed, "missing": sum(entry.missing for entry in of)}
+        lost = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+        name = with_units(names[effect.scorer], scale)
+        return Claim(effect, name, one_line(label(effect)), scale, lost, any(entry.n for entry in of))
+
+    return [claim(effect) for effect in effects]
+
+
+def block_of(title: str, claims: Sequence[Claim], fixed: Mapping[Scorer, str]) -> Block:
+    """Return a block whose claims have rows if they say something, and share lines if they do not.
+
+    `fixed` has the headings of the lines for metrics that what differs cannot change.
+    """
+    several = len({claim.label for claim in claims}) > 1
+    rows: list[Claim] = []
+    shared: dict[str, list[Claim]] = {}
+    small: list[Claim] = []
+    for claim in claims:
+        heading = fixed.get(claim.effect.scorer) or _heading(claim)
+        if not claim.scored:
+            continue
+        if heading:
+            shared.setdefault(heading, []).append(claim)
+        elif claim.effect.verdict == "unclear" and claim.visible is not None and claim.size < SMALL:
+            small.append(claim)
+        else:
+            rows.append(claim)
+    shared = dict(sorted(shared.items(), key=lambda item: item[0] == _NOTHING))
+    told = {_BY_AGENT: _means}
+    remarks = [(heading, _listed(group, claims, several, told.get(heading))) for heading, group in shared.items()]
+    if len(seen := {_could_see(claim) for claim in small}) == 1:
+        heading = f"{_UNSEEN} {seen.pop()} or more"
+        remarks.append((heading, _listed(small, claims, several)))
+    elif small:
+        remarks.append((f"{_UNSEEN} as much or more", _listed(small, claims, several, _could_see)))
+    if dropped := [claim for claim in rows if claim.effect.dropped]:
+        remarks.append((_DROPPED, _listed(dropped, claims, several, lambda claim: str(claim.effect.dropped))))
+    return Block(title, tuple(_sorted(rows)), tuple(remarks), several)
+
+
+def _heading(claim: Claim) -> str | None:
+    """Return the heading of the line that a claim shares with others, if it is not about an undecided difference."""
+    effect, scale = claim.effect, claim.scale
+    if effect.difference is None:
+        return _NOTHING
+    if effect.verdict == "same":
+        unit = f" {scale.unit}" if scale.unit else ""
+        least = f"{SMALL * (scale.high - scale.low):.2g}"
+        return "no difference" if math.isinf(scale.high) else f"no difference of {least}{unit} or more"
+    if max(abs(effect.difference), 1.0 if effect.stderr is None else effect.stderr) < _DUST:
+        return "no difference on any question"
+    return None
+
+
+def _could_see(claim: Claim) -> str:
+    unit = f" {claim.scale.unit}" if claim.scale.unit else ""
+    return f"{number(claim.visible or 0.0)}{unit}"
+
+
+def _listed(
+    group: Sequence[Claim], every: Sequence[Claim], several: bool, told: Callable[[Claim], str] | None = None
+) -> str:
+    """Return the names of metrics, each with its values and the labels that it is meant for, unless that is all."""
+    whole = Counter(claim.name for claim in every)
+    by_name: dict[str, list[Claim]] = {}
+    for claim in group:
+        by_name.setdefault(claim.name, []).append(claim)
+    parts = []
+    for name, claims in by_name.items():
+        values = dict.fromkeys(told(claim) for claim in claims) if told else {}
+        if told is None or len(values) == 1:
+            of = f" ({', '.join(claim.label for claim in claims)})" if several and len(claims) < whole[name] else ""
+            parts.append(f"{name} {next(iter(values), '')}".rstrip() + of)
+        else:
+            parts.append(f"{name} {', '.join(f'{told(claim)} ({claim.label})' for claim in claims)}")
+    return "; ".join(parts) if any(", " in part for part in parts) else ", ".join(parts)
+
+
+def _means(claim: Claim) -> str:
+    effect = claim.effect
+    if effect.mean is None or effect.against_mean is None:
+        return ""
+    if effect.mean == effect.against_mean:
+        return number(effect.mean)
+    return f"{number(effect.against_mean)} → {number(effect.mean)}"
+
+
+def _sorted(claims: Sequence[Claim]) -> list[Claim]:
+    """Return claims with those about one metric together: metrics with a loss first, then by certainty and size."""
+    by_name: dict[str, list[Claim]] = {}
+    for claim in claims:
+        by_name.setdefault(claim.name, []).append(claim)
+
+    def order(group: Sequence[Claim]) -> tuple[int, float]:
+        rank = min(_RANKS.get(claim.effect.verdict, 2) for claim in group)
+        return rank, -max(claim.size for claim in group if _RANKS.get(claim.effect.verdict, 2) == rank)
+
+    return [claim for group in sorted(by_name.values(), key=order) for claim in group]
+
+
+def _fixed(arms: Iterable[ArmScore]) -> frozenset[Scorer]:
+    """Return the metrics that each agent has one value of on every question under all conditions, not all the same."""
+    by_scorer: dict[Scorer, dict[str, list[ArmScore]]] = {}
+    for arm in arms:
+        by_scorer.setdefault(arm.scorer, {}).setdefault(arm.agent, []).append(arm)
+
+    def constant(found: Sequence[ArmScore]) -> bool:
+        known = [arm.mean for arm in found if arm.mean is not None and arm.n > 1 and (arm.stderr or 0.0) < _DUST]
+        return len(known) == len(found) > 1 and max(known) - min(known) < _DUST
+
+    return frozenset(
+        scorer
+        for scorer, agents in by_scorer.items()
+        if all(map(constant, agents.values()))
+        and len({round(found[0].mean or 0.0, 9) for found in agents.values()}) > 1
+    )
+
+
+def _cost(summary: Summary, condition: str) -> Iterator[tuple[str, str]]:
+    """Yield what a condition costs each trial more than the baseline does, where that is known."""
+    by_agent: dict[str, list[str]] = {}
+    for effect in summary.expenses:
+        if effect.kind == "condition" and effect.condition == condition and effect.difference:
+            places, unit = _UNITS.get(effect.metric, (2, one_line(effect.metric)))
+            told = f"{signed(effect.difference, places)} {unit}"
+            if effect.ci_low is not None and effect.ci_high is not None:
+                told += f" [{signed(effect.ci_low, places)}, {signed(effect.ci_high, places)}]"
+            by_agent.setdefault(effect.agent, []).append(told)
+    if by_agent:
+        several = len({entry.agent for entry in summary.trials}) > 1
+        whose = {agent: f"{one_line(agent)} " if several else "" for agent in by_agent}
+        yield "a trial costs", "; ".join(f"{whose[agent]}{', '.join(told)}" for agent, told in by_agent.items())

@@ -1,0 +1,193 @@
+"""Comparing runs for people: what else differs, the effects, and the samples that got worse and better."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from keval.compare import Comparison, SampleChange
+from keval.effects import Effect
+from keval.report.cells import number, signed
+from keval.report.claims import Block, block_of, blocks, claims_of
+from keval.report.effects import effect_lines
+from keval.report.lines import folded, one_line, padded
+from keval.report.means import mean_lines
+from keval.report.names import display_names
+from keval.report.totals import headline
+from keval.store.converter import to_plain
+from keval.summary import Summary
+
+__all__ = ["describe_comparisons", "describe_run", "print_arms", "print_comparisons"]
+
+_MOST = 10
+"""Samples that are listed as better, and as worse."""
+
+
+def describe_run(summary: Summary) -> dict[str, Any]:
+    """Describe the arms and effects of one run as plain data."""
+    return {
+        "runs": [_run(summary.run, summary.evaluation, summary.simulated)],
+        "scorers": to_plain(summary.scorers),
+        "arms": [{"run": summary.run, **to_plain(arm)} for arm in summary.arms],
+        "effects": to_plain(summary.effects),
+        "interactions": to_plain(summary.interactions),
+        "differences": [],
+        "changes": [],
+    }
+
+
+def describe_comparisons(comparisons: Sequence[Comparison]) -> dict[str, Any]:
+    """Describe comparisons of several runs with one run as plain data; that one is the first of `runs`."""
+    first = comparisons[0].runs[1]
+    scorers = dict.fromkeys(entry.scorer for each in comparisons for entry in each.scorers)
+    scales = {entry.scorer: entry for each in comparisons for entry in each.scorers}
+    return {
+        "runs": [
+            _run(run.run, run.evaluation, run.simulated) for run in (first, *(each.runs[0] for each in comparisons))
+        ],
+        "scorers": [to_plain(scales[scorer]) for scorer in scorers],
+        "arms": [
+            {"run": run.run, **to_plain(arm)}
+            for run in (first, *(each.runs[0] for each in comparisons))
+            for arm in run.arms
+        ],
+        "effects": [to_plain(effect) for each in comparisons for effect in each.effects],
+        "interactions": [],
+        "differences": [
+            {"run": each.runs[0].run, "against": first.run, **to_plain(difference)}
+            for each in comparisons
+            for difference in each.differences
+        ],
+        "changes": [
+            {"run": each.runs[0].run, "against": first.run, **to_plain(change), "difference": change.difference}
+            for each in comparisons
+            for change in each.changes
+        ],
+    }
+
+
+def print_arms(summary: Summary, console: Console, *, questions: int | None) -> None:
+    """Print the effects and the means of one run, and nothing else."""
+    width = console.width
+    plot = not console.options.ascii_only
+    found = blocks(summary)
+    sections = [headline(summary, questions, width), effect_lines(found, width, plot=plot), mean_lines(summary, width)]
+    _print(sections, console)
+
+
+def print_comparisons(comparisons: Sequence[Comparison], console: Console) -> None:
+    """Print what each run differs in from the one that all are compared with, and what that makes."""
+    width = console.width
+    for position, each in enumerate(comparisons):
+        if position:
+            console.print()
+        sections = [
+            _differences(each, width),
+            effect_lines([_block(each)], width, plot=not console.options.ascii_only),
+            _changes(each, width),
+        ]
+        _print(sections, console)
+
+
+def _print(sections: Sequence[Iterator[Text]], console: Console) -> None:
+    begun = False
+    for section in sections:
+        for position, line in enumerate(section):
+            if position == 0 and begun:
+                console.print()
+            console.print(line, soft_wrap=True)
+            begun = True
+
+
+def _run(run: str, evaluation: str, simulated: Sequence[str]) -> dict[str, Any]:
+    return {"run": run, "evaluation": evaluation, "simulated": list(simulated)}
+
+
+def _differences(found: Comparison, width: int) -> Iterator[Text]:
+    """Yield the two runs, and what differs besides their answers."""
+    now, before = found.runs
+    yield from (Text(line, "bold") for line in folded(f"{one_line(now.run)} against {one_line(before.run)}", width))
+    if simulated := [run.run for run in found.runs if run.simulated]:
+        told = f"SIMULATED MODEL in {', '.join(simulated)}: shows that keval works, not what a model can do"
+        yield from (Text(line, "bold yellow") for line in folded(told, width))
+    if not found.differences:
+        yield from map(
+            Text, folded("nothing else differs: neither dataset, models, prompts, tools nor versions", width)
+        )
+        return
+    yield Text("what else differs, before → now:")
+    names = [one_line(difference.what) for difference in found.differences]
+    column = min(max(map(cell_len, names)), width // 2 - 4)
+    for name, difference in zip(names, found.differences, strict=True):
+        told = f"{one_line(difference.before)} → {one_line(difference.now)}"
+        fits = cell_len(name) <= column
+        lines = list(folded(told, width - column - 4, hanging=0))
+        if not fits:
+            yield from map(Text, folded(name, width, indent=2))
+        for row, line in enumerate(lines):
+            yield Text(f"  {padded(name if fits and row == 0 else '', column)}  {line}")
+
+
+def _block(found: Comparison) -> Block:
+    now, before = found.runs
+    agents, conditions = ({getattr(effect, of) for effect in found.effects} for of in ("agent", "condition"))
+
+    def label(effect: Effect) -> str:
+        parts = [effect.agent] if len(agents) > 1 or len(conditions) == 1 else []
+        return " ".join([*parts, effect.condition] if len(conditions) > 1 else parts)
+
+    claims = claims_of(found.effects, found.scorers, {now.run: now.arms, before.run: before.arms}, label)
+    alone = [next(iter(of)) for of in (agents, conditions) if len(of) == 1]
+    arms = one_line(f"{', '.join(alone)}: every arm" if len(alone) == 1 else " ".join(alone) or "every arm")
+    return block_of(f"{arms} against the same of {one_line(before.run)}", claims, {})
+
+
+def _changes(found: Comparison, width: int) -> Iterator[Text]:
+    """Yield the samples that got worse, the largest loss first, and those that got better, the largest gain first."""
+    lower = {entry.scorer for entry in found.scorers if entry.scale.better == "lower"}
+    endless = {entry.scorer for entry in found.scorers if math.isinf(entry.scale.high)}
+    names = display_names(entry.scorer for entry in found.scorers)
+
+    def gained(change: SampleChange) -> bool:
+        return (change.difference > 0) != ((change.metric, change.judge) in lower)
+
+    def ranked(changes: Iterable[SampleChange]) -> list[SampleChange]:
+        # Changes on scales without an end cannot be ranked with others.
+        return sorted(changes, key=lambda change: (change.metric, change.judge) in endless)
+
+    worse = ranked(change for change in found.changes if not gained(change))
+    better = ranked(change for change in reversed(found.changes) if gained(change))
+    shown = [*worse[:_MOST], *better[:_MOST]]
+    if not shown:
+        yield Text("no sample changed")
+        return
+    cells = {
+        id(change): (
+            one_line(change.sample),
+            one_line(f"{change.agent} {change.condition}"),
+            names[change.metric, change.judge],
+            f"{number(change.before)} → {number(change.now)}",
+            signed(change.difference),
+        )
+        for change in shown
+    }
+    widths = [max(cell_len(row[column]) for row in cells.values()) for column in range(5)]
+    for column in (1, 2, 0):  # what is cut first, if the lines are too long
+        excess = 2 + sum(widths) + 8 - width
+        widths[column] = max(min(widths[column], 10), widths[column] - max(0, excess))
+    for heading, group, style in (("got worse", worse, "red"), ("got better", better, "green")):
+        if group:
+            more = f", the {_MOST} most" if len(group) > _MOST else ""
+            yield Text.assemble((heading, style), f" ({len(group):,} scores of samples{more})")
+        for change in group[:_MOST]:
+            row = zip(cells[id(change)], widths, strict=True)
+            line = Text(
+                "  " + "  ".join(padded(text, size, right=column == 4) for column, (text, size) in enumerate(row))
+            )
+            line.truncate(width, overflow="ellipsis")
+            yield line

@@ -1,0 +1,263 @@
+"""The lines of the report's effects: one row a claim, with a small plot of its interval, within a width."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import attrs
+from rich.cells import cell_len
+from rich.text import Text
+
+from keval.report.cells import aligned, bracketed, decimals, interval, number, signed
+from keval.report.claims import Block, Claim
+from keval.report.lines import folded, padded
+from keval.report.plot import Axis
+
+__all__ = ["effect_lines"]
+
+_STYLES = {"better": "green", "worse": "red"}
+_CAPTION = "difference, 95 % interval, paired by question"
+_GAP = 2
+
+
+@attrs.frozen
+class _Row:
+    """The cells of a claim as texts."""
+
+    claim: Claim
+    means: str
+    change: str
+    n: str
+    verdict: str
+    style: str
+
+
+@attrs.frozen
+class _Layout:
+    """Which columns there are and how wide they are; 0 leaves one out. `stacked` puts a metric's name above its rows.
+
+    `wording` says how much a verdict tells: 0 a word, 1 the band as well, 2 how many questions would decide as well.
+    """
+
+    name: int
+    label: int
+    means: int
+    change: int
+    n: int
+    plot: int
+    verdict: int
+    wording: int
+    stacked: bool = False
+
+    @property
+    def before_plot(self) -> int:
+        """How many cells stand before the plot."""
+        indent = 2 * _GAP if self.stacked else _GAP + self.name + _GAP
+        columns = [self.label, self.means, self.change, self.n]
+        return indent + sum(width + _GAP for width in columns if width)
+
+    @property
+    def width(self) -> int:
+        return self.before_plot + (self.plot + _GAP if self.plot else 0) + self.verdict
+
+
+def effect_lines(blocks: Sequence[Block], width: int, *, plot: bool = True) -> Iterator[Text]:
+    """Yield the lines of blocks, of at most `width` cells, with columns that are the same in all of them.
+
+    As a terminal gets narrower, the plot goes first, then the words beyond the verdict, then n, then a metric's name
+    gets a line of its own.
+    """
+    claims = [claim for block in blocks for claim in block.claims]
+    for position, block in enumerate(blocks):
+        rows = _rows(block.claims)
+        layout = _layout(rows, width, labelled=block.labelled, plot=plot)
+        axis = _axis(block.claims, claims, layout.plot)
+        yield from [Text()] if position else []
+        yield from _heading(block, layout, axis, width, first=position == 0)
+        yield from _block(block, rows, layout, axis, width)
+
+
+def _rows(claims: Sequence[Claim]) -> list[_Row]:
+    effects = [claim.effect for claim in claims]
+    ends = bracketed(effects)
+    befores = aligned([_known(effect.against_mean, decimals(effect)) for effect in effects])
+    afters = aligned([_known(effect.mean, decimals(effect)) for effect in effects])
+    changes = aligned([signed(effect.difference or 0.0, decimals(effect)) for effect in effects])
+    intervals = [interval(effect, ends=ends) for effect in effects]
+    columns = zip(claims, befores, afters, changes, intervals, strict=True)
+    return [
+        _Row(
+            claim,
+            f"{before} → {after}" if claim.effect.mean is not None else "",
+            f"{change} {within}".rstrip(),
+            f"n={claim.effect.n}",
+            *_verdict(claim),
+        )
+        for claim, before, after, change, within in columns
+    ]
+
+
+def _known(value: float | None, places: int) -> str:
+    return "" if value is None else number(value, places)
+
+
+def _verdict(claim: Claim) -> tuple[str, str]:
+    """Return the verdict in a word or two, and its colour."""
+    effect = claim.effect
+    if effect.verdict in _STYLES:
+        return effect.verdict, _STYLES[effect.verdict]
+    if effect.verdict == "unclear":
+        return "cannot tell", "yellow"
+    return ("one question" if effect.n == 1 else "no interval"), "dim"
+
+
+def _beyond(claim: Claim, wording: int) -> str:
+    """Return what a verdict tells beyond its word."""
+    if claim.needed is not None and wording > 1:
+        return f": {claim.needed:,} questions would"
+    if claim.effect.verdict == "unclear" and wording > 1 and claim.effect.p_adjusted is not None:
+        return f": adjusted p {claim.effect.p_adjusted:.2f}"
+    if claim.band and wording and claim.effect.verdict in _STYLES:
+        return f", now {claim.band}"
+    return ""
+
+
+def _layout(rows: Sequence[_Row], width: int, *, labelled: bool, plot: bool) -> _Layout:
+    """Return the richest layout that fits a width; if none does, the poorest, with shorter names."""
+
+    def widest(texts: Iterator[str]) -> int:
+        return max(map(cell_len, texts), default=0)
+
+    name = widest(row.claim.name for row in rows)
+    label = widest(row.claim.label for row in rows) if labelled else 0
+    means, change, n = (widest(getattr(row, cell) for row in rows) for cell in ("means", "change", "n"))
+    verdicts = [widest(row.verdict + _beyond(row.claim, wording) for row in rows) for wording in range(3)]
+    choices = [(20, n, 2), (12, n, 1), (12, n, 0)] if plot else []
+    choices += [(0, n, 2), (0, n, 1), (0, n, 0), (0, 0, 0)]
+    layouts = [
+        _Layout(name, label, means, change, counts, least, verdicts[wording], wording, stacked)
+        for stacked in (False, True)
+        for least, counts, wording in choices
+    ]
+    layouts.append(attrs.evolve(layouts[-1], means=0))
+    for layout in layouts:
+        if (spare := width - layout.width) >= 0:
+            return attrs.evolve(layout, plot=min(layout.plot + spare, 41)) if layout.plot else layout
+    poorest = layouts[-1]
+    return attrs.evolve(poorest, label=max(4, label - (poorest.width - width)) if label else 0)
+
+
+def _axis(claims: Sequence[Claim], every: Sequence[Claim], width: int) -> Axis | None:
+    """Return the axis of a block's claims, which blocks on the same scale share.
+
+    It is in units of their scale, or in shares of it if they have several scales. It is as long as the differences and
+    the intervals of what is sure need, and a quarter of that to the other side; the intervals of few questions would
+    make it too long to read.
+    """
+    scales = {_span(claim) for claim in claims}
+    percent = len(scales) > 1
+    alike = [claim for claim in every if (not math.isinf(claim.scale.high) if percent else _span(claim) in scales)]
+    sure = [claim for claim in alike if claim.effect.verdict in _STYLES] or alike
+    known = [point for claim in sure for point in _points(claim, percent=percent) if point is not None]
+    known += [point for claim in alike if (point := _points(claim, percent=percent)[1]) is not None]
+    room = max(map(abs, known), default=0.0) / 4
+    others = [point for claim in alike for point in _points(claim, percent=percent) if point is not None]
+    ends = [*known, *(min(max(point, -room), room) for point in others)]
+    return Axis.over(ends, width, percent=percent) if width and ends else None
+
+
+def _span(claim: Claim) -> tuple[float, float, str]:
+    return claim.scale.low, claim.scale.high, claim.scale.unit
+
+
+def _points(claim: Claim, *, percent: bool) -> tuple[float | None, float | None, float | None]:
+    """Return the lower end, the difference and the upper end, as shares of the scale if that is asked for."""
+    effect, length = claim.effect, claim.scale.high - claim.scale.low if percent else 1.0
+    low, value, high = (
+        None if point is None else point / length for point in (effect.ci_low, effect.difference, effect.ci_high)
+    )
+    return low, value, high
+
+
+def _bar(claim: Claim, axis: Axis | None) -> str:
+    """Return the plot of a row; nothing where a scale without an end has no place on an axis of shares."""
+    if axis is None or (axis.percent and math.isinf(claim.scale.high)):
+        return ""
+    low, value, high = _points(claim, percent=axis.percent)
+    return "" if value is None else axis.bar(low, value, high)
+
+
+def _heading(block: Block, layout: _Layout, axis: Axis | None, width: int, *, first: bool) -> Iterator[Text]:
+    """Yield the title, with what the figures are at the first block, and the axis above the plots."""
+    title = list(folded(block.title, width, hanging=2))
+    yield from (Text(line, "bold") for line in title[:-1])
+    line = Text(title[-1], "bold")
+    caption = _CAPTION + (", as shares of the scale" if axis and axis.percent else "")
+    place = layout.before_plot if axis else layout.before_plot - layout.n - layout.change - 2 * _GAP
+    place = max(min(place, width - len(caption)), 0)
+    labels = axis.header() if axis and block.claims else ""
+    if first and block.claims:
+        if place >= cell_len(title[-1]) + 3:
+            line.pad_right(place - cell_len(title[-1]))
+            yield line.append(caption, "dim")
+        else:
+            yield line
+            yield Text(f"{' ' * _GAP}{caption}"[:width], "dim")
+        if labels:
+            yield Text(" " * layout.before_plot + labels, "dim")
+    elif labels and layout.before_plot >= cell_len(title[-1]) + 3:
+        line.pad_right(layout.before_plot - cell_len(title[-1]))
+        yield line.append(labels, "dim")
+    else:
+        yield line
+
+
+def _block(block: Block, rows: Sequence[_Row], layout: _Layout, axis: Axis | None, width: int) -> Iterator[Text]:
+    last = None
+    for row in rows:
+        claim = row.claim
+        if layout.stacked and claim.name != last:
+            yield from (Text(line) for line in folded(claim.name, width, indent=_GAP))
+        yield from _lines(row, layout, axis, width, named=claim.name != last)
+        last = claim.name
+    for heading, told in (*(_unsaid(block.claims, layout) if layout.wording < 2 else ()), *block.remarks):
+        for line in folded(f"{heading}: {told}", width, indent=_GAP, hanging=2 * _GAP):
+            yield Text(line, "dim")
+
+
+def _unsaid(claims: Sequence[Claim], layout: _Layout) -> Iterator[tuple[str, str]]:
+    """Yield what verdicts had no room to tell: how many questions would decide, and why a clear interval does not."""
+    whole = [(claim, f"{claim.name}{f' ({claim.label})' if layout.label else ''}") for claim in claims]
+    if needed := [f"{name} {claim.needed:,}" for claim, name in whole if claim.needed]:
+        yield "questions that it would take to tell", ", ".join(needed)
+    if clear := [f"{name} {claim.effect.p_adjusted:.2f}" for claim, name in whole if claim.clear and not claim.needed]:
+        yield "not sure among so many effects, by the adjusted p", ", ".join(clear)
+
+
+def _lines(row: _Row, layout: _Layout, axis: Axis | None, width: int, *, named: bool) -> Iterator[Text]:
+    """Yield a row, and below it what was lost, if there is no room at its end."""
+    claim = row.claim
+    line = Text(" " * _GAP + (" " * _GAP if layout.stacked else padded(claim.name if named else "", layout.name)))
+    line.append("" if layout.stacked else " " * _GAP)
+    for text, size in ((claim.label, layout.label), (row.means, layout.means), (row.change, layout.change)):
+        line.append(padded(text, size) + " " * _GAP if size else "")
+    line.append(padded(row.n, layout.n) + " " * _GAP if layout.n else "", "dim")
+    line.append(padded(_bar(claim, axis), layout.plot) + " " * _GAP if layout.plot else "", row.style)
+    line.append(row.verdict, row.style)
+    line.append(_beyond(claim, layout.wording))
+    if claim.lost and line.cell_len + _GAP + cell_len(claim.lost) <= width:
+        yield line.append(" " * _GAP + claim.lost, "yellow")
+        lost = []
+    else:
+        line.rstrip()
+        line.truncate(width, overflow="ellipsis")
+        yield line
+        lost = [claim.lost] if claim.lost else []
+    effect = claim.effect
+    if effect.bound_low is not None and effect.bound_high is not None:
+        places = decimals(effect)
+        bounds = f"{signed(effect.bound_low, places)} to {signed(effect.bound_high, places)}"
+        lost.append(f"{bounds} if every lost score had been the worst or the best")
+    for text in folded("; ".join(lost), width, indent=3 * _GAP, hanging=3 * _GAP):
+        yield Text(text, "yellow")

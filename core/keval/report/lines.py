@@ -1,0 +1,58 @@
+"""Lines of text that keep to a width in terminal cells: folded at spaces, padded and cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rich.cells import cell_len, chop_cells, set_cell_size
+
+from keval.report.terminal import foreign
+
+__all__ = ["flowed", "folded", "one_line", "padded"]
+
+
+def one_line(text: str) -> str:
+    """Return text of others for a line of a terminal: as `foreign` makes it, on one line."""
+    return " ".join(foreign(text).split())
+
+
+def padded(text: str, width: int, *, right: bool = False) -> str:
+    """Return a text that is exactly so many cells wide: filled with spaces, or cut with `…` at its end."""
+    lacking = width - cell_len(text)
+    if lacking < 0:
+        return set_cell_size(text, width - 1) + "…"
+    return " " * lacking + text if right else text + " " * lacking
+
+
+def folded(text: str, width: int, *, indent: int = 0, hanging: int | None = None) -> Iterator[str]:
+    """Yield lines of at most `width` cells, folded at spaces; a longer word is cut.
+
+    The first line begins after `indent` spaces, the others after `hanging`, two more unless it says otherwise.
+    """
+    start = " " * indent
+    rest = " " * (indent + 2 if hanging is None else hanging)
+    line, begun = start, False
+    for word in text.split():
+        if begun and cell_len(line) + 1 + cell_len(word) > width:
+            yield line
+            line, begun = rest, False
+        pieces = chop_cells(word, max(1, width - len(rest))) if cell_len(line) + cell_len(word) > width else [word]
+        for piece in pieces[:-1]:
+            yield line + piece
+            line = rest
+        line, begun = (f"{line} " if begun else line) + pieces[-1], True
+    if begun:
+        yield line
+
+
+def flowed(parts: Iterable[str], width: int, *, gap: str = "   ") -> Iterator[str]:
+    """Yield lines of as many parts as fit, with a gap between; a part that is longer than a line is folded."""
+    line = ""
+    for part in parts:
+        if line and cell_len(line) + len(gap) + cell_len(part) > width:
+            yield from folded(line, width) if cell_len(line) > width else [line]
+            line = part
+        else:
+            line = f"{line}{gap}{part}" if line else part
+    if line:
+        yield from folded(line, width) if cell_len(line) > width else [line]

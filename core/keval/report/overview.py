@@ -1,0 +1,161 @@
+"""The report of a run: its effects, then what they leave out, then what the run took."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from keval.effects import Interaction
+from keval.report.agreement import judging_lines
+from keval.report.averages import average_lines
+from keval.report.cells import signed
+from keval.report.claims import blocks
+from keval.report.console import safe
+from keval.report.effects import effect_lines
+from keval.report.lines import folded
+from keval.report.losses import compliance_lines, missing_lines, trial_lines, unscored_lines
+from keval.report.means import mean_lines
+from keval.report.names import display_names
+from keval.report.totals import gate_lines, headline, total_lines
+from keval.summary import Summary
+
+__all__ = ["print_report"]
+
+_SURE = 0.05
+_DUST = 1e-12
+"""A variance below this is rounding."""
+
+
+def print_report(summary: Summary, console: Console, run: Path, *, questions: int | None, under_way: bool) -> None:
+    """Print the report of a run in the console's width; `run` is its directory, and `questions` how many it asked.
+
+    `under_way` says that missing trials and scores are still being made.
+    """
+    width = console.width
+    found = blocks(summary)
+    plot = not console.options.ascii_only
+    compared = any(effect.difference is not None for effect in summary.effects)
+    sections = [
+        headline(summary, questions, width),
+        effect_lines(found, width, plot=plot),
+        iter(()) if compared else mean_lines(summary, width),
+        _folded(_remarks(summary, run, under_way=under_way), width),
+        (*total_lines(summary, width), *gate_lines(summary.gates, width)),
+    ]
+    begun = False
+    for section in sections:
+        for position, line in enumerate(section):
+            if position == 0 and begun:
+                console.print()
+            console.print(line, soft_wrap=True)
+            begun = True
+
+
+def _remarks(summary: Summary, run: Path, *, under_way: bool) -> Iterator[Text]:
+    yield from _interactions(summary)
+    yield from _advice(summary)
+    yield from _neutral(summary)
+    yield from unscored_lines(summary)
+    yield from missing_lines(summary, run, under_way=under_way)
+    yield from compliance_lines(summary)
+    yield from _per_protocol(summary)
+    yield from map(safe, judging_lines(summary))
+    yield from map(safe, average_lines(summary))
+    yield from trial_lines(summary, under_way=under_way)
+
+
+def _folded(lines: Iterable[Text], width: int) -> Iterator[Text]:
+    """Yield lines, those that are too long on several, further in."""
+    for line in lines:
+        text = line.plain
+        indent = len(text) - len(text.lstrip())
+        kept = [text] if line.cell_len <= width else folded(text, width, indent=indent)
+        yield from (Text(part, line.style) for part in kept)
+
+
+def _interactions(summary: Summary) -> Iterator[Text]:
+    """Yield for which agent a condition does more than for another, where that is sure."""
+    names = display_names(entry.scorer for entry in summary.scorers)
+    lower = {entry.scorer for entry in summary.scorers if entry.scale.better == "lower"}
+    told: dict[str, list[str]] = {}
+    for found in summary.interactions:
+        if found.difference is None or found.p_adjusted is None or found.p_adjusted > _SURE:
+            continue
+        first = (found.difference > 0) != (found.scorer in lower)
+        agents = (found.agent, found.against_agent) if first else (found.against_agent, found.agent)
+        heading = f"{found.condition} does more for {agents[0]} than for {agents[1]}"
+        told.setdefault(heading, []).append(f"{names[found.scorer]} by {_apart(found, turned=not first)}")
+    for heading, metrics in told.items():
+        yield safe(f"{heading}: {'; '.join(metrics)}")
+
+
+def _apart(found: Interaction, *, turned: bool) -> str:
+    sign = -1.0 if turned else 1.0
+    text = signed(sign * (found.difference or 0.0))
+    if found.ci_low is not None and found.ci_high is not None:
+        low, high = sorted((sign * found.ci_low, sign * found.ci_high))
+        text += f" [{signed(low)}, {signed(high)}]"
+    return f"{text} (n={found.n})"
+
+
+def _advice(summary: Summary) -> Iterator[Text]:
+    """Yield the advice that most metrics have, on what would make the intervals narrower, with the first's reason."""
+    names = display_names(entry.scorer for entry in summary.scorers)
+    known = [
+        entry
+        for entry in summary.variance
+        if max(entry.question or 0.0, entry.repetition or 0.0, entry.judging or 0.0) > _DUST
+    ]
+    for advice, count in Counter(entry.advice.partition(":")[0] for entry in known).most_common(1):
+        first = next(entry for entry in known if entry.advice.partition(":")[0] == advice)
+        whose = (
+            f" ({names[first.scorer]}; the same advice for {count} of {len(known)} metrics)" if len(known) > 1 else ""
+        )
+        yield safe(f"{first.advice.removesuffix('.')}{whose}.")
+
+
+def _neutral(summary: Summary) -> Iterator[Text]:
+    """Yield how many scores of each metric are neutral."""
+    names = display_names(entry.scorer for entry in summary.scorers)
+    neutral: Counter[str] = Counter()
+    scores: Counter[str] = Counter()
+    for entry in summary.arms:
+        neutral[names[entry.scorer]] += entry.neutral
+        scores[names[entry.scorer]] += entry.scored + entry.neutral + entry.unscored
+    some = [f"{name} {count} of {scores[name]}" for name, count in neutral.items() if 0 < count < scores[name]]
+    whole = [name for name, count in neutral.items() if count and count == scores[name]]
+    some += [f"all of {', '.join(whole)}"] if whole else []
+    if some:
+        use = "counted in" if summary.neutral == "count" else "left out of"
+        yield Text(f"neutral scores, where there was nothing to judge, {use} the means: {', '.join(some)}", "dim")
+
+
+def _per_protocol(summary: Summary) -> Iterator[Text]:
+    """Yield the effects among the trials that complied, beside those of all trials."""
+    names = display_names(entry.scorer for entry in summary.scorers)
+    several = len({entry.agent for entry in summary.trials}) > 1
+    told: dict[str, list[str]] = {}
+    for effect in summary.effects:
+        found = effect.per_protocol
+        if effect.kind != "condition" or found is None or found.difference is None or effect.difference is None:
+            continue
+        whose = f" ({effect.agent})" if several else ""
+        ends = (
+            ""
+            if found.ci_low is None or found.ci_high is None
+            else f" [{signed(found.ci_low)}, {signed(found.ci_high)}]"
+        )
+        told.setdefault(effect.condition, []).append(
+            f"{names[effect.scorer]}{whose} {signed(found.difference)}{ends} n={found.n}"
+            f" in place of {signed(effect.difference)}"
+        )
+    for condition, metrics in told.items():
+        yield safe(
+            f"{condition}: the rows above are of all trials (intention to treat). Among those alone that used tools as"
+            f" required (per protocol; biased, as which trials comply is no random choice): {'; '.join(metrics)}",
+            "yellow",
+        )

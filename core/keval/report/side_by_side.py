@@ -1,0 +1,214 @@
+"""The answers of all arms to one sample, side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+import orjson
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from keval.errors import RunError, suggestion
+from keval.records import Sample, Trial
+from keval.report.console import safe
+from keval.report.transcripts import Bands, call_lines, claims, verdict, whose
+from keval.scores import ScoreLine, Scorer
+from keval.store.converter import to_plain
+from keval.store.jsonl import score_line, trial_line
+from keval.store.run import Run
+
+__all__ = ["Side", "SideBySide", "describe_sides", "print_sides", "side_by_side"]
+
+_NARROWEST = 34
+"""Columns that an answer needs to be read; with less, arms stand below each other."""
+_LONGEST_CALL = 300
+"""Characters of a tool call and its result; `--trial` shows all of it."""
+
+
+@attrs.frozen
+class Side:
+    """One arm's trial of a sample with its scores; without a trial, it was not run."""
+
+    agent: str
+    condition: str
+    trial: Trial | None
+    scores: tuple[ScoreLine, ...]
+
+
+@attrs.frozen
+class SideBySide:
+    """One repetition of a sample in every arm; `repetitions` is how many there are at most."""
+
+    sample: Sample
+    repetition: int
+    repetitions: int
+    sides: tuple[Side, ...]
+
+
+def side_by_side(run: Run, sample: str, repetition: int = 1) -> SideBySide:
+    """Collect what every arm answered to a sample. The run is read as a stream, and only this sample is kept.
+
+    Raises RunError: the run has no such sample, or no such repetition of it.
+    """
+    samples = run.samples
+    if sample not in samples.ids:
+        known = ", ".join(samples.ids[:5]) + (", …" if len(samples.ids) > 5 else "")
+        raise RunError(f"the run has no sample {sample!r}{suggestion(sample, samples.ids) or f'; it has {known}'}")
+    trials: dict[tuple[str, str], Trial] = {}
+    repetitions = 0
+    for trial in run.trials():
+        if trial.sample.id == sample:
+            repetitions = max(repetitions, trial.repetition)
+            if trial.repetition == repetition:
+                trials[trial.agent, trial.condition] = trial
+    if repetition > max(1, repetitions):
+        raise RunError(f"sample {sample!r} has {repetitions} repetitions; choose --repetition 1 to {repetitions}")
+    scores: dict[tuple[str, str], list[ScoreLine]] = {}
+    for line in run.scores():
+        if line.sample == sample and line.repetition == repetition:
+            scores.setdefault((line.agent, line.condition), []).append(line)
+    order = {entry.scorer: position for position, entry in enumerate(run.manifest.scorers)}
+    return SideBySide(
+        sample=samples.named(sample),
+        repetition=repetition,
+        repetitions=repetitions,
+        sides=tuple(
+            Side(
+                agent,
+                condition,
+                trials.get((agent, condition)),
+                tuple(sorted(scores.get((agent, condition), ()), key=lambda line: order[line.scorer])),
+            )
+            for agent in run.manifest.agents
+            for condition in run.manifest.conditions
+        ),
+    )
+
+
+def describe_sides(view: SideBySide) -> dict[str, Any]:
+    """Describe the sides as plain data, with trials and scores as the run's files have them."""
+    return {
+        "sample": to_plain(view.sample),
+        "repetition": view.repetition,
+        "repetitions": view.repetitions,
+        "arms": [
+            {
+                "agent": side.agent,
+                "condition": side.condition,
+                "trial": orjson.loads(trial_line(side.trial)) if side.trial else None,
+                "scores": [orjson.loads(score_line(line)) for line in side.scores],
+            }
+            for side in view.sides
+        ],
+    }
+
+
+def print_sides(view: SideBySide, bands: Bands, console: Console) -> None:
+    """Print the sample, and the arms below it in as many columns as the width allows."""
+    sample = view.sample
+    console.print(Text.assemble(safe(sample.id, "bold"), safe(_repetition(view), "dim")))
+    for message in sample.history:
+        console.print(Text.assemble((f"{message.role} (earlier): ", "dim"), safe(message.text)))
+    for asked in sample.asked:
+        console.print(Text.assemble(("user: ", "bold cyan"), safe(asked)))
+    if sample.answer is not None:
+        console.print(Text.assemble(("golden answer: ", "bold cyan"), safe(sample.answer)))
+    most = max(1, (console.width + 2) // (_NARROWEST + 2))
+    rows = math.ceil(len(view.sides) / most)
+    columns = math.ceil(len(view.sides) / rows)
+    judged = _judged(view.sides)
+    for start in range(0, len(view.sides), columns):
+        console.print()
+        console.print(_table(view.sides[start : start + columns], judged, bands))
+    if idle := [name for name, told in judged.items() if not told]:
+        names = ", ".join(f"{metric} by {judge}" if judge else metric for metric, judge in idle)
+        console.print()
+        console.print(safe(f"Neutral in every arm: {names}.", "dim"))
+
+
+def _repetition(view: SideBySide) -> str:
+    if view.repetitions < 2:
+        return ""
+    return f"  repetition {view.repetition} of {view.repetitions}; --repetition N shows another"
+
+
+def _judged(sides: Sequence[Side]) -> dict[Scorer, bool]:
+    """Return for each scorer whether any arm has a score that is not neutral."""
+    found: dict[Scorer, bool] = {}
+    for line in (line for side in sides for line in side.scores):
+        found[line.scorer] = found.get(line.scorer, False) or not line.score.neutral
+    return found
+
+
+def _table(sides: Sequence[Side], judged: Mapping[Scorer, bool], bands: Bands) -> Table:
+    """Return a table with a column for each arm. What answers one question of all arms is in one row."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, expand=True, header_style="bold")
+    for side in sides:
+        table.add_column(safe(f"{side.agent} {side.condition}", "bold"), ratio=1, overflow="fold")
+    for part in (_answer, _calls, _costs):
+        _add(table, [[*part(side)] for side in sides])
+    for scorer in (scorer for scorer, told in judged.items() if told):
+        _add(table, [[*_scores(side, scorer, bands)] for side in sides])
+    _add(table, [[*claims(side.scores)] for side in sides])
+    return table
+
+
+def _add(table: Table, cells: Sequence[Sequence[Text]]) -> None:
+    """Add a row, unless no arm has anything to say in it."""
+    if any(cells):
+        table.add_row(*(Group(*cell) for cell in cells))
+
+
+def _answer(side: Side) -> Iterator[Text]:
+    """Yield the answer to each message of the user, or why there is none."""
+    if side.trial is None:
+        yield Text("not run", "dim")
+        return
+    if side.trial.failure:
+        failure = side.trial.failure
+        yield Text.assemble((f"failed ({failure.stage}, {failure.kind}): ", "red"), safe(failure.message))
+    elif not side.trial.output:
+        yield Text("an empty answer", "dim")
+    messages = side.trial.transcript.messages if side.trial.transcript else ()
+    turns = len(side.trial.sample.asked)
+    for turn in range(turns):
+        said = [message.text for message in messages if message.turn == turn and message.role == "assistant"]
+        if said and said[-1]:
+            yield Text.assemble((f"{turn + 1}: " if turns > 1 else "", "dim"), safe(said[-1]))
+
+
+def _calls(side: Side) -> Iterator[Text]:
+    for shown in call_lines(side.trial.transcript.tool_calls if side.trial and side.trial.transcript else ()):
+        shown.truncate(_LONGEST_CALL, overflow="ellipsis")
+        yield shown
+
+
+def _costs(side: Side) -> Iterator[Text]:
+    """Yield time, calls and tokens, as far as they are known, and the attempts that were given up."""
+    if side.trial is None:
+        return
+    for attempt in side.trial.attempts:
+        yield Text.assemble(("gave up an attempt: ", "yellow"), safe(attempt.failure.message))
+    transcript = side.trial.transcript
+    if transcript is None:
+        return
+    known = [] if transcript.duration is None else [f"{transcript.duration:.1f} s"]
+    if (calls := transcript.model_calls) is not None:
+        known.append(f"{calls} model call{'' if calls == 1 else 's'}")
+    usage = transcript.usage
+    if usage.input_tokens is not None and usage.output_tokens is not None:
+        known.append(f"{usage.input_tokens + usage.output_tokens:,} tokens")
+    if known:
+        yield Text(", ".join(known), "dim")
+
+
+def _scores(side: Side, scorer: Scorer, bands: Bands) -> Iterator[Text]:
+    for line in side.scores:
+        if line.scorer == scorer:
+            head = safe(f"{whose(line)} ")
+            found = verdict(line.score, bands.get(line.metric, {}))
+            yield head.append(found, "bold").append_text(safe(f"  {line.score.reason}", "dim"))

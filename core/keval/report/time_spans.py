@@ -1,0 +1,18 @@
+"""Spans of time in words."""
+
+from __future__ import annotations
+
+__all__ = ["time_span"]
+
+
+def time_span(seconds: float) -> str:
+    """Return a span of time with as much detail as one remembers: `0.4 s`, `13 s`, `3 min 20 s`, `2 h 5 min`."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 1:
+        return f"{rest} s"
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours:,} h {minutes} min"

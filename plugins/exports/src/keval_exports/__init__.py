@@ -1,0 +1,1 @@
+"""Exporters: runs as CSV, Parquet, JUnit XML and OpenTelemetry traces."""

@@ -1,0 +1,191 @@
+"""A run as a JUnit XML file: a suite for each arm, and a test case for each trial."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryFile
+from typing import IO
+
+import attrs
+
+from keval import Failure, Manifest, Run, Score, ScoreLine, Trial
+from keval.plugin import Exported, GateResult
+from keval_exports.files import exported_file
+from keval_exports.xml import close_tag, element, open_tag
+
+__all__ = ["Junit"]
+
+_HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
+
+
+@attrs.frozen
+class Junit:
+    """Writes junit.xml, which Jenkins, GitLab and other servers show as a test report.
+
+    A failed trial, or one that a scorer failed on, is an error; one that nobody gave a value is skipped. A gate that
+    failed is a failure.
+    """
+
+    def export(self, run: Run, to: Path) -> Exported:
+        """Write the file. Raises RunError: the run is damaged, or the folder cannot be written."""
+        path = to / "junit.xml"
+        written = run.written_summary()
+        gates = written.gates if written is not None else ()
+        with ExitStack() as stack:
+            file = stack.enter_context(exported_file(path))
+            # The counts stand before the cases, so that the cases of each arm wait in a file of their own.
+            suites = {
+                (agent, condition): _Suite(f"{agent} {condition}", stack.enter_context(TemporaryFile()))
+                for agent in run.manifest.agents
+                for condition in run.manifest.conditions
+            }
+            for trial in run.trials():
+                suites[trial.agent, trial.condition].add(_case(run.manifest, trial, run.scores_of(trial.id)))
+            if gates:
+                suites["", ""] = _Suite("gates", stack.enter_context(TemporaryFile()))
+                for gate in gates:
+                    suites["", ""].add(_gate(run.manifest, gate))
+            _write(file, run.manifest, suites.values())
+        left_out = [f"{suite.name} is left out: it has no trial" for suite in suites.values() if not suite.tests]
+        return Exported((path,), tuple(left_out))
+
+
+@attrs.frozen
+class _Case:
+    """A test case: its element, its time in seconds, and how it ended."""
+
+    xml: str
+    time: float = 0.0
+    error: bool = False
+    failure: bool = False
+    skipped: bool = False
+
+
+@attrs.define
+class _Suite:
+    """The cases of a suite as they are written, and how many ended how."""
+
+    name: str
+    cases: IO[bytes]
+    tests: int = attrs.field(default=0, init=False)
+    failures: int = attrs.field(default=0, init=False)
+    errors: int = attrs.field(default=0, init=False)
+    skipped: int = attrs.field(default=0, init=False)
+    time: float = attrs.field(default=0.0, init=False)
+
+    def add(self, case: _Case) -> None:
+        self.cases.write(case.xml.encode())
+        self.tests += 1
+        self.failures += case.failure
+        self.errors += case.error
+        self.skipped += case.skipped
+        self.time += case.time
+
+
+def _write(file: IO[bytes], manifest: Manifest, suites: Iterable[_Suite]) -> None:
+    told = [suite for suite in suites if suite.tests]
+    total = {name: sum(getattr(suite, name) for suite in told) for name in ("tests", "failures", "errors")}
+    time = _seconds(sum(suite.time for suite in told))
+    file.write((_HEAD + open_tag("testsuites", name=manifest.evaluation, time=time, **total)).encode())
+    for suite in told:
+        counts = {name: getattr(suite, name) for name in ("tests", "failures", "errors", "skipped")}
+        named = {"name": f"{manifest.evaluation} {suite.name}", "time": _seconds(suite.time)}
+        file.write(open_tag("testsuite", **named, **counts, timestamp=manifest.started).encode())
+        file.write(element("properties", "".join(_properties(manifest))).encode())
+        suite.cases.seek(0)
+        copyfileobj(suite.cases, file)
+        file.write(close_tag("testsuite").encode())
+    file.write(close_tag("testsuites").encode())
+
+
+def _properties(manifest: Manifest) -> Iterator[str]:
+    told = {
+        "run": manifest.run,
+        "baseline": manifest.baseline,
+        "keval": manifest.versions.get("keval", "unknown"),
+        **({"simulated": ", ".join(manifest.simulated)} if manifest.simulated else {}),
+    }
+    yield from (element("property", name=name, value=value) for name, value in told.items())
+
+
+def _case(manifest: Manifest, trial: Trial, scores: list[ScoreLine]) -> _Case:
+    duration = trial.transcript.duration if trial.transcript else None
+    failed = [line for line in scores if line.failure is not None]
+    valued = any(line.score.value is not None for line in scores)
+    skipped = trial.failure is None and not failed and not valued
+    parts: list[str] = []
+    if trial.failure is not None:
+        parts.append(_error(trial.failure))
+    elif failed:
+        named = "\n".join(f"{_scorer(line)}: {line.failure.message}" for line in failed if line.failure)
+        kinds = {f"{line.failure.stage}: {line.failure.kind}": None for line in failed if line.failure}
+        parts.append(
+            element(
+                "error",
+                named,
+                escape=True,
+                type=", ".join(kinds),
+                message=f"{len(failed)} scores failed" if len(failed) > 1 else "1 score failed",
+            )
+        )
+    elif skipped:
+        reasons = "\n".join(f"{_scorer(line)}: {line.score.reason}" for line in scores)
+        parts.append(element("skipped", reasons, escape=True, message="no scorer gave a value"))
+    # Surefire's words for an attempt that was repeated: flaky if a later one passed.
+    again = "rerunError" if trial.failure is not None else "flakyError"
+    parts += [_error(attempt.failure, again) for attempt in trial.attempts]
+    parts.append(element("system-out", "\n".join(_told(trial, scores)), escape=True))
+    xml = element(
+        "testcase",
+        "".join(parts),
+        name=f"{trial.sample.id} [{trial.repetition}]",
+        classname=f"{manifest.evaluation}.{trial.agent}.{trial.condition}",
+        time=None if duration is None else _seconds(duration),
+    )
+    error = trial.failure is not None or bool(failed)
+    return _Case(xml, duration or 0.0, error=error, skipped=skipped)
+
+
+def _error(failure: Failure, name: str = "error") -> str:
+    kind, text = f"{failure.stage}: {failure.kind}", failure.traceback or failure.message
+    if name == "error":
+        return element(name, text, escape=True, type=kind, message=failure.message)
+    return element(name, element("stackTrace", text, escape=True), type=kind, message=failure.message)
+
+
+def _told(trial: Trial, scores: Iterable[ScoreLine]) -> Iterator[str]:
+    yield f"trial: {trial.id}"
+    yield f"question: {trial.question}"
+    yield f"answer: {trial.output}"
+    for line in scores:
+        yield f"{_scorer(line)}: {_verdict(line.score)}"
+
+
+def _scorer(line: ScoreLine) -> str:
+    repetition = line.judgement.repetition if line.judgement else 1
+    judge = f" by {line.judge}" if line.judge else ""
+    return f"{line.metric}{judge}{f' (grading {repetition})' if repetition > 1 else ''}"
+
+
+def _verdict(score: Score) -> str:
+    value = "unscored" if score.value is None else f"{score.value:g}{' (neutral)' if score.neutral else ''}"
+    return f"{value}, {score.reason}" if score.reason else value
+
+
+def _gate(manifest: Manifest, gate: GateResult) -> _Case:
+    told = f"{gate.gate}: {gate.reason}" if gate.reason else gate.gate
+    found = "unknown" if gate.value is None else f"{gate.value:g}"
+    parts = {
+        "held": "",
+        "failed": element("failure", told, escape=True, type="gate", message=f"{gate.decided_on} is {found}"),
+        "undecided": element("skipped", told, escape=True, message="undecided"),
+    }[gate.verdict]
+    xml = element("testcase", parts, name=gate.gate, classname=f"{manifest.evaluation}.gates")
+    return _Case(xml, failure=gate.verdict == "failed", skipped=gate.verdict == "undecided")
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.3f}"

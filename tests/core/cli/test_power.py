@@ -1,0 +1,175 @@
+"""`keval power`: how many questions show an effect, and what they take."""
+
+from __future__ import annotations
+
+import json
+import math
+from statistics import stdev
+
+import attrs
+import pytest
+
+from keval import open_run
+from keval.config.load import load
+from keval.plan.build import make_plan
+from keval.power import PowerPlan, Wanted, plan_power
+from keval.variation import Repetitions
+from tests.conftest import Project
+
+CONFIG = """
+name: notes
+dataset: {path: questions.jsonl}
+agents:
+  scripted: {}
+contexts:
+  notes: {text: "A long and thorough answer follows, as the notes say. "}
+conditions:
+  baseline: {}
+  with_notes: {contexts: [notes]}
+metrics: [double/length, double/characters, double/neutral]
+rubrics: [double/brevity]
+judges: {reader: {}}
+execution: {num_repetitions: 2, max_concurrent: 4}
+"""
+USAGE = {"input_tokens": 100, "output_tokens": 7}
+SAMPLES = [
+    {"id": f"q{number}", "question": "Why? " * (2 * number), "level": 1 + number % 3, "usage": USAGE}
+    for number in range(1, 9)
+]
+
+
+@pytest.fixture
+def notes(project: Project) -> Project:
+    project.write(eval_yaml=CONFIG, questions_jsonl="".join(json.dumps(sample) + "\n" for sample in SAMPLES))
+    return project
+
+
+def test_without_a_pilot_the_scatter_is_assumed_and_said_to_be(notes: Project) -> None:
+    found = notes.keval("power", "eval.yaml", "--effect", "10%", "--json").data
+    shown = notes.keval("power", "eval.yaml", "--effect", "10%").stdout
+
+    length = {each["assumed"]: each for each in found["metrics"] if each["metric"] == "double/length"}
+    # By G*Power 3.1, a two-sided paired t-test with d = 0.1 and 0.1/sqrt(0.2), alpha 0.05 and power 0.8.
+    assert {"worst": 787, "usual": 159} == {name: each["questions"] for name, each in length.items()}
+    assert (159 * 2 * 2, 0.1) == (length["usual"]["trials"], length["usual"]["effect"])
+    rubric = [each for each in found["metrics"] if each["metric"] == "double/brevity"]
+    assert {("worst", 0.2, 787), ("usual", 0.2, 159)} == {
+        (each["assumed"], each["effect"], each["questions"]) for each in rubric
+    }
+    assert (None, 8 * 4, 159) == (found["pilot"], found["expense"]["trials"], found["needed"]["questions"])
+    assert "unknown: characters: its scale has no end, so that only a pilot tells its scatter." in shown
+    assert "It is assumed here, not measured" in shown
+
+
+def test_a_pilot_tells_the_scatter_and_what_trials_take(notes: Project) -> None:
+    pilot = notes.keval("run", "eval.yaml", "--json").data
+
+    found = notes.keval("power", "eval.yaml", "--effect", "0.05", "--pilot", "latest", "--json").data
+    shown = notes.keval("power", "eval.yaml", "--effect", "0.05", "--pilot", "latest").stdout
+
+    scores = [
+        line for line in notes.lines("scores.jsonl") if (line["metric"], line["repetition"]) == ("double/length", 1)
+    ]
+    values = {(line["condition"], line["sample"]): line["value"] for line in scores}
+    differences = [values["with_notes", sample["id"]] - values["baseline", sample["id"]] for sample in SAMPLES]
+    power = {each["metric"]: each for each in found["metrics"]}
+    assert stdev(differences) == pytest.approx(power["double/length"]["sd"])
+    assert 8 == power["double/length"]["pilot_n"]
+    # These answers are the same each time.
+    assert (0.0, True) == (
+        power["double/length"]["repetition_share"],
+        "More repetitions hardly help any metric; more questions do." in shown,
+    )
+    assert power["double/characters"]["sd"] is not None
+    assert "the pilot has fewer than two questions" in power["double/neutral"]["reason"]
+    asked, judged = (
+        sum(sum(filter(None, each["usage"].values())) for each in pilot[key]) for key in ("trials", "judging")
+    )
+    assert (8, 32, asked + judged) == tuple(round(found["expense"][key]) for key in ("questions", "trials", "tokens"))
+    assert (None, pilot["elapsed"]) == (found["expense"]["usd"], pytest.approx(found["expense"]["seconds"]))
+    assert "From as few as 8 questions, the scatter is known to ±52% only." in shown
+
+
+def test_what_is_planned_scales_what_the_pilot_took(notes: Project) -> None:
+    pilot = notes.keval("run", "eval.yaml", "--json").data
+
+    flags = ("--limit", "4", "--repetitions", "6", "-j", "8")
+    found = notes.keval("power", "eval.yaml", "--pilot", "latest", "--json", *flags).data
+
+    assert (4, 48, None) == (found["expense"]["questions"], found["expense"]["trials"], found["needed"])
+    assert pilot["elapsed"] * 48 / 32 / 2 == pytest.approx(found["expense"]["seconds"])
+
+
+def test_the_scatter_is_that_of_the_arms_that_are_planned(notes: Project) -> None:
+    notes.write(
+        eval_yaml=CONFIG.replace("scripted: {}", 'scripted: {}\n  brief: {type: scripted, suffix: "' + "x" * 60 + '"}')
+    )
+    notes.keval("run", "eval.yaml", "-q")
+
+    flags = ("--pilot", "latest", "--json")
+    both, one, alone = (
+        notes.keval("power", "eval.yaml", *flags, *chosen).data["metrics"][0]
+        for chosen in ((), ("--agent", "brief"), ("--condition", "baseline"))
+    )
+
+    assert ("scripted", "brief", "brief") == (both["agent"], one["agent"], alone["agent"])
+    assert (True, "baseline") == (both["sd"] > one["sd"], alone["condition"])
+
+
+def planned(notes: Project, *, repetitions: int) -> PowerPlan:
+    """Plan as if the pilot's differences varied by 0.09, of which 0.04 in each arm's two repetitions."""
+    pilot = open_run("latest")
+    summary = pilot.summary()
+    summary = attrs.evolve(
+        summary,
+        effects=tuple(attrs.evolve(each, stderr=math.sqrt(0.09 / each.n)) for each in summary.effects if each.n),
+        arms=tuple(attrs.evolve(arm, repetitions=Repetitions(8, 0.2)) for arm in summary.arms),
+    )
+    evaluation = load(notes.root / "eval.yaml")
+    evaluation = attrs.evolve(evaluation, execution=attrs.evolve(evaluation.execution, num_repetitions=repetitions))
+    return plan_power(make_plan(evaluation), Wanted(0.1), (pilot.manifest, summary))
+
+
+@pytest.mark.parametrize(("repetitions", "variance"), [(1, 0.05 + 0.08), (2, 0.05 + 0.04), (8, 0.05 + 0.01)])
+def test_repetitions_reduce_their_own_share_of_the_variance(notes: Project, repetitions: int, variance: float) -> None:
+    notes.keval("run", "eval.yaml", "-q")
+
+    found = planned(notes, repetitions=repetitions).metrics[0]
+    twice = planned(notes, repetitions=2 * repetitions).metrics[0]
+
+    assert "double/length" == found.metric
+    assert pytest.approx(variance) == (found.sd or 0.0) ** 2
+    assert pytest.approx((variance - 0.05) / variance) == found.repetition_share
+    assert twice.questions == found.questions_doubled
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (["--effect", "0"], "expected a number above 0 such as 0.1, or a share of the scale such as 10%, got '0'"),
+        (["--effect", "much"], "expected a number above 0"),
+        (["--condition", "baseline"], "there is nothing to compare; add another"),
+        (["--pilot", "absent"], "no run 'absent'"),
+    ],
+)
+def test_what_cannot_be_planned_is_an_error(notes: Project, flags: list[str], told: str) -> None:
+    outcome = notes.keval("power", "eval.yaml", *flags)
+
+    assert (2, True) == (outcome.code, told in outcome.stderr), outcome.stderr
+
+
+def test_a_pilot_without_the_metrics_of_the_config_is_an_error(notes: Project) -> None:
+    notes.keval("run", "eval.yaml", "--metric", "double/length", "-q")
+    head, _ = CONFIG.split("metrics: ")
+    notes.write(other_yaml=head + "metrics: [double/grade]\n")
+
+    outcome = notes.keval("power", "other.yaml", "--pilot", "latest")
+
+    assert (2, True) == (outcome.code, "has none of the config's metrics, such as 'double/grade'" in outcome.stderr)
+
+
+def test_an_effect_that_a_scale_does_not_hold_is_unknown(notes: Project) -> None:
+    found = notes.keval("power", "eval.yaml", "--effect", "1.5", "--json").data
+
+    reasons = {each["metric"]: each["reason"] for each in found["metrics"]}
+    assert ("the effect is larger than the scale", "") == (reasons["double/length"], reasons["double/brevity"])

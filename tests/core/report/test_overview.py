@@ -1,0 +1,303 @@
+"""The report of a run, whole, as it is printed at several widths."""
+
+from __future__ import annotations
+
+import io
+import math
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from keval.effects import Arm, Effect, Interaction, PerProtocol
+from keval.manifest import JudgeEntry
+from keval.prices import Cost
+from keval.report.names import display_names
+from keval.report.overview import print_report
+from keval.scores import Scale
+from keval.summary import (
+    ArmScore,
+    ArmTrials,
+    GateResult,
+    GivenUp,
+    JudgingTotal,
+    ScorerScale,
+    Summary,
+    UsageTotal,
+)
+from keval.variation import VarianceComponents
+
+PRINTED = Path(__file__).with_name("printed")
+SCALES = {
+    ("acme/accuracy", None): Scale(bands={"poor": 0.0, "good": 0.7}),
+    ("acme/answer_time", None): Scale(high=math.inf, better="lower", unit="s"),
+    ("acme/style", None): Scale(),
+    ("other/style", None): Scale(),
+    ("tone", "strict"): Scale(1, 5),
+    ("tone", "kind"): Scale(1, 5),
+    ("acme/effort", None): Scale(),
+    ("acme/calls", None): Scale(),
+}
+
+
+def arm(agent: str, condition: str, scorer: tuple[str, str | None], mean: float | None, **more: Any) -> ArmScore:
+    given: dict[str, Any] = {"n": 0 if mean is None else 12, "stderr": 0.1, "band": None, "scored": 24, "neutral": 0}
+    given |= {"unscored": 0, "failed": 0, "failures": {}, "missing": 0, **more}
+    return ArmScore(agent=agent, condition=condition, metric=scorer[0], judge=scorer[1], mean=mean, **given)
+
+
+def trials(agent: str, condition: str, **more: Any) -> ArmTrials:
+    given: dict[str, Any] = {"trials": 24, "failed": 0, "retried": 0, "failures": {}, "tool_calls": 24}
+    given |= {
+        "model_calls": 48,
+        "usage": UsageTotal(900, 100),
+        "given_up": GivenUp(),
+        "duration": 1.0,
+        "cost": Cost(0.25),
+    }
+    return ArmTrials(agent=agent, condition=condition, **{**given, "compliance": None, **more})
+
+
+def effect(scorer: tuple[str, str | None], agent: str, before: float, after: float, half: float, **more: Any) -> Effect:
+    difference = after - before
+    given: dict[str, Any] = {"mean": after, "against_mean": before, "condition": "docs", "n": 12, "stderr": half / 2}
+    given |= {"ci_low": difference - half, "ci_high": difference + half, "against": Arm(agent, "baseline", "r")}
+    return Effect(*scorer, agent=agent, difference=difference, run="r", **{**given, **more})
+
+
+def summary(**changes: Any) -> Summary:
+    arms = [(agent, condition) for agent in ("ada", "bob") for condition in ("baseline", "docs")]
+    effort = {"ada": 0.2, "bob": 0.9}
+    scores = [
+        arm(*of, scorer, effort[of[0]] if scorer[0] == "acme/effort" else 0.5)
+        for of in arms
+        for scorer in SCALES
+        if scorer[0] != "acme/calls"
+    ]
+    scores = [attrs.evolve(e, stderr=0.0) if e.metric == "acme/effort" else e for e in scores]
+    scores[1] = attrs.evolve(scores[1], unscored=3, failed=2, failures={"ValueError": 2})
+    scores += [arm(*of, ("acme/calls", None), None, neutral=24, scored=0) for of in arms]
+    found = Summary(
+        run="r",
+        evaluation="acme",
+        baseline="baseline",
+        neutral="omit",
+        planned=96,
+        elapsed=83.4,
+        scorers=tuple(ScorerScale(*scorer, scale) for scorer, scale in SCALES.items()),
+        trials=tuple(trials(*of) for of in arms),
+        arms=tuple(scores),
+        effects=(
+            effect(("acme/accuracy", None), "ada", 0.45, 0.97, 0.08, verdict="better"),
+            effect(("acme/accuracy", None), "bob", 0.6, 0.68, 0.12, verdict="unclear", needed=31, mde=0.2, dropped=2),
+            effect(("acme/answer_time", None), "ada", 1.25, 3.5, 0.5, verdict="worse", bound_low=1.0, bound_high=4.0),
+            effect(("acme/answer_time", None), "bob", 1.0, 0.5, 0.25, verdict="better"),
+            effect(("acme/style", None), "ada", 0.5, 0.51, 0.02, verdict="same"),
+            effect(("acme/style", None), "bob", 0.5, 0.51, 0.02, verdict="same"),
+            effect(("other/style", None), "ada", 0.5, 0.53, 0.09, verdict="unclear", mde=0.117, needed=900),
+            effect(("other/style", None), "bob", 0.5, 0.6, 0.0, ci_low=None, ci_high=None),
+            effect(("tone", "strict"), "ada", 3.0, 4.0, 0.4, verdict="better"),
+            effect(("tone", "kind"), "ada", 3.0, 3.1, 0.1, verdict="same"),
+            effect(("acme/effort", None), "ada", 0.2, 0.2, 0.0, verdict="same"),
+            effect(("acme/effort", None), "bob", 0.9, 0.9, 0.0, verdict="same"),
+            Effect("acme/calls", None, "ada", "docs", Arm("ada", "baseline"), 0, None, None),
+        ),
+    )
+    return attrs.evolve(found, **changes)
+
+
+def lines(found: Summary, width: int) -> list[str]:
+    console = Console(width=width, file=io.StringIO())
+    print_report(found, console, Path("results/acme/r"), questions=12, under_way=False)
+    file = console.file
+    assert isinstance(file, io.StringIO)
+    return file.getvalue().splitlines()
+
+
+def with_agents() -> Summary:
+    """Two agents under one condition."""
+    found = summary()
+    pairs = [
+        effect(("acme/accuracy", None), "bob", 0.8, 0.6, 0.15, kind="agent", condition="baseline", verdict="worse"),
+        effect(("acme/effort", None), "bob", 0.2, 0.9, 0.0, kind="agent", condition="baseline", verdict="better"),
+    ]
+    against = [attrs.evolve(pair, against=Arm("ada", "baseline", "r")) for pair in pairs]
+    return attrs.evolve(
+        found,
+        planned=48,
+        trials=tuple(entry for entry in found.trials if entry.condition == "baseline"),
+        arms=tuple(entry for entry in found.arms if entry.condition == "baseline"),
+        effects=tuple(against),
+    )
+
+
+def with_all_else() -> Summary:
+    """Everything that follows the effects."""
+    protocol = PerProtocol(9, 0.6, 0.5, 0.7)
+    first = effect(("acme/accuracy", None), "ada", 0.45, 0.97, 0.08, verdict="better", per_protocol=protocol)
+    seconds = effect(("seconds", None), "ada", 1.0, 2.4, 0.2)
+    tokens = effect(("tokens", None), "ada", 100.0, 912.0, 40.0)
+    sure = Interaction(
+        *("acme/accuracy", None, "docs", "baseline", "bob", "ada", 12),
+        *(-0.44, 0.05, -0.55, -0.33, "t", 0.001, 0.004),
+    )
+    unsure = attrs.evolve(sure, metric="acme/style", p_adjusted=0.2)
+    cost = Cost(0.0421, 3)
+    return summary(
+        simulated=("simulated/any",),
+        judges={"strict": JudgeEntry("reader", model="simulated/any", simulated=False)},
+        effects=(first,),
+        expenses=(seconds, tokens),
+        interactions=(sure, unsure),
+        variance=(
+            VarianceComponents("acme/accuracy", None, 0.1, 0.01, None, "More questions would narrow the intervals."),
+            VarianceComponents("acme/style", None, None, None, None, ""),
+        ),
+        trials=(
+            trials("ada", "baseline", cost=cost),
+            trials("ada", "docs", failed=2, retried=1, failures={"agent: timeout": 2}),
+            trials("bob", "baseline", model_calls=None, tool_calls=None),
+            trials("bob", "docs", trials=20),
+        ),
+        judging=(JudgingTotal("ada", "docs", "strict", 24, 24, 6, 0, 0, 24, UsageTotal(90_000, 5_000)),),
+        stopped="budget used: 92 of 92 trials",
+        gates=(
+            GateResult("accuracy >= 0.8", "held", 0.97, 0.93, 1.0, "mean", ""),
+            GateResult("docs/style >= +0.05", "failed", 0.01, -0.01, 0.03, "mean", ""),
+            GateResult("usd <= 2", "undecided", None, None, None, "total", "the price of 3 trials is unknown"),
+        ),
+    )
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140])
+def test_effects_are_rows_with_interval_plot_and_verdict_as_far_as_there_is_room(width: int) -> None:
+    expected = (PRINTED / f"{width}.txt").read_text(encoding="utf-8")
+
+    assert expected.splitlines() == lines(summary(), width)
+
+
+ELSE = """\
+acme   12 questions × 2   ada, bob   baseline → docs
+SIMULATED MODEL: shows that keval works, not what a model can do
+
+docs against baseline, ada                  difference, 95 % interval, paired by question
+                                            0                                 +0.6
+  accuracy  0.45 → 0.97  +0.52 ±0.08  n=12  │                          ├────●────┤  better, now good
+  a trial costs: ada +1.40 s [+1.20, +1.60], +812 tokens [+772, +852]
+
+docs does more for ada than for bob: accuracy by +0.44 [+0.33, +0.55] (n=12)
+More questions would narrow the intervals.
+neutral scores, where there was nothing to judge, left out of the means: all of calls
+3 scores have no value (2 because the scorer failed); scores.jsonl says why.
+  acme/answer_time: 2 × ValueError
+docs: the rows above are of all trials (intention to treat). Among those alone that used tools as
+  required (per protocol; biased, as which trials comply is no random choice): accuracy (ada) +0.60
+  [+0.50, +0.70] n=9 in place of +0.52
+strict flagged unverified claims in 6 of 24 judgements; scores.jsonl has them.
+4 trials were never run: budget used: 92 of 92 trials.
+  ada docs: 2 × agent: timeout
+
+92 of 96 trials, 2 failed, 1 retried   83 s   168 model calls   72 tool calls   0.10 M tokens
+$0.79 and cost unknown of 3 trials or judgements
+gates  accuracy >= 0.8      held (0.97, 95 % interval 0.93 to 1.00)
+       docs/style >= +0.05  failed (0.01, 95 % interval -0.01 to 0.03)
+       usd <= 2             undecided: the price of 3 trials is unknown
+"""
+
+
+def test_what_the_effects_leave_out_follows_them() -> None:
+    assert ELSE.splitlines() == lines(with_all_else(), 100)
+
+
+AGENTS = """\
+acme   12 questions × 2   ada, bob   baseline
+
+bob against ada, baseline                   difference, 95 % interval, paired by question
+                                            -0.4          0                    +0.7
+  accuracy  0.80 → 0.60  -0.20 ±0.15  n=12    ├────●────┤ │                          worse, now poor
+  effort    0.20 → 0.90  +0.70 ±0.00  n=12                │                       ●  better
+"""
+
+
+def test_agents_are_held_against_the_first_where_there_is_one_condition() -> None:
+    assert AGENTS.splitlines() == lines(with_agents(), 100)[:6]
+
+
+MEANS = """\
+acme   12 questions × 2   ada   baseline
+
+ada, baseline
+  mean, 95 % interval, n questions
+  accuracy        0.50  ±0.10         n=12
+  answer time     0.50  [0.40, 0.70]  n=12   s, less is better
+  acme/style      0.50  [0.40, 0.80]  n=12
+  other/style     0.50  [0.40, 0.90]  n=12
+  tone by strict  0.50  [0.40, 1.00]  n=12
+  tone by kind    0.50  [0.40, 1.10]  n=12
+  effort          0.20  [0.40, 1.20]  n=12
+  no score: calls
+
+neutral scores, where there was nothing to judge, left out of the means: all of
+  calls
+3 scores have no value (2 because the scorer failed); scores.jsonl says why.
+  acme/answer_time: 2 × ValueError
+
+24 trials, none failed   83 s   48 model calls   24 tool calls   1,000 tokens
+$0.25
+"""
+
+
+def test_a_run_of_one_arm_shows_its_means() -> None:
+    found = with_agents()
+    arms = [entry for entry in found.arms if entry.agent == "ada"]
+    known = [
+        attrs.evolve(entry, ci_low=0.4, ci_high=0.6 + 0.1 * place) if entry.mean else entry
+        for place, entry in enumerate(arms)
+    ]
+
+    shown = lines(attrs.evolve(found, effects=(), trials=found.trials[:1], arms=tuple(known), planned=24), 80)
+
+    assert MEANS.splitlines() == shown
+
+
+LONG = "über die Maßen lange 名前" * 5
+
+
+@pytest.mark.parametrize("width", range(60, 141, 8))
+def test_no_line_is_longer_than_the_console_is_wide_whatever_the_names(width: int) -> None:
+    found = with_all_else()
+    renamed: dict[str, Any] = {
+        "effects": tuple(
+            attrs.evolve(entry, metric="acme/" + LONG, agent=LONG, ci_high=1e5) for entry in summary().effects[:4]
+        ),
+        "scorers": (ScorerScale("acme/" + LONG, None, Scale(high=1e6)), *found.scorers),
+        "trials": tuple(attrs.evolve(entry, agent=LONG) for entry in found.trials),
+        "gates": tuple(attrs.evolve(gate, gate=LONG, reason=LONG) for gate in found.gates),
+        "evaluation": LONG,
+        "baseline": LONG,
+    }
+
+    for each in (summary(), found, attrs.evolve(found, **renamed)):
+        shown = lines(each, width)
+
+        assert [] == [line for line in shown if cell_len(line) > width or line != line.rstrip()]
+
+
+def test_a_rise_is_green_only_where_more_is_better() -> None:
+    console = Console(width=100, file=io.StringIO(), force_terminal=True, color_system="standard")
+
+    print_report(summary(), console, Path("results/acme/r"), questions=12, under_way=False)
+
+    file = console.file
+    assert isinstance(file, io.StringIO)
+    rows = [line for line in file.getvalue().splitlines() if "+2.25" in line or "+0.52" in line]
+    assert [(True, False), (False, True)] == [("\x1b[31m" in row, "\x1b[32m" in row) for row in rows]
+
+
+def test_metrics_are_told_apart() -> None:
+    names = display_names([("a/style", None), ("b/style", None), ("a/word_count", None), ("tone", "x"), ("tone", "y")])
+
+    assert ["a/style", "b/style", "word count", "tone by x", "tone by y"] == [*names.values()]
