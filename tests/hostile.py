@@ -31,7 +31,7 @@ CONFIG = {
         "baseline": {"system_prompt": EVERYTHING},
         "condition-label": {"system_prompt": f"{EVERYTHING} Be brief."},
     },
-    "metrics": ["double/length", "basic/equals", "basic/tool_errors"],
+    "metrics": ["double/length", "basic/equals", "basic/turns"],
     "judges": {"judge-label": {"type": "reader"}},
     "rubrics": ["double/brevity"],
 }
