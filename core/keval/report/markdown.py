@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from keval.effects import Effect
-from keval.report.figures import interval, number, signed, verdict_words
+from keval.report.claims import Claim, blocks
+from keval.report.effects import verdict_words
+from keval.report.figures import interval, number, signed
 from keval.report.page.comparisons import Comparison
-from keval.report.page.effects import claims_of
 from keval.report.page.report import Report
 from keval.report.sentences import sentences
-from keval.scores import Scorer
 from keval.summary import Summary
 
 __all__ = ["MOST_CHARACTERS", "escaped", "markdown"]
@@ -53,7 +52,7 @@ def _taken_apart(match: re.Match[str]) -> str:
 def markdown(report: Report) -> str:
     """Return a run as Markdown of less than 60,000 characters. Raises RunError."""
     summary = report.summary
-    blocks = chain(_head(summary), _gates(summary), _effects(report), _worse(report), _made(report))
+    blocks = chain(_head(summary), _gates(summary), _effects(summary), _worse(report), _made(report))
     return _cut(blocks)
 
 
@@ -90,38 +89,35 @@ def _gates(summary: Summary) -> Iterator[str]:
     yield _table(("verdict", "gate", "found", "why"), rows)
 
 
-def _effects(report: Report) -> Iterator[str]:
+def _effects(summary: Summary) -> Iterator[str]:
     yield "### Effects"
-    for claims in claims_of(report):
-        yield f"#### {escaped(claims.title)}"
-        rows = [
-            _row(report.names, effect) for metrics in claims.shown.values() for metric in metrics for effect in metric
-        ]
-        if rows:
-            yield _table(("metric", "agent", "means", "difference", "95 % interval", "n", "verdict"), rows)
-        if claims.flat:
-            yield f"No difference at all: {escaped(', '.join(claims.flat), _SENTENCE)}."
-        if claims.missing:
-            told = escaped(", ".join(claims.missing), _SENTENCE)
-            yield f"Not compared, as no question has a score on both sides: {told}."
-    if not report.summary.effects:
+    for block in blocks(summary):
+        yield f"#### {escaped(block.title)}"
+        if block.claims:
+            heads = ["metric", "for", "means", "difference", "95 % interval", "n", "verdict"]
+            rows = [_row(claim) for claim in block.claims]
+            if not block.labelled:
+                heads, rows = [*heads[:1], *heads[2:]], [[*row[:1], *row[2:]] for row in rows]
+            yield _table(heads, rows)
+        yield "\n".join(f"- {escaped(heading)}: {escaped(told, _SENTENCE)}" for heading, told in block.remarks)
+    if not summary.effects:
         yield "Nothing is compared in this run."
 
 
-def _row(names: Mapping[Scorer, str], effect: Effect) -> Sequence[str]:
+def _row(claim: Claim) -> list[str]:
+    effect, words = claim.effect, verdict_words(claim)
     means = ""
     if effect.mean is not None and effect.against_mean is not None:
         means = f"{number(effect.against_mean)} → {number(effect.mean)}"
-    verdict = verdict_words(effect)
-    return (
-        escaped(names[effect.scorer]),
-        escaped(effect.agent),
+    return [
+        escaped(claim.name),
+        escaped(claim.label),
         means,
         signed(effect.difference),
         interval(effect.ci_low, effect.ci_high, signs=True) or "–",
-        f"{effect.n}" + (f" ({effect.dropped} dropped)" if effect.dropped else ""),
-        f"**{verdict}**" if effect.verdict in ("better", "worse") else verdict,
-    )
+        str(effect.n),
+        f"**{words}**" if effect.verdict in ("better", "worse") else words,
+    ]
 
 
 def _worse(report: Report) -> Iterator[str]:

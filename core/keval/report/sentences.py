@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from keval.effects import Effect
-from keval.report.figures import better_share, is_alike, is_flat, number, scorer_names, signed
+from keval.report.figures import better_share, is_alike, is_flat, number, signed
+from keval.report.names import display_names
 from keval.scores import Scale, Scorer
 from keval.summary import Summary
 
@@ -52,7 +53,7 @@ class _Told:
 
     def __init__(self, summary: Summary) -> None:
         self._summary = summary
-        self._names = scorer_names(summary)
+        self._names = display_names(entry.scorer for entry in summary.scorers)
         self._scales: Mapping[Scorer, Scale] = {entry.scorer: entry.scale for entry in summary.scorers}
         self._agents = {arm.agent for arm in summary.trials} | {effect.agent for effect in summary.effects}
 

@@ -48,8 +48,20 @@ def test_text_of_others_has_no_effect(text: str, shown: str) -> None:
 def test_a_run_is_sentences_effects_and_what_got_worse(report: Report) -> None:
     agent, condition = report.arms[1]
     scorer = report.summary.scorers[0].scorer
-    against = Arm(agent, report.arms[0][1])
-    sure = Effect(*scorer, agent, condition, against, 30, -0.25, 0.05, ci_low=-0.35, ci_high=-0.15, verdict="worse")
+    against = Arm(agent, report.arms[0][1], report.run.id)
+    sure = Effect(
+        *scorer,
+        agent,
+        condition,
+        against,
+        30,
+        -0.25,
+        0.05,
+        run=report.run.id,
+        ci_low=-0.35,
+        ci_high=-0.15,
+        verdict="worse",
+    )
     gate = GateResult("length >= 0.8", "failed", 0.7, 0.6, 0.8, "mean", "")
 
     text = markdown(Report(report.run, attrs.evolve(report.summary, effects=(sure,), gates=(gate,))))
@@ -57,7 +69,7 @@ def test_a_run_is_sentences_effects_and_what_got_worse(report: Report) -> None:
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert r"| **failed** | length &gt;= 0.8 | mean 0.70, 0.60 to 0.80 |  |" in rows
     (effect,) = [line for line in rows if "**worse**" in line]
-    assert ["-0.25", "-0.35 to -0.15", "30", "**worse**"] == [cell.strip() for cell in effect.split("|")[4:8]]
+    assert ["-0.25", "-0.35 to -0.15", "30", "**worse**"] == [cell.strip() for cell in effect.split("|")[3:7]]
     assert [f"{number} &lt;img src=x onerror=window.injected=true&gt;" for number in range(5)] == sorted(
         line.split(" | ")[0].removeprefix("| ") for line in rows if "equals -1.00" in line
     )
@@ -69,7 +81,7 @@ def test_nothing_of_others_is_html_or_a_mention_in_it(report: Report) -> None:
     assert hostile.LABEL.removeprefix("<").removesuffix(">") in text
     assert [] == re.findall(r"<[^>]*>|(?<!\\)`|@(?!&#8203;)", text)
     widths = {line.count(" | ") for line in text.splitlines() if line.startswith("|")}
-    assert {2, 6} == widths
+    assert {2, 5} == widths
 
 
 def test_it_is_short_enough_for_a_comment_and_says_what_is_left_out(report: Report) -> None:

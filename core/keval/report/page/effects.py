@@ -1,138 +1,95 @@
-"""Effects as a forest plot: a row per metric and agent, with the interval drawn and in figures."""
+"""Effects as a forest plot: the claims of the report, with their intervals drawn and in figures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 from markupsafe import Markup
 
 from keval.effects import Effect
-from keval.report.figures import better_share, is_flat, verdict_words
+from keval.report.claims import Block, Claim, blocks
+from keval.report.effects import verdict_words
 from keval.report.page.drawing import Axis, axis_around_zero
 from keval.report.page.rendering import render
 from keval.report.page.report import Report
-from keval.scores import Scale, Scorer
 
-__all__ = ["Claims", "claims_of", "effects"]
+__all__ = ["effects"]
 
-_Range: TypeAlias = tuple[float, float, str]
 _RESOURCES = {"seconds": "s", "tokens": "", "usd": "$", "tool_calls": ""}
 
 
 @attrs.frozen
 class _Row:
-    """An effect with its place in its metric's group and, if it has a difference, where it is drawn."""
+    """A claim, and over how many rows its metric's name stands; 0 if it stands above already."""
 
-    effect: Effect
-    name: str
+    claim: Claim
     rows: int
     verdict: str
-    axis: Axis
 
 
 @attrs.frozen
-class Claims:
-    """The effects of one condition or agent: those worth a row, by range of their scales, and the names of the others.
+class _Table:
+    """The claims of a block whose scales have one range, over an axis that they share."""
 
-    `flat` are metrics that do not differ at all, `missing` those that could not be compared.
-    """
-
-    title: str
-    between_agents: bool
-    shown: Mapping[_Range, Sequence[Sequence[Effect]]]
-    flat: Sequence[str]
-    missing: Sequence[str]
+    axis: Axis
+    rows: Sequence[_Row]
 
 
-def claims_of(report: Report) -> list[Claims]:
-    """Return the effects by what is compared. Large and sure ones come first, then what is open, then no difference."""
-    groups: dict[str, list[Effect]] = {}
-    for effect in report.summary.effects:
-        groups.setdefault(_title(effect), []).append(effect)
-    return [_claims(title, group, report.names, report.scales) for title, group in groups.items()]
+@attrs.frozen
+class _Section:
+    """A block with its tables. A `closed` one shows its title only, until it is opened."""
+
+    block: Block
+    tables: Sequence[_Table]
+    label: str
+    closed: bool
 
 
 def effects(report: Report) -> Markup:
     """Render the effects of conditions and agents, on scores and on what an answer costs."""
+    summary = report.summary
+    conditions = {effect.condition for effect in summary.effects if effect.kind == "condition"}
+    found = blocks(summary)
     sections = []
-    folded = any(effect.kind == "condition" for effect in report.summary.effects)
-    for claims in claims_of(report):
-        tables = [
-            (span, axis, [*_rows(metrics, axis, report.names)])
-            for span, metrics in claims.shown.items()
-            for axis in [_axis(effect for metric in metrics for effect in metric)]
-        ]
-        sections.append((claims, tables))
+    for position, block in enumerate(found):
+        # Conditions come first, a block each; then agents.
+        of_agents = position >= len(conditions)
+        label = "condition" if of_agents else "agent"
+        sections.append(_Section(block, [*_tables(block.claims)], label, closed=of_agents and bool(conditions)))
     return render(
         "effects.html",
         sections=sections,
-        folded=folded,
-        summary=report.summary,
+        summary=summary,
         names=report.names,
-        expenses=[*_expenses(report.summary.expenses)],
-        verdict_words=verdict_words,
+        expenses=[*_expenses(summary.expenses)],
     )
 
 
-def _title(effect: Effect) -> str:
-    if effect.kind == "condition":
-        return f"{effect.condition} against {effect.against.condition}"
-    if effect.kind == "agent":
-        return f"{effect.agent} against {effect.against.agent}, {effect.condition}"
-    return f"against run {effect.against.run}"
+def _tables(claims: Iterable[Claim]) -> Iterator[_Table]:
+    """Yield a table for each range of scales, in the order of the first claim of each."""
+    groups: dict[tuple[float, float, str], list[Claim]] = {}
+    for claim in claims:
+        groups.setdefault((claim.scale.low, claim.scale.high, claim.scale.unit), []).append(claim)
+    for group in groups.values():
+        ends = ((claim.effect.difference, claim.effect.ci_low, claim.effect.ci_high) for claim in group)
+        axis = axis_around_zero(end for each in ends for end in each if end is not None)
+        yield _Table(axis, [*_rows(group)])
 
 
-def _claims(title: str, group: Iterable[Effect], names: Mapping[Scorer, str], scales: Mapping[Scorer, Scale]) -> Claims:
-    metrics: dict[Scorer, list[Effect]] = {}
-    for effect in group:
-        metrics.setdefault(effect.scorer, []).append(effect)
-    known = {
-        scorer: [e for e in found if e.difference is not None]
-        for scorer, found in metrics.items()
-        if any(e.difference is not None for e in found)
-    }
-    ranked = sorted(
-        (scorer for scorer, found in known.items() if not all(map(is_flat, found))),
-        key=lambda scorer: _rank(known[scorer], scales[scorer]),
-    )
-    shown: dict[_Range, list[list[Effect]]] = {}
-    for scorer in ranked:
-        scale = scales[scorer]
-        shown.setdefault((scale.low, scale.high, scale.unit), []).append(known[scorer])
-    return Claims(
-        title=title,
-        between_agents=next(iter(metrics.values()))[0].kind == "agent",
-        shown=shown,
-        flat=[names[scorer] for scorer, found in known.items() if all(map(is_flat, found))],
-        missing=[names[scorer] for scorer in metrics if scorer not in known],
-    )
-
-
-def _rank(effects: Sequence[Effect], scale: Scale) -> tuple[int, float]:
-    """Order metrics: sure ones, then open ones, then those without a difference; larger ones first."""
-    order = {"worse": 0, "better": 0, "unclear": 1, "unknown": 1, "same": 2}
-    largest = max(abs(better_share(e.difference or 0.0, scale) or 0.0) for e in effects)
-    return min(order[e.verdict] for e in effects), -largest
-
-
-def _axis(effects: Iterable[Effect]) -> Axis:
-    ends = ([e.difference, e.ci_low, e.ci_high] for e in effects)
-    return axis_around_zero(end for each in ends for end in each if end is not None)
-
-
-def _rows(metrics: Iterable[Sequence[Effect]], axis: Axis, names: Mapping[Scorer, str]) -> Iterator[_Row]:
-    for metric in metrics:
-        for position, effect in enumerate(metric):
-            rows = len(metric) if position == 0 else 0
-            yield _Row(effect, names[effect.scorer], rows, verdict_words(effect), axis)
+def _rows(claims: Iterable[Claim]) -> Iterator[_Row]:
+    by_name: dict[str, list[Claim]] = {}
+    for claim in claims:
+        by_name.setdefault(claim.name, []).append(claim)
+    for group in by_name.values():
+        for position, claim in enumerate(group):
+            yield _Row(claim, 0 if position else len(group), verdict_words(claim))
 
 
 def _expenses(effects: Iterable[Effect]) -> Iterator[tuple[str, Effect]]:
     """Yield effects on what an answer costs with the name of the resource; those that are 0 throughout say nothing."""
     for effect in effects:
-        if effect.difference is not None and not is_flat(effect):
+        if effect.difference is not None and (effect.difference or effect.stderr):
             unit = _RESOURCES.get(effect.metric, "")
             name = effect.metric.replace("_", " ")
             yield f"{name} ({unit})" if unit else name, effect

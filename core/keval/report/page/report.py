@@ -7,7 +7,7 @@ from functools import cached_property
 
 import attrs
 
-from keval.report.figures import scorer_names
+from keval.report.names import display_names
 from keval.report.page.comparisons import Comparison, compare
 from keval.report.page.outline import Arm, Outline, read_outline
 from keval.scores import Scale, Scorer
@@ -37,7 +37,7 @@ class Report:
     @cached_property
     def names(self) -> Mapping[Scorer, str]:
         """What to call each scorer."""
-        return scorer_names(self.summary)
+        return display_names(entry.scorer for entry in self.summary.scorers)
 
     @cached_property
     def scales(self) -> Mapping[Scorer, Scale]:
