@@ -99,7 +99,7 @@ def _effects(summary: Summary) -> Iterator[str]:
             if not block.labelled:
                 heads, rows = [*heads[:1], *heads[2:]], [[*row[:1], *row[2:]] for row in rows]
             yield _table(heads, rows)
-        yield "\n".join(f"- {escaped(heading)}: {escaped(told, _SENTENCE)}" for heading, told in block.remarks)
+        yield "\n".join(f"- {escaped(f'{heading}: {told}', _SENTENCE)}" for heading, told in block.remarks)
     if not summary.effects:
         yield "Nothing is compared in this run."
 
