@@ -53,8 +53,8 @@ class Effect:
     show the difference that was seen. `bound_low` and `bound_high` are the effect if every score that is lost had been
     the worst or the best; `None` where no more than 5 % are lost, or the scale has no end.
 
-    `verdict` is `better` or `worse` if `p_adjusted` is at most 0.05, `same` if the interval lies within a twentieth of
-    the scale around 0, else `unclear`; `unknown` without an interval.
+    `verdict` is `better` or `worse` if `p_adjusted` is at most 0.05 and the interval leaves out 0, `same` if the
+    interval lies within a twentieth of the scale around 0, else `unclear`; `unknown` without an interval.
     """
 
     metric: str

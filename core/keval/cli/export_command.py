@@ -94,7 +94,7 @@ def _option(field: attrs.Attribute[Any]) -> click.Option:
 def command(
     *, run: str, format_name: str, folder: Path | None, output_dir: Path, as_json: bool, **options: Any
 ) -> None:
-    """Export RUN: a path, an id or its start, or `latest`. Nobody is called.
+    """Export RUN: a path, an id or its start, or `latest`. No model is called.
 
     The files that were written are listed on stdout. Exporting again replaces them.
     """

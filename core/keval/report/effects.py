@@ -197,7 +197,7 @@ def _heading(block: Block, layout: _Layout, axis: Axis | None, width: int, *, fi
     """Yield the title, with what the figures are at the first block, and the axis above the plots."""
     title = list(folded(block.title, width, hanging=2))
     yield from (Text(line, "bold") for line in title[:-1])
-    line = Text(title[-1], "bold")
+    line = Text().append(title[-1], "bold")
     caption = _CAPTION + (", as shares of the scale" if axis and axis.percent else "")
     place = layout.before_plot if axis else layout.before_plot - layout.n - layout.change - 2 * _GAP
     place = max(min(place, width - len(caption)), 0)

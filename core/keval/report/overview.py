@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -13,13 +14,14 @@ from keval.effects import Interaction
 from keval.report.agreement import judging_lines
 from keval.report.averages import average_lines
 from keval.report.cells import signed
-from keval.report.claims import blocks
+from keval.report.claims import Block, blocks
 from keval.report.console import safe
 from keval.report.effects import effect_lines
-from keval.report.lines import folded
+from keval.report.lines import flowed, folded
 from keval.report.losses import compliance_lines, missing_lines, trial_lines, unscored_lines
 from keval.report.means import mean_lines
 from keval.report.names import display_names
+from keval.report.terminal import foreign
 from keval.report.totals import gate_lines, headline, total_lines
 from keval.summary import Summary
 
@@ -44,7 +46,7 @@ def print_report(summary: Summary, console: Console, run: Path, *, questions: in
         effect_lines(found, width, plot=plot),
         iter(()) if compared else mean_lines(summary, width),
         _folded(_remarks(summary, run, under_way=under_way), width),
-        (*total_lines(summary, width), *gate_lines(summary.gates, width)),
+        (*total_lines(summary, width), *gate_lines(summary.gates, width), *_hints(found, run, width)),
     ]
     begun = False
     for section in sections:
@@ -53,6 +55,19 @@ def print_report(summary: Summary, console: Console, run: Path, *, questions: in
                 console.print()
             console.print(line, soft_wrap=True)
             begun = True
+
+
+def _hints(found: Sequence[Block], run: Path, width: int) -> Iterator[Text]:
+    """Yield the commands that show more of the run."""
+    # An id is enough for runs in the results directory that commands look in by themselves.
+    name = run.name if run.parent.parent == Path("results") else str(run)
+    claims = [claim for block in found for claim in block.claims]
+    commands = [["keval", "report", name, "--wide"]]
+    if claims:
+        worst = next((claim for claim in claims if claim.effect.verdict == "worse"), claims[0])
+        commands.insert(0, ["keval", "show", name, "--worst", worst.effect.metric])
+    lines = flowed([foreign(shlex.join(command)) for command in commands], width - 7, gap=" | ")
+    yield from (Text(f"{'more' if row == 0 else '':<7}{line}", "dim") for row, line in enumerate(lines))
 
 
 def _remarks(summary: Summary, run: Path, *, under_way: bool) -> Iterator[Text]:

@@ -165,7 +165,9 @@ def adjust_interactions(interactions: Sequence[Interaction]) -> list[Interaction
 def _verdict(found: Effect, scale: Scale) -> Verdict:
     if found.difference is None or found.ci_low is None or found.ci_high is None:
         return "unknown"
-    if found.p_adjusted is not None and found.p_adjusted <= _SURE and found.difference:
+    # The interval and the test may disagree where few samples differ; then nothing is sure.
+    apart = found.ci_low > 0 or found.ci_high < 0
+    if apart and found.p_adjusted is not None and found.p_adjusted <= _SURE:
         return "better" if (found.difference > 0) == (scale.better == "higher") else "worse"
     small = _SMALL * (scale.high - scale.low)
     if max(-found.ci_low, found.ci_high) <= small if np.isfinite(small) else found.stderr == found.difference == 0:

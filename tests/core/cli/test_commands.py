@@ -6,6 +6,8 @@ import io
 import json
 import math
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -106,9 +108,22 @@ def test_the_largest_effect_is_the_largest_for_its_scale() -> None:
 def test_a_report_that_is_piped_fits_100_columns_and_ends_no_line_with_spaces(notes: Project) -> None:
     narrow = notes.keval("run", "eval.yaml", "--metric", "double", "--metric", "double/length").stdout.splitlines()
     wide = notes.keval("report", "latest", "--wide").stdout.splitlines()
+    small = notes.keval("report", "latest", env={"COLUMNS": "60"}).stdout.splitlines()
 
     assert [] == [line for line in [*narrow, *wide] if len(line) > 100 or line != line.rstrip()]
+    assert [] == [line for line in small if len(line) > 60]
     assert narrow != wide
+
+
+def test_the_commands_that_a_report_names_show_more_of_the_run(notes: Project) -> None:
+    told = notes.keval("run", "eval.yaml").stdout
+
+    named = re.findall(r"keval ((?:show|report) [^|\n]*[^| \n])", told)
+    outcomes = [notes.keval(*shlex.split(command)) for command in named]
+
+    run = notes.run_directory().name
+    assert [f"show {run} --worst double/length", f"report {run} --wide"] == named
+    assert [0, 0] == [outcome.code for outcome in outcomes]
 
 
 def test_json_goes_to_stdout_alone(notes: Project) -> None:

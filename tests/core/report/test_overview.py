@@ -97,7 +97,7 @@ def summary(**changes: Any) -> Summary:
             effect(("acme/answer_time", None), "bob", 1.0, 0.5, 0.25, verdict="better"),
             effect(("acme/style", None), "ada", 0.5, 0.51, 0.02, verdict="same"),
             effect(("acme/style", None), "bob", 0.5, 0.51, 0.02, verdict="same"),
-            effect(("other/style", None), "ada", 0.5, 0.53, 0.09, verdict="unclear", mde=0.117, needed=900),
+            effect(("other/style", None), "ada", 0.5, 0.53, 0.15, verdict="unclear", mde=0.117, needed=900),
             effect(("other/style", None), "bob", 0.5, 0.6, 0.0, ci_low=None, ci_high=None),
             effect(("tone", "strict"), "ada", 3.0, 4.0, 0.4, verdict="better"),
             effect(("tone", "kind"), "ada", 3.0, 3.1, 0.1, verdict="same"),
@@ -197,14 +197,19 @@ docs: the rows above are of all trials (intention to treat). Among those alone t
   required (per protocol; biased, as which trials comply is no random choice): accuracy (ada) +0.60
   [+0.50, +0.70] n=9 in place of +0.52
 strict flagged unverified claims in 6 of 24 judgements; scores.jsonl has them.
+Average over 5 metrics as shares of their scales, no more than a summary; left out: answer_time (its
+  scale has no end); calls (an arm has no mean of it):
+  ada: baseline 0.32, docs 0.32; no winner beyond the error
+  bob: baseline 0.45, docs 0.45; no winner beyond the error
 4 trials were never run: budget used: 92 of 92 trials.
   ada docs: 2 × agent: timeout
 
-92 of 96 trials, 2 failed, 1 retried   83 s   168 model calls   72 tool calls   0.10 M tokens
+92 of 96 trials, 2 failed, 1 retried   1 min 23 s   168 model calls   72 tool calls   0.10 M tokens
 $0.79 and cost unknown of 3 trials or judgements
 gates  accuracy >= 0.8      held (0.97, 95 % interval 0.93 to 1.00)
        docs/style >= +0.05  failed (0.01, 95 % interval -0.01 to 0.03)
        usd <= 2             undecided: the price of 3 trials is unknown
+more   keval show r --worst acme/accuracy | keval report r --wide
 """
 
 
@@ -245,8 +250,9 @@ neutral scores, where there was nothing to judge, left out of the means: all of
 3 scores have no value (2 because the scorer failed); scores.jsonl says why.
   acme/answer_time: 2 × ValueError
 
-24 trials, none failed   83 s   48 model calls   24 tool calls   1,000 tokens
-$0.25
+24 trials, none failed   1 min 23 s   48 model calls   24 tool calls
+1,000 tokens   $0.25
+more   keval report r --wide
 """
 
 
