@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from keval.effects import Effect
+from keval.report.cells import SMALL
 from keval.report.figures import better_share, is_alike, is_flat, number, signed
 from keval.report.names import display_names
 from keval.scores import Scale, Scorer
@@ -62,7 +63,8 @@ class _Told:
         known = [effect for effect in group if effect.difference is not None]
         differing = [effect for effect in known if not is_flat(effect)]
         alike = [e for e in differing if is_alike(e) and e.verdict not in ("better", "worse")]
-        open_ones = [effect for effect in differing if effect not in alike]
+        small = [e for e in differing if e.verdict == "unclear" and e not in alike and self._size(e) < SMALL]
+        open_ones = [effect for effect in differing if effect not in alike and effect not in small]
         by = {
             verdict: self._grouped(effect for effect in open_ones if effect.verdict == verdict)
             for verdict in ("better", "worse", "unclear", "same", "unknown")
@@ -87,6 +89,9 @@ class _Told:
         yield from self._costs(first)
         if by["unclear"]:
             yield f"This run cannot tell {_whether(first)} {self._open(by['unclear'])}."
+        if small and not alike and not any(by.values()):
+            unseen = self._few(effect.scorer for effect in small)
+            yield f"{_capital(_between(first))}, no difference was seen in {_and(unseen)}."
         flat = [effect for effect in known if is_flat(effect)]
         if by["same"] or (flat and not differing):
             same = [*by["same"], *(effect.scorer for effect in flat if not differing)]

@@ -80,6 +80,7 @@ def test_more_than_three_gains_are_counted() -> None:
             "This run cannot tell whether docs changes tone (44 questions would).",
         ),
         (effect("tone", 0.1, "unclear", needed=4), "This run cannot tell whether docs changes tone."),
+        (effect("tone", 0.04, "unclear", needed=900), "With docs against none, no difference was seen in tone."),
         (effect("tone", 0.01, "same"), "With docs against none, there is no difference that matters in tone."),
         (
             effect("tone", 0.0, "unclear", stderr=0.0),
@@ -117,6 +118,7 @@ def test_more_than_three_gains_are_counted() -> None:
     ids=[
         "open",
         "many",
+        "small",
         "same",
         "flat",
         "alike",

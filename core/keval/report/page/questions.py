@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -58,12 +59,12 @@ class _Row:
     notes: Sequence[str]
 
 
-def ranked(report: Report) -> list[int]:
+def ranked(report: Report, comparisons: Sequence[Comparison]) -> list[int]:
     """Return the indexes of the questions, the worst first: failed trials, then what fell most in any comparison."""
 
     def badness(index: int) -> tuple[int, float]:
-        falls = [tile.share for each in report.comparisons if (tile := each.worst(index)) is not None]
-        return -report.outline.questions[index].failed, min(falls, default=0.0)
+        falls = [tile.share for each in comparisons if (tile := each.worst(index)) is not None]
+        return -report.outline.questions[index].failed, min(falls, default=math.inf)
 
     return sorted(range(len(report.outline.questions)), key=badness)
 
@@ -73,7 +74,7 @@ def transcripts(report: Report, most_bytes: int = MOST_BYTES) -> Transcripts:
     every = report.outline.questions
     chosen: list[int] = []
     expected = 0
-    for index in ranked(report):
+    for index in ranked(report, report.comparisons):
         # What is rendered is longer than the texts in it, so no more than these can be needed.
         if chosen and expected + every[index].size > most_bytes:
             break
@@ -97,7 +98,7 @@ def questions(report: Report, kept: Transcripts | None = None) -> Markup:
     Without, whoever serves the fragment answers for each question when it is opened.
     """
     columns = {scorer: column for column, scorer in enumerate(_scorers(report))}
-    order = ranked(report)
+    order = ranked(report, report.comparisons[:1])  # the one that is shown first
     width = max(1, len(columns)) * PITCH
     rows = [
         render(
