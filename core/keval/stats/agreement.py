@@ -10,26 +10,19 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import combinations
 from sys import intern
 from typing import TypeAlias
 
-import numpy as np
-
 from keval.manifest import ScorerEntry
 from keval.scores import ScoreLine
-from keval.stats.moments import FloatArray, IntArray
-from keval.stats.raters import ordinal_alpha, weighted_kappa
 from keval.summary import Agreement, JudgePair, JudgeSpread
 
 __all__ = ["JudgeAgreement"]
 
 _Row: TypeAlias = "array[float]"
 """A judge's level per unit; NaN if it gave none."""
-
-_Found: TypeAlias = tuple[int, float | None, str | None]
-"""A number of answers, a figure, and the reason if there is no figure."""
 
 
 class JudgeAgreement:
@@ -66,7 +59,9 @@ class JudgeAgreement:
         return tuple(self._agreement(metric, rows) for (metric, _), rows in self._rows.items())
 
     def _agreement(self, metric: str, rows: dict[str, _Row]) -> Agreement:
-        n, alpha, reason = _alpha(list(rows.values()), self._repetitions)
+        from keval.stats.raters import pair_kappa, panel_alpha  # NumPy takes a tenth of a second to import
+
+        n, alpha, reason = panel_alpha(list(rows.values()), self._repetitions)
         return Agreement(
             metric=metric,
             judges=tuple(rows),
@@ -74,7 +69,7 @@ class JudgeAgreement:
             alpha=alpha,
             reason=reason,
             pairs=tuple(
-                JudgePair((first, second), *_kappa(rows[first], rows[second], self._repetitions))
+                JudgePair((first, second), *pair_kappa(rows[first], rows[second], self._repetitions))
                 for first, second in combinations(rows, 2)
             ),
             spread=tuple(JudgeSpread(judge, *self._spread(row)) for judge, row in rows.items())
@@ -82,7 +77,7 @@ class JudgeAgreement:
             else (),
         )
 
-    def _spread(self, row: _Row) -> _Found:
+    def _spread(self, row: _Row) -> tuple[int, float | None, str | None]:
         """Return the pooled within-answer standard deviation: each answer's own mean is subtracted first."""
         squares, freedom, answers = 0.0, 0, 0
         for start in range(0, len(row), self._repetitions):
@@ -95,40 +90,3 @@ class JudgeAgreement:
         if not freedom:
             return 0, None, "no answer was graded twice"
         return answers, math.sqrt(squares / freedom), None
-
-
-def _alpha(rows: Sequence[_Row], repetitions: int) -> _Found:
-    """Krippendorff's alpha over the units that at least two judges rated."""
-    if len(rows) < 2:
-        return 0, None, "one judge"
-    units = max(map(len, rows))
-    table = _table(rows, units)
-    rated = np.flatnonzero(np.sum(~np.isnan(table), axis=0) > 1)
-    if not len(rated):
-        return 0, None, "no answer was graded by two"
-    alpha = ordinal_alpha(table[:, rated])
-    return _answers(rated, repetitions), alpha, "one level throughout" if alpha is None else None
-
-
-def _kappa(first: _Row, second: _Row, repetitions: int) -> _Found:
-    """Cohen's kappa with quadratic weights over the units that both judges rated."""
-    table = _table([first, second], min(len(first), len(second)))
-    graded = np.flatnonzero(~np.isnan(table).any(axis=0))
-    if not len(graded):
-        return 0, None, "no answer was graded by both"
-    kappa = weighted_kappa(*table[:, graded])
-    return _answers(graded, repetitions), kappa, "one level throughout" if kappa is None else None
-
-
-def _table(rows: Sequence[_Row], units: int) -> FloatArray:
-    """Return the levels of raters by units; NaN where a rater gave none."""
-    table = np.full((len(rows), units), np.nan)
-    for place, row in zip(table, rows, strict=True):
-        known = min(units, len(row))
-        place[:known] = row[:known]
-    return table
-
-
-def _answers(units: IntArray, repetitions: int) -> int:
-    """Return how many answers these units are of: repetitions of a judge grade the same answer."""
-    return len(np.unique(units // repetitions))

@@ -12,7 +12,7 @@ __all__ = ["bca_interval"]
 _AT_ONCE = 200_000
 """Draws that are held in memory at a time."""
 
-_MANY = 500
+_MANY = 250
 """Above so many independent samples, the distribution of a mean is known better from its cumulants than by drawing."""
 
 
@@ -26,7 +26,7 @@ def bca_interval(
 ) -> tuple[float, float] | None:
     """Return the BCa interval of a mean, resampling clusters where there are any; `None` where nothing differs.
 
-    Source: Efron, Better bootstrap confidence intervals, JASA 82 (1987), 171-185. Above 500 samples or clusters, the
+    Source: Efron, Better bootstrap confidence intervals, JASA 82 (1987), 171-185. Above 250 samples or clusters, the
     quantiles of the bootstrap distribution are those of its Cornish-Fisher expansion and nothing is drawn.
     """
     found = moments(differences, clusters)

@@ -117,14 +117,14 @@ def _bounded(
     variable, Mathematical Methods of Statistics 14 (2005), 451-467; Learned-Miller and Thomas, A new confidence
     interval for the mean of a bounded random variable, arXiv 1905.06208.
     """
-    if clusters is None:
-        points, counts = np.unique(values, return_counts=True)
-        weights = counts.astype(np.float64)
-    else:
+    places, weights = (values - low) / (high - low), np.ones(len(values))
+    if clusters is not None:
         _, numbers, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
-        points = np.bincount(numbers, weights=values) / sizes
+        places = np.bincount(numbers, weights=places) / sizes
         weights = sizes * (np.sum(sizes) / np.sum(sizes**2))
-    places = np.clip((points - low) / (high - low), 0, 1)
+    # Averages of equal scores differ by rounding.
+    places, numbers = np.unique(np.round(np.clip(places, 0, 1), 12), return_inverse=True)
+    weights = np.bincount(numbers, weights=weights).astype(np.float64)
     tail = (1 - level) / 2
     lower, upper = _lower_end(places, weights, tail), 1 - _lower_end(1 - places, weights, tail)
     return low + lower * (high - low), low + upper * (high - low)

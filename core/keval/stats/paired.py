@@ -10,9 +10,9 @@ from scipy import special
 
 from keval.stats.bootstrap import bca_interval
 from keval.stats.intervals import Interval, difference_interval, hall, scatters_little, t_quantile
-from keval.stats.moments import FloatArray, IntArray, Moments, moments
+from keval.stats.moments import FloatArray, IntArray, moments
 
-__all__ = ["PairedEffect", "mcnemar_mid_p", "paired", "sign_flip_p"]
+__all__ = ["PairedEffect", "mcnemar_mid_p", "p_value", "paired", "sign_flip_p"]
 
 _MOST_FLIPPED = 12
 
@@ -45,8 +45,8 @@ def paired(
 ) -> PairedEffect:
     """Compare two arms, with one value per sample each, aligned by sample, on a scale from `low` to `high`.
 
-    Pairing removes the variance that comes from how hard each question is. Source: Miller, arXiv 2411.00640, section
-    4.2, equation 7; for clusters equation 8.
+    Pairing removes the variance that comes from how hard each question is. Source: Miller, Adding Error Bars to Evals,
+    arXiv 2411.00640, section 4.2 (paired differences).
     """
     differences = arm - against
     n = len(differences)
@@ -56,7 +56,7 @@ def paired(
     reach = t_quantile(found.df, 0.95) * found.stderr
     bca = bca_interval(differences, clusters=clusters, seed=seed)
     sd = float(np.std(differences, ddof=1)) if found.stderr else 0.0
-    p, test = _test(arm, against, clusters, found, (low, high))
+    tested = p_value(arm, against, clusters=clusters, low=low, high=high)
     return PairedEffect(
         n=n,
         difference=found.mean,
@@ -68,15 +68,20 @@ def paired(
         bca_low=bca[0] if bca else None,
         bca_high=bca[1] if bca else None,
         d=found.mean / sd if sd else None,
-        p=p,
-        test=test,
+        p=tested[0] if tested else None,
+        test=tested[1] if tested else None,
     )
 
 
-def _test(
-    arm: FloatArray, against: FloatArray, clusters: IntArray | None, found: Moments, scale: tuple[float, float]
-) -> tuple[float, str]:
+def p_value(
+    arm: FloatArray, against: FloatArray, *, clusters: IntArray | None = None, low: float, high: float
+) -> tuple[float, str] | None:
+    """Return the two-sided p-value of no effect, and the test that it is of; `None` for fewer than two samples."""
     differences = arm - against
+    found = moments(differences, clusters)
+    if found is None:
+        return None
+    scale = (low, high)
     if clusters is None and np.all(np.isin(arm, scale)) and np.all(np.isin(against, scale)):
         return mcnemar_mid_p(int(np.sum(differences > 0)), int(np.sum(differences < 0))), "mcnemar_mid_p"
     if found.stderr and not scatters_little(differences, clusters):

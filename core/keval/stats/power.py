@@ -15,6 +15,9 @@ __all__ = ["minimal_detectable", "power_of", "samples_needed"]
 _MOST = 10_000_000
 """Nobody asks so many questions, and the noncentral t distribution is no longer computed well."""
 
+_NEVER_BELOW = 7
+"""From here on, the other direction is seen with a probability below 1e-11, which SciPy does not always compute."""
+
 
 def power_of(sd: float, difference: float, n: int, *, alpha: float = 0.05) -> float | None:
     """Return the probability that `n` samples show a difference, if paired differences scatter by `sd` about it.
@@ -71,5 +74,7 @@ def samples_needed(sd: float, difference: float, *, power: float = 0.8, alpha: f
 
 def _power(noncentrality: float, df: float, alpha: float) -> float:
     critical = float(special.stdtrit(df, 1 - alpha / 2))
-    above = 1 - special.nctdtr(df, noncentrality, critical)
-    return float(above + special.nctdtr(df, noncentrality, -critical))
+    above = 1 - float(special.nctdtr(df, noncentrality, critical))
+    if noncentrality > _NEVER_BELOW:
+        return above
+    return above + float(special.nctdtr(df, noncentrality, -critical))

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Sequence
+from typing import TypeAlias
+
 import numpy as np
 
-from keval.stats.moments import FloatArray
+from keval.stats.moments import FloatArray, IntArray
 
-__all__ = ["ordinal_alpha", "weighted_kappa"]
+__all__ = ["Found", "Row", "ordinal_alpha", "pair_kappa", "panel_alpha", "weighted_kappa"]
+
+Row: TypeAlias = "array[float]"
+"""A rater's level per unit, which is one answer under one repetition of the raters; NaN if it gave none."""
+
+Found: TypeAlias = tuple[int, float | None, str | None]
+"""A number of answers, a figure, and the reason if there is no figure."""
 
 
 def ordinal_alpha(ratings: FloatArray) -> float | None:
@@ -45,3 +55,40 @@ def weighted_kappa(first: FloatArray, second: FloatArray) -> float | None:
     if not by_chance:
         return None
     return 1 - float(np.mean((first - second) ** 2)) / by_chance
+
+
+def panel_alpha(rows: Sequence[Row], repetitions: int) -> Found:
+    """Return Krippendorff's alpha over the units that at least two judges rated."""
+    if len(rows) < 2:
+        return 0, None, "one judge"
+    units = max(map(len, rows))
+    table = _table(rows, units)
+    rated = np.flatnonzero(np.sum(~np.isnan(table), axis=0) > 1)
+    if not len(rated):
+        return 0, None, "no answer was graded by two"
+    alpha = ordinal_alpha(table[:, rated])
+    return _answers(rated, repetitions), alpha, "one level throughout" if alpha is None else None
+
+
+def pair_kappa(first: Row, second: Row, repetitions: int) -> Found:
+    """Return Cohen's kappa with quadratic weights over the units that both judges rated."""
+    table = _table([first, second], min(len(first), len(second)))
+    graded = np.flatnonzero(~np.isnan(table).any(axis=0))
+    if not len(graded):
+        return 0, None, "no answer was graded by both"
+    kappa = weighted_kappa(*table[:, graded])
+    return _answers(graded, repetitions), kappa, "one level throughout" if kappa is None else None
+
+
+def _table(rows: Sequence[Row], units: int) -> FloatArray:
+    """Return the levels of raters by units; NaN where a rater gave none."""
+    table = np.full((len(rows), units), np.nan)
+    for place, row in zip(table, rows, strict=True):
+        known = min(units, len(row))
+        place[:known] = row[:known]
+    return table
+
+
+def _answers(units: IntArray, repetitions: int) -> int:
+    """Return how many answers these units are of: repetitions of a judge grade the same answer."""
+    return len(np.unique(units // repetitions))
