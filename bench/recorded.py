@@ -25,23 +25,27 @@ CONFIG = {
 }
 
 
+def prepare(folder: Path, answers: int) -> None:
+    """Write an evaluation of that many recorded answers, half of them by each assistant."""
+    (folder / "eval.yaml").write_text(json.dumps(CONFIG), encoding="utf-8")
+    rng = random.Random(7)
+    with (
+        (folder / "questions.jsonl").open("w", encoding="utf-8") as questions,
+        (folder / "gadk.jsonl").open("w", encoding="utf-8") as gadk,
+        (folder / "ms.jsonl").open("w", encoding="utf-8") as ms,
+    ):
+        for number in range(answers // 2):
+            question, *answers_to_it = _made_up(rng, str(number))
+            questions.write(json.dumps(question) + "\n")
+            for file, answer in zip((gadk, ms), answers_to_it, strict=True):
+                file.write(json.dumps(answer) + "\n")
+
+
 def run(answers: int) -> Cost:
-    """Score that many answers, half of them by each assistant."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "eval.yaml").write_text(json.dumps(CONFIG), encoding="utf-8")
-        rng = random.Random(7)
-        with (
-            (folder / "questions.jsonl").open("w", encoding="utf-8") as questions,
-            (folder / "gadk.jsonl").open("w", encoding="utf-8") as gadk,
-            (folder / "ms.jsonl").open("w", encoding="utf-8") as ms,
-        ):
-            for number in range(answers // 2):
-                question, *answers_to_it = _made_up(rng, str(number))
-                questions.write(json.dumps(question) + "\n")
-                for file, answer in zip((gadk, ms), answers_to_it, strict=True):
-                    file.write(json.dumps(answer) + "\n")
-        return measure([sys.executable, "-m", "keval", "run", "eval.yaml", "-q"], folder)
+    """Score that many answers."""
+    with tempfile.TemporaryDirectory() as folder:
+        prepare(Path(folder), answers)
+        return measure([sys.executable, "-m", "keval", "run", "eval.yaml", "-q"], Path(folder))
 
 
 def _made_up(rng: random.Random, name: str) -> Iterator[dict[str, object]]:

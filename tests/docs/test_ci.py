@@ -15,7 +15,6 @@ import attrs
 import pytest
 import yaml
 
-from keval.cli.report_command import command as report_command
 from tests.conftest import Project
 
 PAGE = Path(__file__).parents[2] / "docs" / "ci.md"
@@ -60,7 +59,7 @@ class Runner:
             if "run" not in step or not self._wanted(step.get("if", ""), event, failed=failed):
                 continue
             passed_on = dict(line.split("=", 1) for line in variables.read_text(encoding="utf-8").splitlines())
-            script = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", _runnable(step["run"])]
+            script = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
             env = {**os.environ, **environ, **passed_on}
             codes[step["name"]] = subprocess.run(script, cwd=self.root, env=env, check=False).returncode
         return codes
@@ -70,12 +69,6 @@ class Runner:
             return True
         assert condition in ("", "github.event_name == 'pull_request'")
         return not failed and (not condition or event == "pull_request")
-
-
-def _runnable(script: str) -> str:
-    """Leave out the flag for Markdown as long as there is none."""
-    known = {name for param in report_command.params for name in param.opts}
-    return script if "--markdown" in known else script.replace("--markdown ", "")
 
 
 @pytest.fixture

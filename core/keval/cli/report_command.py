@@ -1,4 +1,4 @@
-"""`keval report`: a run's table, again."""
+"""`keval report`: a run's report, again; or a page of it, or Markdown."""
 
 from __future__ import annotations
 
@@ -12,31 +12,89 @@ from keval.errors import ConfigError
 from keval.gates.decide import with_gates
 from keval.gates.expectations import ExpectationCheck
 from keval.gates.expression import Names, read_gates
-from keval.store.run import find_run
+from keval.report.console import message_console, safe
+from keval.store.files import replacing
+from keval.store.run import Run, find_run
+from keval.summary import Summary
 
 __all__ = ["command"]
+
+_STDOUT = Path("-")
 
 
 @click.command("report")
 @click.argument("run")
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write a page of the run: one file that needs nothing else.",
+)
+@click.option(
+    "--markdown",
+    is_flag=False,
+    flag_value="-",
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    metavar="[FILE]",
+    help="Write Markdown, as for a pull request; to stdout without a file.",
+)
 @gate_options
 @results_option
 @wide_option
 @json_option
-def command(run: str, gate_flags: GateFlags, output_dir: Path, wide: bool, as_json: bool) -> None:
-    """Show the table of RUN: a path, an id or its start, or `latest`.
+def command(
+    *,
+    run: str,
+    html: Path | None,
+    markdown: Path | None,
+    gate_flags: GateFlags,
+    output_dir: Path,
+    wide: bool,
+    as_json: bool,
+) -> None:
+    """Show the report of RUN: a path, an id or its start, or `latest`.
 
     It is made anew from the run's trials and scores, and its gates are decided again, with those of flags. Exits as the
     run did.
     """
     found = find_run(run, output_dir)
     under_way = found.is_locked
-    flags, problems = read_gates(
-        ((text, f"--fail-under {text}") for text in gate_flags.gates), Names.of(found.manifest)
-    )
+    summary = _summary(found, gate_flags, output_dir)
+    if html is not None:
+        _write(html, _page(found, summary))
+    if markdown == _STDOUT:
+        click.echo(_markdown(found, summary), nl=False)
+    elif markdown is not None:
+        _write(markdown, _markdown(found, summary))
+    written = html is not None or markdown is not None
+    finish(found, summary, wide=wide, as_json=as_json, quiet=written, under_way=under_way, strict=gate_flags.strict)
+
+
+def _summary(run: Run, gate_flags: GateFlags, output_dir: Path) -> Summary:
+    """Summarise a run, and decide its gates and those of flags. Raises ConfigError and RunError."""
+    flags, problems = read_gates(((text, f"--fail-under {text}") for text in gate_flags.gates), Names.of(run.manifest))
     if problems:
         raise ConfigError(problems)
-    regression, expectations = gate_flags.regression(output_dir, found), ExpectationCheck()
-    summary = found.summary(expectations.watch(found.trials()))
-    summary = with_gates(found, summary, expectations, flags=flags, regression=regression)
-    finish(found, summary, wide=wide, as_json=as_json, under_way=under_way, strict=gate_flags.strict)
+    regression, expectations = gate_flags.regression(output_dir, run), ExpectationCheck()
+    summary = run.summary(expectations.watch(run.trials()))
+    return with_gates(run, summary, expectations, flags=flags, regression=regression)
+
+
+def _page(run: Run, summary: Summary) -> str:
+    from keval.report.page import Report, page  # import Jinja2
+
+    return page(Report(run, summary))
+
+
+def _markdown(run: Run, summary: Summary) -> str:
+    from keval.report.markdown import markdown  # imports Jinja2, too
+    from keval.report.page import Report
+
+    return markdown(Report(run, summary))
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a text, and say where it is. Raises RunError."""
+    with replacing(path) as file:
+        file.write(text.encode("utf-8", "replace"))
+    message_console().print(safe(f"wrote {path}"), soft_wrap=True)

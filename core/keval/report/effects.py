@@ -14,7 +14,7 @@ from keval.report.claims import Block, Claim
 from keval.report.lines import folded, padded
 from keval.report.plot import Axis
 
-__all__ = ["effect_lines"]
+__all__ = ["effect_lines", "verdict_words"]
 
 _STYLES = {"better": "green", "worse": "red"}
 _CAPTION = "difference, 95 % interval, paired by question"
@@ -110,6 +110,11 @@ def _verdict(claim: Claim) -> tuple[str, str]:
     if effect.verdict == "unclear":
         return "cannot tell", "yellow"
     return ("one question" if effect.n == 1 else "no interval"), "dim"
+
+
+def verdict_words(claim: Claim) -> str:
+    """Return the verdict with all that it tells beyond its word."""
+    return f"{_verdict(claim)[0]}{_beyond(claim, 2)}"
 
 
 def _beyond(claim: Claim, wording: int) -> str:

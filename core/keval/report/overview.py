@@ -68,7 +68,7 @@ def _hints(found: Sequence[Block], run: Path, width: int) -> Iterator[Text]:
     # An id is enough for runs in the results directory that commands look in by themselves.
     name = run.name if run.parent.parent == Path("results") else str(run)
     claims = [claim for block in found for claim in block.claims]
-    commands = [["keval", "report", name, "--wide"]]
+    commands = [["keval", "report", name, "--html", "report.html"]]
     if claims:
         worst = next((claim for claim in claims if claim.effect.verdict == "worse"), claims[0])
         commands.insert(0, ["keval", "show", name, "--worst", worst.effect.metric])

@@ -209,7 +209,7 @@ $0.79 and cost unknown of 3 trials or judgements
 gates  docs/style >= +0.05  failed (0.01, -0.01 to 0.03)
        usd <= 2             undecided (the price of 3 trials is unknown)
        accuracy >= 0.8      held (0.97, 0.93 to 1.00)
-more   keval show r --worst acme/accuracy | keval report r --wide
+more   keval show r --worst acme/accuracy | keval report r --html report.html
 """
 
 
@@ -252,7 +252,7 @@ neutral scores, where there was nothing to judge, left out of the means: all of
 
 24 trials, none failed   1 min 23 s   48 model calls   24 tool calls
 1,000 tokens   $0.25
-more   keval report r --wide
+more   keval report r --html report.html
 """
 
 

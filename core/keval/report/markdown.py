@@ -1,0 +1,168 @@
+"""A run as Markdown, for a pull request: sentences, gates, effects, what got worse, and how it was made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+
+from keval.report.claims import Claim, blocks
+from keval.report.effects import verdict_words
+from keval.report.figures import interval, number, signed
+from keval.report.page.comparisons import Comparison
+from keval.report.page.report import Report
+from keval.report.sentences import sentences
+from keval.summary import Summary
+
+__all__ = ["MOST_CHARACTERS", "escaped", "markdown"]
+
+MOST_CHARACTERS = 60_000
+"""GitHub takes 65,536 characters in a comment; the rest is for what others put around it."""
+_LONGEST = 300
+"""Characters of one text of others, such as a label or a question."""
+_SENTENCE = 2_000
+_MOST_WORSE = 20
+"""Questions that are named as having got worse."""
+
+_MARKUP = re.compile(r"[\\`*_\[\]|~$]")
+_AT_START = re.compile(r"^(?=[-+=#])|^\d+(?=[.)](\s|$))")
+_REFERENCE = re.compile(r"@|#|(?<=GH)-|(?<=:)//|(?<=www)\.", re.IGNORECASE)
+"""What GitHub makes a mention, a reference to an issue or a link of, although it is no Markdown."""
+_APART = "&#8203;"
+"""A space without width. A character reference alone does not help: GitHub looks for mentions in what it shows."""
+
+
+def escaped(text: str, longest: int = _LONGEST) -> str:
+    """Return text of others as one line of Markdown that shows it and does nothing.
+
+    Markup, HTML, borders of tables, mentions, links and references to issues have no effect.
+    """
+    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    line = line if len(line) <= longest else f"{line[:longest]} …"
+    line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    line = _AT_START.sub(r"\g<0>\\", _MARKUP.sub(r"\\\g<0>", line))
+    return _REFERENCE.sub(_taken_apart, line)
+
+
+def _taken_apart(match: re.Match[str]) -> str:
+    # A character reference of ours has a # of its own, so only the text's are here yet.
+    return f"{match[0]}{_APART}" if match[0] in "@#" else f"{_APART}{match[0]}"
+
+
+def markdown(report: Report) -> str:
+    """Return a run as Markdown of less than 60,000 characters. Raises RunError."""
+    summary = report.summary
+    blocks = chain(_head(summary), _gates(summary), _effects(summary), _worse(report), _made(report))
+    return _cut(blocks)
+
+
+def _cut(blocks: Iterable[str]) -> str:
+    """Join blocks, each of whole lines, and stop before they become too long."""
+    note = "\n\n*The rest is left out, as a comment can hold no more; `keval report` shows it.*\n"
+    text = ""
+    for block in blocks:
+        for line in [*block.splitlines(), ""]:
+            if len(text) + len(line) + len(note) >= MOST_CHARACTERS:
+                return text.rstrip() + note
+            text += f"{line}\n"
+    return text.rstrip() + "\n"
+
+
+def _head(summary: Summary) -> Iterator[str]:
+    yield f"## keval: {escaped(summary.evaluation)}"
+    if summary.simulated:
+        names = ", ".join(map(escaped, summary.simulated))
+        yield f"**SIMULATED**: {names}. The figures show that keval works, not what a model can do."
+    yield "\n".join(f"- {escaped(sentence, _SENTENCE)}" for sentence in sentences(summary))
+
+
+def _gates(summary: Summary) -> Iterator[str]:
+    if not summary.gates:
+        return
+    rows = []
+    for gate in summary.gates:
+        span = interval(gate.ci_low, gate.ci_high)
+        found = f"{gate.decided_on} {number(gate.value)}" + (f", {span}" if span else "")
+        verdict = gate.verdict if gate.verdict == "held" else f"**{gate.verdict}**"
+        rows.append((verdict, escaped(gate.gate), escaped(found), escaped(gate.reason)))
+    yield "### Gates"
+    yield _table(("verdict", "gate", "found", "why"), rows)
+
+
+def _effects(summary: Summary) -> Iterator[str]:
+    yield "### Effects"
+    for block in blocks(summary):
+        yield f"#### {escaped(block.title)}"
+        if block.claims:
+            heads = ["metric", "for", "means", "difference", "95 % interval", "n", "verdict"]
+            rows = [_row(claim) for claim in block.claims]
+            if not block.labelled:
+                heads, rows = [*heads[:1], *heads[2:]], [[*row[:1], *row[2:]] for row in rows]
+            yield _table(heads, rows)
+        yield "\n".join(f"- {escaped(f'{heading}: {told}', _SENTENCE)}" for heading, told in block.remarks)
+    if not summary.effects:
+        yield "Nothing is compared in this run."
+
+
+def _row(claim: Claim) -> list[str]:
+    effect, words = claim.effect, verdict_words(claim)
+    means = ""
+    if effect.mean is not None and effect.against_mean is not None:
+        means = f"{number(effect.against_mean)} → {number(effect.mean)}"
+    return [
+        escaped(claim.name),
+        escaped(claim.label),
+        means,
+        signed(effect.difference),
+        interval(effect.ci_low, effect.ci_high, signs=True) or "–",
+        str(effect.n),
+        f"**{words}**" if effect.verdict in ("better", "worse") else words,
+    ]
+
+
+def _worse(report: Report) -> Iterator[str]:
+    """Yield the questions that got worse with a condition; with another agent, if there is one condition only."""
+    if report.comparisons[0].against is None:
+        return
+    conditions = [each for each in report.comparisons if each.against and each.arm[0] == each.against[0]]
+    blocks = []
+    for comparison in conditions or report.comparisons:
+        fallen = [n for n in range(len(report.outline.questions)) if comparison.got_worse(n)]
+        if not fallen:
+            continue
+        rows = [_fallen(report, comparison, n) for n in sorted(fallen, key=lambda n: _share(comparison, n))]
+        more = f"\n\n{len(rows) - _MOST_WORSE} more questions got worse." if len(rows) > _MOST_WORSE else ""
+        blocks.append(f"#### {escaped(comparison.label)}")
+        blocks.append(_table(("question", "what fell most", "asked"), rows[:_MOST_WORSE]) + more)
+    yield "### Questions that got worse"
+    yield from blocks or ["None."]
+
+
+def _share(comparison: Comparison, question: int) -> float:
+    worst = comparison.worst(question)
+    return worst.share if worst else 0.0
+
+
+def _fallen(report: Report, comparison: Comparison, index: int) -> Sequence[str]:
+    question, worst = report.outline.questions[index], comparison.worst(index)
+    told = f"{report.names[worst.scorer]} {signed(worst.value)}" if worst else ""
+    return escaped(question.id), escaped(told), escaped(question.asked, 120)
+
+
+def _made(report: Report) -> Iterator[str]:
+    manifest = report.run.manifest
+    agents = ", ".join(
+        f"{label} ({agent.type}, {agent.model or 'no model'})" for label, agent in manifest.agents.items()
+    )
+    told = [
+        f"run {manifest.run}",
+        f"{manifest.dataset.samples} questions, sha256 {(manifest.dataset.sha256 or 'unknown')[:12]}",
+        agents,
+        f"keval {manifest.versions.get('keval', 'of unknown version')}",
+    ]
+    yield escaped("; ".join(told), _SENTENCE)
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,0 +1,138 @@
+"""Comparisons question by question: how much each score of an arm differs from that of another arm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+
+from keval.manifest import Manifest
+from keval.report.figures import better_share
+from keval.report.page.outline import Arm, Outline
+from keval.scores import Scale, Scorer
+
+__all__ = ["Comparison", "Tile", "compare"]
+
+_STEPS = (0.025, 0.15, 0.35, 0.65)
+"""Shares of a scale from which a difference has the next darker colour."""
+_WORSE = 0.05
+"""The share of a scale from which a question counts as got worse or better."""
+
+
+@attrs.frozen
+class Tile:
+    """One metric of one question: the difference (or the mean, if nothing is compared), and its share of the scale.
+
+    `share` is positive for the better; for a scale without an end it is relative to the largest difference. `telling`
+    says that it tells one question from another: its scale has an end, and it is no trait of an agent, which differs
+    alike for all questions.
+    """
+
+    scorer: Scorer
+    value: float
+    share: float
+    telling: bool
+
+    @property
+    def level(self) -> str:
+        """The name of its colour: `b1` to `b4` for better, `w1` to `w4` for worse, `z` for no difference."""
+        step = sum(abs(self.share) >= start for start in _STEPS)
+        return f"{'b' if self.share > 0 else 'w'}{step}" if step else "z"
+
+
+@attrs.frozen
+class Comparison:
+    """An arm and the arm that it is measured against; without `against`, the arm alone.
+
+    `tiles` has for each question, by its index, the metrics that both arms have a score of.
+    """
+
+    arm: Arm
+    against: Arm | None
+    label: str
+    tiles: Mapping[int, Sequence[Tile]]
+
+    def worst(self, question: int) -> Tile | None:
+        """Return the metric that fell most for this question; `None` if none tells anything."""
+        return min((tile for tile in self.tiles.get(question, ()) if tile.telling), key=_share, default=None)
+
+    def best(self, question: int) -> Tile | None:
+        """Return the metric that gained most for this question; `None` if none tells anything."""
+        return max((tile for tile in self.tiles.get(question, ()) if tile.telling), key=_share, default=None)
+
+    def got_worse(self, question: int) -> bool:
+        """Whether a metric of this question fell by a twentieth of its scale or more."""
+        worst = self.worst(question)
+        return self.against is not None and worst is not None and worst.share <= -_WORSE + 1e-9
+
+    def got_better(self, question: int) -> bool:
+        """Whether a metric of this question gained a twentieth of its scale or more."""
+        best = self.best(question)
+        return self.against is not None and best is not None and best.share >= _WORSE - 1e-9
+
+
+def compare(manifest: Manifest, outline: Outline, scales: Mapping[Scorer, Scale]) -> tuple[Comparison, ...]:
+    """Return the comparisons of a run: conditions with the baseline, then agents with the first.
+
+    A run with a single arm has that arm alone, with its means in place of differences.
+    """
+    pairs = [*_pairs(manifest)]
+    if not pairs:
+        (agent, condition), *_ = [(agent, condition) for agent in manifest.agents for condition in manifest.conditions]
+        return (_alone((agent, condition), outline, scales),)
+    return tuple(_pair(arm, against, label, outline, scales) for arm, against, label in pairs)
+
+
+def _pairs(manifest: Manifest) -> Iterator[tuple[Arm, Arm, str]]:
+    agents, conditions = [*manifest.agents], [*manifest.conditions]
+    for agent in agents:
+        for condition in conditions:
+            if condition != manifest.baseline:
+                told = f"{agent}: {condition} against {manifest.baseline}"
+                yield (agent, condition), (agent, manifest.baseline), told
+    for condition in conditions:
+        for agent in agents[1:]:
+            yield (agent, condition), (agents[0], condition), f"{condition}: {agent} against {agents[0]}"
+
+
+def _pair(arm: Arm, against: Arm, label: str, outline: Outline, scales: Mapping[Scorer, Scale]) -> Comparison:
+    ours, theirs = outline.values.get(arm, {}), outline.values.get(against, {})
+    differences = {
+        scorer: {n: value - theirs[scorer][n] for n, value in ours[scorer].items() if n in theirs[scorer]}
+        for scorer in scales
+        if scorer in ours and scorer in theirs
+    }
+    tiles: dict[int, list[Tile]] = {}
+    for scorer, by_question in differences.items():
+        scale = scales[scorer]
+        spread = max(by_question.values(), default=0.0) - min(by_question.values(), default=0.0)
+        trait = arm[0] != against[0] and len(by_question) > 1 and spread < 1e-9
+        largest = max(map(abs, by_question.values()), default=0.0) or 1.0
+        for number, difference in by_question.items():
+            share = better_share(difference, scale)
+            if share is None:
+                relative = difference / largest
+                tile = Tile(scorer, difference, -relative if scale.better == "lower" else relative, telling=False)
+            else:
+                tile = Tile(scorer, difference, share, telling=not trait)
+            tiles.setdefault(number, []).append(tile)
+    return Comparison(arm, against, label, tiles)
+
+
+def _alone(arm: Arm, outline: Outline, scales: Mapping[Scorer, Scale]) -> Comparison:
+    """Return the means of an arm, coloured by how far they are from the middle of their scale."""
+    tiles: dict[int, list[Tile]] = {}
+    for scorer, means in outline.values.get(arm, {}).items():
+        scale = scales[scorer]
+        if math.isinf(scale.high):
+            continue
+        middle = (scale.low + scale.high) / 2
+        for number, mean in means.items():
+            share = 2 * (better_share(mean - middle, scale) or 0.0)
+            tiles.setdefault(number, []).append(Tile(scorer, mean, share, telling=True))
+    return Comparison(arm, None, f"{arm[0]}: {arm[1]}", tiles)
+
+
+def _share(tile: Tile) -> float:
+    return tile.share

@@ -1,0 +1,95 @@
+"""Effects as a forest plot: the claims of the report, with their intervals drawn and in figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import attrs
+from markupsafe import Markup
+
+from keval.effects import Effect
+from keval.report.claims import Block, Claim, blocks
+from keval.report.effects import verdict_words
+from keval.report.page.drawing import Axis, axis_around_zero
+from keval.report.page.rendering import render
+from keval.report.page.report import Report
+
+__all__ = ["effects"]
+
+_RESOURCES = {"seconds": "s", "tokens": "", "usd": "$", "tool_calls": ""}
+
+
+@attrs.frozen
+class _Row:
+    """A claim, and over how many rows its metric's name stands; 0 if it stands above already."""
+
+    claim: Claim
+    rows: int
+    verdict: str
+
+
+@attrs.frozen
+class _Table:
+    """The claims of a block whose scales have one range, over an axis that they share."""
+
+    axis: Axis
+    rows: Sequence[_Row]
+
+
+@attrs.frozen
+class _Section:
+    """A block with its tables. A `closed` one shows its title only, until it is opened."""
+
+    block: Block
+    tables: Sequence[_Table]
+    label: str
+    closed: bool
+
+
+def effects(report: Report) -> Markup:
+    """Render the effects of conditions and agents, on scores and on what an answer costs."""
+    summary = report.summary
+    conditions = {effect.condition for effect in summary.effects if effect.kind == "condition"}
+    found = blocks(summary)
+    sections = []
+    for position, block in enumerate(found):
+        # Conditions come first, a block each; then agents.
+        of_agents = position >= len(conditions)
+        label = "condition" if of_agents else "agent"
+        sections.append(_Section(block, [*_tables(block.claims)], label, closed=of_agents and bool(conditions)))
+    return render(
+        "effects.html",
+        sections=sections,
+        summary=summary,
+        names=report.names,
+        expenses=[*_expenses(summary.expenses)],
+    )
+
+
+def _tables(claims: Iterable[Claim]) -> Iterator[_Table]:
+    """Yield a table for each range of scales, in the order of the first claim of each."""
+    groups: dict[tuple[float, float, str], list[Claim]] = {}
+    for claim in claims:
+        groups.setdefault((claim.scale.low, claim.scale.high, claim.scale.unit), []).append(claim)
+    for group in groups.values():
+        ends = ((claim.effect.difference, claim.effect.ci_low, claim.effect.ci_high) for claim in group)
+        axis = axis_around_zero(end for each in ends for end in each if end is not None)
+        yield _Table(axis, [*_rows(group)])
+
+
+def _rows(claims: Iterable[Claim]) -> Iterator[_Row]:
+    by_name: dict[str, list[Claim]] = {}
+    for claim in claims:
+        by_name.setdefault(claim.name, []).append(claim)
+    for group in by_name.values():
+        for position, claim in enumerate(group):
+            yield _Row(claim, 0 if position else len(group), verdict_words(claim))
+
+
+def _expenses(effects: Iterable[Effect]) -> Iterator[tuple[str, Effect]]:
+    """Yield effects on what an answer costs with the name of the resource; those that are 0 throughout say nothing."""
+    for effect in effects:
+        if effect.difference is not None and (effect.difference or effect.stderr):
+            unit = _RESOURCES.get(effect.metric, "")
+            name = effect.metric.replace("_", " ")
+            yield f"{name} ({unit})" if unit else name, effect

@@ -1,0 +1,81 @@
+"""How a run was made: what its conditions and agents differ in, and everything else that its manifest says."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+from markupsafe import Markup
+
+from keval.manifest import Manifest
+from keval.report.page.rendering import render
+from keval.report.page.report import Report
+
+__all__ = ["differences", "making"]
+
+
+@attrs.frozen
+class _Condition:
+    """A condition: its prompt as lines that are the same as, or differ from, the baseline's, its contexts and tools.
+
+    `options` are its other options, and `contexts` those of each context, as written.
+    """
+
+    label: str
+    baseline: bool
+    same_prompt: bool
+    prompt: Sequence[tuple[str, str]]
+    contexts: Mapping[str, Any]
+    tools: Mapping[str, Sequence[str]]
+    options: Mapping[str, Any]
+
+
+def differences(report: Report) -> Markup:
+    """Render what the conditions differ in: prompt, contexts and tools; and the agents."""
+    manifest = report.run.manifest
+    agents = [
+        (label, agent, {key: value for key, value in _options(manifest, "agents", label).items() if key != "type"})
+        for label, agent in manifest.agents.items()
+    ]
+    return render("differences.html", conditions=[*_conditions(manifest)], agents=agents)
+
+
+def making(report: Report) -> Markup:
+    """Render how the run was made: dataset, judges, rubrics, scorers, versions and the configuration."""
+    return render("making.html", manifest=report.run.manifest, path=report.run.path.name, names=report.names)
+
+
+def _conditions(manifest: Manifest) -> Iterator[_Condition]:
+    base = _prompt(manifest, manifest.baseline)
+    for label, entry in manifest.conditions.items():
+        prompt = _prompt(manifest, label)
+        options = _options(manifest, "conditions", label)
+        yield _Condition(
+            label=label,
+            baseline=label == manifest.baseline,
+            same_prompt=prompt == base,
+            prompt=[*_lines(prompt if label == manifest.baseline else base, prompt)],
+            contexts={name: _options(manifest, "contexts", name) for name in entry.contexts},
+            tools={name: server.tools for name, server in entry.servers.items()},
+            options={key: value for key, value in options.items() if key not in ("system_prompt", "contexts")},
+        )
+
+
+def _options(manifest: Manifest, section: str, label: str) -> dict[str, Any]:
+    """Return what the configuration says of an agent, condition or context."""
+    named = manifest.config.get(section)
+    found = named.get(label) if isinstance(named, Mapping) else None
+    return dict(found) if isinstance(found, Mapping) else {}
+
+
+def _prompt(manifest: Manifest, label: str) -> str:
+    return str(_options(manifest, "conditions", label).get("system_prompt") or "")
+
+
+def _lines(before: str, after: str) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a prompt with what happened to each: ` ` stayed, `+` added, `-` left out."""
+    for line in difflib.ndiff(before.splitlines(), after.splitlines()):
+        if line[0] != "?":
+            yield line[0], line[2:]

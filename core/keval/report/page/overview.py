@@ -1,0 +1,26 @@
+"""The top of the page: what was run, what it found in sentences, and the verdicts of the gates."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from keval.report.page.rendering import render
+from keval.report.page.report import Report
+from keval.report.sentences import sentences
+
+__all__ = ["findings", "gates", "header"]
+
+
+def header(report: Report) -> Markup:
+    """Render what was run, and that models were simulated, if they were."""
+    return render("header.html", manifest=report.run.manifest, summary=report.summary)
+
+
+def findings(report: Report) -> Markup:
+    """Render the sentences of a run."""
+    return render("findings.html", sentences=sentences(report.summary))
+
+
+def gates(report: Report) -> Markup:
+    """Render the verdicts of the gates; nothing without gates."""
+    return render("gates.html", gates=report.summary.gates)

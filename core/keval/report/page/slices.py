@@ -1,0 +1,129 @@
+"""Slices: the same differences for parts of the questions, by the metadata of the samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+from markupsafe import Markup
+
+from keval.report.page.comparisons import Comparison
+from keval.report.page.outline import Question
+from keval.report.page.rendering import render
+from keval.report.page.report import Report
+from keval.scores import Scale, Scorer
+from keval.stats.intervals import difference_interval, mean_interval
+
+__all__ = ["labels_of", "metadata_keys", "slices"]
+
+MOST_SLICES = 12
+"""Values of a key up to which it makes slices."""
+_MOST_LABELS = 40
+"""Values of a key up to which questions can be filtered by it."""
+
+
+@attrs.frozen
+class _Slice:
+    """The mean over the questions of a slice, with its 95 % interval, if they are enough for one."""
+
+    n: int
+    mean: float
+    low: float | None
+    high: float | None
+
+
+@attrs.frozen
+class _Row:
+    """One metric in every slice of a key."""
+
+    name: str
+    cells: Sequence[_Slice | None]
+
+
+@attrs.frozen
+class _Table:
+    """One comparison in the slices of one key."""
+
+    comparison: Comparison
+    rows: Sequence[_Row]
+
+
+@attrs.frozen
+class _Key:
+    """The slices of one key of metadata; `others` compare agents."""
+
+    name: str
+    slices: Sequence[tuple[str, int]]
+    tables: Sequence[_Table]
+    others: Sequence[_Table]
+
+
+def labels_of(value: Any) -> list[str]:
+    """Return the slices that a value of metadata puts a sample in: each item of a list is one; a mapping is none."""
+    if isinstance(value, list | tuple):
+        return list(dict.fromkeys(label for item in value if not isinstance(item, list) for label in labels_of(item)))
+    if isinstance(value, Mapping) or value is None:
+        return []
+    return [str(value).lower() if isinstance(value, bool) else str(value)]
+
+
+def metadata_keys(questions: Sequence[Question], most: int = _MOST_LABELS) -> dict[str, list[str]]:
+    """Return the keys of metadata that divide the questions, each with its values in order: 2 to `most` of them."""
+    found: dict[str, dict[str, None]] = {}
+    for question in questions:
+        for key, value in question.metadata.items():
+            found.setdefault(str(key), {}).update(dict.fromkeys(labels_of(value)))
+    return {key: sorted(values) for key, values in found.items() if 2 <= len(values) <= most}
+
+
+def slices(report: Report) -> Markup:
+    """Render each comparison within the slices of each key of metadata, every slice with an interval of its own."""
+    questions = report.outline.questions
+    dividing = metadata_keys(questions, MOST_SLICES)
+    every = {str(key) for question in questions for key in question.metadata}
+    return render(
+        "slices.html",
+        keys=[_key(report, key, values) for key, values in dividing.items()],
+        left_out=sorted(every - dividing.keys()),
+        most=MOST_SLICES,
+    )
+
+
+def _key(report: Report, key: str, values: Sequence[str]) -> _Key:
+    members: dict[str, list[int]] = {value: [] for value in values}
+    for number, question in enumerate(report.outline.questions):
+        for label in labels_of(question.metadata.get(key)):
+            members[label].append(number)
+    tables: list[_Table] = []
+    others: list[_Table] = []
+    for comparison in report.comparisons:
+        if rows := [*_rows(report, comparison, [*members.values()])]:
+            between_agents = comparison.against is not None and comparison.arm[0] != comparison.against[0]
+            (others if between_agents else tables).append(_Table(comparison, rows))
+    return _Key(key, [(value, len(found)) for value, found in members.items()], tables, others)
+
+
+def _rows(report: Report, comparison: Comparison, members: Sequence[Sequence[int]]) -> Iterator[_Row]:
+    """Yield a row for each metric that differs for any question."""
+    values: dict[Scorer, dict[int, float]] = {}
+    for number, tiles in comparison.tiles.items():
+        for tile in tiles:
+            values.setdefault(tile.scorer, {})[number] = tile.value
+    for scorer, name in report.names.items():
+        found = values.get(scorer, {})
+        if any(found.values()):
+            cells = [[found[number] for number in slice_ if number in found] for slice_ in members]
+            scale, paired = report.scales[scorer], comparison.against is not None
+            yield _Row(name, [_slice(cell, scale, paired=paired) if cell else None for cell in cells])
+
+
+def _slice(values: Sequence[float], scale: Scale, *, paired: bool) -> _Slice:
+    """Estimate a mean difference, or the mean of an arm, from one value per question."""
+    found = np.array(values)
+    if paired:
+        ends = difference_interval(found, span=scale.high - scale.low)
+    else:
+        ends = mean_interval(found, low=scale.low, high=scale.high)
+    return _Slice(len(values), float(np.mean(found)), ends.low if ends else None, ends.high if ends else None)

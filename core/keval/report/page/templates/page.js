@@ -1,0 +1,163 @@
+"use strict";
+// The questions of a page: they open on their answers, are filtered, ordered and linked to. Without network or library.
+(() => {
+  const AT_ONCE = 100;
+  const list = document.getElementById("list");
+  if (!list) return;
+  const parsed = (id) => JSON.parse(document.getElementById(id).textContent);
+  const form = document.getElementById("filters");
+  const search = document.getElementById("search");
+  const show = document.getElementById("show");
+  const order = document.getElementById("order");
+  const comparison = document.getElementById("comparison");
+  const keys = [...form.querySelectorAll("select[data-key]")];
+  const found = document.getElementById("found");
+  const more = document.getElementById("more");
+
+  // Rows in the order that keval gave them. Those after the first hundred become elements when they are shown.
+  const first = [...list.children];
+  const others = parsed("rows");
+  const rows = parsed("index").map((row, place) => ({ ...row, place, item: first[place] ?? null, compared: 0, text: null }));
+  const byId = new Map(rows.map((row) => [`sample-${row.id}`, row]));
+  const byDetails = new WeakMap(rows.slice(0, first.length).map((row) => [row.item.firstElementChild, row]));
+  let shown = rows;
+  let limit = AT_ONCE;
+
+  const fragment = (html) => {
+    const template = document.createElement("template");
+    template.innerHTML = html;
+    return template.content;
+  };
+
+  // What is kept as JSON is HTML that keval rendered, with all text of others escaped.
+  const answers = (row) => {
+    const kept = document.getElementById(`answers-${row.n}`);
+    return kept ? JSON.parse(kept.textContent) : null;
+  };
+
+  const chosen = () => (comparison ? Number(comparison.value) : 0);
+
+  // The element of a row, which shows the comparison that is chosen.
+  const element = (row) => {
+    if (row.item === null) {
+      row.item = fragment(others[row.place - first.length]).firstElementChild;
+      byDetails.set(row.item.firstElementChild, row);
+    }
+    if (row.compared !== chosen()) {
+      row.compared = chosen();
+      for (const group of row.item.querySelectorAll(".heats, .changes")) {
+        const cells = [...group.children].filter((cell) => !cell.classList.contains("lost"));
+        cells.forEach((cell, place) => cell.toggleAttribute("hidden", place !== row.compared));
+      }
+    }
+    return row.item;
+  };
+
+  const open = (row) => {
+    const place = row.item.querySelector(".answers");
+    if (place.hasChildNodes()) return;
+    const html = answers(row);
+    if (html === null) {
+      place.textContent = "These answers are left out of the page, as it would become too large; `keval show` has them.";
+    } else {
+      place.append(fragment(html));
+    }
+  };
+
+  // The text of a question and its answers, taken out of their HTML when something is first searched for.
+  const text = (row) => {
+    if (row.text === null) {
+      const html = (row.item?.outerHTML ?? others[row.place - first.length]) + (answers(row) ?? "");
+      row.text = fragment(html).textContent.toLowerCase();
+    }
+    return row.text;
+  };
+
+  const matches = (row, words, labels) => {
+    const kind = show.value;
+    if ((kind === "worse" || kind === "better") && !row[kind][chosen()]) return false;
+    if ((kind === "failed" || kind === "unscored" || kind === "claims") && !row[kind]) return false;
+    if (!labels.every(([key, value]) => (row.labels[key] ?? []).includes(value))) return false;
+    return words.every((word) => text(row).includes(word));
+  };
+
+  const draw = () => {
+    list.replaceChildren(...shown.slice(0, limit).map(element));
+    more.hidden = shown.length <= limit;
+  };
+
+  // Filter and order the rows anew.
+  const apply = () => {
+    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const labels = keys.filter((select) => select.selectedIndex > 0)
+      .map((select) => [select.dataset.key, select.selectedOptions[0].dataset.value]);
+    const at = chosen();
+    const share = (row) => row.worst[at] ?? Infinity;
+    const compare = order.value === "worst"
+      ? (a, b) => b.failed - a.failed || share(a) - share(b) || a.n - b.n
+      : (a, b) => a.n - b.n;
+    shown = rows.filter((row) => matches(row, words, labels)).sort(compare);
+    limit = AT_ONCE;
+    draw();
+    const all = shown.length === rows.length;
+    found.textContent = `${shown.length}${all ? "" : ` of ${rows.length}`} question${rows.length === 1 ? "" : "s"}`;
+  };
+
+  const extend = () => {
+    limit += AT_ONCE;
+    list.append(...shown.slice(limit - AT_ONCE, limit).map(element));
+    more.hidden = shown.length <= limit;
+  };
+
+  // #sample-… opens that question, whether the link is percent-encoded or not.
+  const follow = () => {
+    const name = location.hash.slice(1);
+    let plain = name;
+    try {
+      plain = decodeURIComponent(name);
+    } catch {
+      // A stray % is part of the name.
+    }
+    const row = byId.get(plain) ?? byId.get(name);
+    if (!row) return;
+    if (!shown.includes(row)) {
+      form.reset();
+      apply();
+    }
+    if (shown.indexOf(row) >= limit) {
+      limit = shown.indexOf(row) + 1;
+      draw();
+    }
+    const details = row.item.firstElementChild;
+    details.open = true;
+    open(row);
+    details.scrollIntoView();
+    details.querySelector("summary").focus({ preventScroll: true });
+  };
+
+  let waiting = 0;
+  search.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(apply, 150);
+  });
+  list.addEventListener("toggle", (event) => {
+    const row = byDetails.get(event.target);
+    if (!row || !event.target.open) return;
+    open(row);
+    history.replaceState(null, "", `#${event.target.id}`);
+  }, true);
+  form.addEventListener("submit", (event) => { event.preventDefault(); apply(); });
+  form.addEventListener("reset", () => setTimeout(apply));
+  for (const select of [show, order, comparison, ...keys]) select?.addEventListener("change", apply);
+  more.firstElementChild.addEventListener("click", extend);
+  new IntersectionObserver((seen) => { if (seen.some((entry) => entry.isIntersecting)) extend(); }).observe(more);
+  addEventListener("hashchange", follow);
+  addEventListener("keydown", (event) => {
+    if (event.key === "/" && !event.ctrlKey && !event.metaKey && !event.target.closest("input, select, textarea")) {
+      event.preventDefault();
+      search.focus();
+    }
+  });
+  // The browser itself goes to the element of the link, and takes the focus away, before `load`.
+  addEventListener("load", follow);
+})();

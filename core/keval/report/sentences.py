@@ -1,0 +1,280 @@
+"""What a run found, in plain sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+
+from keval.effects import Effect
+from keval.report.cells import SMALL
+from keval.report.figures import better_share, is_alike, is_flat, number, signed
+from keval.report.names import display_names
+from keval.scores import Scale, Scorer
+from keval.summary import Summary
+
+__all__ = ["sentences"]
+
+_MOST = 3
+"""Metrics that one sentence names; the others are counted."""
+_FEW = 10
+"""Questions below which their number stands beside every figure."""
+_UNITS = {"seconds": "s", "tokens": "tokens", "usd": "", "tool_calls": "tool calls"}
+
+
+def sentences(summary: Summary) -> list[str]:
+    """Tell what a run found: per condition what got better, what got worse, what it costs, and what stays open.
+
+    Losses are never left out. Nothing is said of better or worse without an interval.
+    """
+    told = _Told(summary)
+    found = [sentence for _, group in _compared(summary.effects) for sentence in told.effects(group)]
+    if not summary.effects:
+        found += told.arms()
+    return [*found, *_trials(summary)]
+
+
+def _compared(effects: Iterable[Effect]) -> Iterator[tuple[tuple[str, str, str], list[Effect]]]:
+    """Yield effects by what is compared: a condition with the baseline, or an agent with the first."""
+
+    def key(effect: Effect) -> tuple[str, str, str]:
+        if effect.kind == "condition":
+            return effect.kind, effect.condition, effect.against.condition
+        return effect.kind, f"{effect.agent}\0{effect.condition}", f"{effect.against.agent}\0{effect.against.run or ''}"
+
+    order = ("condition", "agent", "run")
+    ranked = sorted(effects, key=lambda effect: order.index(effect.kind))
+    groups: dict[tuple[str, str, str], list[Effect]] = {}
+    for effect in ranked:
+        groups.setdefault(key(effect), []).append(effect)
+    yield from groups.items()
+
+
+class _Told:
+    """Says effects of one summary: knows its scorers' names and scales, and which labels need to be said."""
+
+    def __init__(self, summary: Summary) -> None:
+        self._summary = summary
+        self._names = display_names(entry.scorer for entry in summary.scorers)
+        self._scales: Mapping[Scorer, Scale] = {entry.scorer: entry.scale for entry in summary.scorers}
+        self._agents = {arm.agent for arm in summary.trials} | {effect.agent for effect in summary.effects}
+
+    def effects(self, group: Sequence[Effect]) -> Iterator[str]:
+        """Yield the sentences about one condition, agent or run."""
+        known = [effect for effect in group if effect.difference is not None]
+        differing = [effect for effect in known if not is_flat(effect)]
+        alike = [e for e in differing if is_alike(e) and e.verdict not in ("better", "worse")]
+        small = [e for e in differing if e.verdict == "unclear" and e not in alike and self._size(e) < SMALL]
+        open_ones = [effect for effect in differing if effect not in alike and effect not in small]
+        by = {
+            verdict: self._grouped(effect for effect in open_ones if effect.verdict == verdict)
+            for verdict in ("better", "worse", "unclear", "same", "unknown")
+        }
+        first = group[0]
+        if first.kind == "agent":
+            yield self._agents_differ(first, by, alike)
+            return
+        if by["better"]:
+            yield f"{_subject(first)} {self._list(by['better'])}{_on(by['better'])}."
+        for scorer, effects in by["worse"].items():
+            losses = ", ".join(self._loss(effect) for effect in effects)
+            yield f"{_capital(self._names[scorer])} {_worse(first)} by {losses}."
+        if by["unknown"]:
+            listed = f"{self._list(by['unknown'])}{_on(by['unknown'])}"
+            yield f"{_capital(_between(first))}: {listed}; these are too few questions to be sure."
+        if alike:
+            listed = self._list(self._grouped(alike))
+            yield f"{_capital(_between(first))}, the same for every question: {listed}."
+        if not known:
+            yield f"{_capital(_between(first))}, nothing could be compared: no question has a score on both sides."
+        yield from self._costs(first)
+        if by["unclear"]:
+            yield f"This run cannot tell {_whether(first)} {self._open(by['unclear'])}."
+        if small and not alike and not any(by.values()):
+            unseen = self._few(effect.scorer for effect in small)
+            yield f"{_capital(_between(first))}, no difference was seen in {_and(unseen)}."
+        flat = [effect for effect in known if is_flat(effect)]
+        if by["same"] or (flat and not differing):
+            same = [*by["same"], *(effect.scorer for effect in flat if not differing)]
+            yield f"{_capital(_between(first))}, there is no difference that matters in {_and(self._few(same))}."
+
+    def _agents_differ(
+        self, first: Effect, by: Mapping[str, Mapping[Scorer, Sequence[Effect]]], alike: Sequence[Effect]
+    ) -> str:
+        """Say in one sentence in what an agent is surely better and worse than the first."""
+        pair = f"{first.agent} {{}} {first.against.agent} ({first.condition})"
+        found = {verdict: [*by[verdict].items()] for verdict in ("better", "worse")}
+        for scorer, effects in self._grouped(alike).items():
+            share = better_share(effects[0].difference or 0.0, self._scales[scorer]) or 0.0
+            found["better" if share > 0 else "worse"].append((scorer, effects))
+        parts = [
+            f"{verdict} in {_and([self._trait(effect) for _, (effect, *_) in metrics])}"
+            for verdict, metrics in found.items()
+            if metrics
+        ]
+        if not parts:
+            return f"No sure difference between {pair.format('and')}."
+        return f"{pair.format('against')} is {' and '.join(parts)}."
+
+    def arms(self) -> Iterator[str]:
+        """Yield the means of a run in which nothing is compared."""
+        for (agent, condition), group in groupby(self._summary.arms, key=lambda arm: (arm.agent, arm.condition)):
+            known = [arm for arm in group if arm.mean is not None]
+            means = [f"{self._names[arm.scorer]} {number(arm.mean)} ({_questions(arm.n)})" for arm in known[:_MOST]]
+            more = [f"{len(known) - _MOST} more"] if len(known) > _MOST else []
+            if means:
+                yield f"{agent} with {condition}: {_and([*means, *more])}."
+
+    def _grouped(self, effects: Iterable[Effect]) -> dict[Scorer, list[Effect]]:
+        """Return effects by scorer, the largest for its scale first."""
+        found: dict[Scorer, list[Effect]] = {}
+        for effect in effects:
+            found.setdefault(effect.scorer, []).append(effect)
+        return dict(sorted(found.items(), key=lambda item: -max(map(self._size, item[1]))))
+
+    def _size(self, effect: Effect) -> float:
+        share = better_share(effect.difference or 0.0, self._scales[effect.scorer])
+        return abs(share) if share is not None else 0.0
+
+    def _list(self, metrics: Mapping[Scorer, Sequence[Effect]]) -> str:
+        parts = [
+            f"{self._names[scorer]} by {', '.join(map(self._gain, effects))}"
+            for scorer, effects in [*metrics.items()][:_MOST]
+        ]
+        return "; ".join([*parts, *_more(len(metrics))])
+
+    def _gain(self, effect: Effect) -> str:
+        return f"{signed(effect.difference)}{self._unit(effect)}{_in_brackets(self._agent(effect))}"
+
+    def _loss(self, effect: Effect) -> str:
+        notes = [*self._agent(effect), _questions(effect.n)]
+        return f"{number(abs(effect.difference or 0.0))}{self._unit(effect)}{_in_brackets(notes)}"
+
+    def _trait(self, effect: Effect) -> str:
+        return f"{self._names[effect.scorer]} ({signed(effect.difference)}{self._unit(effect)})"
+
+    def _agent(self, effect: Effect) -> list[str]:
+        return [effect.agent] if effect.kind == "condition" and len(self._agents) > 1 else []
+
+    def _unit(self, effect: Effect) -> str:
+        unit = self._scales[effect.scorer].unit
+        return f" {unit}" if unit else ""
+
+    def _open(self, metrics: Mapping[Scorer, Sequence[Effect]]) -> str:
+        parts = []
+        for scorer, effects in [*metrics.items()][:_MOST]:
+            needed = max((effect.needed or 0) for effect in effects)
+            would = needed > max(effect.n for effect in effects)
+            notes = (
+                [e.agent for e in effects]
+                if effects[0].kind == "condition" and len(effects) < len(self._agents)
+                else []
+            )
+            notes += [f"{needed:,} questions would"] if would else []
+            parts.append(f"{self._names[scorer]}{_in_brackets(notes)}")
+        return _and([*parts, *_more(len(metrics))], last="or")
+
+    def _few(self, scorers: Iterable[Scorer]) -> list[str]:
+        names = [self._names[scorer] for scorer in dict.fromkeys(scorers)]
+        return [*names[:_MOST], f"{len(names) - _MOST} more"] if len(names) > _MOST else names
+
+    def _costs(self, like: Effect) -> Iterator[str]:
+        """Yield what the condition costs more, and what it saves, where the interval excludes 0."""
+        more: list[str] = []
+        less: list[str] = []
+        for name, unit in _UNITS.items():
+            found = [
+                e
+                for e in self._summary.expenses
+                if e.metric == name and e.kind == like.kind and e.condition == like.condition
+                if e.difference is not None and e.ci_low is not None and e.ci_high is not None
+                if e.ci_low > 0 or e.ci_high < 0
+            ]
+            for rising, costs in ((True, more), (False, less)):
+                sizes = [abs(e.difference or 0.0) for e in found if ((e.difference or 0.0) > 0) == rising]
+                if sizes:
+                    costs.append(_amount(sizes, name, unit))
+        if more:
+            yield f"It costs {_and(more)} more per answer."
+        if less:
+            yield f"It saves {_and(less)} per answer."
+
+
+def _subject(effect: Effect) -> str:
+    """Return the beginning of a sentence on what got better."""
+    if effect.kind == "condition":
+        return f"{effect.condition} improves"
+    return f"Since run {effect.against.run}, {effect.agent} with {effect.condition} improved:"
+
+
+def _worse(effect: Effect) -> str:
+    """Return the middle of a sentence on what got worse."""
+    if effect.kind == "condition":
+        return f"got worse with {effect.condition}"
+    return f"got worse since run {effect.against.run}, for {effect.agent} with {effect.condition},"
+
+
+def _between(effect: Effect) -> str:
+    """Return what is compared."""
+    if effect.kind == "condition":
+        return f"with {effect.condition} against {effect.against.condition}"
+    return f"since run {effect.against.run}, for {effect.agent} with {effect.condition}"
+
+
+def _whether(effect: Effect) -> str:
+    """Return the middle of a sentence on what stays open."""
+    if effect.kind == "condition":
+        return f"whether {effect.condition} changes"
+    return f"whether {effect.agent} with {effect.condition} changed since run {effect.against.run} in"
+
+
+def _on(metrics: Mapping[Scorer, Sequence[Effect]]) -> str:
+    """Return on how many questions effects are, if these are few."""
+    counts = sorted({effect.n for effects in metrics.values() for effect in effects})
+    if not counts or counts[0] >= _FEW:
+        return ""
+    return f", on {_questions(counts[0])}" if len(counts) == 1 else f", on {counts[0]} to {_questions(counts[-1])}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _amount(sizes: Sequence[float], name: str, unit: str) -> str:
+    """Return an amount, or the span of several agents' amounts."""
+
+    def told(size: float) -> str:
+        if name == "usd":
+            return f"${size:.2g}"
+        return f"{size:,.0f}" if size >= 10 else f"{size:.2g}"
+
+    ends = list(dict.fromkeys([told(min(sizes)), told(max(sizes))]))
+    return f"{' to '.join(ends)} {unit}".strip()
+
+
+def _trials(summary: Summary) -> Iterator[str]:
+    """Yield what was lost: failed trials, and those that never ran."""
+    done, failed = sum(arm.trials for arm in summary.trials), sum(arm.failed for arm in summary.trials)
+    if failed:
+        yield f"{failed:,} of {done:,} trials failed."
+    if done < summary.planned:
+        why = f": {summary.stopped}" if summary.stopped else ""
+        yield f"{summary.planned - done:,} of {summary.planned:,} planned trials were not run{why}."
+
+
+def _more(metrics: int) -> list[str]:
+    """Return how many metrics are not named."""
+    left = metrics - _MOST
+    return [] if left < 1 else [f"{left} more metric{'' if left == 1 else 's'}"]
+
+
+def _questions(n: int) -> str:
+    return f"{n:,} question{'' if n == 1 else 's'}"
+
+
+def _in_brackets(notes: Sequence[str]) -> str:
+    return f" ({', '.join(notes)})" if notes else ""
+
+
+def _and(parts: Sequence[str], last: str = "and") -> str:
+    """Join parts as a sentence does."""
+    return "".join(parts) if len(parts) < 2 else f"{', '.join(parts[:-1])} {last} {parts[-1]}"

@@ -1,0 +1,159 @@
+"""What a run found, in sentences that hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+
+from keval.effects import Arm, Effect, Verdict
+from keval.report.sentences import sentences
+from keval.scores import Scale
+from keval.summary import ArmScore, ArmTrials, GivenUp, ScorerScale, Summary, UsageTotal
+
+SCORERS = tuple(
+    ScorerScale(f"acme/{name}", None, Scale()) for name in ("right_answers", "tone", "speed", "care", "wit")
+)
+
+
+def effect(
+    metric: str, difference: float | None, verdict: Verdict, agent: str = "one", *, n: int = 30, **more: Any
+) -> Effect:
+    against = Arm(agent, "none")
+    found = Effect(f"acme/{metric}", None, agent, "docs", against, n, difference, 0.05, verdict=verdict)
+    return attrs.evolve(found, **more)
+
+
+def expense(name: str, difference: float, low: float, high: float) -> Effect:
+    return Effect(name, None, "one", "docs", Arm("one", "none"), 30, difference, None, ci_low=low, ci_high=high)
+
+
+def trials(agent: str, condition: str, failed: int = 0) -> ArmTrials:
+    return ArmTrials(agent, condition, 10, failed, 0, {}, None, None, UsageTotal(), GivenUp(), None, None)
+
+
+def summary(**parts: Any) -> Summary:
+    return Summary(run="r", evaluation="e", baseline="none", neutral="omit", scorers=SCORERS, **parts)
+
+
+def told(
+    *effects: Effect, expenses: tuple[Effect, ...] = (), agents: tuple[str, ...] = ("one",), failed: int = 0
+) -> list[str]:
+    arms = tuple(trials(agent, condition, failed) for agent in agents for condition in ("none", "docs"))
+    return sentences(summary(trials=arms, effects=effects, expenses=expenses, planned=20 * len(agents)))
+
+
+def test_gains_come_first_the_largest_of_them_first() -> None:
+    said = told(effect("tone", 0.1, "better"), effect("right_answers", 0.26, "better"))
+
+    assert ["docs improves right answers by +0.26; tone by +0.10."] == said
+
+
+def test_agents_are_named_where_there_are_several() -> None:
+    said = told(effect("tone", 0.1, "better"), effect("tone", 0.2, "better", "two"), agents=("one", "two"))
+
+    assert ["docs improves tone by +0.10 (one), +0.20 (two)."] == said
+
+
+def test_no_loss_is_left_out_and_each_says_on_how_many_questions() -> None:
+    names = [scale.metric.removeprefix("acme/") for scale in SCORERS]
+
+    said = told(*(effect(name, -0.1, "worse", n=6) for name in names))
+
+    assert [
+        f"{name.capitalize().replace('_', ' ')} got worse with docs by 0.10 (6 questions)." for name in names
+    ] == said
+
+
+def test_more_than_three_gains_are_counted() -> None:
+    said = told(*(effect(scale.metric.removeprefix("acme/"), 0.1, "better") for scale in SCORERS))
+
+    assert ["docs improves right answers by +0.10; tone by +0.10; speed by +0.10; 2 more metrics."] == said
+
+
+@pytest.mark.parametrize(
+    ("found", "sentence"),
+    [
+        (
+            effect("tone", 0.1, "unclear", needed=44),
+            "This run cannot tell whether docs changes tone (44 questions would).",
+        ),
+        (effect("tone", 0.1, "unclear", needed=4), "This run cannot tell whether docs changes tone."),
+        (effect("tone", 0.04, "unclear", needed=900), "With docs against none, no difference was seen in tone."),
+        (effect("tone", 0.01, "same"), "With docs against none, there is no difference that matters in tone."),
+        (
+            effect("tone", 0.0, "unclear", stderr=0.0),
+            "With docs against none, there is no difference that matters in tone.",
+        ),
+        (
+            effect("tone", 0.4, "unclear", stderr=0.0),
+            "With docs against none, the same for every question: tone by +0.40.",
+        ),
+        (
+            effect("tone", 0.4, "unknown", n=1),
+            "With docs against none: tone by +0.40, on 1 question; these are too few questions to be sure.",
+        ),
+        (
+            effect("tone", None, "unknown", n=0),
+            "With docs against none, nothing could be compared: no question has a score on both sides.",
+        ),
+        (
+            effect("tone", -0.4, "worse", "two", kind="agent", against=Arm("one", "docs")),
+            "two against one (docs) is worse in tone (-0.40).",
+        ),
+        (
+            effect("tone", 0.4, "better", "two", kind="agent", against=Arm("one", "docs")),
+            "two against one (docs) is better in tone (+0.40).",
+        ),
+        (
+            effect("tone", -0.4, "unclear", "two", kind="agent", against=Arm("one", "docs"), stderr=0.0),
+            "two against one (docs) is worse in tone (-0.40).",
+        ),
+        (
+            effect("tone", 0.1, "unclear", "two", kind="agent", against=Arm("one", "docs")),
+            "No sure difference between two and one (docs).",
+        ),
+    ],
+    ids=[
+        "open",
+        "many",
+        "small",
+        "same",
+        "flat",
+        "alike",
+        "few",
+        "none",
+        "agent-worse",
+        "agent-better",
+        "agent-alike",
+        "agent-open",
+    ],
+)
+def test_nothing_is_claimed_that_is_not_known(found: Effect, sentence: str) -> None:
+    assert [sentence] == told(found)
+
+
+def test_what_it_costs_is_said_where_the_interval_excludes_none() -> None:
+    expenses = (
+        expense("seconds", 1.4, 1.0, 1.8),
+        expense("tokens", 900.0, 850.0, 950.0),
+        expense("tool_calls", -0.5, -0.9, -0.1),
+        expense("usd", 0.001, -0.1, 0.1),
+    )
+
+    said = told(effect("tone", 0.1, "better"), expenses=expenses)
+
+    assert ["It costs 1.4 s and 900 tokens more per answer.", "It saves 0.5 tool calls per answer."] == said[1:]
+
+
+def test_lost_trials_are_said() -> None:
+    assert "6 of 20 trials failed." == told(effect("tone", 0.1, "better"), failed=3)[-1]
+
+
+def test_a_run_that_compares_nothing_tells_its_means() -> None:
+    arm = ArmScore("one", "none", "acme/tone", None, 12, 0.75, 0.1, None, 12, 0, 0, 0, {}, 0)
+
+    said = sentences(summary(trials=(trials("one", "none"),), arms=(arm,), planned=10))
+
+    assert ["one with none: tone 0.75 (12 questions)."] == said

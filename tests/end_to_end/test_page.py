@@ -1,0 +1,232 @@
+"""A page in a real browser: it opens, filters, is linked to and read by keyboard, and runs no script of others."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from tests import hostile
+from tests.conftest import Project
+
+CHROMIUM = shutil.which("chromium")
+EXAMPLE = Path(__file__).parents[2] / "examples" / "context-ab" / "context-ab.yaml"
+OPEN_ALL = "selector => { for (const details of document.querySelectorAll(selector)) details.open = true }"
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium; Debian's package `chromium` has it"),
+]
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a real run: 35 questions, judged, some of whose claims are not verified."""
+    project = Project(tmp_path_factory.mktemp("example"))
+    assert 0 == project.run(EXAMPLE, "--repetitions", "2").code
+    return written(project)
+
+
+@pytest.fixture(scope="module")
+def injected(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a run in which everything is hostile."""
+    project = Project(tmp_path_factory.mktemp("hostile"))
+    hostile.run(project)
+    return written(project)
+
+
+@pytest.fixture(scope="module")
+def browser(example: Path, injected: Path) -> Iterator[Browser]:
+    """Chromium. Both runs are made before it is started, as it keeps an event loop in this thread."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+def written(project: Project) -> Path:
+    file = project.root / "page.html"
+    outcome = project.keval("report", str(project.run_directory()), "--html", str(file))
+    assert str(file) in outcome.stderr
+    return file
+
+
+@pytest.fixture
+def visit(browser: Browser) -> Iterator[Callable[..., Page]]:
+    """Opens a page; at the end of the test, nothing may have been fetched, and no error may be on the console."""
+    problems: list[str] = []
+    pages: list[Page] = []
+
+    def visit(file: Path, anchor: str = "", **options: Any) -> Page:
+        page = browser.new_context(**options).new_page()
+        page.on("console", lambda message: problems.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("dialog", lambda dialog: problems.append(f"dialog: {dialog.message}"))
+        page.on("request", lambda request: problems.append(request.url) if file.name not in request.url else None)
+        page.goto(file.as_uri() + anchor)
+        pages.append(page)
+        return page
+
+    yield visit
+
+    for page in pages:
+        page.context.close()
+    assert [] == [problem for problem in problems if problem != "data:,"]
+
+
+def shown(page: Page) -> list[str]:
+    """The ids of the questions that are listed."""
+    return page.locator("#list .what b").all_inner_texts()
+
+
+def settle(page: Page, status: str) -> None:
+    """Wait until the list says that it has so many questions."""
+    expect(page.locator("#found")).to_have_text(status)
+
+
+def test_a_question_opens_on_the_answers_of_all_arms(visit: Callable[..., Page], example: Path) -> None:
+    page = visit(example)
+
+    page.locator("#list summary").filter(has_text="prune-default").first.click()
+
+    answers = page.locator("#sample-prune-default article")
+    assert ["openai baseline", "openai with_docs"] == answers.locator("h4").all_inner_texts()
+    assert page.url.endswith("#sample-prune-default")
+    calls = answers.nth(1).locator("details.tools")
+    calls.first.locator("summary").click()
+    assert "search_docs" in calls.first.inner_text()
+
+
+def test_questions_are_searched_and_filtered(visit: Callable[..., Page], example: Path) -> None:
+    page = visit(example)
+    assert 35 == len(shown(page))
+
+    page.get_by_label("search").fill("MOLEHILL pin id")  # of answers that are not open
+    expect(page.locator("#list > li")).not_to_have_count(35)
+    found = shown(page)
+    assert "prune-default" in found
+    page.get_by_role("button", name="clear").click()
+    settle(page, "35 questions")
+    page.get_by_label("show").select_option("with unverified claims")
+    claims = shown(page)
+    page.locator("select[data-key=pages]").select_option("retention")
+    both = shown(page)
+
+    assert 0 < len(both) < len(claims) < 35
+    assert set(both) <= set(claims)
+    page.get_by_role("button", name="clear").click()
+    settle(page, "35 questions")
+    page.get_by_label("show").select_option("worse only")
+    settle(page, "0 of 35 questions")
+
+
+def test_the_order_is_the_worst_first_or_that_of_the_dataset(visit: Callable[..., Page], example: Path) -> None:
+    page = visit(example)
+    worst = shown(page)
+
+    page.get_by_label("order").select_option("as in the dataset")
+
+    assert "prune-default" == shown(page)[0] != worst[0]
+    assert sorted(worst) == sorted(shown(page))
+
+
+def test_a_link_opens_its_question(visit: Callable[..., Page], injected: Path) -> None:
+    sample = f"3 {hostile.LABEL}"
+    page = visit(injected, f"#sample-{quote(sample, safe='')}")
+
+    opened = page.locator("details[open]").filter(has=page.locator("article"))
+    assert 1 == opened.count()
+    assert sample == opened.locator(".what b").inner_text()
+    assert opened.evaluate("details => details.querySelector('summary') === document.activeElement")
+    page.get_by_label("show").select_option("failed")
+    page.evaluate("hash => { location.hash = hash }", f"sample-{quote(f'1 {hostile.LABEL}', safe='')}")
+    settle(page, "6 questions")  # what is linked to is not hidden by a filter
+    assert 2 == page.locator("#list > li > details[open]").count()
+
+
+def test_no_script_of_others_runs_and_all_of_it_shows_as_text(visit: Callable[..., Page], injected: Path) -> None:
+    page = visit(injected)
+
+    page.evaluate(OPEN_ALL, "details")
+    page.wait_for_selector("article")
+    page.evaluate(OPEN_ALL, "details")
+    page.get_by_label("search").fill("onerror")
+    settle(page, "6 questions")
+
+    assert page.evaluate("window.injected === undefined")
+    assert 0 == page.locator("img, iframe, template, object").count()
+    text = page.locator("#list").inner_text()
+    assert [] == [part for part in hostile.INJECTIONS[:5] if part.strip() not in text]
+
+
+def test_the_policy_stops_what_would_get_past_the_escaping(browser: Browser, injected: Path) -> None:
+    """Had an answer come through as HTML, neither a script nor a handler in it would run, and nothing be fetched."""
+    page = browser.new_page()
+    page.goto(injected.as_uri())
+
+    page.evaluate("html => document.body.insertAdjacentHTML('beforeend', html)", hostile.INJECTIONS[2])
+    page.evaluate(
+        """() => {
+            const script = document.createElement("script");
+            script.textContent = "window.injected = true";
+            document.body.append(script);
+        }"""
+    )
+    fetched = page.evaluate("fetch('data:,x').then(() => 'fetched', () => 'refused')")
+
+    assert (True, "refused") == (page.evaluate("window.injected === undefined"), fetched)
+    page.close()
+
+
+def test_it_is_used_by_keyboard_alone(visit: Callable[..., Page], example: Path) -> None:
+    page = visit(example)
+
+    page.keyboard.press("Tab")
+    assert "To the questions" == page.evaluate("document.activeElement.textContent")
+    page.keyboard.press("/")
+    page.keyboard.type("prune-default")
+    expect(page.locator("#list > li")).not_to_have_count(35)
+    page.locator("#list summary").first.focus()
+    page.keyboard.press("Enter")
+
+    page.wait_for_selector("#list details[open] article")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 400])
+def test_axe_finds_nothing_serious(
+    visit: Callable[..., Page], example: Path, injected: Path, scheme: str, width: int
+) -> None:
+    rules = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+    found = []
+    for file in (example, injected):
+        page = visit(file, color_scheme=scheme, viewport={"width": width, "height": 900}, bypass_csp=True)
+        page.locator("#list summary").first.click()
+        page.wait_for_selector("article")
+        page.evaluate(OPEN_ALL, "details:not(#list > li > details)")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.evaluate(rules)
+        violations = page.evaluate("axe.run().then((results) => results.violations)")
+        found += [
+            (violation["id"], node["html"][:200])
+            for violation in violations
+            if violation["impact"] in ("serious", "critical")
+            for node in violation["nodes"][:3]
+        ]
+
+    assert [] == found
+
+
+def test_it_prints_without_its_controls(visit: Callable[..., Page], example: Path) -> None:
+    page = visit(example)
+
+    page.emulate_media(media="print")
+
+    assert not page.get_by_role("search").is_visible()
+    assert page.locator("#effects table").first.is_visible()
