@@ -41,16 +41,19 @@ _COMMENT = re.compile(r"<!--.*?-->\s*", re.DOTALL)
 
 
 def printed(arguments: Sequence[str], folder: Path) -> str:
-    """Run keval in `folder` and return what it writes to a terminal's standard output.
+    """Run keval on a config of `folder` and return what it writes to a terminal's standard output.
+
+    It runs in a folder of its own, so that it names its run without a path.
 
     Raises CalledProcessError when it does not exit with 0.
     """
     # Nothing of the user's own settings: neither another model nor other colours.
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("KEVAL_", "NO_COLOR"))}
     environ |= {"COLUMNS": str(WIDTH), "FORCE_COLOR": "1", "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"}
-    with tempfile.TemporaryDirectory() as results:
-        command = [sys.executable, "-m", "keval", *arguments, "--output-dir", results]
-        done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, check=True)
+    given = [str(folder / argument) if argument.endswith(".yaml") else argument for argument in arguments]
+    with tempfile.TemporaryDirectory() as elsewhere:
+        command = [sys.executable, "-m", "keval", *given]
+        done = subprocess.run(command, cwd=elsewhere, env=environ, capture_output=True, check=True)
     return done.stdout.decode("utf-8")
 
 

@@ -122,7 +122,7 @@ def test_the_commands_that_a_report_names_show_more_of_the_run(notes: Project) -
     outcomes = [notes.keval(*shlex.split(command)) for command in named]
 
     run = notes.run_directory().name
-    assert [f"show {run} --worst double/length", f"report {run} --wide"] == named
+    assert [f"show {run} --worst double/length", f"report {run} --html report.html"] == named
     assert [0, 0] == [outcome.code for outcome in outcomes]
 
 
