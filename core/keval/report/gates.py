@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
+from typing import NamedTuple
 
 from rich.cells import cell_len
 from rich.text import Text
 
 from keval.gates.expression import SHARES
 from keval.report.lines import folded, one_line, padded
-from keval.verdicts import GateResult, UnmetExpectation
+from keval.verdicts import GateResult, GateVerdict, UnmetExpectation
 
-__all__ = ["gate_lines", "unmet_lines"]
+__all__ = ["GateRow", "gate_lines", "gate_rows", "unmet_lines", "unmet_texts"]
 
 _ORDER = ("failed", "undecided", "held")
 _STYLES = {"held": "green", "failed": "bold red", "undecided": "yellow"}
@@ -20,18 +21,32 @@ _LABEL = "gates  "
 _MOST_DIGITS = 6
 
 
-def gate_lines(results: Sequence[GateResult], width: int) -> list[Text]:
-    """Return lines for each gate: failed ones first, then those that are undecided; colours only repeat words.
+class GateRow(NamedTuple):
+    """A gate, its verdict, and what it was found to be, in words."""
 
-    The metrics that are no worse than in another run share a line.
+    gate: str
+    verdict: GateVerdict
+    detail: str
+
+
+def gate_rows(results: Sequence[GateResult]) -> list[GateRow]:
+    """Return a row for each gate: failed ones first, then those that are undecided.
+
+    The metrics that are no worse than in another run share a row.
     """
     told = [result for result in results if result.kind != "regression" or result.verdict != "held"]
     kept = [result for result in results if result.kind == "regression" and result.verdict == "held"]
-    rows = [(one_line(result.gate), result.verdict, one_line(_detail(result))) for result in told]
+    rows = [GateRow(one_line(result.gate), result.verdict, one_line(_detail(result))) for result in told]
     if kept:
-        rows.append((f"no regression against {one_line(str(kept[0].against))}", "held", f"{len(kept)} means compared"))
-    rows.sort(key=lambda row: _ORDER.index(row[1]))
-    column = min(max((cell_len(gate) for gate, _, _ in rows), default=0), width // 2)
+        about = f"no regression against {one_line(str(kept[0].against))}"
+        rows.append(GateRow(about, "held", f"{len(kept)} means compared"))
+    return sorted(rows, key=lambda row: _ORDER.index(row.verdict))
+
+
+def gate_lines(results: Sequence[GateResult], width: int) -> list[Text]:
+    """Return the rows of gates as lines; colours only repeat words."""
+    rows = gate_rows(results)
+    column = min(max((cell_len(row.gate) for row in rows), default=0), width // 2)
     lines = [line for row in rows for line in _lines(*row, column, width - column - len(_LABEL) - 2)]
     return [Text.assemble(" " * len(_LABEL) if number else _LABEL, line) for number, line in enumerate(lines)]
 
@@ -50,6 +65,12 @@ def _lines(gate: str, verdict: str, detail: str, column: int, room: int) -> Iter
 
 def unmet_lines(unmet: Sequence[UnmetExpectation], width: int, most: int = 20) -> list[Text]:
     """Return lines for each of the first expectations that were not met, and one for the others."""
+    told = unmet_texts(unmet, most)
+    return [Text(line) for each in told for line in folded(one_line(each), width, indent=len(_LABEL))]
+
+
+def unmet_texts(unmet: Sequence[UnmetExpectation], most: int = 20) -> list[str]:
+    """Return the first expectations that were not met in words, and how many more there are."""
     told = [
         f"{each.sample}, {each.agent} {each.condition}, repetition {each.repetition}: expected that it"
         f" {each.expected}; answered: {each.answered}"
@@ -57,7 +78,7 @@ def unmet_lines(unmet: Sequence[UnmetExpectation], width: int, most: int = 20) -
     ]
     if (more := len(unmet) - most) > 0:
         told.append(f"{more} more; `keval report RUN --json` names them under `unmet`")
-    return [Text(line) for each in told for line in folded(one_line(each), width, indent=len(_LABEL))]
+    return told
 
 
 def _detail(result: GateResult) -> str:

@@ -9,6 +9,7 @@ from itertools import chain
 from keval.report.claims import Claim, blocks
 from keval.report.effects import verdict_words
 from keval.report.figures import interval, number, signed
+from keval.report.gates import gate_rows, unmet_texts
 from keval.report.page.comparisons import Comparison
 from keval.report.page.report import Report
 from keval.report.sentences import sentences
@@ -79,14 +80,15 @@ def _head(summary: Summary) -> Iterator[str]:
 def _gates(summary: Summary) -> Iterator[str]:
     if not summary.gates:
         return
-    rows = []
-    for gate in summary.gates:
-        span = interval(gate.ci_low, gate.ci_high)
-        found = f"{gate.decided_on} {number(gate.value)}" + (f", {span}" if span else "")
-        verdict = gate.verdict if gate.verdict == "held" else f"**{gate.verdict}**"
-        rows.append((verdict, escaped(gate.gate), escaped(found), escaped(gate.reason)))
+    rows = [
+        (row.verdict if row.verdict == "held" else f"**{row.verdict}**", escaped(row.gate), escaped(row.detail))
+        for row in gate_rows(summary.gates)
+    ]
     yield "### Gates"
-    yield _table(("verdict", "gate", "found", "why"), rows)
+    yield _table(("verdict", "gate", "found"), rows)
+    if unmet := unmet_texts(summary.unmet):
+        yield "Answers that were not as expected:"
+        yield "\n".join(f"- {escaped(text)}" for text in unmet)
 
 
 def _effects(summary: Summary) -> Iterator[str]:

@@ -16,7 +16,7 @@ import pytest
 from keval import open_run
 from keval.effects import Arm, Effect
 from keval.report.page import FRAGMENTS, Report, answers, lines_of, page
-from keval.summary import GateResult
+from keval.verdicts import GateResult, UnmetExpectation
 from tests import hostile
 from tests.conftest import Project
 
@@ -164,10 +164,13 @@ def test_effects_show_their_interval_and_verdict_or_that_there_is_none(report: R
 
 def test_gates_show_their_verdict_and_what_they_were_decided_on(report: Report) -> None:
     gate = GateResult("length >= 0.8", "failed", 0.7, 0.6, 0.8, "mean", "0.70 is less")
+    unmet = UnmetExpectation("q1", "a", "docs", 2, "contains '<b>'", "no")
+    gated = Report(report.run, attrs.evolve(report.summary, gates=(gate,), unmet=(unmet,)))
 
-    shown = Elements(str(FRAGMENTS["gates"](Report(report.run, attrs.evolve(report.summary, gates=(gate,)))))).text
+    shown = " ".join(Elements(str(FRAGMENTS["gates"](gated))).text.split())
 
-    assert "failed length >= 0.8 mean 0.70, 0.60 to 0.80 0.70 is less" in " ".join(shown.split())
+    assert "failed length >= 0.8 0.70, 0.60 to 0.80; 0.70 is less" in shown
+    assert "q1, a docs, repetition 2: expected that it contains '<b>'; answered: no" in shown
     assert "" == str(FRAGMENTS["gates"](report)).strip()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
+from keval.report.gates import gate_rows, unmet_texts
 from keval.report.page.rendering import render
 from keval.report.page.report import Report
 from keval.report.sentences import sentences
@@ -22,5 +23,6 @@ def findings(report: Report) -> Markup:
 
 
 def gates(report: Report) -> Markup:
-    """Render the verdicts of the gates; nothing without gates."""
-    return render("gates.html", gates=report.summary.gates)
+    """Render the verdicts of the gates and the expectations that were not met; nothing without gates."""
+    summary = report.summary
+    return render("gates.html", gates=gate_rows(summary.gates), unmet=unmet_texts(summary.unmet))
