@@ -12,9 +12,14 @@ import attrs
 
 from keval.scores import Scorer
 
-__all__ = ["Arm", "Effect", "Interaction", "PerProtocol", "Verdict"]
+__all__ = ["SMALL_SHARE", "SURE", "Arm", "Effect", "Interaction", "PerProtocol", "Verdict"]
 
 Verdict: TypeAlias = Literal["better", "worse", "same", "unclear", "unknown"]
+
+SURE = 0.05
+"""The largest adjusted p of an effect that is called better or worse."""
+SMALL_SHARE = 0.05
+"""The share of a scale below which a difference does not matter."""
 
 
 @attrs.frozen

@@ -8,9 +8,6 @@ from keval.effects import Effect
 
 __all__ = ["aligned", "bracketed", "decimals", "half_width", "interval", "number", "signed"]
 
-SMALL = 0.05
-"""The share of a scale that counts as a difference, as in `keval.effects.Effect`."""
-
 
 def number(value: float, places: int = 2) -> str:
     """Return a number; one of at least 100 has no decimals."""

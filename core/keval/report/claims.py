@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
-from keval.effects import Effect
-from keval.report.cells import SMALL, number, signed
+from keval.effects import SMALL_SHARE, Effect
+from keval.report.cells import number, signed
 from keval.report.lines import one_line
 from keval.report.names import display_names, with_units
 from keval.scores import Scale, Scorer, named_band
@@ -170,7 +170,7 @@ def block_of(title: str, claims: Sequence[Claim], fixed: Mapping[Scorer, str]) -
             continue
         if heading:
             shared.setdefault(heading, []).append(claim)
-        elif claim.effect.verdict == "unclear" and claim.visible is not None and claim.size < SMALL:
+        elif claim.effect.verdict == "unclear" and claim.visible is not None and claim.size < SMALL_SHARE:
             small.append(claim)
         else:
             rows.append(claim)
@@ -194,7 +194,7 @@ def _heading(claim: Claim) -> str | None:
         return _NOTHING
     if effect.verdict == "same":
         unit = f" {scale.unit}" if scale.unit else ""
-        least = f"{SMALL * (scale.high - scale.low):.2g}"
+        least = f"{SMALL_SHARE * (scale.high - scale.low):.2g}"
         return "no difference" if math.isinf(scale.high) else f"no difference of {least}{unit} or more"
     if max(abs(effect.difference), 1.0 if effect.stderr is None else effect.stderr) < _DUST:
         return "no difference on any question"

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from keval.effects import Interaction
+from keval.effects import SURE, Interaction
 from keval.report.agreement import judging_lines
 from keval.report.averages import average_lines
 from keval.report.cells import signed
@@ -28,7 +28,6 @@ from keval.summary import Summary
 
 __all__ = ["print_report"]
 
-_SURE = 0.05
 _DUST = 1e-12
 """A variance below this is rounding."""
 
@@ -104,7 +103,7 @@ def _interactions(summary: Summary) -> Iterator[Text]:
     lower = {entry.scorer for entry in summary.scorers if entry.scale.better == "lower"}
     told: dict[str, list[str]] = {}
     for found in summary.interactions:
-        if found.difference is None or found.p_adjusted is None or found.p_adjusted > _SURE:
+        if found.difference is None or found.p_adjusted is None or found.p_adjusted > SURE:
             continue
         first = (found.difference > 0) != (found.scorer in lower)
         agents = (found.agent, found.against_agent) if first else (found.against_agent, found.agent)

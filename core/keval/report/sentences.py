@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from keval.effects import Effect
-from keval.report.cells import SMALL
+from keval.effects import SMALL_SHARE, Effect
 from keval.report.figures import better_share, is_alike, is_flat, number, signed
 from keval.report.names import display_names
 from keval.scores import Scale, Scorer
@@ -63,7 +62,7 @@ class _Told:
         known = [effect for effect in group if effect.difference is not None]
         differing = [effect for effect in known if not is_flat(effect)]
         alike = [e for e in differing if is_alike(e) and e.verdict not in ("better", "worse")]
-        small = [e for e in differing if e.verdict == "unclear" and e not in alike and self._size(e) < SMALL]
+        small = [e for e in differing if e.verdict == "unclear" and e not in alike and self._size(e) < SMALL_SHARE]
         open_ones = [effect for effect in differing if effect not in alike and effect not in small]
         by = {
             verdict: self._grouped(effect for effect in open_ones if effect.verdict == verdict)

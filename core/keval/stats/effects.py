@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 import attrs
 import numpy as np
 
-from keval.effects import Arm, Effect, Interaction, PerProtocol, Verdict
+from keval.effects import SMALL_SHARE, SURE, Arm, Effect, Interaction, PerProtocol, Verdict
 from keval.scores import Scale, Scorer
 from keval.stats.bounds import Observed, lost_share, manski_bounds
 from keval.stats.cells import SampleValues
@@ -22,9 +22,6 @@ __all__ = ["ArmValues", "Kind", "Measure", "adjust", "adjust_interactions", "cha
 
 Kind: TypeAlias = Literal["condition", "agent", "run"]
 
-_SURE = 0.05
-_SMALL = 0.05
-"""The share of a scale within which two arms count as the same."""
 _LOST = 0.05
 """The share of lost samples from which an effect has bounds."""
 
@@ -167,9 +164,9 @@ def _verdict(found: Effect, scale: Scale) -> Verdict:
         return "unknown"
     # The interval and the test may disagree where few samples differ; then nothing is sure.
     apart = found.ci_low > 0 or found.ci_high < 0
-    if apart and found.p_adjusted is not None and found.p_adjusted <= _SURE:
+    if apart and found.p_adjusted is not None and found.p_adjusted <= SURE:
         return "better" if (found.difference > 0) == (scale.better == "higher") else "worse"
-    small = _SMALL * (scale.high - scale.low)
+    small = SMALL_SHARE * (scale.high - scale.low)
     if max(-found.ci_low, found.ci_high) <= small if np.isfinite(small) else found.stderr == found.difference == 0:
         return "same"
     return "unclear"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
+from keval.effects import SMALL_SHARE
 from keval.manifest import Manifest
 from keval.report.figures import better_share
 from keval.report.page.outline import Arm, Outline
@@ -16,8 +17,6 @@ __all__ = ["Comparison", "Tile", "compare"]
 
 _STEPS = (0.025, 0.15, 0.35, 0.65)
 """Shares of a scale from which a difference has the next darker colour."""
-_WORSE = 0.05
-"""The share of a scale from which a question counts as got worse or better."""
 
 
 @attrs.frozen
@@ -64,12 +63,12 @@ class Comparison:
     def got_worse(self, question: int) -> bool:
         """Whether a metric of this question fell by a twentieth of its scale or more."""
         worst = self.worst(question)
-        return self.against is not None and worst is not None and worst.share <= -_WORSE + 1e-9
+        return self.against is not None and worst is not None and worst.share <= -SMALL_SHARE + 1e-9
 
     def got_better(self, question: int) -> bool:
         """Whether a metric of this question gained a twentieth of its scale or more."""
         best = self.best(question)
-        return self.against is not None and best is not None and best.share >= _WORSE - 1e-9
+        return self.against is not None and best is not None and best.share >= SMALL_SHARE - 1e-9
 
 
 def compare(manifest: Manifest, outline: Outline, scales: Mapping[Scorer, Scale]) -> tuple[Comparison, ...]:
