@@ -60,7 +60,7 @@ def _table(summary: Summary, arms: Sequence[tuple[str, str]], scorers: Sequence[
         heading = "\n".join([name, *_scale(scales[metric, judge])])
         table.add_column(Text(heading), justify="right", width=_CELL, vertical="bottom")
     means = {(e.agent, e.condition, *e.scorer): e for e in summary.arms}
-    effects = {(e.agent, e.condition, *e.scorer): e for e in summary.effects}
+    effects = {(e.agent, e.condition, *e.scorer): e for e in summary.effects if e.kind == "condition"}
     for agent, group in _by_agent(arms):
         for condition in group:
             found = (means.get((agent, condition, *scorer)) for scorer in scorers)
@@ -135,7 +135,7 @@ def _print_footer(summary: Summary, console: Console, run: Path, *, under_way: b
         f"[dim]n counts samples; their repetitions are averaged first. 5/2/1: 5 scores, 2 neutral (nothing to"
         f" judge; {'counted in' if summary.neutral == 'count' else 'left out of'} the means), 1 unscored.[/]"
     )
-    if summary.effects:
+    if any(effect.kind == "condition" for effect in summary.effects):
         console.print(
             safe(
                 f"Δ is the mean difference to {summary.baseline} ± its standard error, over the samples that both"

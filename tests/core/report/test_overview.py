@@ -17,6 +17,7 @@ from keval.manifest import JudgeEntry
 from keval.prices import Cost
 from keval.report.names import display_names
 from keval.report.overview import print_report
+from keval.report.tables import print_tables
 from keval.scores import Scale
 from keval.summary import (
     ArmScore,
@@ -307,3 +308,18 @@ def test_metrics_are_told_apart() -> None:
     names = display_names([("a/style", None), ("b/style", None), ("a/word_count", None), ("tone", "x"), ("tone", "y")])
 
     assert ["a/style", "b/style", "word count", "tone by x", "tone by y"] == [*names.values()]
+
+
+def test_the_wide_tables_show_what_a_condition_makes_and_not_how_agents_differ() -> None:
+    found = summary()
+    against = effect(("acme/accuracy", None), "bob", 0.97, 0.68, 0.1, kind="agent", against=Arm("ada", "docs", "r"))
+    arms = tuple(entry for entry in found.arms if entry.scorer == against.scorer)
+    found = attrs.evolve(found, arms=arms, effects=(*found.effects, against))
+    console = Console(width=140, file=io.StringIO())
+
+    print_tables(found, console, Path("r"), under_way=False)
+
+    file = console.file
+    assert isinstance(file, io.StringIO)
+    rows = [line.split() for line in file.getvalue().splitlines() if line.startswith("  Δ")]
+    assert [["+0.52", "±0.04", "n=12"], ["+0.08", "±0.06", "n=12"]] == [row[2:] for row in rows]
