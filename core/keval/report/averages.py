@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 import attrs
 
 from keval.effects import Effect
+from keval.report.figures import counted
 from keval.scores import Scale, Scorer
 from keval.summary import ArmScore, Summary
 
@@ -94,8 +95,9 @@ def average_lines(summary: Summary) -> list[str]:
         for reason in dict.fromkeys(found.left_out.values())
     ]
     also = f"; left out: {'; '.join(left)}" if left else ""
-    count = f"{len(found.metrics)} metric{'' if len(found.metrics) == 1 else 's'}"
-    lines = [f"Average over {count} as shares of their scales, no more than a summary{also}:"]
+    lines = [
+        f"Average over {counted(len(found.metrics), 'metric')} as shares of their scales, no more than a summary{also}:"
+    ]
     winners = {(each.among, each.within): each for each in found.winners}
     for agent in dict.fromkeys(arm.agent for arm in found.arms):
         told = ", ".join(f"{arm.condition} {arm.average:.2f}" for arm in found.arms if arm.agent == agent)

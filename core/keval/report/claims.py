@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import attrs
 
 from keval.effects import SMALL_SHARE, Effect
-from keval.report.cells import number, signed
+from keval.report.figures import number, signed
 from keval.report.lines import one_line
 from keval.report.names import display_names, with_units
 from keval.scores import Scale, Scorer, named_band

@@ -12,9 +12,9 @@ from rich.text import Text
 
 from keval.compare import Comparison, SampleChange
 from keval.effects import Effect
-from keval.report.cells import number, signed
 from keval.report.claims import Block, block_of, blocks, claims_of
 from keval.report.effects import effect_lines
+from keval.report.figures import number, signed
 from keval.report.lines import folded, one_line, padded
 from keval.report.means import mean_lines
 from keval.report.names import display_names

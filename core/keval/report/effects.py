@@ -9,8 +9,8 @@ import attrs
 from rich.cells import cell_len
 from rich.text import Text
 
-from keval.report.cells import aligned, bracketed, decimals, interval, number, signed
 from keval.report.claims import Block, Claim
+from keval.report.figures import aligned, bracketed, decimals, interval_of, number, signed
 from keval.report.lines import folded, padded
 from keval.report.plot import Axis
 
@@ -84,7 +84,7 @@ def _rows(claims: Sequence[Claim]) -> list[_Row]:
     befores = aligned([_known(effect.against_mean, decimals(effect)) for effect in effects])
     afters = aligned([_known(effect.mean, decimals(effect)) for effect in effects])
     changes = aligned([signed(effect.difference or 0.0, decimals(effect)) for effect in effects])
-    intervals = [interval(effect, ends=ends) for effect in effects]
+    intervals = [interval_of(effect, ends=ends) for effect in effects]
     columns = zip(claims, befores, afters, changes, intervals, strict=True)
     return [
         _Row(

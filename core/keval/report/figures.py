@@ -1,26 +1,36 @@
-"""Figures that may be unknown, as pages and Markdown write them, and what a difference amounts to."""
+"""Figures as texts: numbers that may be unknown, differences, intervals and counts."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 
 from keval.effects import Effect
-from keval.report import cells
-from keval.scores import Scale
 
-__all__ = ["better_share", "interval", "is_alike", "is_flat", "number", "signed"]
+__all__ = ["aligned", "bracketed", "counted", "decimals", "interval", "interval_of", "number", "signed"]
 
 
-def number(value: float | None) -> str:
-    """Return a number with two decimals, or none from 100 on; `–` for an unknown one."""
+def number(value: float | None, places: int = 2) -> str:
+    """Return a number; one of at least 100 has no decimals, and an unknown one is `–`."""
     if value is None:
         return "–"
-    return "∞" if math.isinf(value) else cells.number(value)
+    if math.isinf(value):
+        return "∞"
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    # Adding zero removes the sign of -0.0.
+    return f"{round(value, places) + 0.0:.{places}f}"
 
 
-def signed(value: float | None) -> str:
-    """Return a difference with its sign; `–` for an unknown one."""
-    return "–" if value is None else cells.signed(value)
+def signed(value: float | None, places: int = 2) -> str:
+    """Return a difference with its sign, which 0 has too; `–` for an unknown one."""
+    text = number(value, places)
+    return text if value is None or text.startswith("-") else f"+{text}"
+
+
+def counted(count: int, what: str) -> str:
+    """Return a count with what is counted, in the plural unless it is one."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def interval(low: float | None, high: float | None, *, signs: bool = False) -> str:
@@ -31,19 +41,44 @@ def interval(low: float | None, high: float | None, *, signs: bool = False) -> s
     return f"{told(low)} to {told(high)}"
 
 
-def better_share(difference: float, scale: Scale) -> float | None:
-    """Return a difference as a share of its scale, positive for the better; `None` for a scale without an end."""
-    if math.isinf(scale.high):
+def decimals(effect: Effect) -> int:
+    """Return how many decimals an effect needs: two, and more where the values are small."""
+    known = [abs(value) for value in (effect.mean, effect.against_mean, effect.difference) if value is not None]
+    largest = max(known, default=1.0)
+    return 2 if largest >= 0.1 or not largest else 3 if largest >= 0.01 else 4
+
+
+def _half_width(effect: Effect) -> float | None:
+    """Return half the width of an interval that is as long to both sides, as far as two decimals show; else `None`."""
+    if effect.difference is None or effect.ci_low is None or effect.ci_high is None:
         return None
-    share = difference / (scale.high - scale.low)
-    return -share if scale.better == "lower" else share
+    places = decimals(effect)
+    below, above = effect.difference - effect.ci_low, effect.ci_high - effect.difference
+    if abs(round(below, places) - round(above, places)) > 1.5 * 10**-places:
+        return None
+    return max(below, above)
 
 
-def is_flat(effect: Effect) -> bool:
-    """Return whether nothing differs for any question."""
-    return effect.difference == 0 and not effect.stderr
+def bracketed(effects: Iterable[Effect]) -> bool:
+    """Return whether any of the intervals is longer to one side, so that all are to be shown by their ends."""
+    return any(effect.ci_low is not None and _half_width(effect) is None for effect in effects)
 
 
-def is_alike(effect: Effect) -> bool:
-    """Return whether every question differs by the same: that is by definition, and no question of chance."""
-    return effect.n > 1 and bool(effect.difference) and effect.stderr is not None and effect.stderr < 1e-9
+def interval_of(effect: Effect, *, ends: bool) -> str:
+    """Return the interval of an effect: `±0.08`, or by its ends, `[-0.02, +0.30]`; empty if there is none."""
+    if effect.ci_low is None or effect.ci_high is None:
+        return ""
+    places = decimals(effect)
+    half = _half_width(effect)
+    if ends or half is None:
+        return f"[{signed(effect.ci_low, places)}, {signed(effect.ci_high, places)}]"
+    return f"±{number(half, places)}"
+
+
+def aligned(texts: Sequence[str]) -> list[str]:
+    """Return numbers as texts with the decimal points below each other."""
+    wholes = [text.partition(".")[0] for text in texts]
+    width = max(map(len, wholes), default=0)
+    lines = [" " * (width - len(whole)) + text for whole, text in zip(wholes, texts, strict=True)]
+    longest = max(map(len, lines), default=0)
+    return [line.ljust(longest) for line in lines]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.cells import cell_len
 from rich.text import Text
 
-from keval.report.cells import aligned, number
+from keval.report.figures import aligned, number
 from keval.report.lines import folded, one_line, padded
 from keval.report.names import display_names
 from keval.scores import Scale

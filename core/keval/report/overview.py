@@ -13,10 +13,10 @@ from rich.text import Text
 from keval.effects import SURE, Interaction
 from keval.report.agreement import judging_lines
 from keval.report.averages import average_lines
-from keval.report.cells import signed
 from keval.report.claims import Block, blocks
 from keval.report.console import safe
 from keval.report.effects import effect_lines
+from keval.report.figures import signed
 from keval.report.gates import gate_lines, unmet_lines
 from keval.report.lines import flowed, folded
 from keval.report.losses import compliance_lines, missing_lines, trial_lines, unscored_lines

@@ -13,7 +13,8 @@ from rich.text import Text
 
 from keval.effects import Effect
 from keval.manifest import Manifest
-from keval.report.cells import interval, signed
+from keval.report.differences import better_share
+from keval.report.figures import interval_of, signed
 from keval.report.lines import one_line, padded
 from keval.store.converter import to_plain
 from keval.summary import Summary
@@ -66,8 +67,7 @@ class ListedRun:
         known = [e for e in self.summary.effects if e.difference is not None and not math.isinf(scales[e.scorer].high)]
 
         def order(effect: Effect) -> tuple[bool, bool, float]:
-            scale = scales[effect.scorer]
-            size = abs(effect.difference or 0.0) / (scale.high - scale.low)
+            size = abs(better_share(effect.difference or 0.0, scales[effect.scorer]) or 0.0)
             return effect.kind == "condition", effect.verdict in ("better", "worse"), size
 
         return max(known, key=order, default=None)
@@ -144,7 +144,7 @@ def _in_words(effect: Effect) -> str:
         "agent": f"{effect.agent} against {effect.against.agent}",
     }
     who = whose.get(effect.kind, f"{effect.agent} {effect.condition}")
-    change = f"{signed(effect.difference or 0.0)} {interval(effect, ends=False)}".rstrip()
+    change = f"{signed(effect.difference or 0.0)} {interval_of(effect, ends=False)}".rstrip()
     return one_line(f"{effect.metric} {change} {who}")
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from keval.effects import SMALL_SHARE, Effect
-from keval.report.figures import better_share, is_alike, is_flat, number, signed
+from keval.report.differences import better_share, is_alike, is_flat
+from keval.report.figures import counted, number, signed
 from keval.report.names import display_names
 from keval.scores import Scale, Scorer
 from keval.summary import Summary
@@ -118,7 +119,9 @@ class _Told:
         """Yield the means of a run in which nothing is compared."""
         for (agent, condition), group in groupby(self._summary.arms, key=lambda arm: (arm.agent, arm.condition)):
             known = [arm for arm in group if arm.mean is not None]
-            means = [f"{self._names[arm.scorer]} {number(arm.mean)} ({_questions(arm.n)})" for arm in known[:_MOST]]
+            means = [
+                f"{self._names[arm.scorer]} {number(arm.mean)} ({counted(arm.n, 'question')})" for arm in known[:_MOST]
+            ]
             more = [f"{len(known) - _MOST} more"] if len(known) > _MOST else []
             if means:
                 yield f"{agent} with {condition}: {_and([*means, *more])}."
@@ -145,7 +148,7 @@ class _Told:
         return f"{signed(effect.difference)}{self._unit(effect)}{_in_brackets(self._agent(effect))}"
 
     def _loss(self, effect: Effect) -> str:
-        notes = [*self._agent(effect), _questions(effect.n)]
+        notes = [*self._agent(effect), counted(effect.n, "question")]
         return f"{number(abs(effect.difference or 0.0))}{self._unit(effect)}{_in_brackets(notes)}"
 
     def _trait(self, effect: Effect) -> str:
@@ -231,7 +234,11 @@ def _on(metrics: Mapping[Scorer, Sequence[Effect]]) -> str:
     counts = sorted({effect.n for effects in metrics.values() for effect in effects})
     if not counts or counts[0] >= _FEW:
         return ""
-    return f", on {_questions(counts[0])}" if len(counts) == 1 else f", on {counts[0]} to {_questions(counts[-1])}"
+    return (
+        f", on {counted(counts[0], 'question')}"
+        if len(counts) == 1
+        else f", on {counts[0]} to {counted(counts[-1], 'question')}"
+    )
 
 
 def _capital(text: str) -> str:
@@ -263,11 +270,7 @@ def _trials(summary: Summary) -> Iterator[str]:
 def _more(metrics: int) -> list[str]:
     """Return how many metrics are not named."""
     left = metrics - _MOST
-    return [] if left < 1 else [f"{left} more metric{'' if left == 1 else 's'}"]
-
-
-def _questions(n: int) -> str:
-    return f"{n:,} question{'' if n == 1 else 's'}"
+    return [] if left < 1 else [counted(left, "more metric")]
 
 
 def _in_brackets(notes: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from keval.effects import Effect
 from keval.report.agreement import judging_lines
 from keval.report.averages import average_lines
 from keval.report.console import safe
+from keval.report.figures import number, signed
 from keval.report.losses import compliance_lines, missing_lines, trial_lines, unscored_lines
 from keval.report.time_spans import time_span
 from keval.scores import Scale, Scorer
@@ -103,25 +104,18 @@ def _mean(entry: ArmScore | None) -> Text:
     if entry.mean is None:
         return Text(f"{'neutral' if entry.neutral else '–'}\n{counts}", style="dim")
     band = f" {entry.band}" if entry.band else ""
-    return Text.assemble(f"{_number(entry.mean)}{band}\n", (f"n={_count(entry.n)} {counts}", "dim"))
+    return Text.assemble(f"{number(entry.mean)}{band}\n", (f"n={_count(entry.n)} {counts}", "dim"))
 
 
-def _number(value: float) -> str:
-    # Adding zero removes the sign of -0.0.
-    return f"{round(value, 2) + 0.0:.2f}" if abs(value) < 100 else f"{value:,.0f}"
-
-
-def _count(number: int) -> str:
-    return str(number) if number < 10_000 else f"{number / 1000:.0f}k"
+def _count(count: int) -> str:
+    return str(count) if count < 10_000 else f"{count / 1000:.0f}k"
 
 
 def _change(entry: Effect | None) -> Text:
     if entry is None or entry.difference is None:
         return Text("–", style="dim")
-    difference = _number(entry.difference)
-    sign = "" if difference.startswith("-") else "+"
-    error = f" ±{_number(entry.stderr)}" if entry.stderr is not None else ""
-    return Text.assemble(f"{sign}{difference}{error}", (f" n={_count(entry.n)}", "dim"))
+    error = f" ±{number(entry.stderr)}" if entry.stderr is not None else ""
+    return Text.assemble(f"{signed(entry.difference)}{error}", (f" n={_count(entry.n)}", "dim"))
 
 
 def _bands(scales: Iterable[Scale]) -> list[str]:

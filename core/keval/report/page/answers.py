@@ -8,7 +8,7 @@ import attrs
 from markupsafe import Markup
 
 from keval.records import Message, ToolCall, Trial
-from keval.report.figures import number
+from keval.report.figures import counted, number
 from keval.report.page.outline import Arm, Question
 from keval.report.page.rendering import render
 from keval.report.page.report import Report
@@ -130,11 +130,11 @@ def _facts(trial: Trial) -> Iterator[str]:
     if transcript is None:
         return
     if transcript.model_calls is not None:
-        yield _count(transcript.model_calls, "model call")
+        yield counted(transcript.model_calls, "model call")
     if transcript.unlisted_calls:
         yield f"{transcript.unlisted_calls} tool calls, of which only the number is known"
     elif transcript.tool_calls or transcript.tools:
-        yield _count(len(transcript.tool_calls), "tool call")
+        yield counted(len(transcript.tool_calls), "tool call")
     if transcript.duration is not None:
         yield f"{transcript.duration:.1f} s"
     usage = transcript.usage
@@ -142,7 +142,3 @@ def _facts(trial: Trial) -> Iterator[str]:
         yield f"{usage.input_tokens + usage.output_tokens:,} tokens"
     if trial.complied is False:
         yield "did not use tools as its condition requires"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

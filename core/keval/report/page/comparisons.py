@@ -9,7 +9,7 @@ import attrs
 
 from keval.effects import SMALL_SHARE
 from keval.manifest import Manifest
-from keval.report.figures import better_share
+from keval.report.differences import better_share
 from keval.report.page.outline import Arm, Outline
 from keval.scores import Scale, Scorer
 
