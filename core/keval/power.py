@@ -13,7 +13,7 @@ import attrs
 
 from keval.effects import Effect
 from keval.errors import ConfigError, suggestion
-from keval.expense import Expense, expense_of, trials_for
+from keval.forecast import Forecast, forecast, trials_for
 from keval.manifest import Manifest
 from keval.plan.plan import Plan
 from keval.scores import Scale, Scorer
@@ -97,8 +97,8 @@ class PowerPlan:
     pilot: str | None
     simulated: tuple[str, ...]
     metrics: tuple[MetricPower, ...]
-    expense: Expense
-    needed: Expense | None
+    expense: Forecast
+    needed: Forecast | None
 
 
 def plan_power(plan: Plan, wanted: Wanted, pilot: tuple[Manifest, Summary] | None = None) -> PowerPlan:
@@ -129,8 +129,8 @@ def plan_power(plan: Plan, wanted: Wanted, pilot: tuple[Manifest, Summary] | Non
         pilot=pilot[1].run if pilot else None,
         simulated=pilot[1].simulated if pilot else (),
         metrics=tuple(metrics),
-        expense=expense_of(plan, len(plan.samples), pilot),
-        needed=expense_of(plan, most, pilot) if most else None,
+        expense=forecast(plan, len(plan.samples), pilot),
+        needed=forecast(plan, most, pilot) if most else None,
     )
 
 

@@ -43,7 +43,7 @@ FLOORS = [
     {"execute"},
     {"score"},
     {"stages", "doctor"},
-    {"pipeline", "session", "expense"},
+    {"pipeline", "session", "forecast"},
     {"power"},
     {"report"},
     {"plugin"},

@@ -11,6 +11,7 @@ import attrs
 from keval.effects import SMALL_SHARE, Effect
 from keval.report.figures import number, signed
 from keval.report.lines import one_line
+from keval.report.losses import lost_scores
 from keval.report.names import display_names, with_units
 from keval.scores import Scale, Scorer, named_band
 from keval.summary import ArmScore, ScorerScale, Summary
@@ -146,11 +147,8 @@ def claims_of(
         against, scale = effect.against, scales[effect.scorer]
         sides = ((effect.run, effect.agent, effect.condition), (against.run, against.agent, against.condition))
         of = [entry for run, *arm in sides if run and (entry := known.get((run, arm[0], arm[1], effect.scorer)))]
-        failed, unscored = sum(entry.failed for entry in of), sum(entry.unscored for entry in of)
-        counts = {"failed": failed, "unscored": unscored - failed, "missing": sum(entry.missing for entry in of)}
-        lost = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
         name = with_units(names[effect.scorer], scale)
-        return Claim(effect, name, one_line(label(effect)), scale, lost, any(entry.n for entry in of))
+        return Claim(effect, name, one_line(label(effect)), scale, lost_scores(of), any(entry.n for entry in of))
 
     return [claim(effect) for effect in effects]
 

@@ -13,12 +13,13 @@ from rich.text import Text
 from keval.compare import Comparison, SampleChange
 from keval.effects import Effect
 from keval.report.claims import Block, block_of, blocks, claims_of
+from keval.report.console import print_sections
 from keval.report.effects import effect_lines
 from keval.report.figures import number, signed
+from keval.report.headline import headline
 from keval.report.lines import folded, one_line, padded
 from keval.report.means import mean_lines
 from keval.report.names import display_names
-from keval.report.totals import headline
 from keval.store.converter import to_plain
 from keval.summary import Summary
 
@@ -77,7 +78,7 @@ def print_arms(summary: Summary, console: Console, *, questions: int | None) -> 
     plot = not console.options.ascii_only
     found = blocks(summary)
     sections = [headline(summary, questions, width), effect_lines(found, width, plot=plot), mean_lines(summary, width)]
-    _print(sections, console)
+    print_sections(sections, console)
 
 
 def print_comparisons(comparisons: Sequence[Comparison], console: Console) -> None:
@@ -91,17 +92,7 @@ def print_comparisons(comparisons: Sequence[Comparison], console: Console) -> No
             effect_lines([_block(each)], width, plot=not console.options.ascii_only),
             _changes(each, width),
         ]
-        _print(sections, console)
-
-
-def _print(sections: Sequence[Iterator[Text]], console: Console) -> None:
-    begun = False
-    for section in sections:
-        for position, line in enumerate(section):
-            if position == 0 and begun:
-                console.print()
-            console.print(line, soft_wrap=True)
-            begun = True
+        print_sections(sections, console)
 
 
 def _run(run: str, evaluation: str, simulated: Sequence[str]) -> dict[str, Any]:

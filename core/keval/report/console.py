@@ -16,7 +16,7 @@ from rich.text import Text
 
 from keval.report.terminal import JsonMessages, foreign, logs_json, visible
 
-__all__ = ["data_console", "message_console", "print_json", "print_json_array", "safe"]
+__all__ = ["data_console", "message_console", "print_json", "print_json_array", "print_sections", "safe"]
 
 _ENDLESS = 100_000
 """Columns of a console that breaks no line."""
@@ -48,6 +48,17 @@ def print_json_array(items: Iterable[object]) -> None:
         click.echo(begin + indent(json.dumps(item, indent=2), "  "), nl=False)
         begin = ",\n"
     click.echo("[]" if begin == "[\n" else "\n]")
+
+
+def print_sections(sections: Iterable[Iterable[Text]], console: Console) -> None:
+    """Print lines that fit already, with an empty line between the sections that have any."""
+    begun = False
+    for section in sections:
+        for position, line in enumerate(section):
+            if position == 0 and begun:
+                console.print()
+            console.print(line, soft_wrap=True)
+            begun = True
 
 
 def message_console(*, quiet: bool = False) -> Console:

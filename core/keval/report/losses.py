@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -11,9 +11,16 @@ from rich.text import Text
 
 from keval.report.console import safe
 from keval.report.failures import failure_lines, scorer_failure_lines
-from keval.summary import Summary
+from keval.summary import ArmScore, Summary
 
-__all__ = ["compliance_lines", "missing_lines", "trial_lines", "unscored_lines"]
+__all__ = ["compliance_lines", "lost_scores", "missing_lines", "trial_lines", "unscored_lines"]
+
+
+def lost_scores(arms: Sequence[ArmScore]) -> str:
+    """Return in words how many scores of arms failed, have no value, or were not made; empty if none is lost."""
+    failed, unscored = sum(arm.failed for arm in arms), sum(arm.unscored for arm in arms)
+    counts = {"failed": failed, "unscored": unscored - failed, "missing": sum(arm.missing for arm in arms)}
+    return ", ".join(f"{count} {what}" for what, count in counts.items() if count)
 
 
 def unscored_lines(summary: Summary) -> Iterator[Text]:

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from keval.report.figures import aligned, number
 from keval.report.lines import folded, one_line, padded
+from keval.report.losses import lost_scores
 from keval.report.names import display_names
 from keval.scores import Scale
 from keval.summary import ArmScore, Summary
@@ -35,7 +36,7 @@ def mean_lines(summary: Summary, width: int) -> Iterator[Text]:
         for entry in (entry for entry in known if (entry.agent, entry.condition) == arm):
             line = Text(f"  {padded(names[entry.scorer], name)}  {means[id(entry)]:<{mean}}  ")
             line.append(f"{intervals[id(entry)]:<{within}}  " if within else "").append(f"n={entry.n:<4}", "dim")
-            for text, style in ((_band(entry, scales[entry.scorer]), ""), (_lost(entry), "yellow")):
+            for text, style in ((_band(entry, scales[entry.scorer]), ""), (lost_scores([entry]), "yellow")):
                 if text and line.cell_len + 1 + cell_len(text) <= width:
                     line.append(f" {text}", style)
             line.rstrip()
@@ -58,8 +59,3 @@ def _interval(entry: ArmScore) -> str:
 def _band(entry: ArmScore, scale: Scale) -> str:
     unit = f"{scale.unit}{', less is better' if scale.better == 'lower' else ''}".lstrip(", ")
     return " ".join(filter(None, (unit, entry.band)))
-
-
-def _lost(entry: ArmScore) -> str:
-    counts = {"failed": entry.failed, "unscored": entry.unscored - entry.failed, "missing": entry.missing}
-    return ", ".join(f"{count} {what}" for what, count in counts.items() if count)

@@ -14,16 +14,17 @@ from keval.effects import SURE, Interaction
 from keval.report.agreement import judging_lines
 from keval.report.averages import average_lines
 from keval.report.claims import Block, blocks
-from keval.report.console import safe
+from keval.report.console import print_sections, safe
 from keval.report.effects import effect_lines
 from keval.report.figures import signed
 from keval.report.gates import gate_lines, unmet_lines
+from keval.report.headline import headline
 from keval.report.lines import flowed, folded
 from keval.report.losses import compliance_lines, missing_lines, trial_lines, unscored_lines
 from keval.report.means import mean_lines
 from keval.report.names import display_names
 from keval.report.terminal import foreign
-from keval.report.totals import headline, total_lines
+from keval.report.totals import total_lines
 from keval.summary import Summary
 
 __all__ = ["print_report"]
@@ -53,13 +54,7 @@ def print_report(summary: Summary, console: Console, run: Path, *, questions: in
             *_hints(found, run, width),
         ),
     ]
-    begun = False
-    for section in sections:
-        for position, line in enumerate(section):
-            if position == 0 and begun:
-                console.print()
-            console.print(line, soft_wrap=True)
-            begun = True
+    print_sections(sections, console)
 
 
 def _hints(found: Sequence[Block], run: Path, width: int) -> Iterator[Text]:

@@ -9,7 +9,7 @@ from itertools import groupby
 from rich.console import Console
 from rich.table import Table
 
-from keval.expense import Expense
+from keval.forecast import Forecast
 from keval.power import ASSUMPTIONS, MetricPower, PowerPlan
 from keval.report.console import safe
 from keval.report.time_spans import time_span
@@ -123,7 +123,7 @@ def _expenses(plan: PowerPlan) -> Iterator[str]:
         yield "What that costs is unknown without a pilot."
 
 
-def _expense(expense: Expense) -> str:
+def _expense(expense: Forecast) -> str:
     parts = [f"{expense.questions:,} questions", f"{expense.trials:,} trials"]
     parts.append("unknown tokens" if expense.tokens is None else f"{expense.tokens:,.0f} tokens")
     parts.append("unknown price" if expense.usd is None else f"${expense.usd:,.2f}")

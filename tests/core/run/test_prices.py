@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from keval import open_run
-from keval.report.expenses import cost_line
+from keval.report.totals import total_lines
 from tests.conftest import Project
 
 # A trial costs 1,000 × $2 + 500 × $8 = $6,000 per million, or $0.006; a judgement 10 × $1 + 2 × $4, or $0.000018.
@@ -40,7 +40,8 @@ def cost(project: Project, part: str = "trials") -> list[tuple[float | None, int
 
 
 def line(project: Project) -> str:
-    return cost_line(open_run(project.run_directory()).summary())
+    summary = open_run(project.run_directory()).summary()
+    return "\n".join(line.plain for line in total_lines(summary, 200))
 
 
 def test_trials_and_judgements_cost_what_their_tokens_cost(project: Project) -> None:

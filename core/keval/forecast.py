@@ -1,4 +1,4 @@
-"""What a planned run would take: tokens, money and time, at the rates of a pilot."""
+"""Forecasts: what a planned run would take in tokens, money and time, at the rates of a pilot."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from keval.manifest import Manifest
 from keval.plan.plan import Plan
 from keval.summary import ArmTrials, JudgingTotal, Summary, UsageTotal
 
-__all__ = ["Expense", "expense_of", "trials_for"]
+__all__ = ["Forecast", "forecast", "trials_for"]
 
 
 @attrs.frozen
-class Expense:
+class Forecast:
     """What a number of trials would take at the pilot's rates, agents and judges together; `None` is unknown."""
 
     questions: int
@@ -30,15 +30,15 @@ def trials_for(plan: Plan, questions: int) -> int:
     return math.ceil(plan.trial_count * questions / len(plan.samples))
 
 
-def expense_of(plan: Plan, questions: int, pilot: tuple[Manifest, Summary] | None) -> Expense:
-    """Return what so many questions take at the pilot's rates."""
+def forecast(plan: Plan, questions: int, pilot: tuple[Manifest, Summary] | None) -> Forecast:
+    """Return what so many questions would take at the pilot's rates."""
     trials = trials_for(plan, questions)
     if pilot is None:
-        return Expense(questions, trials, None, None, None)
+        return Forecast(questions, trials, None, None, None)
     arms = {(arm.agent, arm.condition): arm for arm in pilot[1].trials if arm.trials}
     planned = [(agent.label, arm.label) for agent in plan.agents for arm in plan.arms]
     if not all(arm in arms for arm in planned):
-        return Expense(questions, trials, None, None, None)
+        return Forecast(questions, trials, None, None, None)
     each = trials / len(planned)
     judging = [judged for judged in pilot[1].judging if (judged.agent, judged.condition) in planned]
 
@@ -53,7 +53,7 @@ def expense_of(plan: Plan, questions: int, pilot: tuple[Manifest, Summary] | Non
     usages = [(spender.usage, count) for spender, count in spent]
     # The cost of a trial has that of its attempts that were given up, and its usage has not.
     usages += [(arms[arm].given_up.usage, counts[arm]) for arm in planned if arms[arm].given_up.model_calls]
-    return Expense(
+    return Forecast(
         questions=questions,
         trials=trials,
         tokens=total([(_tokens(usage), count) for usage, count in usages]),

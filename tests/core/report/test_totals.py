@@ -8,7 +8,7 @@ import pytest
 
 from keval.plugin import ArmTrials, Cost, GivenUp, JudgingTotal, UsageTotal
 from keval.prices import dollars
-from keval.report.expenses import cost_line
+from keval.report.totals import total_lines
 from keval.summary import Summary
 
 
@@ -24,6 +24,10 @@ def summary(*trials: ArmTrials, **told: Any) -> Summary:
     return Summary("r", "weather", "baseline", "omit", planned, trials=trials, **told)
 
 
+def total_line(found: Summary) -> str:
+    return "\n".join(line.plain for line in total_lines(found, 200))
+
+
 def test_everything_counts_attempts_that_were_discarded_and_judgements_too() -> None:
     given_up = GivenUp(10, UsageTotal(10_000, 4_000))
     judging = JudgingTotal("gadk", "b", "j", 1, 0, 0, 0, 0, 4, UsageTotal(5_000, 1_000), Cost(0.0))
@@ -37,7 +41,7 @@ def test_everything_counts_attempts_that_were_discarded_and_judgements_too() -> 
 
     assert (
         "408 trials, none failed   13 s   1,214 model calls   316 tool calls   0.41 M tokens   $0 (simulated)"
-        == cost_line(found)
+        == total_line(found)
     )
 
 
@@ -54,7 +58,7 @@ def test_everything_counts_attempts_that_were_discarded_and_judgements_too() -> 
     ],
 )
 def test_what_is_unknown_is_said_and_is_not_0(cost: Cost, told: dict[str, Any], line: str) -> None:
-    assert f"204 trials, 2 failed   {line}" == cost_line(summary(arm("a", failed=2, cost=cost), **told))
+    assert f"204 trials, 2 failed   {line}" == total_line(summary(arm("a", failed=2, cost=cost), **told))
 
 
 @pytest.mark.parametrize(
