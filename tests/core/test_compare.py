@@ -2,33 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from keval import RunError, open_run
+from keval import RunError
 from keval.compare import compare_runs
-from keval.store.run import Run
 from tests.conftest import Project
-
-CONFIG = """
-name: {name}
-dataset: {{path: q.jsonl}}
-agents: {{one: {{type: recorded, path: {name}.jsonl}}}}
-conditions: {{baseline: {{}}, with_docs: {{system_prompt: "{prompt}"}}}}
-metrics: [number/rating, double/characters]
-"""
-
-
-def run_of(project: Project, name: str, answers: dict[str, object], prompt: str = "") -> Run:
-    """Run an evaluation of recorded answers that are numbers, one for each sample."""
-    project.write(**{f"{name}_yaml": CONFIG.format(name=name, prompt=prompt)})
-    told = [{"id": sample, "response": str(answer)} for sample, answer in answers.items()]
-    project.write(**{f"{name}_jsonl": "".join(json.dumps(line) + "\n" for line in told)})
-    questions = [{"id": sample, "question": f"{sample}?"} for sample in answers]
-    project.write(q_jsonl="".join(json.dumps(line) + "\n" for line in questions))
-    assert 0 == project.keval("run", f"{name}.yaml", "-q").code
-    return open_run(next((project.root / "results" / name).iterdir()))
+from tests.ratings import run_of
 
 
 def test_each_arm_is_held_against_the_same_arm_of_the_other_run(project: Project) -> None:

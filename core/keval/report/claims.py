@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import attrs
 
 from keval.effects import SMALL_SHARE, Effect
-from keval.report.figures import number, signed
+from keval.report.figures import EXPENSE_UNITS, number, signed
 from keval.report.lines import one_line
 from keval.report.losses import lost_scores
 from keval.report.names import display_names, with_units
@@ -26,8 +26,8 @@ _NOTHING = "no question has a score in both arms"
 _DROPPED = "questions that only one arm has a score for, left out"
 _UNSEEN = "no difference seen; this run could have seen"
 _BY_AGENT = "by the agent alone, the same on every question"
-_UNITS = {"seconds": (2, "s"), "tokens": (0, "tokens"), "usd": (4, "$"), "tool_calls": (1, "tool calls")}
-"""How many decimals an expense is told with, and its unit."""
+_DECIMALS = {"seconds": 2, "tokens": 0, "usd": 4, "tool_calls": 1}
+"""How many decimals an expense is told with."""
 
 
 @attrs.frozen
@@ -268,7 +268,7 @@ def _cost(summary: Summary, condition: str) -> Iterator[tuple[str, str]]:
     by_agent: dict[str, list[str]] = {}
     for effect in summary.expenses:
         if effect.kind == "condition" and effect.condition == condition and effect.difference:
-            places, unit = _UNITS.get(effect.metric, (2, one_line(effect.metric)))
+            places, unit = _DECIMALS[effect.metric], EXPENSE_UNITS[effect.metric]
             told = f"{signed(effect.difference, places)} {unit}"
             if effect.ci_low is not None and effect.ci_high is not None:
                 told += f" [{signed(effect.ci_low, places)}, {signed(effect.ci_high, places)}]"

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from keval.effects import Effect
 
-__all__ = ["aligned", "bracketed", "counted", "decimals", "interval", "interval_of", "number", "signed"]
+__all__ = [
+    "EXPENSE_UNITS",
+    "aligned",
+    "bracketed",
+    "counted",
+    "decimals",
+    "interval",
+    "interval_of",
+    "number",
+    "signed",
+]
+
+EXPENSE_UNITS: Mapping[str, str] = {"seconds": "s", "tokens": "tokens", "usd": "$", "tool_calls": "tool calls"}
+"""The units of what an answer takes, by the name that effects on it have as their metric."""
 
 
 def number(value: float | None, places: int = 2) -> str:

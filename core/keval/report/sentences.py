@@ -7,7 +7,7 @@ from itertools import groupby
 
 from keval.effects import SMALL_SHARE, Effect
 from keval.report.differences import better_share, is_alike, is_flat
-from keval.report.figures import counted, number, signed
+from keval.report.figures import EXPENSE_UNITS, counted, number, signed
 from keval.report.names import display_names
 from keval.scores import Scale, Scorer
 from keval.summary import Summary
@@ -18,7 +18,6 @@ _MOST = 3
 """Metrics that one sentence names; the others are counted."""
 _FEW = 10
 """Questions below which their number stands beside every figure."""
-_UNITS = {"seconds": "s", "tokens": "tokens", "usd": "", "tool_calls": "tool calls"}
 
 
 def sentences(summary: Summary) -> list[str]:
@@ -183,7 +182,7 @@ class _Told:
         """Yield what the condition costs more, and what it saves, where the interval excludes 0."""
         more: list[str] = []
         less: list[str] = []
-        for name, unit in _UNITS.items():
+        for name in EXPENSE_UNITS:
             found = [
                 e
                 for e in self._summary.expenses
@@ -194,7 +193,7 @@ class _Told:
             for rising, costs in ((True, more), (False, less)):
                 sizes = [abs(e.difference or 0.0) for e in found if ((e.difference or 0.0) > 0) == rising]
                 if sizes:
-                    costs.append(_amount(sizes, name, unit))
+                    costs.append(_amount(sizes, name))
         if more:
             yield f"It costs {_and(more)} more per answer."
         if less:
@@ -245,7 +244,7 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _amount(sizes: Sequence[float], name: str, unit: str) -> str:
+def _amount(sizes: Sequence[float], name: str) -> str:
     """Return an amount, or the span of several agents' amounts."""
 
     def told(size: float) -> str:
@@ -254,7 +253,7 @@ def _amount(sizes: Sequence[float], name: str, unit: str) -> str:
         return f"{size:,.0f}" if size >= 10 else f"{size:.2g}"
 
     ends = list(dict.fromkeys([told(min(sizes)), told(max(sizes))]))
-    return f"{' to '.join(ends)} {unit}".strip()
+    return " to ".join(ends) if name == "usd" else f"{' to '.join(ends)} {EXPENSE_UNITS[name]}"
 
 
 def _trials(summary: Summary) -> Iterator[str]:

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
 
-from keval.store.run import Run, open_run
+from keval.store.run import Run
 from tests.conftest import Project
+from tests.ratings import run_of
 
-CONFIG = """
-name: {name}
-dataset: {{path: q.jsonl}}
-agents: {{one: {{type: recorded, path: {name}.jsonl}}}}
-conditions: {{baseline: {{}}, with_docs: {{system_prompt: "{prompt}"}}}}
-metrics: [number/rating, double/characters]
-"""
 BEFORE = {"a": 0.25, "b": 0.5, "c": 0.5, "d": 0.75, "e": 0.5, "f": 0.25}
 TOLD = """\
 NOW against BEFORE
@@ -67,17 +60,6 @@ one, with_docs
   characters  10.50  ±1.72         n=6    characters, less is better
 """
 NOW = {"a": 0.5, "b": 1.0, "c": 0.75, "d": 0.5, "e": 1.0, "f": 0.75}
-
-
-def run_of(project: Project, name: str, answers: dict[str, float], prompt: str = "") -> Run:
-    """Run an evaluation of recorded answers that are numbers, one for each sample."""
-    project.write(**{f"{name}_yaml": CONFIG.format(name=name, prompt=prompt)})
-    told = [{"id": sample, "response": str(answer)} for sample, answer in answers.items()]
-    project.write(**{f"{name}_jsonl": "".join(json.dumps(line) + "\n" for line in told)})
-    questions = [{"id": sample, "question": f"{sample}?"} for sample in answers]
-    project.write(q_jsonl="".join(json.dumps(line) + "\n" for line in questions))
-    assert 0 == project.keval("run", f"{name}.yaml", "-q").code
-    return open_run(next((project.root / "results" / name).iterdir()))
 
 
 @pytest.fixture

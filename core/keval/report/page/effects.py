@@ -10,13 +10,12 @@ from markupsafe import Markup
 from keval.effects import Effect
 from keval.report.claims import Block, Claim, blocks
 from keval.report.effects import verdict_words
+from keval.report.figures import EXPENSE_UNITS
 from keval.report.page.drawing import Axis, axis_around_zero
 from keval.report.page.rendering import render
 from keval.report.page.report import Report
 
 __all__ = ["effects"]
-
-_RESOURCES = {"seconds": "s", "tokens": "", "usd": "$", "tool_calls": ""}
 
 
 @attrs.frozen
@@ -90,6 +89,5 @@ def _expenses(effects: Iterable[Effect]) -> Iterator[tuple[str, Effect]]:
     """Yield effects on what an answer costs with the name of the resource; those that are 0 throughout say nothing."""
     for effect in effects:
         if effect.difference is not None and (effect.difference or effect.stderr):
-            unit = _RESOURCES.get(effect.metric, "")
-            name = effect.metric.replace("_", " ")
-            yield f"{name} ({unit})" if unit else name, effect
+            name, unit = effect.metric.replace("_", " "), EXPENSE_UNITS[effect.metric]
+            yield name if unit == name else f"{name} ({unit})", effect
