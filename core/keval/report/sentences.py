@@ -92,9 +92,11 @@ class _Told:
             unseen = self._few(effect.scorer for effect in small)
             yield f"{_capital(_between(first))}, no difference was seen in {_and(unseen)}."
         flat = [effect for effect in known if is_flat(effect)]
-        if by["same"] or (flat and not differing):
-            same = [*by["same"], *(effect.scorer for effect in flat if not differing)]
+        level = self._grouped(effect for effect in flat if effect.verdict == "same" and not differing)
+        if same := [*by["same"], *level]:
             yield f"{_capital(_between(first))}, there is no difference that matters in {_and(self._few(same))}."
+        if unmoved := self._grouped(effect for effect in flat if effect.verdict != "same" and not differing):
+            yield f"{_capital(_between(first))}, {_and(self._few(unmoved))} did not change ({_span(unmoved)})."
 
     def _agents_differ(
         self, first: Effect, by: Mapping[str, Mapping[Scorer, Sequence[Effect]]], alike: Sequence[Effect]
@@ -230,14 +232,15 @@ def _whether(effect: Effect) -> str:
 
 def _on(metrics: Mapping[Scorer, Sequence[Effect]]) -> str:
     """Return on how many questions effects are, if these are few."""
+    few = any(effect.n < _FEW for effects in metrics.values() for effect in effects)
+    return f", on {_span(metrics)}" if few else ""
+
+
+def _span(metrics: Mapping[Scorer, Sequence[Effect]]) -> str:
+    """Return on how many questions effects are: from the fewest to the most."""
     counts = sorted({effect.n for effects in metrics.values() for effect in effects})
-    if not counts or counts[0] >= _FEW:
-        return ""
-    return (
-        f", on {counted(counts[0], 'question')}"
-        if len(counts) == 1
-        else f", on {counts[0]} to {counted(counts[-1], 'question')}"
-    )
+    most = counted(counts[-1], "question")
+    return most if len(counts) == 1 else f"{counts[0]:,} to {most}"
 
 
 def _capital(text: str) -> str:

@@ -83,9 +83,11 @@ def test_more_than_three_gains_are_counted() -> None:
         (effect("tone", 0.04, "unclear", needed=900), "With docs against none, no difference was seen in tone."),
         (effect("tone", 0.01, "same"), "With docs against none, there is no difference that matters in tone."),
         (
-            effect("tone", 0.0, "unclear", stderr=0.0),
+            effect("tone", 0.0, "same", stderr=0.0),
             "With docs against none, there is no difference that matters in tone.",
         ),
+        (effect("tone", 0.0, "unclear", stderr=0.0), "With docs against none, tone did not change (30 questions)."),
+        (effect("tone", 0.0, "unknown", n=1, stderr=None), "With docs against none, tone did not change (1 question)."),
         (
             effect("tone", 0.4, "unclear", stderr=0.0),
             "With docs against none, the same for every question: tone by +0.40.",
@@ -120,7 +122,9 @@ def test_more_than_three_gains_are_counted() -> None:
         "many",
         "small",
         "same",
+        "flat-same",
         "flat",
+        "flat-one",
         "alike",
         "few",
         "none",
