@@ -79,6 +79,7 @@ def moments(values: FloatArray, clusters: IntArray | None = None) -> Moments | N
         sums = np.bincount(numbers, weights=residuals).astype(np.float64)
         if len(sums) < 2:
             return None
+        sums[np.abs(sums) <= _ROUNDING * np.sum(np.abs(values))] = 0.0
         shares = np.bincount(numbers) / n
         squares = shares**2 / (1 - shares)
         df = 1 / float(np.sum(shares**2) + np.sum(squares) ** 2 - np.sum(squares**2))
