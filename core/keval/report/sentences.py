@@ -92,10 +92,13 @@ class _Told:
         if small and not alike and not any(by.values()):
             unseen = self._few(effect.scorer for effect in small)
             yield f"{_capital(_between(first))}, no difference was seen in {_and(unseen)}."
-        flat = [effect for effect in known if is_flat(effect)]
-        if by["same"] or (flat and not differing):
-            same = [*by["same"], *(effect.scorer for effect in flat if not differing)]
+        flat = [] if differing else known
+        same = [*by["same"], *(effect.scorer for effect in flat if effect.verdict == "same")]
+        if same:
             yield f"{_capital(_between(first))}, there is no difference that matters in {_and(self._few(same))}."
+        # Few questions without a difference are no evidence that there is none.
+        if flat := [effect.scorer for effect in flat if effect.verdict != "same"]:
+            yield f"{_capital(_between(first))}, no question differs in {_and(self._few(flat))}."
 
     def _agents_differ(
         self, first: Effect, by: Mapping[str, Mapping[Scorer, Sequence[Effect]]], alike: Sequence[Effect]
@@ -104,8 +107,8 @@ class _Told:
         pair = f"{first.agent} {{}} {first.against.agent} ({first.condition})"
         found = {verdict: [*by[verdict].items()] for verdict in ("better", "worse")}
         for scorer, effects in self._grouped(alike).items():
-            share = better_share(effects[0].difference or 0.0, self._scales[scorer]) or 0.0
-            found["better" if share > 0 else "worse"].append((scorer, effects))
+            rises = (effects[0].difference or 0.0) > 0
+            found["better" if rises == (self._scales[scorer].better == "higher") else "worse"].append((scorer, effects))
         parts = [
             f"{verdict} in {_and([self._trait(effect) for _, (effect, *_) in metrics])}"
             for verdict, metrics in found.items()
