@@ -97,8 +97,8 @@ class _Told:
         if same:
             yield f"{_capital(_between(first))}, there is no difference that matters in {_and(self._few(same))}."
         # Few questions without a difference are no evidence that there is none.
-        if flat := [effect.scorer for effect in flat if effect.verdict != "same"]:
-            yield f"{_capital(_between(first))}, no question differs in {_and(self._few(flat))}."
+        if unchanged := [effect.scorer for effect in flat if effect.verdict != "same"]:
+            yield f"{_capital(_between(first))}, no question differs in {_and(self._few(unchanged))}."
 
     def _agents_differ(
         self, first: Effect, by: Mapping[str, Mapping[Scorer, Sequence[Effect]]], alike: Sequence[Effect]
