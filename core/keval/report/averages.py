@@ -158,7 +158,9 @@ def _error_between(
             independent = [found[arm][1] for arm in (one, other)]
             known = [error for error in independent if error is not None]
             return math.hypot(*known) if len(known) == len(independent) else None
-        errors[scorer] = _scaled(_reach(paired), scale)
+        # Where no question differs, a metric decides nothing, however few there are.
+        flat = paired.difference == 0 and paired.stderr == 0
+        errors[scorer] = 0.0 if flat else _scaled(_reach(paired), scale)
     return _error(errors)
 
 

@@ -111,26 +111,36 @@ def test_nobody_wins_by_less_than_the_error(stderr: float, paired: float | None,
     assert (Winner("condition", "a", winner),) == found.winners
 
 
-def test_nobody_wins_where_all_questions_differ_alike_and_the_interval_is_wide(project: Project) -> None:
-    answers = [("baseline", "0.25"), ("docs", "0.5")]
+@pytest.mark.parametrize(
+    ("docs", "told"),
+    [
+        ([0.50] * 6, "; no winner beyond the error"),  # all differ alike, and the interval is wide
+        ([0.45, 0.55, 0.52, 0.48, 0.43, 0.57], "; docs wins"),  # and the length of answers, which is the same
+    ],
+    ids=["alike", "scattered"],
+)
+def test_the_error_is_that_of_the_interval_but_where_nothing_differs(
+    project: Project, docs: list[float], told: str
+) -> None:
+    answers = [("baseline", [0.25] * 6), ("docs", docs)]
     project.write(
-        q_jsonl="".join(f'{{"id": "{name}", "question": "?"}}\n' for name in "abcde"),
+        q_jsonl="".join(f'{{"id": "{name}", "question": "?"}}\n' for name in "abcdef"),
         one_jsonl="".join(
-            f'{{"id": "{name}", "condition": "{condition}", "response": "{answer}"}}\n'
-            for name in "abcde"
-            for condition, answer in answers
+            f'{{"id": "{name}", "condition": "{condition}", "response": "{answer:.2f}"}}\n'
+            for condition, given in answers
+            for name, answer in zip("abcdef", given, strict=True)
         ),
         eval_yaml="""
             dataset: {path: q.jsonl}
             agents: {one: {type: recorded, path: one.jsonl}}
             conditions: {baseline: {}, docs: {}}
-            metrics: [number/rating]
+            metrics: [number/rating, double/length]
         """,
     )
 
     outcome = project.keval("run", "eval.yaml")
 
-    assert "one: baseline 0.25, docs 0.50; no winner beyond the error" in outcome.stdout
+    assert told in outcome.stdout
 
 
 def test_a_metric_that_an_arm_has_no_mean_of_is_left_out_and_said() -> None:
