@@ -61,9 +61,13 @@ def found(path: Path) -> dict[str, Any]:
     """What a summary says, but for its run's id and how long things took; the tokens are those of numbered results."""
     summary: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     for arm in summary["trials"]:
-        del arm["duration"], arm["usage"]
-    del summary["run"], summary["elapsed"]
-    return summary
+        for differs in ("duration", "duration_median", "duration_p95", "usage", "cost"):
+            del arm[differs]
+    for arm in summary["arms"]:
+        del arm["per_1000_tokens"]
+    del summary["elapsed"], summary["expenses"]
+    said: dict[str, Any] = json.loads(json.dumps(summary).replace(summary["run"], "RUN"))
+    return said
 
 
 def start(project: Project, environ: Mapping[str, str], *command: str) -> subprocess.Popen[bytes]:

@@ -60,7 +60,7 @@ def _adjusted(tails: FloatArray, bias: float, acceleration: float) -> FloatArray
 
 
 def _resampled(sums: FloatArray, sizes: FloatArray | None, seed: int, resamples: int) -> FloatArray:
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed % 2**64)  # a config's seed may be negative
     n, means = len(sums), np.empty(resamples)
     chunk = max(1, _AT_ONCE // n)
     for start in range(0, resamples, chunk):

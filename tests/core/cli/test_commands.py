@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,20 @@ metrics: [double/length, double/neutral]
 execution: {num_repetitions: 2}
 """
 QUESTIONS = "".join(json.dumps({"id": name, "question": f"{name}?" * 5}) + "\n" for name in ("a", "bb", "ccc"))
+
+
+_RUNNING: list[subprocess.Popen[Any]] = []
+"""The processes that a test started."""
+
+
+@pytest.fixture(autouse=True)
+def ended() -> Iterator[None]:
+    """Leave no process behind where a test fails; what never ends would slow down all that follows."""
+    yield
+    while _RUNNING:
+        process = _RUNNING.pop()
+        process.kill()
+        process.wait()
 
 
 @pytest.fixture
@@ -577,6 +592,7 @@ def test_a_scripts_background_job_can_be_ended(project: Project) -> None:
     command = ["sh", "-c", f"trap '' INT; exec {sys.executable} -m keval run eval.yaml"]
     environ = {**os.environ, "PYTHONPATH": str(INSTALLED)}
     process = subprocess.Popen(command, cwd=project.root, env=environ, stderr=subprocess.DEVNULL)
+    _RUNNING.append(process)
 
     _wait_for_lines(project.root, 12)
     process.terminate()
@@ -591,6 +607,7 @@ def test_ctrl_c_stops_workers_whose_agents_make_something_else_of_it(project: Pr
     project.write(eval_yaml=config, questions_jsonl="".join(samples))
     command = [sys.executable, "-m", "keval", "run", "eval.yaml", "-j", "4"]
     process = subprocess.Popen(command, cwd=project.root, env={**os.environ, "PYTHONPATH": str(INSTALLED)})
+    _RUNNING.append(process)
 
     _wait_for_lines(project.root, 8)
     process.send_signal(signal.SIGINT)
@@ -629,6 +646,7 @@ def _interrupted_while_judging(project: Project, *args: str) -> tuple[int, str]:
     asked = project.root / "asked.txt"
     asked.unlink(missing_ok=True)
     process = subprocess.Popen(command, cwd=project.root, env=environ, stderr=subprocess.PIPE, text=True)
+    _RUNNING.append(process)
     deadline = time.monotonic() + 30
     while not asked.exists() and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -641,7 +659,9 @@ def _interrupted_while_judging(project: Project, *args: str) -> tuple[int, str]:
 def _started(project: Project) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "keval", "run", "eval.yaml"]
     environ = {**os.environ, "PYTHONPATH": str(INSTALLED)}
-    return subprocess.Popen(command, cwd=project.root, env=environ, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, cwd=project.root, env=environ, stderr=subprocess.PIPE, text=True)
+    _RUNNING.append(process)
+    return process
 
 
 def _wait_for_words(process: subprocess.Popen[str], words: str) -> None:
