@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -14,6 +15,9 @@ from keval.scores import Scale
 from keval.stats.summarise import Summariser
 from keval.store.run import Run
 from keval.summary import ArmScore, ScorerScale
+
+if TYPE_CHECKING:
+    from keval.stats.findings import Findings
 
 __all__ = ["Comparison", "Difference", "RunArms", "SampleChange", "compare_runs"]
 
@@ -76,7 +80,7 @@ class Comparison:
 def compare_runs(run: Run, against: Run) -> Comparison:
     """Compare every arm and scorer that two runs share, on the samples that both have.
 
-    Raises RunError: they share no arm, no scorer or no sample; or one of them cannot be read.
+    Raises RunError: they share no arm, no scorer or no sample with a score; or one of them cannot be read.
     """
     from keval.stats.effects import adjust, changed, effect  # NumPy takes a tenth of a second to import
 
@@ -100,7 +104,10 @@ def compare_runs(run: Run, against: Run) -> Comparison:
             for sample, old, new in changed(ours, theirs):
                 changes.append(SampleChange(names[sample], agent, condition, *entry.scorer, old, new))
     if not any(found.n for found in effects):
-        raise RunError(f"{run.path} and {against.path} have no sample in common; compare runs of one dataset")
+        raise RunError(
+            f"{run.path} and {against.path} have no sample in common that both have a score for; compare runs of one"
+            " dataset, and see `keval report RUN` for what failed"
+        )
     scales = {entry.scorer: entry.scale for entry in entries}
     return Comparison(
         runs=(
@@ -108,7 +115,7 @@ def compare_runs(run: Run, against: Run) -> Comparison:
             RunArms(against.manifest.run, against.manifest.evaluation, against.manifest.simulated, before.arms()),
         ),
         scorers=tuple(ScorerScale(entry.metric, entry.judge, entry.scale) for entry in entries),
-        differences=tuple(_differences(run.manifest, against.manifest)),
+        differences=(*_differences(run.manifest, against.manifest), *_unanswered(now, before)),
         effects=tuple(adjust(effects, scales)),
         changes=tuple(sorted(changes, key=lambda change: _gain(change, scales[change.metric, change.judge]))),
     )
@@ -162,6 +169,13 @@ def _differences(now: Manifest, before: Manifest) -> Iterator[Difference]:
     yield from _changed("seed", now.seed, before.seed)
     yield from _each("execution", *({**m.config.get("execution", {})} for m in (now, before)))
     yield from _each("version of", now.versions, before.versions)
+
+
+def _unanswered(now: Findings, before: Findings) -> Iterator[Difference]:
+    """Yield how many trials were answered, if a run has others: they failed, or were not run, or not yet."""
+    told = [(found.answered, found.manifest.trials) for found in (now, before)]
+    if any(answered < planned for answered, planned in told):
+        yield Difference("trials answered", *(f"{answered:,} of {planned:,}" for answered, planned in told))
 
 
 def _changed(what: str, now: object, before: object) -> Iterator[Difference]:

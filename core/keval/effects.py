@@ -54,9 +54,10 @@ class Effect:
     the paired-t interval and the bias-corrected bootstrap one, for comparison. `d` is Cohen's d for paired data. `p` is
     that of `test`, and `p_adjusted` is Holm's over all effects of this kind in the run.
 
-    `mde` is the smallest difference that this many samples show with 80 % power, and `needed` how many samples would
-    show the difference that was seen. `bound_low` and `bound_high` are the effect if every score that is lost had been
-    the worst or the best; `None` where no more than 5 % are lost, or the scale has no end.
+    `mde` is the smallest difference that this many samples show with 80 % power, and no less than half the interval;
+    `needed` is how many samples would show the difference that was seen, `None` if all differ by the same. `bound_low`
+    and `bound_high` are the effect if every score that is lost had been the worst or the best; `None` where no more
+    than 5 % are lost, or the scale has no end.
 
     `verdict` is `better` or `worse` if `p_adjusted` is at most 0.05 and the interval leaves out 0, `same` if the
     interval lies within a twentieth of the scale around 0, else `unclear`; `unknown` without an interval.

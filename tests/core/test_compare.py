@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keval import RunError
+from keval import RunError, open_run
 from keval.compare import compare_runs
 from tests.conftest import Project
 from tests.ratings import run_of
@@ -51,9 +51,20 @@ def test_what_else_differs_is_told(project: Project) -> None:
     assert ("Answer briefly.", "none") == told["prompt of with_docs"]
 
 
+def test_trials_that_were_not_answered_yet_are_told(project: Project) -> None:
+    before = run_of(project, "before", {"a": 0.2, "b": 0.9})
+    now = run_of(project, "now", {"a": 0.2, "b": 0.9})
+    done = now.trials_file.read_text(encoding="utf-8").splitlines(keepends=True)
+    now.trials_file.write_text("".join(done[:3]), encoding="utf-8")
+
+    (told,) = (each for each in compare_runs(open_run(now.path), before).differences if each.what == "trials answered")
+
+    assert ("3 of 4", "4 of 4") == (told.now, told.before)
+
+
 def test_runs_that_share_nothing_are_refused(project: Project) -> None:
     before = run_of(project, "before", {"a": 0.2, "b": 0.9})
     now = run_of(project, "now", {"c": 0.5, "d": 0.5})
 
-    with pytest.raises(RunError, match="no sample in common"):
+    with pytest.raises(RunError, match="no sample in common that both have a score for"):
         compare_runs(now, before)

@@ -24,7 +24,10 @@ _Arm: TypeAlias = tuple[str, str]
 
 @attrs.frozen
 class ArmAverage:
-    """The average of one arm, from 0 to 1. `error` is half the width of a 95 % interval, at most; `None` if unknown."""
+    """The average of one arm, from 0 to 1. `error` is how far its 95 % interval reaches to a side, at most.
+
+    It is `None` if an interval is unknown.
+    """
 
     agent: str
     condition: str
@@ -120,7 +123,7 @@ def _ends(effect: Effect) -> tuple[_Arm, _Arm]:
 def _average(cells: Sequence[ArmScore], scales: Mapping[Scorer, Scale]) -> tuple[float, float | None]:
     """Return the average over one arm's metrics, and its error."""
     shares = {cell.scorer: _share(cell.mean or 0.0, scales[cell.scorer]) for cell in cells}
-    errors = {cell.scorer: _scaled(_half_width(cell), scales[cell.scorer]) for cell in cells}
+    errors = {cell.scorer: _scaled(_reach(cell), scales[cell.scorer]) for cell in cells}
     return _over_metrics(shares), _error(errors)
 
 
@@ -157,15 +160,18 @@ def _error_between(
             independent = [found[arm][1] for arm in (one, other)]
             known = [error for error in independent if error is not None]
             return math.hypot(*known) if len(known) == len(independent) else None
-        errors[scorer] = _scaled(_half_width(paired), scale)
+        # Where no question differs, a metric decides nothing, however few there are.
+        flat = paired.difference == 0 and paired.stderr == 0
+        errors[scorer] = 0.0 if flat else _scaled(_reach(paired), scale)
     return _error(errors)
 
 
-def _half_width(found: ArmScore | Effect) -> float | None:
-    """Return half the width of the plain 95 % interval by Student's t."""
-    from keval.stats.intervals import t_quantile  # NumPy and SciPy take a tenth of a second to import
-
-    return None if found.stderr is None or found.n < 2 else t_quantile(found.n - 1, 0.95) * found.stderr
+def _reach(found: ArmScore | Effect) -> float | None:
+    """Return how far the 95 % interval reaches to its longer side."""
+    middle = found.mean if isinstance(found, ArmScore) else found.difference
+    if middle is None or found.ci_low is None or found.ci_high is None:
+        return None
+    return max(middle - found.ci_low, found.ci_high - middle)
 
 
 def _share(value: float, scale: Scale) -> float:

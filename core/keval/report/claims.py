@@ -65,14 +65,6 @@ class Claim:
         return now if now != named_band(self.scale.bands, against) else None
 
     @property
-    def visible(self) -> float | None:
-        """The smallest difference that would have been seen, which is no less than half the interval."""
-        effect = self.effect
-        if effect.mde is None or effect.ci_low is None or effect.ci_high is None:
-            return effect.mde
-        return max(effect.mde, (effect.ci_high - effect.ci_low) / 2)
-
-    @property
     def clear(self) -> bool:
         """Whether the interval excludes 0, and the p that is adjusted to the number of effects undoes that."""
         effect = self.effect
@@ -168,7 +160,7 @@ def block_of(title: str, claims: Sequence[Claim], fixed: Mapping[Scorer, str]) -
             continue
         if heading:
             shared.setdefault(heading, []).append(claim)
-        elif claim.effect.verdict == "unclear" and claim.visible is not None and claim.size < SMALL_SHARE:
+        elif claim.effect.verdict == "unclear" and claim.effect.mde is not None and claim.size < SMALL_SHARE:
             small.append(claim)
         else:
             rows.append(claim)
@@ -192,8 +184,7 @@ def _heading(claim: Claim) -> str | None:
         return _NOTHING
     if effect.verdict == "same":
         unit = f" {scale.unit}" if scale.unit else ""
-        least = f"{SMALL_SHARE * (scale.high - scale.low):.2g}"
-        return "no difference" if math.isinf(scale.high) else f"no difference of {least}{unit} or more"
+        return f"no difference of {SMALL_SHARE * (scale.high - scale.low):.2g}{unit} or more"
     if max(abs(effect.difference), 1.0 if effect.stderr is None else effect.stderr) < _DUST:
         return "no difference on any question"
     return None
@@ -201,7 +192,7 @@ def _heading(claim: Claim) -> str | None:
 
 def _could_see(claim: Claim) -> str:
     unit = f" {claim.scale.unit}" if claim.scale.unit else ""
-    return f"{number(claim.visible or 0.0)}{unit}"
+    return f"{number(claim.effect.mde or 0.0)}{unit}"
 
 
 def _listed(

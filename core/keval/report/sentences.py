@@ -105,8 +105,8 @@ class _Told:
         pair = f"{first.agent} {{}} {first.against.agent} ({first.condition})"
         found = {verdict: [*by[verdict].items()] for verdict in ("better", "worse")}
         for scorer, effects in self._grouped(alike).items():
-            share = better_share(effects[0].difference or 0.0, self._scales[scorer]) or 0.0
-            found["better" if share > 0 else "worse"].append((scorer, effects))
+            rises = (effects[0].difference or 0.0) > 0
+            found["better" if rises == (self._scales[scorer].better == "higher") else "worse"].append((scorer, effects))
         parts = [
             f"{verdict} in {_and([self._trait(effect) for _, (effect, *_) in metrics])}"
             for verdict, metrics in found.items()

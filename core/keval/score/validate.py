@@ -35,8 +35,9 @@ def validate_score(score: object, scale: Scale) -> Verdict:
     value, fields = score.value, (score.value, score.reason, score.neutral, score.details)
     if not all(map(isinstance, fields, _TYPES)) or isinstance(value, bool):
         return unscored(TypeError(f"a Score is a number, a text, true or false, and a mapping; got {fields!r:.200}"))
-    if value is not None and not (scale.low <= value <= min(scale.high, _LARGEST)):
-        return _out_of_scale(score, f"the value {value} is outside the scale {scale.low:g} to {scale.high:g}")
+    high = min(scale.high, _LARGEST)
+    if value is not None and not (scale.low <= value <= high):
+        return _out_of_scale(score, f"the value {value} is outside the scale {scale.low:g} to {high:g}")
     return Verdict(score)
 
 

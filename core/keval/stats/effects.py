@@ -69,7 +69,8 @@ def effect(kind: Kind, measure: Measure, arm: ArmValues, against: ArmValues) -> 
     """Return the effect of an arm against another. Its p is not adjusted, and it has no verdict yet."""
     found, shared = measure.compare(arm.values, against.values)
     ends = found.interval
-    sd = None if found.stderr is None else found.stderr * found.n**0.5
+    # Differences that are all equal tell nothing of how others would scatter.
+    sd = found.stderr * found.n**0.5 if found.stderr else None
     bounds = _bounds(measure.scale, arm, against)
     return Effect(
         metric=measure.scorer[0],
@@ -95,7 +96,7 @@ def effect(kind: Kind, measure: Measure, arm: ArmValues, against: ArmValues) -> 
         d=found.d,
         p=found.p,
         test=found.test,
-        mde=None if found.stderr is None else minimal_detectable(found.stderr, found.n, found.df),
+        mde=_detectable(found),
         needed=None if sd is None or found.difference is None else samples_needed(sd, found.difference),
         bound_low=bounds[0] if bounds else None,
         bound_high=bounds[1] if bounds else None,
@@ -167,9 +168,7 @@ def _verdict(found: Effect, scale: Scale) -> Verdict:
     if apart and found.p_adjusted is not None and found.p_adjusted <= SURE:
         return "better" if (found.difference > 0) == (scale.better == "higher") else "worse"
     small = SMALL_SHARE * (scale.high - scale.low)
-    if max(-found.ci_low, found.ci_high) <= small if np.isfinite(small) else found.stderr == found.difference == 0:
-        return "same"
-    return "unclear"
+    return "same" if np.isfinite(small) and max(-found.ci_low, found.ci_high) <= small else "unclear"
 
 
 def _per_protocol(measure: Measure, arm: ArmValues, against: ArmValues) -> PerProtocol | None:
@@ -195,6 +194,13 @@ def _observed(arm: ArmValues, samples: IntArray) -> Observed:
     sums, scored = np.zeros(len(samples)), np.zeros(len(samples), np.int64)
     sums[at], scored[at] = arm.values.means * arm.values.counts, arm.values.counts
     return Observed(sums, scored, np.array([arm.lost[int(sample)] for sample in samples], np.int64))
+
+
+def _detectable(found: PairedEffect) -> float | None:
+    """Return the smallest difference that is seen with 80 % power, which is no less than half the interval."""
+    by_t = minimal_detectable(found.stderr, found.n, found.df) if found.stderr else None
+    half = (found.interval.high - found.interval.low) / 2 if found.interval else None
+    return max((least for least in (by_t, half) if least is not None), default=None)
 
 
 def _mean_on(values: SampleValues, samples: IntArray) -> float | None:

@@ -29,7 +29,7 @@ class Findings:
 
     `compliant` has the scores of compliant trials alone, of arms that require the use of tools. `failed` counts
     failed trials by the number of their sample, `answered` counts trials that did not fail, `expenses` are what the
-    answers took, and `clusters` has the number of the source of each sample.
+    answers took, and `clusters` has the number of the source of each sample. The attribute `answered` is of all arms.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class Findings:
         self._compliant = compliant
         self._failed = failed
         self._answered = answered
+        self.answered = sum(answered.values())
         self._expenses = expenses
         self._clusters = None if clusters is None else np.array(clusters, np.int64)
         self._arms = {(arm.agent, arm.condition): arm for arm in cells}

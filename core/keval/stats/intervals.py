@@ -42,7 +42,8 @@ def mean_interval(
     found = moments(values, clusters)
     if found is None:
         return None
-    if math.isfinite(low) and math.isfinite(high) and scatters_little(values, clusters):
+    # Clusters may have the same mean though their samples differ.
+    if math.isfinite(low) and math.isfinite(high) and (not found.stderr or scatters_little(values, clusters)):
         return Interval(*_bounded(values, clusters, low, high, level), "bounded")
     if not found.stderr:
         return None

@@ -79,9 +79,11 @@ def moments(values: FloatArray, clusters: IntArray | None = None) -> Moments | N
         sums = np.bincount(numbers, weights=residuals).astype(np.float64)
         if len(sums) < 2:
             return None
+        sums[np.abs(sums) <= _ROUNDING * np.sum(np.abs(values))] = 0.0
         shares = np.bincount(numbers) / n
         squares = shares**2 / (1 - shares)
         df = 1 / float(np.sum(shares**2) + np.sum(squares) ** 2 - np.sum(squares**2))
     stderr = float(np.sqrt(np.sum(sums**2 / (1 - shares)))) / n
-    skewness = float(np.sum((sums / n) ** 3)) / stderr**3 if stderr else 0.0
+    # Divided before it is cubed: the cube of a small or large error is no number.
+    skewness = float(np.sum((sums / n / stderr) ** 3)) if stderr else 0.0
     return Moments(mean, stderr, df, skewness)

@@ -134,4 +134,4 @@ def test_runs_that_cannot_be_compared_are_refused(project: Project, runs: tuple[
 
     assert (2, 2) == (itself.code, apart.code)
     assert f"error: a run is compared with itself: {now.id}, {now.path} name the same run" in itself.stderr
-    assert "have no sample in common; compare runs of one dataset" in apart.stderr
+    assert "have no sample in common that both have a score for; compare runs of one dataset" in apart.stderr

@@ -12,6 +12,7 @@ from keval import Scale, Summary
 from keval.plugin import Arm, ArmScore, ArmTrials, Effect, GivenUp, ScorerScale, UsageTotal
 from keval.report.averages import Winner, average_lines, averages
 from keval.scores import Scorer
+from tests.conftest import Project
 
 SCALES = {
     ("share", None): Scale(0, 1),
@@ -24,6 +25,9 @@ MEANS = {
     "baseline": {("share", None): 0.5, ("errors", None): 5.0, ("tone", "one"): 3.0, ("tone", "two"): 3.0},
     "docs": {("share", None): 0.7, ("errors", None): 2.0, ("tone", "one"): 5.0, ("tone", "two"): 4.0},
 }
+
+T = 2.306
+"""How many standard errors a 95 % interval reaches with 8 degrees of freedom."""
 
 
 def span(scorer: Scorer) -> float:
@@ -46,12 +50,24 @@ def summary(means: Mapping[str, Mapping[Scorer, float]], stderr: float, paired: 
             0,
             {},
             0,
+            ci_low=value - T * stderr * span(scorer),
+            ci_high=value + T * stderr * span(scorer),
         )
         for condition, found in means.items()
         for scorer, value in found.items()
     ]
     effects = [
-        Effect(*scorer, "a", "docs", Arm("a", "baseline"), 9, 0.0, paired * span(scorer))
+        Effect(
+            *scorer,
+            "a",
+            "docs",
+            Arm("a", "baseline"),
+            9,
+            0.0,
+            paired * span(scorer),
+            ci_low=-T * paired * span(scorer),
+            ci_high=T * paired * span(scorer),
+        )
         for scorer in means["docs"]
         if paired is not None
     ]
@@ -93,6 +109,38 @@ def test_nobody_wins_by_less_than_the_error(stderr: float, paired: float | None,
     found = averages(summary(MEANS, stderr, paired))
 
     assert (Winner("condition", "a", winner),) == found.winners
+
+
+@pytest.mark.parametrize(
+    ("docs", "told"),
+    [
+        ([0.50] * 6, "; no winner beyond the error"),  # all differ alike, and the interval is wide
+        ([0.45, 0.55, 0.52, 0.48, 0.43, 0.57], "; docs wins"),  # and the length of answers, which is the same
+    ],
+    ids=["alike", "scattered"],
+)
+def test_the_error_is_that_of_the_interval_but_where_nothing_differs(
+    project: Project, docs: list[float], told: str
+) -> None:
+    answers = [("baseline", [0.25] * 6), ("docs", docs)]
+    project.write(
+        q_jsonl="".join(f'{{"id": "{name}", "question": "?"}}\n' for name in "abcdef"),
+        one_jsonl="".join(
+            f'{{"id": "{name}", "condition": "{condition}", "response": "{answer:.2f}"}}\n'
+            for condition, given in answers
+            for name, answer in zip("abcdef", given, strict=True)
+        ),
+        eval_yaml="""
+            dataset: {path: q.jsonl}
+            agents: {one: {type: recorded, path: one.jsonl}}
+            conditions: {baseline: {}, docs: {}}
+            metrics: [number/rating, double/length]
+        """,
+    )
+
+    outcome = project.keval("run", "eval.yaml")
+
+    assert told in outcome.stdout
 
 
 def test_a_metric_that_an_arm_has_no_mean_of_is_left_out_and_said() -> None:

@@ -98,7 +98,7 @@ def summary(**changes: Any) -> Summary:
             effect(("acme/answer_time", None), "bob", 1.0, 0.5, 0.25, verdict="better"),
             effect(("acme/style", None), "ada", 0.5, 0.51, 0.02, verdict="same"),
             effect(("acme/style", None), "bob", 0.5, 0.51, 0.02, verdict="same"),
-            effect(("other/style", None), "ada", 0.5, 0.53, 0.15, verdict="unclear", mde=0.117, needed=900),
+            effect(("other/style", None), "ada", 0.5, 0.53, 0.15, verdict="unclear", mde=0.15, needed=900),
             effect(("other/style", None), "bob", 0.5, 0.6, 0.0, ci_low=None, ci_high=None),
             effect(("tone", "strict"), "ada", 3.0, 4.0, 0.4, verdict="better"),
             effect(("tone", "kind"), "ada", 3.0, 3.1, 0.1, verdict="same"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import attrs
@@ -136,6 +137,16 @@ def test_more_than_three_gains_are_counted() -> None:
 )
 def test_nothing_is_claimed_that_is_not_known(found: Effect, sentence: str) -> None:
     assert [sentence] == told(found)
+
+
+def test_an_agent_that_needs_less_on_every_question_is_better_where_less_is_better_without_end() -> None:
+    lower = ScorerScale("acme/length", None, Scale(0, math.inf, better="lower"))
+    found = effect("length", -3.0, "unknown", "two", kind="agent", against=Arm("one", "docs"), stderr=0.0)
+    run = summary(trials=(trials("one", "docs"), trials("two", "docs")), effects=(found,), planned=20)
+
+    said = sentences(attrs.evolve(run, scorers=(lower,)))
+
+    assert ["two against one (docs) is better in length (-3.00)."] == said
 
 
 def test_what_it_costs_is_said_where_the_interval_excludes_none() -> None:

@@ -33,6 +33,16 @@ def test_a_scorer_that_fails_is_unscored_and_never_a_low_score(project: Project)
     assert (0.1, 0, 0) == tuple(arms["double/length"][key] for key in ("mean", "unscored", "failed"))
 
 
+def test_a_score_too_large_to_be_squared_is_told_where_its_scale_ends(project: Project) -> None:
+    config = CONFIG.replace("[double/length]", "[{double/characters: {each: 1.0e+150}}]")
+    project.write(eval_yaml=config, questions_jsonl=QUESTIONS)
+
+    outcome = project.keval("run", "eval.yaml", "--json")
+
+    (message,) = outcome.data["arms"][0]["failure_messages"].values()
+    assert message.endswith(" is outside the scale 0 to 1e+100")
+
+
 def test_neutral_scores_are_shown_and_left_out_of_means(project: Project) -> None:
     project.write(eval_yaml=CONFIG.replace("double/length", "double/neutral"), questions_jsonl=QUESTIONS)
 

@@ -187,6 +187,15 @@ def test_what_is_the_same_what_is_worse_and_what_nobody_can_tell(project: Projec
     assert verdicts["unclear"]["mde"] > abs(verdicts["unclear"]["difference"])
 
 
+def test_differences_that_are_all_equal_do_not_show_how_little_could_be_seen(project: Project) -> None:
+    arms = {("one", "baseline"): once([0.25] * 6), ("one", "with_docs"): once([0.5] * 6)}
+
+    (effect,) = evaluated(project, arms)["effects"]
+
+    assert (0.0, None, "unclear") == (effect["stderr"], effect["needed"], effect["verdict"])
+    assert pytest.approx((effect["ci_high"] - effect["ci_low"]) / 2) == effect["mde"]
+
+
 def test_what_an_answer_takes_is_compared_like_a_score(project: Project) -> None:
     project.write(q_jsonl="".join(json.dumps({"id": name, "question": "?"}) + "\n" for name in SAMPLES))
     answers = [

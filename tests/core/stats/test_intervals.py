@@ -10,6 +10,7 @@ from scipy import stats
 
 from keval.stats.intervals import Interval, difference_interval, hall, mean_interval, t_quantile
 from keval.stats.moments import moments
+from keval.stats.paired import paired
 
 FEW_CHANGED = [*[0.0] * 25, 0.2, 0.2, -0.1, 1.0]
 
@@ -110,3 +111,14 @@ def test_equal_values_are_bounded_by_the_scale_and_unknown_on_one_without_an_end
     assert pytest.approx((tail - 1, 1 - tail)) == ends(difference_interval(np.zeros(15), span=1))
     assert mean_interval(np.ones(15), low=0, high=math.inf) is None
     assert mean_interval(np.ones(1), low=0, high=1) is None
+
+
+def test_clusters_of_one_mean_have_the_careful_interval_though_their_samples_differ() -> None:
+    differences, clusters = np.tile([0.1, 0.3], 6), np.repeat(np.arange(6), 2)
+
+    found = difference_interval(differences, clusters=clusters, span=1.0)
+    tested = paired(differences, np.zeros(12), clusters=clusters, low=0.0, high=1.0, seed=1)
+
+    assert found is not None
+    assert ("bounded", True) == (found.method, found.low < 0 < found.high)
+    assert ("sign_flip", 2 / 2**6) == (tested.test, tested.p)

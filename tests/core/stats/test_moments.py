@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from keval.stats.moments import Estimate, FloatArray, estimate
+from keval.stats.bootstrap import bca_interval
+from keval.stats.moments import Estimate, FloatArray, estimate, moments
 
 scores = st.floats(0, 1, allow_nan=False)
 
@@ -97,3 +98,18 @@ def test_values_that_differ_by_rounding_alone_have_no_spread() -> None:
     found = estimate(np.array([0.9 - 0.7, 1.0 - 0.8, 0.5 - 0.3]))
 
     assert 0 == found.stderr
+
+
+@pytest.mark.parametrize("unit", [1e-150, 1e-120, 1e99])
+def test_the_unit_of_a_score_changes_neither_skewness_nor_interval(unit: float) -> None:
+    values = np.array([0.0, 0.1, 0.15, 0.3, 0.4, 2.0])
+
+    plain, scaled = moments(values), moments(values * unit)
+    ends, scaled_ends = bca_interval(values, seed=1), bca_interval(values * unit, seed=1)
+
+    assert plain is not None
+    assert scaled is not None
+    assert ends is not None
+    assert scaled_ends is not None
+    assert pytest.approx([plain.stderr, plain.skewness]) == [scaled.stderr / unit, scaled.skewness]
+    assert pytest.approx(ends) == (scaled_ends[0] / unit, scaled_ends[1] / unit)
