@@ -60,7 +60,7 @@ def _table(summary: Summary, arms: Sequence[tuple[str, str]], scorers: Sequence[
         heading = "\n".join([name, *_scale(scales[metric, judge])])
         table.add_column(Text(heading), justify="right", width=_CELL, vertical="bottom")
     means = {(e.agent, e.condition, *e.scorer): e for e in summary.arms}
-    effects = {(e.agent, e.condition, *e.scorer): e for e in summary.effects}
+    effects = {(e.agent, e.condition, *e.scorer): e for e in summary.effects if e.kind == "condition"}
     for agent, group in _by_agent(arms):
         for condition in group:
             found = (means.get((agent, condition, *scorer)) for scorer in scorers)

@@ -58,6 +58,17 @@ def test_the_wide_report_shows_means_n_and_what_the_context_makes(notes: Project
     assert f"{notes.run_directory().relative_to(notes.root)}\n" == outcome.stderr
 
 
+def test_the_wide_report_holds_every_agent_against_its_own_baseline(notes: Project) -> None:
+    notes.write(eval_yaml=CONFIG.replace("scripted: {}", "scripted: {}\n  other: {type: scripted}"))
+
+    outcome = notes.keval("run", "eval.yaml", "--wide")
+
+    rows = [line.split() for line in outcome.stdout.splitlines()]
+    assert [["Δ", "with_notes", "+0.53", "±0.00", "n=3", "–"]] * 2 == [
+        row for row in rows if row[:2] == ["Δ", "with_notes"]
+    ]
+
+
 def test_the_table_names_the_band_of_a_mean_and_the_counts_behind_it(notes: Project) -> None:
     outcome = notes.keval("run", "eval.yaml", "--metric", "double/grade", "--wide")
 
