@@ -88,7 +88,7 @@ def test_more_than_three_gains_are_counted() -> None:
         ),
         (
             effect("tone", 0.4, "unclear", stderr=0.0),
-            "With docs against none, the same for every question: tone by +0.40.",
+            "This run cannot tell whether docs changes tone.",
         ),
         (
             effect("tone", 0.4, "unknown", n=1),
@@ -108,7 +108,7 @@ def test_more_than_three_gains_are_counted() -> None:
         ),
         (
             effect("tone", -0.4, "unclear", "two", kind="agent", against=Arm("one", "docs"), stderr=0.0),
-            "two against one (docs) is worse in tone (-0.40).",
+            "No sure difference between two and one (docs).",
         ),
         (
             effect("tone", 0.1, "unclear", "two", kind="agent", against=Arm("one", "docs")),
@@ -132,6 +132,19 @@ def test_more_than_three_gains_are_counted() -> None:
 )
 def test_nothing_is_claimed_that_is_not_known(found: Effect, sentence: str) -> None:
     assert [sentence] == told(found)
+
+
+def test_conditions_under_which_agents_differ_alike_share_a_sentence() -> None:
+    worse = [
+        effect("tone", -0.4, "worse", "two", kind="agent", against=Arm("one", condition), condition=condition)
+        for condition in ("none", "docs")
+    ]
+    open_one = effect("tone", -0.4, "unclear", "three", kind="agent", against=Arm("one", "docs"))
+
+    assert [
+        "two against one (none, docs) is worse in tone (-0.40).",
+        "No sure difference between three and one (docs).",
+    ] == told(*worse, open_one)
 
 
 def test_what_it_costs_is_said_where_the_interval_excludes_none() -> None:
