@@ -378,7 +378,7 @@ def test_a_list_for_people_has_a_line_for_each_run_that_fits_the_terminal(notes:
 
     print_runs([ListedRun(str(run.path), run.manifest, run.summary())] * 2, Console(file=file, width=60))
 
-    assert [f"{run.id}  done  notes  12 trials  double/length…"] * 2 == file.getvalue().splitlines()
+    assert [f"{run.id}  done  notes  12 trials  +0.53 cannot …"] * 2 == file.getvalue().splitlines()
 
 
 def test_show_tells_what_a_run_was_made_of(notes: Project) -> None:
