@@ -196,7 +196,7 @@ def _heading(claim: Claim) -> str | None:
         unit = f" {scale.unit}" if scale.unit else ""
         least = f"{SMALL * (scale.high - scale.low):.2g}"
         return "no difference" if math.isinf(scale.high) else f"no difference of {least}{unit} or more"
-    if max(abs(effect.difference), 1.0 if effect.stderr is None else effect.stderr) < _DUST:
+    if abs(effect.difference) < _DUST and (effect.n == 1 or (effect.stderr is not None and effect.stderr < _DUST)):
         return "no difference on any question"
     return None
 

@@ -112,8 +112,8 @@ def test_of_long_texts_only_what_differs_is_shown_and_once_for_all_conditions(pr
     told = " ".join(said[said.index("what else differs") : said.index("\n\n")].split())
     assert (
         "what else differs, before → now: prompt of baseline, with_docs"
-        " … an assistant of few words. Be brief. Answer in one sentence, with …"
-        " → … an assistant of few words. Be very brief. Answer in one sentence, with …"
+        " … assistant of few words. Be brief. Answer in one sentence, …"
+        " → … assistant of few words. Be very brief. Answer in one sentence, …"
     ) == told
 
 
