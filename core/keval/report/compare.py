@@ -205,17 +205,19 @@ def _changes(found: Comparison, width: int) -> Iterator[Text]:
         for change in shown
     }
     widths = [max(cell_len(row[column]) for row in cells.values()) for column in range(5)]
-    for column in (1, 2, 0):  # what is cut first, if the lines are too long
-        excess = 2 + sum(widths) + 8 - width
-        widths[column] = max(min(widths[column], 10), widths[column] - max(0, excess))
+    columns = [0, 1, 2, 3, 4]
+    if 2 * len(columns) + sum(widths) > width:
+        columns.remove(3)  # names need the room more than the means, whose difference is told
+    for column in (2, 0, 1):  # what is cut first, if the lines are too long
+        excess = 2 * len(columns) + sum(widths[shown] for shown in columns) - width
+        widths[column] = max(min(widths[column], 14), widths[column] - max(0, excess))
     for heading, group, style in (("got worse", worse, "red"), ("got better", better, "green")):
         if group:
             more = f", the {_MOST} most" if len(group) > _MOST else ""
             yield Text.assemble((heading, style), f" ({len(group):,} scores of samples{more})")
         for change in group[:_MOST]:
-            row = zip(cells[id(change)], widths, strict=True)
-            line = Text(
-                "  " + "  ".join(padded(text, size, right=column == 4) for column, (text, size) in enumerate(row))
-            )
+            row = cells[id(change)]
+            parts = (padded(row[column], widths[column], right=column == 4) for column in columns)
+            line = Text(f"  {'  '.join(parts)}")
             line.truncate(width, overflow="ellipsis")
             yield line

@@ -117,6 +117,17 @@ def test_of_long_texts_only_what_differs_is_shown_and_once_for_all_conditions(pr
     ) == told
 
 
+def test_on_a_narrow_terminal_arms_go_before_means(project: Project) -> None:
+    runs = [
+        run_of(project, name, {f"a-question-with-a-long-name-{sample}": value for sample, value in answers.items()})
+        for name, answers in (("before", BEFORE), ("now", NOW))
+    ]
+
+    said = project.keval("compare", *(run.id for run in runs), env={"COLUMNS": "60"}).stdout
+
+    assert "  a-question-with-a-long-…  one baseline   rating      -0.25" in said.splitlines()
+
+
 def test_machines_get_arms_effects_differences_and_changes(project: Project, runs: tuple[Run, Run]) -> None:
     now, before = runs
 
