@@ -76,7 +76,9 @@ class _Told:
             yield f"{_capital(self._names[scorer])} {_worse(first)} by {losses}."
         if by["unknown"]:
             listed = f"{self._list(by['unknown'])}{_on(by['unknown'])}"
-            yield f"{_capital(_between(first))}: {listed}; these are too few questions to be sure."
+            few = all(effect.n < 2 for effects in by["unknown"].values() for effect in effects)
+            why = "these are too few questions to be sure" if few else "no interval says how sure that is"
+            yield f"{_capital(_between(first))}: {listed}; {why}."
         if not known:
             yield f"{_capital(_between(first))}, nothing could be compared: no question has a score on both sides."
         yield from self._costs(first)

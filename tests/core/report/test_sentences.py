@@ -95,6 +95,10 @@ def test_more_than_three_gains_are_counted() -> None:
             "With docs against none: tone by +0.40, on 1 question; these are too few questions to be sure.",
         ),
         (
+            effect("tone", 0.4, "unknown", n=12, stderr=0.0),
+            "With docs against none: tone by +0.40; no interval says how sure that is.",
+        ),
+        (
             effect("tone", None, "unknown", n=0),
             "With docs against none, nothing could be compared: no question has a score on both sides.",
         ),
@@ -123,6 +127,7 @@ def test_more_than_three_gains_are_counted() -> None:
         "flat",
         "alike",
         "few",
+        "no-interval",
         "none",
         "agent-worse",
         "agent-better",
