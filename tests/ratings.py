@@ -9,7 +9,7 @@ from keval import open_run
 from keval.store.run import Run
 from tests.conftest import Project
 
-__all__ = ["run_of"]
+__all__ = ["CONFIG", "run_of"]
 
 CONFIG = """
 name: {name}

@@ -222,7 +222,7 @@ def _needed(plan: Plan, wanted: Wanted, about: MetricPower, doubled: float | Non
         told = "a share of a scale without an end is nothing" if wanted.effect is not None else ""
         return attrs.evolve(about, reason=told)
     if effect > about.scale.high - about.scale.low:
-        return attrs.evolve(about, effect=effect, reason="the effect is larger than the scale")
+        return attrs.evolve(about, effect=effect, reason="beyond the scale")
 
     def questions(scatter: float) -> int | None:
         found = samples_needed(scatter, effect, power=wanted.power)

@@ -230,3 +230,16 @@ def test_it_prints_without_its_controls(visit: Callable[..., Page], example: Pat
 
     assert not page.get_by_role("search").is_visible()
     assert page.locator("#effects table").first.is_visible()
+
+
+@pytest.mark.parametrize("width", [400, 700])
+def test_verdicts_are_seen_on_a_narrow_screen_without_scrolling(
+    visit: Callable[..., Page], example: Path, width: int
+) -> None:
+    page = visit(example, viewport={"width": width, "height": 900})
+
+    edges = page.locator("#effects h3 ~ .scrolled td.verdict").evaluate_all(
+        "cells => cells.map((cell) => cell.getBoundingClientRect().right)"
+    )
+    assert edges
+    assert [] == [edge for edge in edges if edge > width]

@@ -65,8 +65,11 @@ def _options_of(exporter: Any) -> list[click.Option]:
 def _option(field: attrs.Attribute[Any]) -> click.Option:
     flag = field.name.replace("_", "-")
     described = field.metadata.get("help", "")
-    if isinstance(field.default, str | int | float):
-        described = f"{described}  [default: {field.default}]".strip()
+    default = field.default
+    if isinstance(default, bool):
+        default = flag if default else f"no-{flag}"
+    if default != "" and isinstance(default, str | int | float):
+        described = f"{described}  [default: {default}]".strip()
     if field.type is bool:
         return click.Option([f"--{flag}/--no-{flag}", field.name], default=None, help=described)
     return click.Option([f"--{flag}", field.name], metavar="VALUE", help=described)

@@ -34,7 +34,7 @@ RESOURCES: Mapping[str, tuple[Function, ...]] = {
 SHARES = ("failures", "compliance")
 
 _OF_SCORES: tuple[Function, ...] = ("mean", "low", "high")
-_EXAMPLE = "such as 'accuracy >= 0.8'"
+_EXAMPLE = "such as 'basic/contains >= 0.8'"
 _OPERATOR = re.compile(r">=|<=|==|!=|=|>|<")
 _NUMBER = re.compile(r"(?P<sign>[+-]?)\s*(?P<digits>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<percent>%?)")
 _CALL = re.compile(r"(?P<function>\w+)\s*\((?P<inner>.*)\)", re.DOTALL)

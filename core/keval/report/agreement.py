@@ -29,7 +29,7 @@ def judging_lines(summary: Summary) -> Iterator[str]:
         took = [entry for entry in summary.judging if entry.judge == judge]
         if flagged := sum(entry.flagged for entry in took):
             told = sum(entry.told for entry in took)
-            yield f"{judge} flagged unverified claims in {flagged} of {told} judgements; scores.jsonl has them."
+            yield f"{judge} flagged unverified claims in {flagged} of {told} judgements: keval show --sample"
 
 
 def _found(value: float | None, n: int, reason: str | None) -> str:

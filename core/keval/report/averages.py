@@ -13,7 +13,6 @@ from typing import Literal, TypeAlias
 import attrs
 
 from keval.effects import Effect
-from keval.report.figures import counted
 from keval.scores import Scale, Scorer
 from keval.summary import ArmScore, Summary
 
@@ -89,18 +88,13 @@ def averages(summary: Summary) -> Averages:
 
 
 def average_lines(summary: Summary) -> list[str]:
-    """Return the averages in words, an agent a line; nothing for a run that has a single arm, or no common metric."""
+    """Return the averages in words, an agent a line; nothing for a single arm, or a single metric."""
     found = averages(summary)
-    if len(found.arms) < 2:
+    if len(found.arms) < 2 or len(found.metrics) < 2:
         return []
-    left = [
-        f"{', '.join(name.rpartition('/')[2] for name, why in found.left_out.items() if why == reason)} ({reason})"
-        for reason in dict.fromkeys(found.left_out.values())
-    ]
-    also = f"; left out: {'; '.join(left)}" if left else ""
-    lines = [
-        f"Average over {counted(len(found.metrics), 'metric')} as shares of their scales, no more than a summary{also}:"
-    ]
+    count, every = len(found.metrics), len(found.metrics) + len(found.left_out)
+    of = f" of {every}" if found.left_out else ""
+    lines = [f"Average over {count}{of} metrics as shares of their scales, no more than a summary:"]
     winners = {(each.among, each.within): each for each in found.winners}
     for agent in dict.fromkeys(arm.agent for arm in found.arms):
         told = ", ".join(f"{arm.condition} {arm.average:.2f}" for arm in found.arms if arm.agent == agent)

@@ -185,7 +185,7 @@ def _heading(claim: Claim) -> str | None:
     if effect.verdict == "same":
         unit = f" {scale.unit}" if scale.unit else ""
         return f"no difference of {SMALL_SHARE * (scale.high - scale.low):.2g}{unit} or more"
-    if max(abs(effect.difference), 1.0 if effect.stderr is None else effect.stderr) < _DUST:
+    if abs(effect.difference) < _DUST and (effect.n == 1 or (effect.stderr is not None and effect.stderr < _DUST)):
         return "no difference on any question"
     return None
 

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from keval.compare import Comparison, SampleChange
+from keval.compare import Comparison, Difference, SampleChange
 from keval.effects import Effect
 from keval.report.claims import Block, block_of, blocks, claims_of
 from keval.report.console import print_sections
@@ -27,6 +27,8 @@ __all__ = ["describe_comparisons", "describe_run", "print_arms", "print_comparis
 
 _MOST = 10
 """Samples that are listed as better, and as worse."""
+_AROUND = 5
+"""Words that are shown around what differs in long texts."""
 
 
 def describe_run(summary: Summary) -> dict[str, Any]:
@@ -112,16 +114,42 @@ def _differences(found: Comparison, width: int) -> Iterator[Text]:
         )
         return
     yield Text("what else differs, before → now:")
-    names = [one_line(difference.what) for difference in found.differences]
-    column = min(max(map(cell_len, names)), width // 2 - 4)
-    for name, difference in zip(names, found.differences, strict=True):
-        told = f"{one_line(difference.before)} → {one_line(difference.now)}"
+    told_of: dict[str, list[str]] = {}
+    for difference in found.differences:
+        told_of.setdefault(_change(difference), []).append(one_line(difference.what))
+    rows = {
+        told: ", ".join((first, *(_label(what, first) for what in more))) for told, (first, *more) in told_of.items()
+    }
+    column = min(max(map(cell_len, rows.values())), width // 2 - 4)
+    for told, name in rows.items():
         fits = cell_len(name) <= column
         lines = list(folded(told, width - column - 4, hanging=0))
         if not fits:
             yield from map(Text, folded(name, width, indent=2))
         for row, line in enumerate(lines):
             yield Text(f"  {padded(name if fits and row == 0 else '', column)}  {line}")
+
+
+def _change(difference: Difference) -> str:
+    """Return how something was and is. Of long texts, the words that differ, with a few around them."""
+    before, now = one_line(difference.before).split(), one_line(difference.now).split()
+    shorter = min(len(before), len(now))
+    begin = next((at for at in range(shorter) if before[at] != now[at]), shorter)
+    end = next((at for at in range(shorter - begin) if before[-1 - at] != now[-1 - at]), shorter - begin)
+    first, last = max(0, begin - _AROUND), max(0, end - _AROUND)
+    if first + last <= _AROUND:
+        return f"{' '.join(before)} → {' '.join(now)}"
+
+    def part(words: Sequence[str]) -> str:
+        return " ".join([*(["…"] if first else []), *words[first : len(words) - last], *(["…"] if last else [])])
+
+    return f"{part(before)} → {part(now)}"
+
+
+def _label(what: str, first: str) -> str:
+    """Return what differs without the words that it shares with the first: `prompt of a`, `prompt of b`."""
+    kind, _, label = what.rpartition(" ")
+    return label if kind == first.rpartition(" ")[0] else what
 
 
 def _block(found: Comparison) -> Block:
@@ -168,17 +196,19 @@ def _changes(found: Comparison, width: int) -> Iterator[Text]:
         for change in shown
     }
     widths = [max(cell_len(row[column]) for row in cells.values()) for column in range(5)]
-    for column in (1, 2, 0):  # what is cut first, if the lines are too long
-        excess = 2 + sum(widths) + 8 - width
-        widths[column] = max(min(widths[column], 10), widths[column] - max(0, excess))
+    columns = [0, 1, 2, 3, 4]
+    if 2 * len(columns) + sum(widths) > width:
+        columns.remove(3)  # names need the room more than the means, whose difference is told
+    for column in (2, 0, 1):  # what is cut first, if the lines are too long
+        excess = 2 * len(columns) + sum(widths[shown] for shown in columns) - width
+        widths[column] = max(min(widths[column], 14), widths[column] - max(0, excess))
     for heading, group, style in (("got worse", worse, "red"), ("got better", better, "green")):
         if group:
             more = f", the {_MOST} most" if len(group) > _MOST else ""
             yield Text.assemble((heading, style), f" ({len(group):,} scores of samples{more})")
         for change in group[:_MOST]:
-            row = zip(cells[id(change)], widths, strict=True)
-            line = Text(
-                "  " + "  ".join(padded(text, size, right=column == 4) for column, (text, size) in enumerate(row))
-            )
+            row = cells[id(change)]
+            parts = (padded(row[column], widths[column], right=column == 4) for column in columns)
+            line = Text(f"  {'  '.join(parts)}")
             line.truncate(width, overflow="ellipsis")
             yield line

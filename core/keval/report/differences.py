@@ -7,7 +7,7 @@ import math
 from keval.effects import Effect
 from keval.scores import Scale
 
-__all__ = ["better_share", "is_alike", "is_flat"]
+__all__ = ["better_share", "is_flat"]
 
 
 def better_share(difference: float, scale: Scale) -> float | None:
@@ -21,8 +21,3 @@ def better_share(difference: float, scale: Scale) -> float | None:
 def is_flat(effect: Effect) -> bool:
     """Return whether nothing differs for any question."""
     return effect.difference == 0 and not effect.stderr
-
-
-def is_alike(effect: Effect) -> bool:
-    """Return whether every question differs by the same: that is by definition, and no question of chance."""
-    return effect.n > 1 and bool(effect.difference) and effect.stderr is not None and effect.stderr < 1e-9

@@ -27,7 +27,7 @@ def unscored_lines(summary: Summary) -> Iterator[Text]:
     """Yield how many scores have no value, and how often each scorer failed, by kind."""
     if unscored := sum(entry.unscored for entry in summary.arms):
         failed = sum(entry.failed for entry in summary.arms)
-        yield Text(f"{unscored} scores have no value ({failed} because the scorer failed); scores.jsonl says why.")
+        yield Text(f"{unscored} scores have no value ({failed} because the scorer failed): keval show --unscored")
         yield from (safe(f"  {line}", "red") for line in scorer_failure_lines(summary))
 
 

@@ -24,7 +24,7 @@ _NOTABLE = 0.1
 
 def print_power(plan: PowerPlan, console: Console) -> None:
     """Print what a run needs and sees: a row for each metric, or for each kind of scale if the scatter is assumed."""
-    grid = f"{plan.questions} questions × {plan.repetitions} repetitions"
+    grid = f"{plan.questions} questions" + (f" × {plan.repetitions}" if plan.repetitions > 1 else "")
     arms = f"{', '.join(plan.agents)} under {', '.join(plan.conditions)}"
     console.print(safe(f"{plan.evaluation}: {grid}, {arms}: {plan.expense.trials:,} trials", "bold"))
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
@@ -93,7 +93,7 @@ def _notes(plan: PowerPlan) -> Iterator[str]:
     )
     if plan.pilot is None:
         yield "It is assumed here, not measured; --pilot RUN takes it from an earlier run:"
-        for assumption in ASSUMPTIONS:
+        for assumption in sorted(ASSUMPTIONS, key=lambda assumption: assumption.share):
             yield f"  {assumption.name} case: {assumption.share:.2f} of the scale: {assumption.meaning}"
         return
     yield f"It is that of the pilot {plan.pilot}, between the arms where it is largest."
@@ -105,9 +105,8 @@ def _notes(plan: PowerPlan) -> Iterator[str]:
         yield f"From as few as {few} questions, the scatter is known to ±{1.96 / math.sqrt(2 * (few - 1)):.0%} only."
     shares = {_name(power): power for power in plan.metrics if power.sd}
     helped = [power for power in shares.values() if (power.repetition_share or 0.0) >= _NOTABLE]
-    for power in helped:
-        doubled = f": twice as many need {power.questions_doubled:,} questions" if power.questions_doubled else ""
-        yield f"More repetitions help {_name(power)}: {power.repetition_share:.0%} of its variance is theirs{doubled}."
+    if helped:
+        yield f"More repetitions help; the share of the variance that is theirs: {', '.join(map(_repeated, helped))}."
     if any(power.repetition_share is None for power in shares.values()):
         yield "The pilot repeated nothing, so whether more repetitions help is unknown."
     elif shares and len(helped) < len(shares):
@@ -115,16 +114,26 @@ def _notes(plan: PowerPlan) -> Iterator[str]:
         yield f"More repetitions {'do not help' if helped else 'hardly help'} {rest}; more questions do."
 
 
+def _repeated(power: MetricPower) -> str:
+    """Return how much of a metric's variance is due to repetitions, and what twice as many of them bring."""
+    needed = power.questions_doubled
+    doubled = f" ({needed:,} question{'' if needed == 1 else 's'} with twice as many)" if needed else ""
+    return f"{_name(power)} {power.repetition_share:.0%}{doubled}"
+
+
 def _expenses(plan: PowerPlan) -> Iterator[str]:
-    yield f"as planned: {_expense(plan.expense)}"
+    known = plan.pilot is not None
+    yield f"as planned: {_expense(plan.expense, known=known)}"
     if plan.needed is not None:
-        yield f"for every metric{' in the usual case' if plan.pilot is None else ''}: {_expense(plan.needed)}"
+        yield f"for every metric{'' if known else ' in the usual case'}: {_expense(plan.needed, known=known)}"
     if plan.pilot is None:
-        yield "What that costs is unknown without a pilot."
+        yield "Tokens, price and time are unknown without a pilot."
 
 
-def _expense(expense: Forecast) -> str:
+def _expense(expense: Forecast, *, known: bool) -> str:
     parts = [f"{expense.questions:,} questions", f"{expense.trials:,} trials"]
+    if not known:
+        return ", ".join(parts)
     parts.append("unknown tokens" if expense.tokens is None else f"{expense.tokens:,.0f} tokens")
     parts.append("unknown price" if expense.usd is None else f"${expense.usd:,.2f}")
     parts.append("unknown time" if expense.seconds is None else f"about {time_span(expense.seconds)}")

@@ -16,6 +16,7 @@ from keval.manifest import Manifest
 from keval.report.differences import better_share
 from keval.report.figures import interval_of, signed
 from keval.report.lines import one_line, padded
+from keval.report.names import display_names
 from keval.store.converter import to_plain
 from keval.summary import Summary
 
@@ -25,6 +26,13 @@ RunState: TypeAlias = Literal["done", "unfinished", "running"]
 
 _STYLES = {"done": "", "unfinished": "yellow", "running": "cyan"}
 _VERDICT_STYLES = {"better": "green", "worse": "red"}
+_VERDICTS = {
+    "better": "better",
+    "worse": "worse",
+    "same": "no difference",
+    "unclear": "cannot tell",
+    "unknown": "no interval",
+}
 
 
 @attrs.frozen
@@ -117,35 +125,33 @@ def print_runs(runs: Sequence[ListedRun], console: Console) -> None:
     for run, told in zip(runs, columns, strict=True):
         line = Text()
         styles = ("bold", _STYLES[run.state], "", "dim")
-        for text, width, style in zip(told[:4], widths, styles, strict=True):
+        for text, width, style in zip(told, widths, styles, strict=True):
             line.append(padded(text, width), style).append("  ")
-        line.append(told[4])
-        if run.effect and run.effect.verdict in _VERDICT_STYLES:
-            line.append(f" {run.effect.verdict}", _VERDICT_STYLES[run.effect.verdict])
+        if run.effect and run.summary:
+            # What decides stands first, as the line may be cut.
+            line.append(f"{signed(run.effect.difference or 0.0)} ")
+            line.append(_VERDICTS[run.effect.verdict], _VERDICT_STYLES.get(run.effect.verdict, "dim"))
+            line.append(f"  {_in_words(run.effect, run.summary)}")
         line.rstrip()
         line.truncate(console.width, overflow="ellipsis")
         console.print(line, soft_wrap=True)
 
 
-def _told(run: ListedRun) -> tuple[str, str, str, str, str]:
-    """Return id, state, evaluation, size and effect of a run as texts."""
-    manifest, effect = run.manifest, run.effect
+def _told(run: ListedRun) -> tuple[str, str, str, str]:
+    """Return id, state, evaluation and size of a run as texts."""
+    manifest = run.manifest
     state = run.state + (", simulated" if manifest.simulated else "")
     trials = (
         f"{manifest.trials:,} trials" if run.state == "done" else f"{run.trials or 0:,} of {manifest.trials:,} trials"
     )
     size = trials + (f", {run.failed:,} failed" if run.failed else "")
-    return one_line(manifest.run), state, one_line(manifest.evaluation), size, _in_words(effect) if effect else ""
+    return one_line(manifest.run), state, one_line(manifest.evaluation), size
 
 
-def _in_words(effect: Effect) -> str:
-    whose = {
-        "condition": f"{effect.agent} {effect.condition}",
-        "agent": f"{effect.agent} against {effect.against.agent}",
-    }
-    who = whose.get(effect.kind, f"{effect.agent} {effect.condition}")
-    change = f"{signed(effect.difference or 0.0)} {interval_of(effect, ends=False)}".rstrip()
-    return one_line(f"{effect.metric} {change} {who}")
+def _in_words(effect: Effect, summary: Summary) -> str:
+    whose = f"against {effect.against.agent}" if effect.kind == "agent" else effect.condition
+    name = display_names(entry.scorer for entry in summary.scorers)[effect.scorer]
+    return one_line(f"{name}, {effect.agent} {whose} {interval_of(effect, ends=True)}").rstrip()
 
 
 def _field(value: object) -> str:

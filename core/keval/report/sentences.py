@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from keval.effects import SMALL_SHARE, Effect
-from keval.report.differences import better_share, is_alike, is_flat
+from keval.report.differences import better_share, is_flat
 from keval.report.figures import EXPENSE_UNITS, counted, number, signed
 from keval.report.names import display_names
 from keval.scores import Scale, Scorer
@@ -26,13 +26,15 @@ def sentences(summary: Summary) -> list[str]:
     Losses are never left out. Nothing is said of better or worse without an interval.
     """
     told = _Told(summary)
-    found = [sentence for _, group in _compared(summary.effects) for sentence in told.effects(group)]
+    groups = [*_compared(summary.effects)]
+    found = [sentence for group in groups if group[0].kind != "agent" for sentence in told.effects(group)]
+    found += told.agents([group for group in groups if group[0].kind == "agent"])
     if not summary.effects:
         found += told.arms()
     return [*found, *_trials(summary)]
 
 
-def _compared(effects: Iterable[Effect]) -> Iterator[tuple[tuple[str, str, str], list[Effect]]]:
+def _compared(effects: Iterable[Effect]) -> Iterator[list[Effect]]:
     """Yield effects by what is compared: a condition with the baseline, or an agent with the first."""
 
     def key(effect: Effect) -> tuple[str, str, str]:
@@ -40,12 +42,10 @@ def _compared(effects: Iterable[Effect]) -> Iterator[tuple[tuple[str, str, str],
             return effect.kind, effect.condition, effect.against.condition
         return effect.kind, f"{effect.agent}\0{effect.condition}", f"{effect.against.agent}\0{effect.against.run or ''}"
 
-    order = ("condition", "agent", "run")
-    ranked = sorted(effects, key=lambda effect: order.index(effect.kind))
     groups: dict[tuple[str, str, str], list[Effect]] = {}
-    for effect in ranked:
+    for effect in effects:
         groups.setdefault(key(effect), []).append(effect)
-    yield from groups.items()
+    yield from groups.values()
 
 
 class _Told:
@@ -58,20 +58,16 @@ class _Told:
         self._agents = {arm.agent for arm in summary.trials} | {effect.agent for effect in summary.effects}
 
     def effects(self, group: Sequence[Effect]) -> Iterator[str]:
-        """Yield the sentences about one condition, agent or run."""
+        """Yield the sentences about one condition, or one arm of another run."""
         known = [effect for effect in group if effect.difference is not None]
         differing = [effect for effect in known if not is_flat(effect)]
-        alike = [e for e in differing if is_alike(e) and e.verdict not in ("better", "worse")]
-        small = [e for e in differing if e.verdict == "unclear" and e not in alike and self._size(e) < SMALL_SHARE]
-        open_ones = [effect for effect in differing if effect not in alike and effect not in small]
+        small = [e for e in differing if e.verdict == "unclear" and self._size(e) < SMALL_SHARE]
+        open_ones = [effect for effect in differing if effect not in small]
         by = {
             verdict: self._grouped(effect for effect in open_ones if effect.verdict == verdict)
             for verdict in ("better", "worse", "unclear", "same", "unknown")
         }
         first = group[0]
-        if first.kind == "agent":
-            yield self._agents_differ(first, by, alike)
-            return
         if by["better"]:
             yield f"{_subject(first)} {self._list(by['better'])}{_on(by['better'])}."
         for scorer, effects in by["worse"].items():
@@ -79,16 +75,15 @@ class _Told:
             yield f"{_capital(self._names[scorer])} {_worse(first)} by {losses}."
         if by["unknown"]:
             listed = f"{self._list(by['unknown'])}{_on(by['unknown'])}"
-            yield f"{_capital(_between(first))}: {listed}; these are too few questions to be sure."
-        if alike:
-            listed = self._list(self._grouped(alike))
-            yield f"{_capital(_between(first))}, the same for every question: {listed}."
+            few = all(effect.n < 2 for effects in by["unknown"].values() for effect in effects)
+            why = "these are too few questions to be sure" if few else "no interval says how sure that is"
+            yield f"{_capital(_between(first))}: {listed}; {why}."
         if not known:
             yield f"{_capital(_between(first))}, nothing could be compared: no question has a score on both sides."
         yield from self._costs(first)
         if by["unclear"]:
             yield f"This run cannot tell {_whether(first)} {self._open(by['unclear'])}."
-        if small and not alike and not any(by.values()):
+        if small and not any(by.values()):
             unseen = self._few(effect.scorer for effect in small)
             yield f"{_capital(_between(first))}, no difference was seen in {_and(unseen)}."
         flat = [effect for effect in known if is_flat(effect)]
@@ -98,23 +93,28 @@ class _Told:
         if unmoved := self._grouped(effect for effect in flat if effect.verdict != "same" and not differing):
             yield f"{_capital(_between(first))}, {_and(self._few(unmoved))} did not change ({_span(unmoved)})."
 
-    def _agents_differ(
-        self, first: Effect, by: Mapping[str, Mapping[Scorer, Sequence[Effect]]], alike: Sequence[Effect]
-    ) -> str:
-        """Say in one sentence in what an agent is surely better and worse than the first."""
-        pair = f"{first.agent} {{}} {first.against.agent} ({first.condition})"
-        found = {verdict: [*by[verdict].items()] for verdict in ("better", "worse")}
-        for scorer, effects in self._grouped(alike).items():
-            rises = (effects[0].difference or 0.0) > 0
-            found["better" if rises == (self._scales[scorer].better == "higher") else "worse"].append((scorer, effects))
-        parts = [
-            f"{verdict} in {_and([self._trait(effect) for _, (effect, *_) in metrics])}"
-            for verdict, metrics in found.items()
-            if metrics
-        ]
-        if not parts:
-            return f"No sure difference between {pair.format('and')}."
-        return f"{pair.format('against')} is {' and '.join(parts)}."
+    def agents(self, groups: Iterable[Sequence[Effect]]) -> Iterator[str]:
+        """Yield what agents are surely better and worse in than the first, in one sentence where conditions agree."""
+        under: dict[tuple[str, str, str], list[str]] = {}
+        for first, *others in groups:
+            key = (first.agent, first.against.agent, self._traits([first, *others]))
+            under.setdefault(key, []).append(first.condition)
+        for (agent, against, traits), conditions in under.items():
+            where = f"({', '.join(conditions)})"
+            yield (
+                f"{agent} against {against} {where} is {traits}."
+                if traits
+                else f"No sure difference between {agent} and {against} {where}."
+            )
+
+    def _traits(self, group: Sequence[Effect]) -> str:
+        """Return in what an agent is better and worse; an empty text if nothing is sure."""
+        parts = []
+        for verdict in ("better", "worse"):
+            metrics = self._grouped(effect for effect in group if effect.verdict == verdict)
+            if traits := [self._trait(effect) for effects in metrics.values() for effect in effects]:
+                parts.append(f"{verdict} in {_and(traits)}")
+        return " and ".join(parts)
 
     def arms(self) -> Iterator[str]:
         """Yield the means of a run in which nothing is compared."""

@@ -8,7 +8,8 @@ from typing import Any
 
 import attrs
 import orjson
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -157,7 +158,7 @@ def _table(sides: Sequence[Side], judged: Mapping[Scorer, bool], bands: Bands) -
     return table
 
 
-def _add(table: Table, cells: Sequence[Sequence[Text]]) -> None:
+def _add(table: Table, cells: Sequence[Sequence[RenderableType]]) -> None:
     """Add a row, unless no arm has anything to say in it."""
     if any(cells):
         table.add_row(*(Group(*cell) for cell in cells))
@@ -206,9 +207,11 @@ def _costs(side: Side) -> Iterator[Text]:
         yield Text(", ".join(known), "dim")
 
 
-def _scores(side: Side, scorer: Scorer, bands: Bands) -> Iterator[Text]:
+def _scores(side: Side, scorer: Scorer, bands: Bands) -> Iterator[RenderableType]:
+    """Yield a scorer's values, each with its reason set in below it, so that the values are found at a glance."""
     for line in side.scores:
         if line.scorer == scorer:
-            head = safe(f"{whose(line)} ")
             found = verdict(line.score, bands.get(line.metric, {}))
-            yield head.append(found, "bold").append_text(safe(f"  {line.score.reason}", "dim"))
+            yield safe(f"{whose(line)} ").append(found, "bold")
+            if line.score.reason:
+                yield Padding(safe(line.score.reason, "dim"), (0, 0, 0, 2))

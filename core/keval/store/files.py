@@ -90,7 +90,8 @@ def explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise RunError(f"{path} cannot be written: {error}; what was written before is kept") from error
+        problem = error.strerror or error
+        raise RunError(f"{path} cannot be written: {problem}; what was written before is kept") from error
 
 
 def write_all(file: RawIOBase, data: bytes) -> None:

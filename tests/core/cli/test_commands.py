@@ -73,6 +73,17 @@ def test_the_wide_report_shows_means_n_and_what_the_context_makes(notes: Project
     assert f"{notes.run_directory().relative_to(notes.root)}\n" == outcome.stderr
 
 
+def test_the_wide_report_holds_every_agent_against_its_own_baseline(notes: Project) -> None:
+    notes.write(eval_yaml=CONFIG.replace("scripted: {}", "scripted: {}\n  other: {type: scripted}"))
+
+    outcome = notes.keval("run", "eval.yaml", "--wide")
+
+    rows = [line.split() for line in outcome.stdout.splitlines()]
+    assert [["Δ", "with_notes", "+0.53", "±0.00", "n=3", "–"]] * 2 == [
+        row for row in rows if row[:2] == ["Δ", "with_notes"]
+    ]
+
+
 def test_the_table_names_the_band_of_a_mean_and_the_counts_behind_it(notes: Project) -> None:
     outcome = notes.keval("run", "eval.yaml", "--metric", "double/grade", "--wide")
 
@@ -382,7 +393,7 @@ def test_a_list_for_people_has_a_line_for_each_run_that_fits_the_terminal(notes:
 
     print_runs([ListedRun(str(run.path), run.manifest, run.summary())] * 2, Console(file=file, width=60))
 
-    assert [f"{run.id}  done  notes  12 trials  double/length…"] * 2 == file.getvalue().splitlines()
+    assert [f"{run.id}  done  notes  12 trials  +0.53 cannot …"] * 2 == file.getvalue().splitlines()
 
 
 def test_show_tells_what_a_run_was_made_of(notes: Project) -> None:

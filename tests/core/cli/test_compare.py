@@ -8,7 +8,7 @@ import pytest
 
 from keval.store.run import Run
 from tests.conftest import Project
-from tests.ratings import run_of
+from tests.ratings import CONFIG, run_of
 
 BEFORE = {"a": 0.25, "b": 0.5, "c": 0.5, "d": 0.75, "e": 0.5, "f": 0.25}
 TOLD = """\
@@ -77,6 +77,37 @@ def test_what_else_differs_comes_first_and_the_samples_last(project: Project, ru
     said = re.sub("[0-9a-f]{12} → [0-9a-f]{12}", "DIGEST", outcome.stdout)
     assert (0, "") == (outcome.code, outcome.stderr)
     assert TOLD == said.replace(now.id, "NOW").replace(before.id, "BEFORE")
+
+
+def test_of_long_texts_only_what_differs_is_shown_and_once_for_all_conditions(project: Project) -> None:
+    prompt = "You are an assistant of few words. {} Answer in one sentence, with a source, if there is any."
+    run_of(project, "one", BEFORE)
+    found = []
+    for asked in ("Be brief.", "Be very brief."):
+        config = CONFIG.format(name="one", prompt=prompt.format(asked))
+        config = config.replace("baseline: {}", f'baseline: {{system_prompt: "{prompt.format(asked)}"}}')
+        project.write(one_yaml=config)
+        found.append(project.keval("run", "one.yaml", "--json").data["run"])
+
+    said = project.keval("compare", *found).stdout
+
+    told = " ".join(said[said.index("what else differs") : said.index("\n\n")].split())
+    assert (
+        "what else differs, before → now: prompt of baseline, with_docs"
+        " … assistant of few words. Be brief. Answer in one sentence, …"
+        " → … assistant of few words. Be very brief. Answer in one sentence, …"
+    ) == told
+
+
+def test_on_a_narrow_terminal_arms_go_before_means(project: Project) -> None:
+    runs = [
+        run_of(project, name, {f"a-question-with-a-long-name-{sample}": value for sample, value in answers.items()})
+        for name, answers in (("before", BEFORE), ("now", NOW))
+    ]
+
+    said = project.keval("compare", *(run.id for run in runs), env={"COLUMNS": "60"}).stdout
+
+    assert "  a-question-with-a-long-…  one baseline   rating      -0.25" in said.splitlines()
 
 
 def test_machines_get_arms_effects_differences_and_changes(project: Project, runs: tuple[Run, Run]) -> None:

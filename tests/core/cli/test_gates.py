@@ -114,7 +114,7 @@ def test_every_mistake_is_told_at_its_place_with_the_others(notes: Project) -> N
     outcome = notes.keval("run", "eval.yaml", "--fail-under", "scriptd:double/length >= 0.5")
 
     assert 2 == outcome.code
-    remedy = "write one, such as 'accuracy >= 0.8'"
+    remedy = "write one, such as 'basic/contains >= 0.8'"
     told = [line.removeprefix("error: ") for line in outcome.stderr.splitlines()]
     assert [
         "--fail-under scriptd:double/length >= 0.5: no agent named 'scriptd'; did you mean 'scripted'?",

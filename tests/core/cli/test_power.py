@@ -172,4 +172,4 @@ def test_an_effect_that_a_scale_does_not_hold_is_unknown(notes: Project) -> None
     found = notes.keval("power", "eval.yaml", "--effect", "1.5", "--json").data
 
     reasons = {each["metric"]: each["reason"] for each in found["metrics"]}
-    assert ("the effect is larger than the scale", "") == (reasons["double/length"], reasons["double/brevity"])
+    assert ("beyond the scale", "") == (reasons["double/length"], reasons["double/brevity"])

@@ -104,7 +104,9 @@ def test_a_sample_shows_all_arms_side_by_side(ran: Project) -> None:
     assert ["bb repetition 2 of 2; --repetition N shows another", "user:" + " Which?" * 5] == lines[:2]
     assert heading in lines
     assert [(4, 4)] == [(line.count("→ look()"), line.count("a \ufffd[2J find")) for line in lines if "look" in line]
-    assert "double/length 0.35 35 characters double/length 0.88 88 characters" in " ".join(lines)
+    told = " ".join(lines)
+    assert "double/length 0.35 double/length 0.88" in told
+    assert "35 characters 88 characters" in told
     assert "Neutral in every arm: double/grade, double/neutral." == lines[-1]
     assert heading not in [" ".join(line.split()) for line in narrow.splitlines()]
     assert ["scripted baseline scripted with_notes", "shouting baseline shouting with_notes"] == [

@@ -148,9 +148,16 @@ def test_a_metric_that_an_arm_has_no_mean_of_is_left_out_and_said() -> None:
 
     heading, line = average_lines(summary(lacking, 0.01, None))
 
-    assert "Average over 2 metrics as shares of their scales, no more than a summary" in heading
-    assert "; left out: errors (an arm has no mean of it); seconds (its scale has no end):" in heading
+    left_out = {"errors": "an arm has no mean of it", "seconds": "its scale has no end"}
+    assert left_out == averages(summary(lacking, 0.01, None)).left_out
+    assert "Average over 2 of 4 metrics as shares of their scales, no more than a summary:" == heading
     assert "  a: baseline 0.50, docs 0.79; docs wins" == line
+
+
+def test_one_metric_has_no_average() -> None:
+    found = summary(MEANS, 0.01, None)
+
+    assert [] == average_lines(attrs.evolve(found, scorers=found.scorers[:1]))
 
 
 def test_one_arm_has_no_average() -> None:

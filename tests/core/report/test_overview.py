@@ -192,14 +192,13 @@ docs against baseline, ada                  difference, 95 % interval, paired by
 docs does more for ada than for bob: accuracy by +0.44 [+0.33, +0.55] (n=12)
 More questions would narrow the intervals.
 neutral scores, where there was nothing to judge, left out of the means: all of calls
-3 scores have no value (2 because the scorer failed); scores.jsonl says why.
+3 scores have no value (2 because the scorer failed): keval show --unscored
   acme/answer_time: 2 × ValueError
 docs: the rows above are of all trials (intention to treat). Among those alone that used tools as
   required (per protocol; biased, as which trials comply is no random choice): accuracy (ada) +0.60
   [+0.50, +0.70] n=9 in place of +0.52
-strict flagged unverified claims in 6 of 24 judgements; scores.jsonl has them.
-Average over 5 metrics as shares of their scales, no more than a summary; left out: answer_time (its
-  scale has no end); calls (an arm has no mean of it):
+strict flagged unverified claims in 6 of 24 judgements: keval show --sample
+Average over 5 of 7 metrics as shares of their scales, no more than a summary:
   ada: baseline 0.32, docs 0.32; no winner beyond the error
   bob: baseline 0.45, docs 0.45; no winner beyond the error
 4 trials were never run: budget used: 92 of 92 trials.
@@ -248,7 +247,7 @@ ada, baseline
 
 neutral scores, where there was nothing to judge, left out of the means: all of
   calls
-3 scores have no value (2 because the scorer failed); scores.jsonl says why.
+3 scores have no value (2 because the scorer failed): keval show --unscored
   acme/answer_time: 2 × ValueError
 
 24 trials, none failed   1 min 23 s   48 model calls   24 tool calls
@@ -271,6 +270,15 @@ def test_a_run_of_one_arm_shows_its_means() -> None:
 
 
 LONG = "über die Maßen lange 名前" * 5
+
+
+def test_a_single_question_that_does_not_differ_needs_no_row() -> None:
+    one = effect(("acme/accuracy", None), "ada", 0.5, 0.5, 0.0, n=1, stderr=None, ci_low=None, ci_high=None)
+
+    printed = "\n".join(lines(summary(effects=(one,)), 100))
+
+    assert "no difference on any question: accuracy" in printed
+    assert "one question" not in printed
 
 
 @pytest.mark.parametrize("width", range(60, 141, 8))

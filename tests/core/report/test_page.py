@@ -212,4 +212,4 @@ def test_the_command_writes_the_page_and_says_where_it_is(report: Report, projec
     assert (3, "", True) == (written.code, written.stdout, "wrote out.html" in written.stderr)
     assert Path("out.html").read_text(encoding="utf-8") == page(report)
     assert ("hostile", True) == (again.data["evaluation"], "wrote out.md" in again.stderr)
-    assert (2, True) == (refused.code, "no/such/folder/out.html cannot be written" in refused.stderr)
+    assert (2, True) == (refused.code, "no/such/folder/out.html cannot be written: No such file" in refused.stderr)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import attrs
@@ -91,11 +90,15 @@ def test_more_than_three_gains_are_counted() -> None:
         (effect("tone", 0.0, "unknown", n=1, stderr=None), "With docs against none, tone did not change (1 question)."),
         (
             effect("tone", 0.4, "unclear", stderr=0.0),
-            "With docs against none, the same for every question: tone by +0.40.",
+            "This run cannot tell whether docs changes tone.",
         ),
         (
             effect("tone", 0.4, "unknown", n=1),
             "With docs against none: tone by +0.40, on 1 question; these are too few questions to be sure.",
+        ),
+        (
+            effect("tone", 0.4, "unknown", n=12, stderr=0.0),
+            "With docs against none: tone by +0.40; no interval says how sure that is.",
         ),
         (
             effect("tone", None, "unknown", n=0),
@@ -111,7 +114,7 @@ def test_more_than_three_gains_are_counted() -> None:
         ),
         (
             effect("tone", -0.4, "unclear", "two", kind="agent", against=Arm("one", "docs"), stderr=0.0),
-            "two against one (docs) is worse in tone (-0.40).",
+            "No sure difference between two and one (docs).",
         ),
         (
             effect("tone", 0.1, "unclear", "two", kind="agent", against=Arm("one", "docs")),
@@ -128,6 +131,7 @@ def test_more_than_three_gains_are_counted() -> None:
         "flat-one",
         "alike",
         "few",
+        "no-interval",
         "none",
         "agent-worse",
         "agent-better",
@@ -139,14 +143,17 @@ def test_nothing_is_claimed_that_is_not_known(found: Effect, sentence: str) -> N
     assert [sentence] == told(found)
 
 
-def test_an_agent_that_needs_less_on_every_question_is_better_where_less_is_better_without_end() -> None:
-    lower = ScorerScale("acme/length", None, Scale(0, math.inf, better="lower"))
-    found = effect("length", -3.0, "unknown", "two", kind="agent", against=Arm("one", "docs"), stderr=0.0)
-    run = summary(trials=(trials("one", "docs"), trials("two", "docs")), effects=(found,), planned=20)
+def test_conditions_under_which_agents_differ_alike_share_a_sentence() -> None:
+    worse = [
+        effect("tone", -0.4, "worse", "two", kind="agent", against=Arm("one", condition), condition=condition)
+        for condition in ("none", "docs")
+    ]
+    open_one = effect("tone", -0.4, "unclear", "three", kind="agent", against=Arm("one", "docs"))
 
-    said = sentences(attrs.evolve(run, scorers=(lower,)))
-
-    assert ["two against one (docs) is better in length (-3.00)."] == said
+    assert [
+        "two against one (none, docs) is worse in tone (-0.40).",
+        "No sure difference between three and one (docs).",
+    ] == told(*worse, open_one)
 
 
 def test_what_it_costs_is_said_where_the_interval_excludes_none() -> None:

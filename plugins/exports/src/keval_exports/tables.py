@@ -33,7 +33,7 @@ class Csv:
 
     guard: bool = attrs.field(
         default=True,
-        metadata={"help": "Put an apostrophe before texts that a spreadsheet would take for a formula (the default)."},
+        metadata={"help": "Put an apostrophe before texts that a spreadsheet would take for a formula."},
     )
 
     def export(self, run: Run, to: Path) -> Exported:

@@ -48,7 +48,7 @@ class Otlp:
     )
     content: bool = attrs.field(
         default=True,
-        metadata={"help": "Include what was said: prompts, messages, arguments, results, reasons (the default)."},
+        metadata={"help": "Include what was said: prompts, messages, arguments, results, reasons."},
     )
 
     def export(self, run: Run, to: Path) -> Exported:
