@@ -18,8 +18,10 @@ from keval.report.console import safe
 from keval.report.figures import number, signed
 from keval.report.losses import compliance_lines, missing_lines, trial_lines, unscored_lines
 from keval.report.time_spans import time_span
+from keval.report.worth import PARETO, worth
 from keval.scores import Scale, Scorer
 from keval.summary import ArmScore, Summary
+from keval.variation import Repetitions
 
 __all__ = ["print_tables"]
 
@@ -65,8 +67,10 @@ def _table(summary: Summary, arms: Sequence[tuple[str, str]], scorers: Sequence[
     for agent, group in _by_agent(arms):
         for condition in group:
             found = (means.get((agent, condition, *scorer)) for scorer in scorers)
-            # The label stands beside the first line of its cells.
-            table.add_row(Text.assemble(safe(agent), " ", safe(condition, "dim"), "\n"), *map(_mean, found))
+            cells = [Text.assemble(safe(agent), " ", safe(condition, "dim")), *map(_mean, found)]
+            height = max(cell.plain.count("\n") for cell in cells)
+            # The label and the means stand on the first line.
+            table.add_row(*(cell.append("\n" * (height - cell.plain.count("\n"))) for cell in cells))
         for condition in group:
             if condition != summary.baseline:
                 changes = (effects.get((agent, condition, *scorer)) for scorer in scorers)
@@ -97,14 +101,21 @@ def _scale(scale: Scale) -> Iterator[str]:
 
 
 def _mean(entry: ArmScore | None) -> Text:
-    """Return a mean with its band, and below it its counts."""
+    """Return a mean with its band, and below it its counts, how repetitions differ, and what it is worth."""
     if entry is None:
         return Text("–", style="dim")
     counts = "/".join(map(_count, (entry.scored, entry.neutral, entry.unscored)))
     if entry.mean is None:
         return Text(f"{'neutral' if entry.neutral else '–'}\n{counts}", style="dim")
     band = f" {entry.band}" if entry.band else ""
-    return Text.assemble(f"{number(entry.mean)}{band}\n", (f"n={_count(entry.n)} {counts}", "dim"))
+    below = [f"n={_count(entry.n)} {counts}", *_repeated(entry.repetitions), *filter(None, [worth(entry, short=True)])]
+    return Text.assemble(f"{number(entry.mean)}{band}\n", ("\n".join(below), "dim"))
+
+
+def _repeated(repetitions: Repetitions | None) -> Iterator[str]:
+    if repetitions is not None and repetitions.sd is not None:
+        flips = "" if repetitions.flip_rate is None else f" flip {repetitions.flip_rate:.0%}"
+        yield f"sd {number(repetitions.sd)}{flips}"
 
 
 def _count(count: int) -> str:
@@ -137,6 +148,12 @@ def _print_footer(summary: Summary, console: Console, run: Path, *, under_way: b
                 "dim",
             )
         )
+    if any(arm.repetitions for arm in summary.arms):
+        told = "sd is the standard deviation over the repetitions of a question; flip is how often two of them differ"
+        console.print(safe(f"{told} in passing the metric's threshold.", "dim"))
+    if any(worth(arm) for arm in summary.arms):
+        told = f"/$ and /1k tokens: the mean for each dollar or 1,000 tokens of an answer. {PARETO}: no other arm is as"
+        console.print(safe(f"{told} good for less (Pareto).", "dim"))
     for named in _bands(entry.scale for entry in summary.scorers):
         console.print(safe(named, "dim"))
     for line in (*unscored_lines(summary), *missing_lines(summary, run, under_way=under_way)):

@@ -12,6 +12,7 @@ from keval.report.agreement import judging_lines
 from keval.report.page.drawing import Axis, Histogram, axis_of, histogram
 from keval.report.page.rendering import render
 from keval.report.page.report import Report
+from keval.report.worth import PARETO, worth
 from keval.scores import Scale
 from keval.summary import ArmScore
 
@@ -46,6 +47,8 @@ def distributions(report: Report) -> Markup:
         names=report.names,
         agreement=judging_lines(report.summary),
         infinite=math.isinf,
+        worth=worth,
+        pareto=PARETO,
     )
 
 
