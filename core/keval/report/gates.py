@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from keval.gates.expression import SHARES
+from keval.report.figures import counted
 from keval.report.lines import folded, one_line, padded
 from keval.verdicts import GateResult, GateVerdict, UnmetExpectation
 
@@ -32,15 +33,27 @@ class GateRow(NamedTuple):
 def gate_rows(results: Sequence[GateResult]) -> list[GateRow]:
     """Return a row for each gate: failed ones first, then those that are undecided.
 
-    The metrics that are no worse than in another run share a row.
+    The means that are no worse than in another run share a row, and so do those that cannot be compared for one reason.
     """
-    told = [result for result in results if result.kind != "regression" or result.verdict != "held"]
-    kept = [result for result in results if result.kind == "regression" and result.verdict == "held"]
-    rows = [GateRow(one_line(result.gate), result.verdict, one_line(_detail(result))) for result in told]
-    if kept:
-        about = f"no regression against {one_line(str(kept[0].against))}"
-        rows.append(GateRow(about, "held", f"{len(kept)} means compared"))
+    rows: list[GateRow] = []
+    shared: dict[tuple[str, GateVerdict, str], list[GateResult]] = {}
+    for result in results:
+        if result.kind == "regression" and result.verdict != "failed":
+            reason = result.reason if result.verdict == "undecided" else ""
+            shared.setdefault((str(result.against), result.verdict, reason), []).append(result)
+        else:
+            rows.append(_row(result))
+    for (against, verdict, reason), group in shared.items():
+        if len(group) == 1 and verdict == "undecided":
+            rows.append(_row(group[0]))
+            continue
+        detail = f"{counted(len(group), 'mean')} compared" if verdict == "held" else f"{len(group)} means: {reason}"
+        rows.append(GateRow(f"no regression against {one_line(against)}", verdict, one_line(detail)))
     return sorted(rows, key=lambda row: _ORDER.index(row.verdict))
+
+
+def _row(result: GateResult) -> GateRow:
+    return GateRow(one_line(result.gate), result.verdict, one_line(_detail(result)))
 
 
 def gate_lines(results: Sequence[GateResult], width: int) -> list[Text]:

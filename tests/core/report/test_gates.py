@@ -21,6 +21,8 @@ def test_failed_gates_come_first_and_what_is_no_worse_shares_a_line() -> None:
         result("a no worse", "held", 0.1, **regression),
         result("b no worse", "failed", -0.2, **regression),
         result("c no worse", "held", 0.1, **regression),
+        result("d no worse", "undecided", kind="regression", against="20261122-1", reason="too few samples"),
+        result("e no worse", "undecided", kind="regression", against="20261122-1", reason="too few samples"),
         result("seconds <= +1", "held", 0.2, ci_low=0.1, ci_high=0.3, op="<=", threshold=1.0, kind="effect"),
     ]
 
@@ -29,6 +31,7 @@ def test_failed_gates_come_first_and_what_is_no_worse_shares_a_line() -> None:
     assert [
         "gates  b no worse                        failed (-0.20, -0.30 to -0.10)",
         "       usd <= 2                          undecided (no price is known)",
+        "       no regression against 20261122-1  undecided (2 means: too few samples)",
         "       m >= 0.8                          held (0.99, low end 0.97)",
         "       seconds <= +1                     held (+0.20, high end +0.30)",
         "       no regression against 20261122-1  held (2 means compared)",
