@@ -183,6 +183,38 @@ def test_slices_go_by_each_key_that_divides_the_questions(report: Report) -> Non
     assert re.search(r"length \+0\.99 -0\.\d\d to \+1\.00 \+0\.99 -0\.\d\d to \+1\.00 n=2 equals", shown)
 
 
+def test_slices_count_questions_of_one_source_together(project: Project) -> None:
+    """Four documents with three questions each, which all rise by as much: as good as four questions, not twelve."""
+    names = [f"{document}{number}" for document in "abcd" for number in range(3)]
+    rises = dict(zip("abcd", (0.1, 0.3, 0.5, 0.7), strict=True))
+    project.write(
+        q_jsonl="".join(json.dumps({"id": n, "question": "?", "kind": "x", "document": n[0]}) + "\n" for n in names)
+        + json.dumps({"id": "e", "question": "?", "kind": "y"}),
+        one_jsonl="".join(
+            json.dumps({"id": name, "condition": condition, "response": str(0.1 + more)}) + "\n"
+            for name in (*names, "e")
+            for condition, more in (("baseline", 0.0), ("docs", rises.get(name[0], 0.2)))
+        ),
+    )
+    widths = {}
+    for keys in ("", ", cluster_key: document"):
+        project.write(
+            eval_yaml=f"""
+                dataset: {{path: q.jsonl{keys}}}
+                agents: {{one: {{type: recorded, path: one.jsonl}}}}
+                conditions: {{baseline: {{}}, docs: {{}}}}
+                metrics: [number/rating]
+            """
+        )
+        run = open_run(project.keval("run", "eval.yaml", "--json").data["run"])
+        shown = " ".join(Elements(str(FRAGMENTS["slices"](Report(run, run.summary())))).text.split())
+        found = re.search(r"rating \+0\.40 ([-+]\d\.\d\d) to ([-+]\d\.\d\d)", shown)
+        assert found is not None, shown
+        widths[keys] = float(found[2]) - float(found[1])
+
+    assert 2 * widths[""] < widths[", cluster_key: document"]
+
+
 def test_a_run_without_anything_to_compare_has_a_page(project: Project) -> None:
     project.write(
         eval_yaml="""

@@ -108,22 +108,41 @@ def _key(report: Report, key: str, values: Sequence[str]) -> _Key:
 def _rows(report: Report, comparison: Comparison, members: Sequence[Sequence[int]]) -> Iterator[_Row]:
     """Yield a row for each metric that differs for any question."""
     values: dict[Scorer, dict[int, float]] = {}
+    sources = _sources(report)
     for number, tiles in comparison.tiles.items():
         for tile in tiles:
             values.setdefault(tile.scorer, {})[number] = tile.value
     for scorer, name in report.names.items():
         found = values.get(scorer, {})
         if any(found.values()):
-            cells = [[found[number] for number in slice_ if number in found] for slice_ in members]
             scale, paired = report.scales[scorer], comparison.against is not None
-            yield _Row(name, [_slice(cell, scale, paired=paired) if cell else None for cell in cells])
+            cells = [[number for number in slice_ if number in found] for slice_ in members]
+            yield _Row(
+                name,
+                [
+                    _slice([found[n] for n in cell], [sources[n] for n in cell], scale, paired=paired) if cell else None
+                    for cell in cells
+                ],
+            )
 
 
-def _slice(values: Sequence[float], scale: Scale, *, paired: bool) -> _Slice:
-    """Estimate a mean difference, or the mean of an arm, from one value per question."""
+def _sources(report: Report) -> list[int]:
+    """Return a number for the source of each question; one that shares none has a number of its own."""
+    key = report.run.manifest.dataset.cluster_key
+    known: dict[str, int] = {}
+    found = []
+    for number, question in enumerate(report.outline.questions):
+        source = question.metadata.get(key) if key is not None else None
+        found.append(-1 - number if source is None else known.setdefault(str(source), len(known)))
+    return found
+
+
+def _slice(values: Sequence[float], sources: Sequence[int], scale: Scale, *, paired: bool) -> _Slice:
+    """Estimate a mean difference, or the mean of an arm, from one value and source per question."""
     found = np.array(values)
+    clusters = np.array(sources, np.int64) if len({*sources}) < len(sources) else None
     if paired:
-        ends = difference_interval(found, span=scale.high - scale.low)
+        ends = difference_interval(found, clusters=clusters, span=scale.high - scale.low)
     else:
-        ends = mean_interval(found, low=scale.low, high=scale.high)
+        ends = mean_interval(found, clusters=clusters, low=scale.low, high=scale.high)
     return _Slice(len(values), float(np.mean(found)), ends.low if ends else None, ends.high if ends else None)
