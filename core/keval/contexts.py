@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import attrs
 
+from keval.interventions import Intervention
 from keval.recorder import JudgementRecorder, Recorder
 from keval.records import Message, Sample, ToolCall
+from keval.traffic import ServerExchange
 
 __all__ = [
     "CallLog",
+    "ClientPolicy",
     "Context",
+    "DynamicTools",
     "Isolation",
     "JudgeContext",
     "McpServer",
     "Provision",
+    "ServerChannel",
     "ServerSpec",
+    "Sharing",
     "ToolOffer",
     "Transport",
     "TrialInfo",
+    "WorkingFolder",
 ]
 
 Transport: TypeAlias = Literal["stdio", "http", "sse"]
-Isolation: TypeAlias = Literal["condition", "trial"]
+Isolation: TypeAlias = Literal["auto", "condition", "trial"]
+DynamicTools: TypeAlias = Literal["fail", "follow", "freeze"]
 
 
 @attrs.frozen
@@ -40,15 +48,47 @@ class TrialInfo:
 
 
 @attrs.frozen
+class WorkingFolder:
+    """A folder of its own for each process of a server, removed with it; it begins with the content of `copy`."""
+
+    fresh: bool = True
+    copy: str | None = None
+
+
+@attrs.frozen
+class ClientPolicy:
+    """How keval answers what a server asks of a client, where the agent's framework declares no such capability.
+
+    `elicitation` is `decline`, `defaults` (those of the requested schema), or a mapping to accept with. `roots` are the
+    folders to name. Sampling is always declined. With `elicitation: decline` and without roots, nothing of the kind is
+    declared to the server.
+    """
+
+    elicitation: Literal["decline", "defaults"] | Mapping[str, Any] = "decline"
+    roots: tuple[str, ...] = ()
+
+
+@attrs.frozen
 class ServerSpec:
     """An MCP server that a context gives, before anybody is connected to it.
 
     A `stdio` server has `command`, `args`, `env` and `cwd`; the others have `url` and `headers`. keval connects to it
-    and offers it to agents through the tap; with `tap=False` agents connect to it themselves. `isolation` says whether
-    the trials of a condition share one connection or each trial has its own. `meta` goes with every call through the
-    tap as entries of `_meta`. `timeout` bounds a call and `startup_timeout` the start, in seconds. A result of more
-    than `max_result_bytes` fails the trial; keval sets it from `execution.max_result_bytes`, and `in_turn` for attempts
-    that must not use the server while another one does that has `in_turn`.
+    and offers it to agents through the tap; with `tap=False` agents connect to it themselves.
+
+    `isolation` says whether the trials of a condition share one connection (`condition`) or each trial has its own
+    (`trial`). With `auto` they share it if every tool that is offered is read-only by its `readOnlyHint`, or if
+    `keeps_trials_apart`, which a bundle sets for a server that does so by what it is told. `folder` gives each process
+    a folder of its own in place of `cwd`.
+
+    `meta` goes with every call through the tap as entries of `_meta`; `told` is the same for servers of one trial, as
+    environment variables or headers. `timeout` bounds a call and `startup_timeout` the start, in seconds; progress
+    extends a call up to `max_timeout`. `dynamic_tools` says what a change of the tools does to a trial.
+    `server_instructions` says whether agents are told the server's instructions.
+
+    The rest is set by keval: `max_result_bytes` from `execution.max_result_bytes`, as a larger result fails the trial;
+    `in_turn` for attempts that must not use the server while another one does that has it; `interventions`, first to
+    last; `aliases`, which maps a tool's name to the one that the agent gets; and `seed` and `trial`, by which whatever
+    an intervention draws by chance is the same again.
     """
 
     name: str
@@ -62,10 +102,21 @@ class ServerSpec:
     timeout: float = 60.0
     startup_timeout: float = 30.0
     tap: bool = True
-    isolation: Isolation = "condition"
+    isolation: Isolation = "auto"
     meta: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
     max_result_bytes: int | None = None
     in_turn: bool = False
+    keeps_trials_apart: bool = False
+    folder: WorkingFolder | None = None
+    told: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    max_timeout: float | None = None
+    dynamic_tools: DynamicTools = "fail"
+    server_instructions: bool = True
+    policy: ClientPolicy = ClientPolicy()
+    interventions: tuple[Intervention, ...] = ()
+    aliases: Mapping[str, str] = attrs.field(factory=dict)
+    seed: int = 0
+    trial: TrialInfo | None = None
 
 
 @attrs.define
@@ -73,13 +124,36 @@ class CallLog:
     """The calls of one attempt at a trial to one MCP server, as the tap recorded them.
 
     `calls` are in the order in which they ended. `lost` says why the server was lost, if it was, and `kind` what kind
-    of failure that is. `bystander` says that a call of another trial may have been the cause.
+    of failure that is. `bystander` says that a call of another trial may have been the cause. `exchanges` are what else
+    passed. `contaminated` says why the trial proves nothing about its condition, though its server lives: its tools
+    changed.
     """
 
     calls: list[ToolCall] = attrs.field(factory=list)
     lost: str | None = None
     kind: str = "server_lost"
     bystander: bool = False
+    exchanges: list[ServerExchange] = attrs.field(factory=list)
+    contaminated: str | None = None
+
+
+class ServerChannel(Protocol):
+    """The way to a server for an agent in keval's own process: what the tap serves over HTTP, without HTTP.
+
+    Definitions, arguments and results are as MCP writes them, in JSON's types (`tools/list` and `tools/call`).
+    """
+
+    async def list_tools(self) -> tuple[Mapping[str, Any], ...]:
+        """Return the definitions of the tools that are offered. Raises ServerLostError."""
+        ...
+
+    async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Call a tool once and return its result, with `isError` also where the server refused the call.
+
+        Raises:
+            ServerLostError: the server was lost.
+        """
+        ...
 
 
 @attrs.frozen
@@ -89,6 +163,8 @@ class McpServer:
     Behind the tap, `transport` is `http`, `url` leads to the tap and `log` records what passes. Without the tap the
     agent connects directly by `url` and `headers`, or starts `command`, and `log` is `None`. `tools` are the names that
     the server listed before the first trial: what the agent must offer its model. `timeout` bounds a call, in seconds.
+    `instructions` are the server's, where the agent is to be told them; keval adds them to the system prompt, unless
+    the agent's framework does. `channel` leads to the tap for an agent that runs in keval's own process.
     """
 
     name: str
@@ -102,15 +178,39 @@ class McpServer:
     tools: tuple[str, ...] = ()
     timeout: float = 60.0
     log: CallLog | None = None
+    instructions: str | None = None
+    channel: ServerChannel | None = attrs.field(default=None, eq=False, repr=False)
+
+
+@attrs.frozen
+class Sharing:
+    """Whether the trials of a condition share a server, and why.
+
+    `verified` is false where keval cannot know that it keeps trials apart.
+    """
+
+    shared: bool
+    why: str
+    verified: bool = True
 
 
 @attrs.frozen
 class ToolOffer:
-    """What a server offers: the names of its tools, and a SHA-256 of their definitions if keval read them."""
+    """What a server offers: the names of its tools, and a SHA-256 of their definitions if keval read them.
+
+    `definitions` are the tools as agents get them and `instructions` what they are told of the server, both after
+    interventions. `original_digest` is the SHA-256 before these, and `original` the definitions then; both are `None`
+    if nothing was changed.
+    """
 
     server: str
     tools: tuple[str, ...]
     digest: str | None = None
+    definitions: tuple[Mapping[str, Any], ...] = ()
+    instructions: str | None = None
+    original: tuple[Mapping[str, Any], ...] | None = None
+    original_digest: str | None = None
+    sharing: Sharing | None = None
 
 
 @attrs.frozen

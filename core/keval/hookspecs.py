@@ -11,9 +11,10 @@ from typing import Any
 
 import pluggy
 
+from keval.contexts import TrialInfo
 from keval.manifest import Manifest
 from keval.recorder import LiveEvent
-from keval.records import Sample, Trial
+from keval.records import Failure, Sample, Trial
 from keval.scores import ScoreLine
 from keval.summary import Summary
 
@@ -34,6 +35,23 @@ def keval_sample_facts(sample: Sample) -> Mapping[str, Any] | Awaitable[Mapping[
 
     The mapping that is returned is added to `sample.facts` and kept in the run, so that every arm is scored against the
     same facts. A fact that the sample already has is not replaced. `None` adds nothing.
+    """
+
+
+@hookspec
+def keval_trial_started(trial: TrialInfo) -> Awaitable[None] | None:
+    """Called once per attempt at a trial, before its contexts are opened; it is awaited, and may be a coroutine.
+
+    What it raises fails the attempt with kind `hook_failed`. While a plugin implements this, no server is started ahead
+    of its trial.
+    """
+
+
+@hookspec
+def keval_trial_ended(trial: TrialInfo, failure: Failure | None) -> Awaitable[None] | None:
+    """Called once per attempt whose `keval_trial_started` was called, when its contexts are closed; it is awaited.
+
+    It is called however the attempt ends. `failure` says why it failed.
     """
 
 

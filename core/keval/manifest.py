@@ -77,10 +77,25 @@ class AgentEntry:
 
 @attrs.frozen
 class ServerEntry:
-    """What one server offered before the first trial: tool names, and a SHA-256 of the tools' definitions."""
+    """What one server offered before the first trial: tool names, and a SHA-256 of the tools' definitions.
+
+    `listing` is the SHA-256 of a blob of the run, which has the definitions and the server's instructions as JSON; see
+    `keval.listings`. `interventions` is what the config changes, first to last, as written, and `original_sha256` and
+    `original_listing` are from before that. `aliases` maps a tool's name to the one that agents get, as another server
+    has a tool of that name. `shared` says whether the condition's trials share the server, `sharing` why, and
+    `isolation_verified` is false where keval cannot know that trials are kept apart.
+    """
 
     tools: tuple[str, ...] = ()
     sha256: str | None = None
+    listing: str | None = None
+    interventions: tuple[Mapping[str, Any], ...] = ()
+    original_sha256: str | None = None
+    original_listing: str | None = None
+    aliases: Mapping[str, str] = attrs.field(factory=dict)
+    shared: bool | None = None
+    sharing: str | None = None
+    isolation_verified: bool | None = None
     extra: Mapping[str, Any] = _extra()
 
 

@@ -9,15 +9,20 @@ if TYPE_CHECKING:
     from keval.config.record_file import read_record
     from keval.contexts import (
         CallLog,
+        ClientPolicy,
         Context,
+        DynamicTools,
         Isolation,
         JudgeContext,
         McpServer,
         Provision,
+        ServerChannel,
         ServerSpec,
+        Sharing,
         ToolOffer,
         Transport,
         TrialInfo,
+        WorkingFolder,
     )
     from keval.dataset.line_file import LineFile
     from keval.effects import Arm, Effect, Interaction, PerProtocol, Verdict
@@ -72,6 +77,7 @@ if TYPE_CHECKING:
         PrerecordedAgent,
         run_conversation,
     )
+    from keval.interventions import Describe, Faults, FixedResult, Intervention
     from keval.manifest import (
         AgentEntry,
         ConditionEntry,
@@ -117,6 +123,7 @@ if TYPE_CHECKING:
         UsageTotal,
     )
     from keval.supervisor import supervised
+    from keval.traffic import Content, ContentKind, ServerExchange
     from keval.variation import Repetitions, VarianceComponents
     from keval.verdicts import GateResult, UnmetExpectation
 
@@ -138,12 +145,15 @@ __all__ = [
     "Asker",
     "Blob",
     "CallLog",
+    "ClientPolicy",
     "Closable",
     "Compliance",
     "ConcurrencyLimited",
     "ConditionEntry",
     "ConfigError",
     "ConnectedServer",
+    "Content",
+    "ContentKind",
     "Context",
     "ContextProvider",
     "ContextSource",
@@ -153,6 +163,8 @@ __all__ = [
     "DatasetEntry",
     "DatasetReader",
     "DatasetRequest",
+    "Describe",
+    "DynamicTools",
     "Effect",
     "Ending",
     "EndingKind",
@@ -162,10 +174,13 @@ __all__ = [
     "Expectation",
     "Exported",
     "Exporter",
+    "Faults",
     "FieldError",
+    "FixedResult",
     "GateResult",
     "GivenUp",
     "Interaction",
+    "Intervention",
     "Isolation",
     "Job",
     "Judge",
@@ -207,10 +222,13 @@ __all__ = [
     "ScorerEntry",
     "ScorerScale",
     "SelectionEntry",
+    "ServerChannel",
     "ServerEntry",
+    "ServerExchange",
     "ServerLostError",
     "ServerProxy",
     "ServerSpec",
+    "Sharing",
     "ToolOffer",
     "ToolsMissingError",
     "Transport",
@@ -223,6 +241,7 @@ __all__ = [
     "Verdict",
     "Wire",
     "Worker",
+    "WorkingFolder",
     "dump",
     "hookimpl",
     "named_band",
@@ -243,35 +262,11 @@ __all__ = [
     "trial_row",
 ]
 
-_HOMES = (
-    *(
-        "errors",
-        "endings",
-        "input_file",
-        "records",
-        "scores",
-        "models",
-        "recorder",
-        "contexts",
-        "dataset.line_file",
-        "hookspecs",
-        "interfaces",
-    ),
-    *(
-        "effects",
-        "variation",
-        "prices",
-        "manifest",
-        "summary",
-        "infrastructure",
-        "rubrics",
-        "store.jsonl",
-        "store.rows",
-        "store.files",
-        "store.converter",
-    ),
-    *("verdicts", "store.export", "supervisor", "config.record_file", "execute.worker"),
-)
+_HOMES = """
+errors endings traffic interventions input_file records scores models recorder contexts dataset.line_file hookspecs
+interfaces effects variation prices manifest summary infrastructure rubrics store.jsonl store.rows store.files
+store.converter verdicts store.export supervisor config.record_file execute.worker
+""".split()  # noqa: SIM905 - a name a line would be thirty lines
 """The modules that have the names; those that import quickly come first."""
 
 

@@ -14,6 +14,7 @@ import attrs
 from keval.endings import SILENCE
 from keval.records import Failure, Message, Refusal, ToolCall, Transcript, Usage
 from keval.scores import Judgement
+from keval.traffic import ContentKind
 
 __all__ = ["Blob", "EventKind", "JudgementRecorder", "LiveEvent", "Recorder"]
 
@@ -76,6 +77,7 @@ class Recorder:
     _began: float | None = attrs.field(default=None, init=False)
     _wall: float | None = attrs.field(default=None, init=False)
     _replies: list[float] = attrs.field(factory=list, init=False)
+    _request: str | None = attrs.field(default=None, init=False)
 
     @contextmanager
     def turn(self, text: str) -> Iterator[None]:
@@ -120,16 +122,21 @@ class Recorder:
         id: str | None = None,
         name: str | None = None,
         sent: bool = True,
+        dropped: Iterable[ContentKind] = (),
     ) -> None:
         """Report the result or error of a tool call. The call is found by `id`, else by `name`, oldest first.
 
-        With `sent=False` the framework answered the call itself, and no server executed it.
+        With `sent=False` the framework answered the call itself, and no server executed it. `dropped` are the kinds of
+        content in the result that could not be passed to the model.
         """
         for index, call in enumerate(self._calls):
             if index in self._started and (call.id == id if id is not None else name in (None, call.name)):
                 took = self._clock() - self._started.pop(index)
                 executions = None if sent else 0
-                done = attrs.evolve(call, result=result, error=error, duration=took, executions=executions)
+                lost = tuple(dict.fromkeys(dropped))
+                done = attrs.evolve(
+                    call, result=result, error=error, duration=took, executions=executions, dropped=lost
+                )
                 self._calls[index] = done
                 self._messages.append(Message("tool", (error if result is None else result) or "", call.turn))
                 self._tell("tool_returned", name=call.name, id=call.id, result=result, error=error, duration=took)
@@ -148,6 +155,11 @@ class Recorder:
     def refused(self, refusal: Refusal) -> None:
         """Report that a model request was refused and is sent again."""
         self._refusals.append(attrs.evolve(refusal, message=refusal.message[:_LONGEST]))
+
+    def requested(self, body: bytes) -> None:
+        """Report a model request as it is sent, as JSON; the first of the trial is kept: what the model saw."""
+        if self._request is None:
+            self._request = self.attach(body, "application/json")
 
     def offered(self, tools: Iterable[str]) -> None:
         """Report the names of the tools that a model request offers; the latest report counts."""
@@ -171,6 +183,7 @@ class Recorder:
             turn_durations=tuple(self._durations),
             tools=self._tools,
             refusals=tuple(self._refusals),
+            request=self._request,
             started=self._wall,
             replies=tuple(self._replies),
         )

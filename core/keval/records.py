@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 import attrs
 
 from keval.errors import Stage
+from keval.traffic import Content, ContentKind, ServerExchange
 
 __all__ = [
     "Attempt",
@@ -88,6 +89,11 @@ class ToolCall:
     never reached a server (an unknown tool, arguments that the framework refused); `None` when no tap watched.
     `model_call` is the number of the model call that asked for it, from 1; calls with the same number are parallel.
     `duration` is in seconds. `at` is when it was asked for, in seconds after the transcript's `started`.
+
+    `content` is what the result holds beside text, and `dropped` the kinds of it that the adapter could not pass to the
+    model. `error_kind` tells errors apart that are not the server's own words: `tool_timeout`, or `injected` by an
+    intervention. `tool` is the server's name of the tool, if the agent has another. `listing` is the SHA-256 of the
+    list of tools that held at the call, if it was not the one before the first trial.
     """
 
     name: str
@@ -100,6 +106,11 @@ class ToolCall:
     executions: int | None = None
     id: str | None = None
     model_call: int | None = None
+    content: tuple[Content, ...] = ()
+    dropped: tuple[ContentKind, ...] = ()
+    error_kind: str | None = None
+    tool: str | None = None
+    listing: str | None = None
     at: float | None = attrs.field(default=None, eq=False)
 
 
@@ -158,6 +169,9 @@ class Transcript:
     `instructions` is the system prompt as rendered for the trial; `None` where it is unknown, or the transcript is of
     an attempt that was repeated with the same one. `started` is when the first turn began, as Unix time in seconds.
     `replies` is when the model answered each of its calls, in seconds after that, without the waits.
+
+    `exchanges` is what passed between agent and servers beside tool calls. `request` is the SHA-256 of the first model
+    request as it was sent, which is in the run's `blobs/`: what the model saw of prompt and tools.
     """
 
     messages: tuple[Message, ...] = ()
@@ -169,6 +183,8 @@ class Transcript:
     tools: tuple[str, ...] | None = None
     unlisted_calls: int | None = 0
     refusals: tuple[Refusal, ...] = ()
+    exchanges: tuple[ServerExchange, ...] = ()
+    request: str | None = attrs.field(default=None, eq=False)
     instructions: str | None = attrs.field(default=None, eq=False)
     started: float | None = attrs.field(default=None, eq=False)
     replies: tuple[float, ...] = attrs.field(default=(), eq=False)

@@ -1,0 +1,75 @@
+"""Interventions: what a config changes about an MCP context, while all else about it stays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+import attrs
+from attrs.validators import ge, le
+
+__all__ = ["Describe", "Faults", "FixedResult", "Intervention", "ResultChange"]
+
+
+@attrs.frozen
+class Describe:
+    """New words for a tool: its description, and those of its parameters by name. `None` leaves the server's own."""
+
+    description: str | None = None
+    parameters: Mapping[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class FixedResult:
+    """Every successful call returns this text in place of its result."""
+
+    fixed: str
+
+
+@attrs.frozen
+class Faults:
+    """Calls that fail or are slow: `error` is the share of calls that fail, and each call waits `delay_seconds`.
+
+    Which calls fail depends on `seed`, the trial and the call's number in it, and on nothing else.
+    """
+
+    error: float = attrs.field(default=0.0, validator=[ge(0), le(1)])
+    delay_seconds: float = attrs.field(default=0.0, validator=ge(0))
+    seed: int = 0
+
+
+ResultChange: TypeAlias = Literal["scrambled", "shuffled", "empty"] | FixedResult
+"""What becomes of the results of calls.
+
+`scrambled` keeps their shape and length and makes their words unreadable, `shuffled` gives the results that another
+sample got, and `empty` gives results without content.
+"""
+
+
+@attrs.frozen
+class Intervention:
+    """One change to a context, as one entry of `contexts:` writes it. Names are those that the entry before it gives.
+
+    `tools` chooses tools by name or pattern (`a`, `b*`), `without` leaves some out, `rename` maps a tool's name to its
+    new one, and `describe` gives tools other words. `results` changes what calls return and `faults` makes calls fail.
+    `server_instructions` false hides the server's instructions, and a text replaces them.
+    """
+
+    tools: tuple[str, ...] | None = None
+    without: tuple[str, ...] = ()
+    rename: Mapping[str, str] = attrs.field(factory=dict)
+    describe: Mapping[str, Describe] = attrs.field(factory=dict)
+    results: ResultChange | None = None
+    faults: Faults | None = None
+    server_instructions: bool | str = True
+
+    def as_config(self) -> dict[str, Any]:
+        """Return what is changed, as a config writes it."""
+        nothing = Intervention()
+        fields = (
+            field.name
+            for field in attrs.fields(Intervention)
+            if getattr(self, field.name) != getattr(nothing, field.name)
+        )
+        written = attrs.asdict(self, retain_collection_types=False)
+        return {name: written[name] for name in fields}
