@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import attrs
 
 from keval.interventions import Intervention
-from keval.recorder import JudgementRecorder, Recorder
+from keval.recorder import Blob, JudgementRecorder, Recorder
 from keval.records import Message, Sample, ToolCall
 from keval.traffic import ServerExchange
 
@@ -125,8 +125,8 @@ class CallLog:
 
     `calls` are in the order in which they ended. `lost` says why the server was lost, if it was, and `kind` what kind
     of failure that is. `bystander` says that a call of another trial may have been the cause. `exchanges` are what else
-    passed. `contaminated` says why the trial proves nothing about its condition, though its server lives: its tools
-    changed.
+    passed, and `blobs` the content that calls refer to. `contaminated` says why the trial proves nothing about its
+    condition, though its server lives: its tools changed.
     """
 
     calls: list[ToolCall] = attrs.field(factory=list)
@@ -134,6 +134,7 @@ class CallLog:
     kind: str = "server_lost"
     bystander: bool = False
     exchanges: list[ServerExchange] = attrs.field(factory=list)
+    blobs: list[Blob] = attrs.field(factory=list)
     contaminated: str | None = None
 
 
