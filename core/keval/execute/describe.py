@@ -171,14 +171,11 @@ def _condition(arm: Arm, ready: Ready, redact: Redactor) -> ConditionEntry:
 
 
 def _server(offer: ToolOffer, redact: Redactor) -> ServerEntry:
-    sharing = offer.sharing
-    return ServerEntry(
-        tools=tuple(redact.data(offer.tools)),
-        sha256=offer.digest,
-        shared=sharing and sharing.shared,
-        sharing=sharing and redact.text(sharing.why),
-        isolation_verified=sharing and sharing.verified,
-    )
+    entry = ServerEntry(tuple(redact.data(offer.tools)), offer.digest)
+    if (sharing := offer.sharing) is None:
+        return entry
+    why = redact.text(sharing.why)
+    return attrs.evolve(entry, shared=sharing.shared, sharing=why, isolation_verified=sharing.verified)
 
 
 def _judges(

@@ -13,7 +13,7 @@ from attrs.validators import gt
 from keval.plugin import ContextSource, Isolation, PreflightError, ServerSpec, Sharing, Transport, WorkingFolder
 from keval_mcp.command import find_command
 from keval_mcp.facts import Facts, no_facts
-from keval_mcp.sharing import sharing_of
+from keval_mcp.sharing import planned_sharing
 from keval_mcp.source import ServerSource
 
 __all__ = ["Http", "Sse", "Stdio"]
@@ -74,7 +74,7 @@ class Stdio:
 
     def planned_sharing(self) -> Sharing | None:
         """Return whether trials share the server, as far as the options say."""
-        return sharing_of(self._spec(""))
+        return planned_sharing(self._spec(""))
 
     def _spec(self, label: str) -> ServerSpec:
         folder = self.cwd if isinstance(self.cwd, WorkingFolder) else None
@@ -103,7 +103,7 @@ class Http:
 
     def planned_sharing(self) -> Sharing | None:
         """Return whether trials share the server, as far as the options say."""
-        return sharing_of(_remote("", "http", self))
+        return planned_sharing(_remote("", "http", self))
 
 
 @attrs.frozen(kw_only=True)
@@ -128,7 +128,7 @@ class Sse:
 
     def planned_sharing(self) -> Sharing | None:
         """Return whether trials share the server, as far as the options say."""
-        return sharing_of(_remote("", "sse", self))
+        return planned_sharing(_remote("", "sse", self))
 
 
 def _remote(label: str, transport: Transport, given: Http | Sse) -> ServerSpec:

@@ -5,38 +5,50 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import attrs
+
 from keval.plugin import ServerSpec, Sharing
 
-__all__ = ["sharing_of"]
+__all__ = ["planned_sharing", "sharing_of"]
 
 _NAMED = 3
 """How many tools are named that may change something."""
 
 
-def sharing_of(server: ServerSpec, tools: Iterable[Mapping[str, Any]] | None = None) -> Sharing | None:
-    """Return whether trials share a server; `None` if that depends on `tools` and they are not known yet.
-
-    `tools` are the definitions that agents are offered, as `tools/list` returns them. One is read-only if it says so in
-    its annotations (`readOnlyHint` of the MCP specification, server/tools); without the hint it may change something.
-    """
-    # keval sees that a process is another one. Whether a remote server keeps sessions apart, only its author knows.
-    sees = server.transport == "stdio"
-    changing = None if tools is None else [str(tool["name"]) for tool in tools if not _is_read_only(tool)]
+def planned_sharing(server: ServerSpec) -> Sharing | None:
+    """Return whether trials share a server, and why; `None` if that depends on its tools."""
     if not server.tap:
-        return Sharing(False, "agents connect to it themselves (tap: false)", verified=sees)
+        return Sharing(False, "agents connect to it themselves (tap: false)", verified=_is_seen(server))
     if server.isolation == "trial":
-        return Sharing(False, "isolation: trial", verified=sees)
+        return Sharing(False, "isolation: trial", verified=_is_seen(server))
     if server.isolation == "condition":
-        return Sharing(True, "isolation: condition", verified=server.keeps_trials_apart or changing == [])
+        return Sharing(True, "isolation: condition", verified=server.keeps_trials_apart)
     if server.folder is not None:
         return Sharing(False, "each trial has a folder of its own")
     if server.keeps_trials_apart:
         return Sharing(True, "it keeps trials apart by itself")
-    if changing is None:
-        return None
+    return None
+
+
+def sharing_of(server: ServerSpec, tools: Iterable[Mapping[str, Any]]) -> Sharing:
+    """Return whether trials share a server that offers these `tools`, which are as `tools/list` returns them.
+
+    A tool is read-only if its annotations say so (`readOnlyHint` of the MCP specification, server/tools). Without the
+    hint it may change something that another trial sees.
+    """
+    planned = planned_sharing(server)
+    changing = [str(tool["name"]) for tool in tools if not _is_read_only(tool)]
+    if planned is not None:
+        # The author's word needs no proof where there is nothing to keep apart.
+        return attrs.evolve(planned, verified=planned.verified or (planned.shared and not changing))
     if not changing:
         return Sharing(True, "every tool is read-only")
-    return Sharing(False, f"not read-only: {_listed(changing)}", verified=sees)
+    return Sharing(False, f"not read-only: {_listed(changing)}", verified=_is_seen(server))
+
+
+def _is_seen(server: ServerSpec) -> bool:
+    """Return whether keval itself keeps trials apart: it starts processes; whether sessions are apart it cannot see."""
+    return server.transport == "stdio"
 
 
 def _is_read_only(tool: Mapping[str, Any]) -> bool:
