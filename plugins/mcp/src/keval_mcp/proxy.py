@@ -19,11 +19,12 @@ from keval.plugin import (
     Sharing,
     ToolOffer,
 )
-from keval_mcp.call_proxy import CallProxy
 from keval_mcp.company import Company
 from keval_mcp.connection import ServerConnection
 from keval_mcp.facts import tell
 from keval_mcp.folder import in_folder
+from keval_mcp.listing import Listing
+from keval_mcp.passage import Passage
 from keval_mcp.pool import Pool
 from keval_mcp.sharing import sharing_of
 from keval_mcp.starter import Starter, connection_to
@@ -64,8 +65,7 @@ class McpProxy:
                     " check its configuration"
                 )
             connection.digest = listing.digest
-            definitions = [tool.model_dump(by_alias=True, exclude_none=True) for tool in listing.tools]
-            sharing = sharing_of(server, definitions)
+            sharing = sharing_of(server, listing.tools)
             offer = ToolOffer(server.name, listing.names, listing.digest, sharing=sharing)
             if not server.tap:
                 await first.aclose()
@@ -79,7 +79,7 @@ class McpProxy:
             elif not sharing.shared:
                 await first.aclose()
             tapped = await stack.enter_async_context(tap(server.name, listing))
-            yield _Tapped(server, connection, tapped, offer, sharing, self._starter, pool)
+            yield _Tapped(server, connection, tapped, listing, offer, sharing, self._starter, pool)
 
 
 @attrs.frozen(eq=False)
@@ -112,6 +112,7 @@ class _Tapped:
     server: ServerSpec
     connection: ServerConnection
     tap: Tap
+    listing: Listing
     offer: ToolOffer
     sharing: Sharing
     starter: Starter
@@ -130,8 +131,8 @@ class _Tapped:
             # A session of one's own with a server that others use, too, is no server of one's own.
             alone = own is not None and server.transport == "stdio"
             company = Company() if alone else self._company
-            calls = CallProxy(own or self.connection, server.meta, company.join())
-            url = await stack.enter_async_context(self.tap.open(calls))
+            passage = Passage(own or self.connection, self.listing, server.meta, company.join())
+            url = await stack.enter_async_context(self.tap.open(passage))
             yield McpServer(
                 name=server.name,
                 transport="http",
@@ -139,7 +140,8 @@ class _Tapped:
                 tools=self.offer.tools,
                 # The tap notices first that a server does not answer, and tells the agent why.
                 timeout=server.timeout + 2 * CHECK_SECONDS,
-                log=calls.log,
+                log=passage.log,
+                channel=passage,
             )
 
     async def _own(self, server: ServerSpec, stack: AsyncExitStack) -> ServerConnection | None:
