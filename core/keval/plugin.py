@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         PriceTable,
         ProxyRoute,
         RawRecord,
+        RequestsByProxy,
         RereadableDataset,
         ServerProxy,
         Worker,
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
         Metric,
         Preparable,
         PrerecordedAgent,
+        ShowsServerInstructions,
         run_conversation,
     )
     from keval.interventions import Describe, Faults, FixedResult, Intervention
@@ -218,6 +220,7 @@ __all__ = [
     "RawRecord",
     "Recorder",
     "Repetitions",
+    "RequestsByProxy",
     "RereadableDataset",
     "ScorerEntry",
     "ScorerScale",
@@ -229,6 +232,7 @@ __all__ = [
     "ServerProxy",
     "ServerSpec",
     "Sharing",
+    "ShowsServerInstructions",
     "ToolOffer",
     "ToolsMissingError",
     "Transport",

@@ -60,7 +60,9 @@ class McpProxy:
                     " check its configuration"
                 )
             connection.digest = listing.digest
-            offer = ToolOffer(server.name, listing.names, listing.digest)
+            if not server.server_instructions:
+                listing = attrs.evolve(listing, instructions=None)
+            offer = ToolOffer(server.name, listing.names, listing.digest, instructions=listing.instructions)
             if not server.tap:
                 await connection.close()
                 yield _Direct(offer)
@@ -92,6 +94,7 @@ class _Direct:
             cwd=server.cwd,
             tools=self.offer.tools,
             timeout=server.timeout,
+            instructions=self.offer.instructions,
         )
 
 
@@ -131,6 +134,7 @@ class _Tapped:
                 # The tap notices first that a server does not answer, and tells the agent why.
                 timeout=server.timeout + 2 * CHECK_SECONDS,
                 log=calls.log,
+                instructions=self.offer.instructions,
             )
 
     async def _own(self, server: ServerSpec, stack: AsyncExitStack) -> ServerConnection | None:
