@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         PriceTable,
         ProxyRoute,
         RawRecord,
+        RequestsByProxy,
         RereadableDataset,
         ServerProxy,
         Worker,
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
         PlansSharing,
         Preparable,
         PrerecordedAgent,
+        ShowsServerInstructions,
         run_conversation,
     )
     from keval.interventions import Describe, Faults, FixedResult, Intervention
@@ -220,6 +222,7 @@ __all__ = [
     "RawRecord",
     "Recorder",
     "Repetitions",
+    "RequestsByProxy",
     "RereadableDataset",
     "ScorerEntry",
     "ScorerScale",
@@ -231,6 +234,7 @@ __all__ = [
     "ServerProxy",
     "ServerSpec",
     "Sharing",
+    "ShowsServerInstructions",
     "ToolOffer",
     "ToolsMissingError",
     "Transport",

@@ -15,7 +15,7 @@ from keval.config.evaluation import Execution
 from keval.config.secrets import learn_endpoints
 from keval.contexts import McpServer, ToolOffer
 from keval.errors import PluginError, PreflightError
-from keval.execute.exchange import ModelExchange, applies_middleware
+from keval.execute.exchange import ModelExchange, applies_middleware, needs_proxy
 from keval.execute.resources import ResourceScope
 from keval.infrastructure import ConnectedServer, ProxyRoute, ServerProxy
 from keval.interfaces import Agent, ContextSource, Judge, Preparable
@@ -212,7 +212,7 @@ async def _lead(
     for asker, item in askers:
         for field, model in item.models.items():
             endpoint = model.endpoint or endpoints[str(model)]
-            if exchange.leads(endpoint):
+            if exchange.leads(endpoint) or needs_proxy(item.plugin):
                 route = exchange.route(asker, endpoint)
                 if applies_middleware(item.plugin):
                     endpoint = attrs.evolve(endpoint, exchange=route.exchange)

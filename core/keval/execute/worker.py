@@ -24,6 +24,7 @@ from keval.execute.reconcile import check, merge
 from keval.execute.resources import ResourceScope
 from keval.execute.sharing import Sharing
 from keval.execute.shorten import shorten
+from keval.execute.system_prompt import system_prompt
 from keval.execute.tries import Try
 from keval.infrastructure import Outbox
 from keval.interfaces import ConcurrencyLimited
@@ -158,14 +159,14 @@ class PlanWorker:
             prompts.append(provision.instructions)
             servers += [await self._reached(server, opened, stack, tries) for server in provision.servers]
         asker = Asker("agent", key.agent, key.id, key.repetition, tries.number)
-        asking = self.ready.exchange.asking(asker, recorder.refused, tries.watch)
+        asking = self.ready.exchange.asking(asker, recorder.refused, tries.watch, recorder.relayed)
         headers = self._headers(tries) | stack.enter_context(asking)
         return Context(
             trial=key.id,
             condition=key.condition,
             repetition=key.repetition,
             attempt=tries.number,
-            instructions="\n\n".join(prompt.strip() for prompt in prompts if prompt.strip()),
+            instructions=system_prompt(prompts, servers, self.ready.agents[key.agent]),
             servers=tuple(servers),
             model_headers=headers,
             seed=trial_seed(self.plan.evaluation.execution.seed, sample.id, key.repetition, tries.resamples),

@@ -66,7 +66,11 @@ class McpProxy:
                 )
             connection.digest = listing.digest
             sharing = sharing_of(server, listing.tools)
-            offer = ToolOffer(server.name, listing.names, listing.digest, sharing=sharing)
+            if not server.server_instructions:
+                listing = attrs.evolve(listing, instructions=None)
+            offer = ToolOffer(
+                server.name, listing.names, listing.digest, instructions=listing.instructions, sharing=sharing
+            )
             if not server.tap:
                 await first.aclose()
                 yield _Direct(offer)
@@ -102,6 +106,7 @@ class _Direct:
                 cwd=placed.cwd,
                 tools=self.offer.tools,
                 timeout=placed.timeout,
+                instructions=self.offer.instructions,
             )
 
 
@@ -142,6 +147,7 @@ class _Tapped:
                 timeout=server.timeout + 2 * CHECK_SECONDS,
                 log=passage.log,
                 channel=passage,
+                instructions=self.offer.instructions,
             )
 
     async def _own(self, server: ServerSpec, stack: AsyncExitStack) -> ServerConnection | None:
