@@ -82,7 +82,7 @@ class McpProxy:
                 pool.add(connection, first.pop_all())
             elif not sharing.shared:
                 await first.aclose()
-            tapped = await stack.enter_async_context(tap(server.name, listing))
+            tapped = await stack.enter_async_context(tap(server.name))
             yield _Tapped(server, connection, tapped, listing, offer, sharing, self._starter, pool)
 
 
@@ -136,7 +136,7 @@ class _Tapped:
             # A session of one's own with a server that others use, too, is no server of one's own.
             alone = own is not None and server.transport == "stdio"
             company = Company() if alone else self._company
-            passage = Passage(own or self.connection, self.listing, server.meta, company.join())
+            passage = Passage(own or self.connection, self.listing, server.meta, company.join(), own=own is not None)
             url = await stack.enter_async_context(self.tap.open(passage))
             yield McpServer(
                 name=server.name,

@@ -12,9 +12,9 @@ import attrs
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from keval_mcp.listing import Listing
+from keval_mcp.messages import respond
 from keval_mcp.passage import Passage
-from keval_mcp.plain import Plain, respond
+from keval_mcp.route import Route
 from keval_mcp.settle import settle
 
 __all__ = ["Tap", "tap"]
@@ -28,8 +28,7 @@ class Tap:
     """An ASGI application that finds the passage that a URL stands for."""
 
     port: int
-    _plain: Plain
-    _routes: dict[str, Passage] = attrs.field(factory=dict, init=False)
+    _routes: dict[str, Route] = attrs.field(factory=dict, init=False)
     _hosts: frozenset[bytes] = attrs.field(init=False)
     _origins: frozenset[bytes] = attrs.field(init=False)
 
@@ -41,24 +40,21 @@ class Tap:
     async def open(self, passage: Passage) -> AsyncIterator[str]:
         """Yield the URL that leads to `passage`; afterwards the URL is unknown and no call is under way."""
         path = f"/{secrets.token_urlsafe(16)}/mcp"
-        self._routes[path] = passage
+        route = self._routes[path] = Route(passage)
         try:
             yield f"http://127.0.0.1:{self.port}{path}"
         finally:
             del self._routes[path]
-            await passage.close()
+            await route.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        passage = self._routes.get(scope["path"])
-        if passage is None:
+        route = self._routes.get(scope["path"])
+        if route is None:
             await respond(send, 404, b'"no attempt at a trial has this URL now"')
         elif refused := self._refused(scope):
             await respond(send, refused)
-        elif scope["method"] != "POST":
-            # There is no session to end and nothing that the server would say unasked.
-            await respond(send, 405, b"", (b"allow", b"POST"))
         else:
-            await self._plain.serve(passage, scope, receive, send)
+            await route.serve(scope, receive, send)
 
     def _refused(self, scope: Scope) -> int | None:
         """Return the status that refuses a request that a foreign web page may have sent; `None` lets it pass."""
@@ -69,13 +65,13 @@ class Tap:
 
 
 @asynccontextmanager
-async def tap(label: str, listing: Listing) -> AsyncIterator[Tap]:
-    """Serve the tools of `listing` on loopback until the end of the context."""
+async def tap(label: str) -> AsyncIterator[Tap]:
+    """Serve attempts on loopback until the end of the context."""
     # With the protocol named, asyncio switches Nagle's algorithm off; it costs 40 ms a call otherwise.
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(2048)
-        tapped = Tap(listener.getsockname()[1], Plain(label, listing))
+        tapped = Tap(listener.getsockname()[1])
         config = uvicorn.Config(
             tapped,
             lifespan="off",
