@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import attrs
 
+from keval.errors import FieldError
 from keval.interventions import Intervention
 from keval.recorder import Blob, JudgementRecorder, Recorder
 from keval.records import Message, Sample, ToolCall
@@ -200,8 +201,9 @@ class ToolOffer:
     """What a server offers: the names of its tools, and a SHA-256 of their definitions if keval read them.
 
     `definitions` are the tools as agents get them and `instructions` what they are told of the server, both after
-    interventions. `original_digest` is the SHA-256 before these, and `original` the definitions then; both are `None`
-    if nothing was changed.
+    interventions. `original_digest` is the SHA-256 before these, and `original` and `original_instructions` what the
+    server said then; all are `None` if nothing was changed. `unmatched` are the names in interventions that no tool of
+    this server has, as an `InterventionError` would tell of them: another server of the context may have them.
     """
 
     server: str
@@ -211,6 +213,8 @@ class ToolOffer:
     instructions: str | None = None
     original: tuple[Mapping[str, Any], ...] | None = None
     original_digest: str | None = None
+    original_instructions: str | None = None
+    unmatched: tuple[FieldError, ...] = ()
     sharing: Sharing | None = None
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from keval.errors import (
         ConfigError,
         FieldError,
+        InterventionError,
         MiddlewareError,
         ModelError,
         PluginError,
@@ -181,6 +182,7 @@ __all__ = [
     "GivenUp",
     "Interaction",
     "Intervention",
+    "InterventionError",
     "Isolation",
     "Job",
     "Judge",
