@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import attrs
 
 from keval.errors import FieldError
-from keval.interventions import Intervention
+from keval.interventions import Intervention, OtherResults
 from keval.recorder import Blob, JudgementRecorder, Recorder
 from keval.records import Message, Sample, ToolCall
 from keval.traffic import ServerExchange
@@ -88,8 +88,8 @@ class ServerSpec:
 
     The rest is set by keval: `max_result_bytes` from `execution.max_result_bytes`, as a larger result fails the trial;
     `in_turn` for attempts that must not use the server while another one does that has it; `interventions`, first to
-    last; `aliases`, which maps a tool's name to the one that the agent gets; and `seed` and `trial`, by which whatever
-    an intervention draws by chance is the same again.
+    last; `aliases`, which maps a tool's name to the one that the agent gets; `seed` and `trial`, by which whatever an
+    intervention draws by chance is the same again; and `others`, if an intervention needs the results of other trials.
     """
 
     name: str
@@ -118,6 +118,7 @@ class ServerSpec:
     aliases: Mapping[str, str] = attrs.field(factory=dict)
     seed: int = 0
     trial: TrialInfo | None = None
+    others: OtherResults | None = attrs.field(default=None, eq=False, repr=False)
 
 
 @attrs.define

@@ -78,7 +78,7 @@ if TYPE_CHECKING:
         PrerecordedAgent,
         run_conversation,
     )
-    from keval.interventions import Describe, Faults, FixedResult, Intervention
+    from keval.interventions import Describe, Faults, FixedResult, Intervention, OtherResults
     from keval.manifest import (
         AgentEntry,
         ConditionEntry,
@@ -205,6 +205,7 @@ __all__ = [
     "ModelRequest",
     "ModelResponse",
     "Next",
+    "OtherResults",
     "Outbox",
     "PerProtocol",
     "PluginError",
