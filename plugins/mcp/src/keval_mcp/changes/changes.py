@@ -18,15 +18,15 @@ __all__ = ["Changes"]
 class Changes:
     """A server's listing as agents get it, and the way back from its names.
 
-    `listing` has the definitions and instructions after all interventions and under their aliases, and `own` those
-    before aliases, whose digest a run keeps. `names` maps the name of each tool that is offered to the server's own.
-    `unmatched` are the names in interventions that no tool of the server has.
+    `original` is what the server lists, and `listing` has the definitions and instructions after all interventions and
+    under their aliases. `names` maps the name of each tool that is offered to the server's own. `unmatched` are the
+    names in interventions that no tool of the server has.
     """
 
     original: Listing
-    own: Listing
     listing: Listing
     interventions: tuple[Intervention, ...]
+    aliases: Mapping[str, str]
     names: Mapping[str, str]
     unmatched: tuple[FieldError, ...] = ()
 
@@ -40,20 +40,19 @@ class Changes:
         offering = Offering.of(listing.tools, listing.instructions)
         for number, intervention in enumerate(interventions):
             offering = offering.changed(intervention, number)
-        own = listing
+        changed = listing
         if interventions:
-            own = attrs.evolve(listing, tools=tuple(offering.tools.values()), instructions=offering.instructions)
-        aliased = own
+            changed = attrs.evolve(listing, tools=tuple(offering.tools.values()), instructions=offering.instructions)
         if aliases:
-            tools = ({**tool, "name": aliases.get(tool["name"], tool["name"])} for tool in own.tools)
-            aliased = attrs.evolve(own, tools=tuple(tools))
+            tools = ({**tool, "name": aliases.get(tool["name"], tool["name"])} for tool in changed.tools)
+            changed = attrs.evolve(changed, tools=tuple(tools))
         names = {aliases.get(name, name): origin for name, origin in offering.origins.items()}
-        return cls(listing, own, aliased, tuple(interventions), names, offering.unmatched)
+        return cls(listing, changed, tuple(interventions), dict(aliases), names, offering.unmatched)
 
     @property
     def changed(self) -> bool:
         """Whether agents get anything else than what the server says."""
-        return bool(self.interventions) or self.own is not self.listing
+        return bool(self.interventions or self.aliases)
 
     def trial(
         self, *, seed: int = 0, trial: TrialInfo | None = None, others: OtherResults | None = None

@@ -21,7 +21,9 @@ __all__ = ["CallOutcome", "Send", "TrialChanges"]
 
 Result: TypeAlias = Mapping[str, Any]
 """The result of a call as MCP writes it (`CallToolResult`)."""
-Send: TypeAlias = Callable[[str, Mapping[str, Any]], Awaitable[Result]]
+Arguments: TypeAlias = Mapping[str, Any] | None
+"""The arguments of a call; `None` if it has none."""
+Send: TypeAlias = Callable[[str, Arguments], Awaitable[Result]]
 """Calls a tool of the server by its own name, once."""
 
 
@@ -71,7 +73,7 @@ class TrialChanges:
         """Return the server's name of a tool that is offered; `None` for a tool that is not."""
         return name if self.names is None else self.names.get(name)
 
-    async def call(self, name: str, arguments: Mapping[str, Any], send: Send) -> CallOutcome:
+    async def call(self, name: str, arguments: Arguments, send: Send) -> CallOutcome:
         """Make a call of the agent, if no fault hits it, and return what the agent gets. `send` may raise anything."""
         tool = self.server_name(name)
         if tool is None:  # left out, or never there: the server does not hear of it
@@ -80,11 +82,11 @@ class TrialChanges:
         number = self._made[tool]
         for index in reversed(range(len(self.interventions))):
             if (draw := self._faults.get(index)) is not None:
-                failing = draw.fails(tool, arguments)
+                failing = draw.fails(tool, arguments or {})
                 await asyncio.sleep(draw.faults.delay_seconds)
                 if failing:
                     return CallOutcome(_error(FAULT), tool, sent=False, error_kind="injected")
-            if self.interventions[index].results == "scrambled":
+            if self.interventions[index].results == "scrambled" and arguments:
                 arguments = self._placebos[index].words.restore(arguments)
         outcome = CallOutcome(await send(tool, arguments), tool)
         for index, change in enumerate(self.interventions):
