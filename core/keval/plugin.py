@@ -120,6 +120,7 @@ if TYPE_CHECKING:
         JudgeSpread,
         JudgingTotal,
         ScorerScale,
+        ToolUse,
         UsageTotal,
     )
     from keval.supervisor import supervised
@@ -230,6 +231,7 @@ __all__ = [
     "ServerSpec",
     "Sharing",
     "ToolOffer",
+    "ToolUse",
     "ToolsMissingError",
     "Transport",
     "TrialError",

@@ -27,7 +27,7 @@ FLOORS = [
     {"endings"},
     {"records", "redaction"},
     {"scores"},
-    {"effects", "variation", "prices", "verdicts"},
+    {"effects", "variation", "prices", "verdicts", "tool_use"},
     {"models", "recorder"},
     {"contexts", "manifest"},
     {"summary"},
