@@ -22,7 +22,7 @@ from keval.models import Asker, Endpoint, Model
 from keval.plan.plan import Plan, ResolvedPlugin
 from keval.redaction import Redactor
 
-__all__ = ["OpenedContext", "Ready", "begin_judges", "preflight"]
+__all__ = ["OpenedContext", "Ready", "begin_judges", "open_context", "preflight"]
 
 _Field: TypeAlias = tuple[Asker, str]
 """A field of an agent or judge that names a model."""
@@ -60,7 +60,7 @@ async def preflight(plan: Plan, scope: ResourceScope, redactor: Redactor | None 
     asked = any(agent.prerecorded is None for agent in plan.agents)
     wanted = [(arm.label, label) for arm in plan.arms for label in arm.contexts if asked]
     execution = plan.evaluation.execution
-    opening = [_opened(plan.contexts[label], execution.largest_result, scope) for _, label in wanted]
+    opening = [open_context(plan.contexts[label], execution.largest_result, scope) for _, label in wanted]
     exchange, endpoints, *opened = await _all(
         [
             _begin_middleware(plan.middleware, execution, scope),
@@ -128,8 +128,8 @@ async def _prepared(resolved: ResolvedPlugin, plugin: object) -> None:
             await plugin.prepare()
 
 
-async def _opened(context: ResolvedPlugin, largest_result: int, scope: ResourceScope) -> OpenedContext:
-    """Start a context, connect to its servers and list their tools."""
+async def open_context(context: ResolvedPlugin, largest_result: int, scope: ResourceScope) -> OpenedContext:
+    """Start a context, connect to its servers and list their tools. Raises PreflightError."""
     with _placed(context):
         source: ContextSource = await scope.enter(context.plugin.start(context.label))
         if not isinstance(source, ContextSource):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from keval import registry
@@ -22,7 +22,7 @@ from keval.plan.notices import idle_keys, missing_answers, warm_judges
 from keval.plan.plan import Arm, Plan, ResolvedPlugin, Scorers, ScoringPlan
 from keval.records import Sample
 
-__all__ = ["hook_plugins", "make_plan", "make_scoring_plan", "make_session_plan"]
+__all__ = ["hook_plugins", "make_contexts", "make_plan", "make_scoring_plan", "make_session_plan"]
 
 T = TypeVar("T")
 
@@ -95,6 +95,23 @@ def make_session_plan(evaluation: Evaluation) -> Plan:
             executor=executors[0],
         ),
     )
+
+
+def make_contexts(evaluation: Evaluation, labels: Sequence[str] = ()) -> tuple[ResolvedPlugin, ...]:
+    """Construct the contexts with these labels, or all of them. Raises ConfigError with every problem.
+
+    What else an evaluation needs may be missing.
+    """
+    wanted = ("the key 'dataset' is missing", "the key 'agents' is missing", "nothing scores the answers")
+    constructor = Constructor(evaluation, [p for p in evaluation.problems if not p.message.startswith(wanted)])
+    known = [spec.label for spec in evaluation.contexts]
+    for label in labels:
+        if label not in known:
+            hint = suggestion(label, known) or f"; contexts: {', '.join(known) or 'none'}"
+            constructor.problems.append(Problem(f"--context {label}", f"no context named {label!r}{hint}"))
+    specs = [spec for spec in evaluation.contexts if not labels or spec.label in labels]
+    contexts = constructor.plugins("keval.contexts", specs, "start")
+    return _finished(constructor.problems, lambda: tuple(contexts))
 
 
 def make_scoring_plan(evaluation: Evaluation, manifest: Manifest) -> ScoringPlan:

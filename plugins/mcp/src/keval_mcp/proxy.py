@@ -61,7 +61,7 @@ class McpProxy:
                     " check its configuration"
                 )
             connection.digest = listing.digest
-            offer = ToolOffer(server.name, listing.names, listing.digest)
+            offer = ToolOffer(server.name, listing.names, listing.digest, listing.tools, listing.instructions)
             if not server.tap:
                 await connection.close()
                 yield _Direct(offer)
