@@ -39,7 +39,7 @@ async def read_offers(evaluation: Evaluation, labels: Sequence[str] = ()) -> lis
     contexts = make_contexts(evaluation, labels)
     scope = ResourceScope()
     try:
-        opening = [open_context(context, evaluation.execution.largest_result, scope) for context in contexts]
+        opening = [open_context(context, evaluation, scope) for context in contexts]
         opened = await asyncio.gather(*opening, return_exceptions=True)
     finally:
         await scope.close()

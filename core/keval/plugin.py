@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from keval.errors import (
         ConfigError,
         FieldError,
+        InterventionError,
         MiddlewareError,
         ModelError,
         PluginError,
@@ -77,7 +78,7 @@ if TYPE_CHECKING:
         PrerecordedAgent,
         run_conversation,
     )
-    from keval.interventions import Describe, Faults, FixedResult, Intervention
+    from keval.interventions import Describe, Faults, FixedResult, Intervention, OtherResults
     from keval.manifest import (
         AgentEntry,
         ConditionEntry,
@@ -182,6 +183,7 @@ __all__ = [
     "GivenUp",
     "Interaction",
     "Intervention",
+    "InterventionError",
     "Isolation",
     "Job",
     "Judge",
@@ -204,6 +206,7 @@ __all__ = [
     "ModelRequest",
     "ModelResponse",
     "Next",
+    "OtherResults",
     "Outbox",
     "PerProtocol",
     "PluginError",

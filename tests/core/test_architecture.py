@@ -30,7 +30,7 @@ FLOORS = [
     {"effects", "variation", "prices", "verdicts", "tool_use"},
     {"models", "recorder"},
     {"contexts", "manifest"},
-    {"summary"},
+    {"listings", "summary"},
     {"interfaces", "infrastructure", "hookspecs"},
     {"registry"},
     {"config"},

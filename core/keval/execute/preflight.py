@@ -10,31 +10,25 @@ from typing import Any, Literal, TypeAlias
 import attrs
 
 from keval import registry
-from keval.config.evaluation import Execution
+from keval.config.evaluation import Evaluation, Execution
 from keval.config.secrets import learn_endpoints
 from keval.contexts import McpServer, ToolOffer
-from keval.errors import PluginError, PreflightError
+from keval.errors import InterventionError, PluginError, PreflightError
+from keval.execute.aliases import aliases_of
+from keval.execute.altered import changes_placed, check_changes
 from keval.execute.exchange import ModelExchange, applies_middleware
+from keval.execute.opened import OpenedContext
 from keval.execute.resources import ResourceScope
-from keval.infrastructure import ConnectedServer, ProxyRoute
+from keval.infrastructure import ProxyRoute
 from keval.interfaces import Agent, ContextSource, Judge, Preparable
 from keval.models import Asker, Endpoint, Model
 from keval.plan.plan import Plan, ResolvedPlugin
 from keval.redaction import Redactor
 
-__all__ = ["OpenedContext", "Ready", "begin_judges", "open_context", "preflight"]
+__all__ = ["Ready", "begin_judges", "open_context", "preflight"]
 
 _Field: TypeAlias = tuple[Asker, str]
 """A field of an agent or judge that names a model."""
-
-
-@attrs.frozen
-class OpenedContext:
-    """A context that is up for the trials of one condition, with the servers that keval connected to, by name."""
-
-    source: ContextSource
-    servers: Mapping[str, ConnectedServer]
-    offers: Sequence[ToolOffer]
 
 
 @attrs.frozen
@@ -60,7 +54,7 @@ async def preflight(plan: Plan, scope: ResourceScope, redactor: Redactor | None 
     asked = any(agent.prerecorded is None for agent in plan.agents)
     wanted = [(arm.label, label) for arm in plan.arms for label in arm.contexts if asked]
     execution = plan.evaluation.execution
-    opening = [open_context(plan.contexts[label], execution.largest_result, scope) for _, label in wanted]
+    opening = [open_context(plan.contexts[label], plan.evaluation, scope) for _, label in wanted]
     exchange, endpoints, *opened = await _all(
         [
             _begin_middleware(plan.middleware, execution, scope),
@@ -73,7 +67,13 @@ async def preflight(plan: Plan, scope: ResourceScope, redactor: Redactor | None 
         arm.label: tuple(each for (condition, _), each in zip(wanted, opened, strict=True) if condition == arm.label)
         for arm in plan.arms
     }
-    problems = [problem for label, found in contexts.items() for problem in _clashes(label, found)]
+    problems: list[str] = []
+    for condition, found in contexts.items():
+        offers = [offer for context in found for offer in context.offers]
+        tapped = {name for context in found for name in context.tapped}
+        aliases, wrong = aliases_of(condition, offers, tapped)
+        contexts[condition] = tuple(context.named(aliases) for context in found)
+        problems += wrong
     if problems:
         raise PreflightError(problems)
     models = await _lead(plan.agents, plan.scorers.judges, endpoints, exchange, scope)
@@ -128,22 +128,25 @@ async def _prepared(resolved: ResolvedPlugin, plugin: object) -> None:
             await plugin.prepare()
 
 
-async def open_context(context: ResolvedPlugin, largest_result: int, scope: ResourceScope) -> OpenedContext:
-    """Start a context, connect to its servers and list their tools. Raises PreflightError."""
-    with _placed(context):
-        source: ContextSource = await scope.enter(context.plugin.start(context.label))
+async def open_context(context: ResolvedPlugin, evaluation: Evaluation, scope: ResourceScope) -> OpenedContext:
+    """Start a context, connect to its servers and list their tools.
+
+    A server is named after the context that it is from in the end, so that agents cannot tell a changed one by that.
+    """
+    with changes_placed(context, evaluation.source), _placed(context):
+        source: ContextSource = await scope.enter(context.plugin.start(context.source or context.label))
         if not isinstance(source, ContextSource):
             raise TypeError(f"start() yields {source!r:.100}, which is no ContextSource (servers and open())")
-        connected: dict[str, ConnectedServer] = {}
-        offers: list[ToolOffer] = []
+        opened = OpenedContext(source, context.interventions)
         for server in source.servers:
             if isinstance(server, McpServer):  # the context itself is connected to it
-                offers.append(ToolOffer(server.name, server.tools))
+                opened.offers.append(ToolOffer(server.name, server.tools))
                 continue
-            bounded = attrs.evolve(server, max_result_bytes=largest_result)
-            connected[server.name] = await scope.enter(_server_proxy().connect(bounded))
-            offers.append(connected[server.name].offer)
-        return OpenedContext(source, connected, offers)
+            given = opened.given(server, evaluation.execution)
+            opened.servers[server.name] = connected = await scope.enter(_server_proxy().connect(given))
+            opened.offers.append(connected.offer)
+        check_changes(context, opened.offers, opened.tapped)
+        return opened
 
 
 def _server_proxy() -> Any:
@@ -157,6 +160,8 @@ def _placed(resolved: ResolvedPlugin) -> Iterator[None]:
     place = f"{resolved.place}: " if resolved.place else ""
     try:
         yield
+    except InterventionError:
+        raise  # it has places of its own
     except PreflightError as error:
         raise PreflightError([f"{place}{problem}" for problem in error.problems]) from error
     except PluginError as error:
@@ -236,23 +241,3 @@ async def _all(coroutines: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
     if problems:
         raise PreflightError(problems)
     return list(outcomes)
-
-
-def _clashes(condition: str, contexts: Iterable[OpenedContext]) -> list[str]:
-    """Find tools of a condition that have the same name; an agent could not tell them apart."""
-    owner: dict[str, str] = {}
-    problems = []
-    for offer in (offer for context in contexts for offer in context.offers):
-        for tool in dict.fromkeys(offer.tools):
-            if offer.tools.count(tool) > 1:
-                problems.append(
-                    f"condition {condition!r}: the server {offer.server!r} lists {offer.tools.count(tool)} tools named"
-                    f" {tool!r}; an agent cannot tell them apart, so the server must name them differently"
-                )
-            if tool in owner:
-                problems.append(
-                    f"condition {condition!r}: the servers {owner[tool]!r} and {offer.server!r} both offer a tool"
-                    f" named {tool!r}; put them into separate conditions"
-                )
-            owner.setdefault(tool, offer.server)
-    return problems

@@ -17,7 +17,8 @@ from keval.contexts import Context, McpServer, Provision, TrialInfo
 from keval.errors import PreflightError, TrialError
 from keval.execute.attempts import Attempted, Patience, Sleep, attempt, failure_of
 from keval.execute.compliance import ToolUseError, check_tool_use
-from keval.execute.preflight import OpenedContext, Ready, preflight
+from keval.execute.opened import OpenedContext
+from keval.execute.preflight import Ready, preflight
 from keval.execute.reconcile import check, merge
 from keval.execute.resources import ResourceScope
 from keval.execute.sharing import Sharing
@@ -154,7 +155,7 @@ class PlanWorker:
                 problem = f"a context yielded {provision!r:.100} in place of a Provision"
                 raise TrialError(problem, stage="context", kind="bad_context")
             prompts.append(provision.instructions)
-            servers += [await self._reached(server, opened, stack, tries) for server in provision.servers]
+            servers += [await self._reached(server, opened, stack, tries, info) for server in provision.servers]
         asker = Asker("agent", key.agent, key.id, key.repetition, tries.number)
         asking = self.ready.exchange.asking(asker, recorder.refused, tries.watch)
         headers = self._headers(tries) | stack.enter_context(asking)
@@ -171,7 +172,9 @@ class PlanWorker:
             recorder=recorder,
         )
 
-    async def _reached(self, server: Any, opened: OpenedContext, stack: AsyncExitStack, tries: Try) -> McpServer:
+    async def _reached(
+        self, server: Any, opened: OpenedContext, stack: AsyncExitStack, tries: Try, trial: TrialInfo
+    ) -> McpServer:
         """Return how the agent reaches a server that a context gives."""
         if isinstance(server, McpServer):
             return _supervised(server)
@@ -179,10 +182,10 @@ class PlanWorker:
         if connected is None:
             problem = f"a context gives the trial {server!r:.100}, which is none of the servers that it started with"
             raise TrialError(problem, stage="context", kind="bad_context")
-        bounded = attrs.evolve(server, max_result_bytes=self.plan.evaluation.execution.largest_result)
+        given = opened.given(server, self.plan.evaluation.execution, trial)
         # A trial that lost its server does not pay for that with its time.
         with tries.watch.paused() if tries.sharing.ended else nullcontext():
-            return _supervised(await stack.enter_async_context(connected.open(tries.sharing.give(bounded))))
+            return _supervised(await stack.enter_async_context(connected.open(tries.sharing.give(given))))
 
     async def _recall(self, tries: Try) -> tuple[Transcript | None, Attempted[Transcript]]:
         """Take a recorded answer. No model and no server is involved, so nothing is opened or reconciled."""

@@ -34,7 +34,8 @@ class ToolTally:
     """
 
     def __init__(self, condition: ConditionEntry, *, recorded: bool) -> None:
-        owners = {} if recorded else {name: label for label, names in _listed(condition) for name in names}
+        servers = {} if recorded else condition.servers
+        owners = {tool: label for label, entry in servers.items() for tool in entry.tools}
         self._listed = None if recorded else owners.keys()
         self._tools = {name: _Counts(server) for name, server in owners.items()}
         self._trials = self._unlisted = 0
@@ -93,10 +94,3 @@ class ToolTally:
             )
             for name, counts in self._tools.items()
         ]
-
-
-def _listed(condition: ConditionEntry) -> list[tuple[str, list[str]]]:
-    """Return the names of the tools that agents get of each server."""
-    return [
-        (label, [entry.aliases.get(tool, tool) for tool in entry.tools]) for label, entry in condition.servers.items()
-    ]

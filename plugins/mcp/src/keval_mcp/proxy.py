@@ -19,9 +19,9 @@ from keval.plugin import (
     ToolOffer,
     supervised,
 )
+from keval_mcp.changes import Changes
 from keval_mcp.company import Company
 from keval_mcp.connection import ServerConnection
-from keval_mcp.listing import Listing
 from keval_mcp.passage import Passage
 from keval_mcp.tap import Tap, tap
 from keval_mcp.upstream import CHECK_SECONDS
@@ -48,6 +48,7 @@ class McpProxy:
 
         Raises:
             PreflightError: the server does not come up, or has no tools.
+            InterventionError: an intervention on it cannot be made.
         """
         connection = ServerConnection(_supervised(server))
         try:
@@ -61,15 +62,16 @@ class McpProxy:
                     " check its configuration"
                 )
             connection.digest = listing.digest
-            offer = ToolOffer(server.name, listing.names, listing.digest, listing.tools, listing.instructions)
+            changes = Changes.of(server.interventions, {}, listing)
+            offer = _offer(server, changes)
             if not server.tap:
                 await connection.close()
                 yield _Direct(offer)
                 return
             if server.isolation == "trial":
                 await connection.close()
-            async with tap(server.name, listing) as tapped:
-                yield _Tapped(connection, tapped, listing, offer, shared=server.isolation == "condition")
+            async with tap(server.name, changes.listing) as tapped:
+                yield _Tapped(connection, tapped, changes, offer, shared=server.isolation == "condition")
         finally:
             await connection.close()
 
@@ -102,7 +104,7 @@ class _Tapped:
 
     connection: ServerConnection
     tap: Tap
-    listing: Listing
+    changes: Changes
     offer: ToolOffer
     shared: bool
     _company: Company = attrs.field(factory=Company, init=False)
@@ -123,25 +125,33 @@ class _Tapped:
             # A session of one's own with a server that others use, too, is no server of one's own.
             alone = own is not None and server.transport == "stdio"
             company = Company() if alone else self._company
-            passage = Passage(own or self.connection, self.listing, server.meta, company.join())
+            changes = self._named(server)
+            trial = changes.trial(seed=server.seed, trial=server.trial, others=server.others)
+            passage = Passage(own or self.connection, changes.listing, trial, server.meta, company.join())
             url = await stack.enter_async_context(self.tap.open(passage))
             yield McpServer(
                 name=server.name,
                 transport="http",
                 url=url,
-                tools=self.offer.tools,
+                tools=changes.listing.names,
                 # The tap notices first that a server does not answer, and tells the agent why.
                 timeout=server.timeout + 2 * CHECK_SECONDS,
                 log=passage.log,
                 channel=passage,
             )
 
+    def _named(self, server: ServerSpec) -> Changes:
+        """Return the changes with the aliases of the condition, which are known when all its servers are."""
+        if server.aliases != self.changes.aliases:
+            self.changes = Changes.of(server.interventions, server.aliases, self.changes.original)
+        return self.changes
+
     async def _own(self, server: ServerSpec, stack: AsyncExitStack) -> ServerConnection | None:
         """Connect to a server that no other trial uses, or to one that others use by a session of its own.
 
         Returns `None` if it does not come up beside the one that the trials share, as one may that locks a file.
         """
-        connection = ServerConnection(_supervised(server), digest=self.offer.digest)
+        connection = ServerConnection(_supervised(server), digest=self.connection.digest)
         stack.push_async_callback(connection.close)
         try:
             async with self._starts:
@@ -169,6 +179,21 @@ class _Tapped:
             else:
                 self._gone = False
                 return
+
+
+def _offer(server: ServerSpec, changes: Changes) -> ToolOffer:
+    listing, original = changes.listing, changes.original if changes.interventions else None
+    return ToolOffer(
+        server=server.name,
+        tools=listing.names,
+        digest=listing.digest,
+        definitions=listing.tools,
+        instructions=listing.instructions,
+        original=original.tools if original else None,
+        original_digest=original.digest if original else None,
+        original_instructions=original.instructions if original else None,
+        unmatched=changes.unmatched,
+    )
 
 
 def _supervised(server: ServerSpec) -> ServerSpec:
