@@ -22,11 +22,17 @@ __all__ = ["ContextOffers", "definition_tokens", "instruction_tokens", "read_off
 
 @attrs.frozen
 class ContextOffers:
-    """What the servers of one context offer. `type` is its plugin's name."""
+    """What the servers of one context offer. `type` is its plugin's name.
+
+    `source` is the label of the context that it derives from in the end, and `interventions` what is changed, first to
+    last, as a config writes it.
+    """
 
     label: str
     type: str
     offers: Sequence[ToolOffer]
+    source: str | None = None
+    interventions: Sequence[Mapping[str, Any]] = ()
 
 
 async def read_offers(evaluation: Evaluation, labels: Sequence[str] = ()) -> list[ContextOffers]:
@@ -51,7 +57,9 @@ async def read_offers(evaluation: Evaluation, labels: Sequence[str] = ()) -> lis
         elif isinstance(outcome, BaseException):
             raise outcome
         else:
-            found.append(ContextOffers(context.label, context.component.name, outcome.offers))
+            changes = [change.as_config() for change in context.interventions]
+            told = ContextOffers(context.label, context.component.name, outcome.offers, context.source, changes)
+            found.append(told)
     if problems:
         raise PreflightError(problems)
     return found

@@ -30,6 +30,7 @@ FLOORS = [
     {"effects", "variation", "prices", "verdicts", "tool_use"},
     {"models", "recorder"},
     {"contexts", "manifest"},
+    {"listing_changes"},
     {"listings", "summary"},
     {"interfaces", "infrastructure", "hookspecs"},
     {"registry"},

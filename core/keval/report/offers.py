@@ -10,7 +10,10 @@ from rich.console import Console
 from rich.text import Text
 
 from keval.contexts import ToolOffer
+from keval.listing_changes import ListingChange, listing_changes, renamed_by
+from keval.listings import ServerListing
 from keval.offers import ContextOffers, definition_tokens, instruction_tokens
+from keval.report.changes import call_words, change_lines
 from keval.report.figures import counted
 from keval.report.lines import folded, one_line
 from keval.report.terminal import foreign
@@ -31,13 +34,19 @@ def describe_offers(contexts: Sequence[ContextOffers]) -> dict[str, Any]:
     """Describe what contexts offer as plain data, with definitions as the server wrote them."""
     return {
         "contexts": [
-            {"context": each.label, "type": each.type, "servers": [_server(offer) for offer in each.offers]}
+            {
+                "context": each.label,
+                "type": each.type,
+                "from": each.source,
+                "interventions": list(each.interventions),
+                "servers": [_server(offer, each) for offer in each.offers],
+            }
             for each in contexts
         ]
     }
 
 
-def _server(offer: ToolOffer) -> dict[str, Any]:
+def _server(offer: ToolOffer, context: ContextOffers) -> dict[str, Any]:
     tools = [{**definition, "estimated_tokens": definition_tokens(definition)} for definition in offer.definitions]
     told: dict[str, Any] = {
         "server": offer.server,
@@ -46,8 +55,13 @@ def _server(offer: ToolOffer) -> dict[str, Any]:
         "sha256": offer.digest,
         "estimated_tokens": _tokens(offer) if tools else None,
     }
-    if offer.original is not None:
-        told["original"] = {"tools": list(offer.original), "sha256": offer.original_digest}
+    if (original := ServerListing.original(offer)) is not None:
+        told["original"] = {
+            "tools": list(original.tools),
+            "instructions": original.instructions,
+            "sha256": offer.original_digest,
+        }
+        told["changes"] = [attrs.asdict(change) for change in _changes(offer, context)]
     if offer.sharing is not None:
         told["sharing"] = attrs.asdict(offer.sharing)
     return told
@@ -59,9 +73,10 @@ def print_offers(contexts: Sequence[ContextOffers], console: Console) -> None:
         if position:
             console.print()
         title = Text(one_line(each.label), "bold").append(f"  {one_line(each.type)}", "dim")
+        title.append(f"  from {one_line(each.source)}" if each.source else "", "dim")
         console.print(title if each.offers else title.append("  no MCP server", "dim"), soft_wrap=True)
         for offer in each.offers:
-            for line in _lines(offer, console.width):
+            for line in _lines(offer, each, console.width):
                 console.print(line, soft_wrap=True)
     if any(offer.definitions for each in contexts for offer in each.offers):
         console.print()
@@ -69,7 +84,7 @@ def print_offers(contexts: Sequence[ContextOffers], console: Console) -> None:
         console.print(Text(told, "dim"), soft_wrap=True)
 
 
-def _lines(offer: ToolOffer, width: int) -> Iterator[Text]:
+def _lines(offer: ToolOffer, context: ContextOffers, width: int) -> Iterator[Text]:
     tokens = f", about {_tokens(offer):,} tokens" if offer.definitions else ""
     yield Text(f"  server {one_line(offer.server)}: {counted(len(offer.tools), 'tool')}{tokens}")
     if offer.sharing is not None:
@@ -83,6 +98,20 @@ def _lines(offer: ToolOffer, width: int) -> Iterator[Text]:
         yield from _folded(f"{', '.join(map(one_line, offer.tools))} (their definitions are not known)", width, 4)
     for definition in offer.definitions:
         yield from _tool(definition, width)
+    if context.interventions:
+        yield Text("    changed from what the server says:")
+        for told in call_words(context.interventions):
+            yield from _folded(told, width, 6, style="")
+        for change in _changes(offer, context):
+            yield from change_lines(change, width, indent=6)
+
+
+def _changes(offer: ToolOffer, context: ContextOffers) -> list[ListingChange]:
+    """Return what interventions change of what the server says."""
+    before, after = ServerListing.original(offer), ServerListing.offered(offer)
+    if before is None or after is None:
+        return []
+    return listing_changes(before, after, renamed_by(context.interventions))
 
 
 def _tool(definition: Mapping[str, Any], width: int) -> Iterator[Text]:
@@ -140,5 +169,5 @@ def _block(text: str, width: int, indent: int) -> Iterator[Text]:
         yield from _folded(line, width, indent)
 
 
-def _folded(text: str, width: int, indent: int) -> Iterator[Text]:
-    yield from (Text(line, "dim") for line in folded(foreign(text), width, indent=indent, hanging=indent))
+def _folded(text: str, width: int, indent: int, style: str = "dim") -> Iterator[Text]:
+    yield from (Text(line, style) for line in folded(foreign(text), width, indent=indent, hanging=indent))
