@@ -124,6 +124,7 @@ if TYPE_CHECKING:
         JudgeSpread,
         JudgingTotal,
         ScorerScale,
+        ToolUse,
         UsageTotal,
     )
     from keval.supervisor import supervised
@@ -239,6 +240,7 @@ __all__ = [
     "Sharing",
     "ShowsServerInstructions",
     "ToolOffer",
+    "ToolUse",
     "ToolsMissingError",
     "Transport",
     "TrialError",
