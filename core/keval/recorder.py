@@ -126,16 +126,15 @@ class Recorder:
     ) -> None:
         """Report the result or error of a tool call. The call is found by `id`, else by `name`, oldest first.
 
-        With `sent=False` the framework answered the call itself, and no server executed it. `dropped` are the kinds of
-        content in the result that could not be passed to the model.
+        With `sent=False` the framework answered the call itself, and no server executed it. `dropped` has the kind of
+        each piece of content in the result that could not be passed to the model.
         """
         for index, call in enumerate(self._calls):
             if index in self._started and (call.id == id if id is not None else name in (None, call.name)):
                 took = self._clock() - self._started.pop(index)
                 executions = None if sent else 0
-                lost = tuple(dict.fromkeys(dropped))
                 done = attrs.evolve(
-                    call, result=result, error=error, duration=took, executions=executions, dropped=lost
+                    call, result=result, error=error, duration=took, executions=executions, dropped=tuple(dropped)
                 )
                 self._calls[index] = done
                 self._messages.append(Message("tool", (error if result is None else result) or "", call.turn))

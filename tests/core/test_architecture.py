@@ -29,7 +29,7 @@ FLOORS = [
     {"scores"},
     {"effects", "variation", "prices", "verdicts"},
     {"models", "recorder"},
-    {"contexts", "manifest"},
+    {"contexts", "manifest", "tool_results"},
     {"summary"},
     {"interfaces", "infrastructure", "hookspecs"},
     {"registry"},

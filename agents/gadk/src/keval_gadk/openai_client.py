@@ -11,6 +11,7 @@ from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAsync
 
 from keval.plugin import Endpoint, ModelError, Wire
 from keval_gadk.failure import refused, unreachable
+from keval_gadk.results import ResultForm
 
 if TYPE_CHECKING:
     from openai._models import FinalRequestOptions
@@ -23,6 +24,7 @@ class OpenAIClient:
 
     errors = (APIStatusError, APIConnectionError)
     output_includes_thoughts = True
+    result_form = ResultForm()  # ADK leaves out the media of a tool's result here
 
     def __init__(self, url: str, endpoint: Endpoint, wire: Wire) -> None:
         self._url = url
