@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any
 
 from tests.stdio_server import answer_each
@@ -38,7 +39,16 @@ RESULTS: dict[str, dict[str, Any]] = {
     "resource_other": {"content": [text("an archive"), blob(ARCHIVE, "application/zip", ZIP)]},
     "structured": {"content": [text("the sum")], "structuredContent": {"total": TOTAL}},
     "structured_alone": {"content": [], "structuredContent": {"total": TOTAL}},
-    "structured_and_image": {
+    "repeated": {"content": [text(WRITTEN)], "structuredContent": {"result": WRITTEN}},
+    "repeated_items": {
+        "content": [text(WRITTEN), text("12")],
+        "structuredContent": {"result": [WRITTEN, 12]},
+    },
+    "repeated_object": {
+        "content": [text(json.dumps({"where": WRITTEN}, indent=2))],
+        "structuredContent": {"where": WRITTEN},
+    },
+    "image_and_structure": {
         "content": [{"type": "image", "mimeType": "image/png", "data": encoded(PNG)}],
         "structuredContent": {"total": TOTAL},
     },

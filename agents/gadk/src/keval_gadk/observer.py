@@ -97,11 +97,12 @@ class Observer:
         if call not in self._open_calls:
             return
         self._open_calls.remove(call)
-        text = _text(response)
-        if "error" in response or response.get("isError"):
-            self._recorder.returned(error=text, id=call, dropped=dropped)
-        else:
-            self._recorder.returned(text, id=call, dropped=dropped)
+        text, read = _text(response), ToolResult(response)
+        failed = "error" in response or read.is_error
+        result, error = (None, text) if failed else (text, None)
+        self._recorder.returned(result, error=error, id=call, content=read.content, dropped=dropped)
+        for blob in read.blobs:
+            self._recorder.attach(blob.content, blob.media_type)
 
 
 def _tool_names(request: LlmRequest) -> list[str]:

@@ -24,12 +24,13 @@ class OpenAIClient:
 
     errors = (APIStatusError, APIConnectionError)
     output_includes_thoughts = True
-    result_form = ResultForm()  # ADK leaves out the media of a tool's result here
 
     def __init__(self, url: str, endpoint: Endpoint, wire: Wire) -> None:
         self._url = url
         self._endpoint = endpoint
         self._wire = wire
+        # Over both wires ADK leaves out the media of a tool's result.
+        self.result_form = ResultForm(texts_only=wire == "openai-responses")
         self._http = DefaultAsyncHttpxClient(timeout=None)  # the trial's timeout bounds a request
 
     def llm(self, headers: Mapping[str, str], seed: int) -> BaseLlm:

@@ -12,11 +12,11 @@ from mcp import MCPError
 from mcp.types import INTERNAL_ERROR
 
 from keval import ToolCall
-from keval.plugin import CallLog, ServerLostError
+from keval.plugin import CallLog, ServerLostError, ToolResult
 from keval_mcp.company import Place
 from keval_mcp.connection import ServerConnection
 from keval_mcp.listing import Listing
-from keval_mcp.results import result_text, tool_error
+from keval_mcp.results import tool_error
 from keval_mcp.upstream import CallLostError, Upstream
 
 __all__ = ["Passage"]
@@ -107,10 +107,13 @@ class Passage:
         except asyncio.CancelledError:
             self._record(call, began, error="the trial ended before the server answered")
             raise
-        if result.get("isError"):
-            self._record(call, began, error=result_text(result))
+        read = ToolResult(result)
+        self.log.blobs.extend(read.blobs)
+        call = attrs.evolve(call, content=read.content)
+        if read.is_error:
+            self._record(call, began, error=read.text)
         else:
-            self._record(call, began, result=result_text(result))
+            self._record(call, began, result=read.text)
         return result
 
     def _record(self, call: ToolCall, began: float, result: str | None = None, error: str | None = None) -> None:
