@@ -29,7 +29,7 @@ FLOORS = [
     {"scores"},
     {"effects", "variation", "prices", "verdicts", "tool_use"},
     {"models", "recorder"},
-    {"contexts", "manifest"},
+    {"contexts", "manifest", "tool_results"},
     {"listing_changes"},
     {"listings", "summary"},
     {"interfaces", "infrastructure", "hookspecs"},
