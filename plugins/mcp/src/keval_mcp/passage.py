@@ -13,12 +13,13 @@ from mcp import MCPError
 from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR
 
 from keval import ToolCall
-from keval.plugin import CallLog, ServerExchange, ServerLostError
+from keval.plugin import CallLog, ServerExchange, ServerLostError, ToolResult
 from keval_mcp.audience import AgentSession, note, recorded
+from keval_mcp.changes import TrialChanges
 from keval_mcp.company import Place
 from keval_mcp.connection import ServerConnection
 from keval_mcp.listing import Listing
-from keval_mcp.results import result_text, tool_error
+from keval_mcp.results import tool_error
 from keval_mcp.upstream import CallLostError, Upstream
 
 __all__ = ["Passage"]
@@ -34,13 +35,15 @@ class Passage:
     """Forwards the calls of one attempt, marked with `meta`, and records each of them in `log`.
 
     An agent in keval's own process uses it as its `keval.plugin.ServerChannel`; for others the tap serves it. `listing`
-    is what was read before the first trial, so that every trial is offered the same tools. `place` says whether a loss
-    of the server may be due to another attempt's call, and `own` that no other attempt uses it. What else passes than
-    calls is recorded as exchanges; `agents` are the sessions in which the agent hears of it.
+    is what was read before the first trial, with what interventions change, so that every trial is offered the same
+    tools. `changes` leads the calls through the interventions. `place` says whether a loss of the server may be due to
+    another attempt's call, and `own` that no other attempt uses it. What else passes than calls is recorded as
+    exchanges; `agents` are the sessions in which the agent hears of it.
     """
 
     connection: ServerConnection
     listing: Listing
+    changes: TrialChanges
     meta: Mapping[str, Any]
     place: Place
     own: bool = False
@@ -180,12 +183,19 @@ class Passage:
         name, arguments = params["name"], params.get("arguments")
         call = ToolCall(name, arguments or {}, server=self.connection.server.name, executions=0)
         began = time.perf_counter()
-        try:
+
+        async def send(tool: str, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
+            nonlocal call, began
+            before = time.perf_counter()
             upstream = await self._reach()
             call = attrs.evolve(call, executions=1)
-            began = time.perf_counter()
-            with self._asking(params, progressed) as asked, self.place.calling():
-                result = await upstream.call(asked)
+            began += time.perf_counter() - before  # connecting again is no time of the call
+            changed = {**params, "name": tool} if given is None else {**params, "name": tool, "arguments": dict(given)}
+            with self._asking(changed, progressed) as asked, self.place.calling():
+                return await upstream.call(asked)
+
+        try:
+            outcome = await self.changes.call(name, arguments, send)
         except ServerLostError as lost:
             self._lose(str(lost), lost.kind, by_itself=isinstance(lost, CallLostError))
             problem = str(lost).partition("\n")[0]  # the agent needs no standard error
@@ -202,11 +212,20 @@ class Passage:
             who = "the trial ended" if self._closed else "the agent gave the call up"
             self._record(call, began, error=f"{who} before the server answered")
             raise
-        if result.get("isError"):
-            self._record(call, began, error=result_text(result))
+        read = ToolResult(outcome.result)
+        self.log.blobs.extend(read.blobs)
+        call = attrs.evolve(
+            call,
+            tool=outcome.tool if outcome.tool != name else None,
+            error_kind=outcome.error_kind,
+            changed=outcome.changed,
+            content=read.content,
+        )
+        if read.is_error:
+            self._record(call, began, error=read.text)
         else:
-            self._record(call, began, result=result_text(result))
-        return result
+            self._record(call, began, result=read.text)
+        return outcome.result
 
     def _record(self, call: ToolCall, began: float, result: str | None = None, error: str | None = None) -> None:
         took = time.perf_counter() - began
