@@ -9,12 +9,12 @@ import attrs
 from mcp import MCPError
 from starlette.types import Receive, Scope, Send
 
-from keval_mcp.messages import encoded, read_message, refused, respond
+from keval_mcp.messages import encoded, received, refused, respond
 from keval_mcp.passage import Passage
 from keval_mcp.plain import needs_session, plain_answer
 from keval_mcp.relay import Relay
 
-__all__ = ["Route"]
+__all__ = ["Route", "session_of"]
 
 _UNKNOWN = MCPError(-32600, "Session not found")
 
@@ -30,6 +30,11 @@ class Route:
     always_sessions: bool = False
     _relays: dict[str, Relay] = attrs.field(factory=dict, init=False)
 
+    @property
+    def sessions(self) -> tuple[str, ...]:
+        """The ids of the sessions that are open."""
+        return tuple(self._relays)
+
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         session = session_of(scope)
@@ -38,11 +43,8 @@ class Route:
             case _ if session is not None and relay is None:
                 await respond(send, 404, encoded(refused(None, _UNKNOWN)))
             case "POST":
-                try:
-                    message = await read_message(receive)
-                except MCPError as error:
-                    await respond(send, 400, encoded(refused(None, error)))
-                else:
+                message = await received(receive, send)
+                if message is not None:
                     await self.post(message, relay, send)
             case "GET" if relay is not None:
                 await relay.get(receive, send)
