@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, TypeAlias
 
@@ -55,12 +55,13 @@ class Ready:
 async def preflight(plan: Plan, scope: ResourceScope, redactor: Redactor | None = None) -> Ready:
     """Bring everything up at once, held by `scope`. Raises PreflightError with every problem.
 
-    `redactor` learns the keys of models before they are used.
+    `redactor` learns the keys of models, and the tokens for servers, before they are used.
     """
     asked = any(agent.prerecorded is None for agent in plan.agents)
     wanted = [(arm.label, label) for arm in plan.arms for label in arm.contexts if asked]
     execution = plan.evaluation.execution
-    opening = [_opened(plan.contexts[label], execution.largest_result, scope) for _, label in wanted]
+    learn = (redactor or Redactor()).learn
+    opening = [_opened(plan.contexts[label], execution.largest_result, scope, learn) for _, label in wanted]
     exchange, endpoints, *opened = await _all(
         [
             _begin_middleware(plan.middleware, execution, scope),
@@ -128,7 +129,12 @@ async def _prepared(resolved: ResolvedPlugin, plugin: object) -> None:
             await plugin.prepare()
 
 
-async def _opened(context: ResolvedPlugin, largest_result: int, scope: ResourceScope) -> OpenedContext:
+async def _opened(
+    context: ResolvedPlugin,
+    largest_result: int,
+    scope: ResourceScope,
+    learn: Callable[[Iterable[tuple[str, str]]], None],
+) -> OpenedContext:
     """Start a context, connect to its servers and list their tools."""
     with _placed(context):
         source: ContextSource = await scope.enter(context.plugin.start(context.label))
@@ -140,6 +146,8 @@ async def _opened(context: ResolvedPlugin, largest_result: int, scope: ResourceS
             if isinstance(server, McpServer):  # the context itself is connected to it
                 offers.append(ToolOffer(server.name, server.tools))
                 continue
+            if server.login is not None:
+                server.login.learn_with(learn)
             bounded = attrs.evolve(server, max_result_bytes=largest_result)
             connected[server.name] = await scope.enter(_server_proxy().connect(bounded))
             offers.append(connected[server.name].offer)

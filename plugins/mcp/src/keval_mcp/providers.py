@@ -11,6 +11,7 @@ import attrs
 from attrs.validators import gt
 
 from keval.plugin import ContextSource, Isolation, ServerSpec, Transport
+from keval_mcp.auth import Auth
 from keval_mcp.command import find_command
 from keval_mcp.facts import Facts, no_facts
 from keval_mcp.source import ServerSource
@@ -25,6 +26,13 @@ def _is_url(provider: object, field: attrs.Attribute[str], url: str) -> None:
         good = False
     if not good:
         raise ValueError(f"the {field.name} of a server is http://… or https://…; got {url!r}")
+
+
+def _needs_the_tap(provider: Http | Sse, field: attrs.Attribute[Auth | None], auth: Auth | None) -> None:
+    if auth is not None and not provider.tap:
+        raise ValueError("'auth' must go with the tap, as agents that connect themselves get no token; set tap: true")
+    if auth is not None and "authorization" in {name.lower() for name in provider.headers}:
+        raise ValueError("'auth' must stand alone; remove authorization from headers, or remove auth")
 
 
 @attrs.frozen(kw_only=True)
@@ -68,6 +76,7 @@ class Http:
 
     url: str = attrs.field(validator=_is_url)
     headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    auth: Auth | None = attrs.field(default=None, validator=_needs_the_tap)
     tap: bool = True
     isolation: Isolation = "condition"
     startup_timeout: float = attrs.field(default=30.0, validator=gt(0))
@@ -77,7 +86,7 @@ class Http:
     @asynccontextmanager
     async def start(self, label: str, facts: Facts = no_facts) -> AsyncIterator[ContextSource]:
         """Offer the server to trials; keval connects to it."""
-        yield ServerSource(_remote(label, "http", self), self.instructions, facts)
+        yield ServerSource(await _remote(label, "http", self), self.instructions, facts)
 
 
 @attrs.frozen(kw_only=True)
@@ -86,6 +95,7 @@ class Sse:
 
     url: str = attrs.field(validator=_is_url)
     headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    auth: Auth | None = attrs.field(default=None, validator=_needs_the_tap)
     tap: bool = True
     isolation: Isolation = "condition"
     startup_timeout: float = attrs.field(default=30.0, validator=gt(0))
@@ -95,15 +105,16 @@ class Sse:
     @asynccontextmanager
     async def start(self, label: str, facts: Facts = no_facts) -> AsyncIterator[ContextSource]:
         """Offer the server to trials; keval connects to it."""
-        yield ServerSource(_remote(label, "sse", self), self.instructions, facts)
+        yield ServerSource(await _remote(label, "sse", self), self.instructions, facts)
 
 
-def _remote(label: str, transport: Transport, given: Http | Sse) -> ServerSpec:
+async def _remote(label: str, transport: Transport, given: Http | Sse) -> ServerSpec:
     return ServerSpec(
         name=label,
         transport=transport,
         url=given.url,
         headers=given.headers,
+        login=None if given.auth is None else await given.auth.login(label, given.url),
         timeout=given.timeout,
         startup_timeout=given.startup_timeout,
         tap=given.tap,
