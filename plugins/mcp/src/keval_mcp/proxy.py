@@ -19,9 +19,10 @@ from keval.plugin import (
     ToolOffer,
     supervised,
 )
-from keval_mcp.call_proxy import CallProxy
 from keval_mcp.company import Company
 from keval_mcp.connection import ServerConnection
+from keval_mcp.listing import Listing
+from keval_mcp.passage import Passage
 from keval_mcp.tap import Tap, tap
 from keval_mcp.upstream import CHECK_SECONDS
 
@@ -68,7 +69,7 @@ class McpProxy:
             if server.isolation == "trial":
                 await connection.close()
             async with tap(server.name, listing) as tapped:
-                yield _Tapped(connection, tapped, offer, shared=server.isolation == "condition")
+                yield _Tapped(connection, tapped, listing, offer, shared=server.isolation == "condition")
         finally:
             await connection.close()
 
@@ -101,6 +102,7 @@ class _Tapped:
 
     connection: ServerConnection
     tap: Tap
+    listing: Listing
     offer: ToolOffer
     shared: bool
     _company: Company = attrs.field(factory=Company, init=False)
@@ -121,8 +123,8 @@ class _Tapped:
             # A session of one's own with a server that others use, too, is no server of one's own.
             alone = own is not None and server.transport == "stdio"
             company = Company() if alone else self._company
-            calls = CallProxy(own or self.connection, server.meta, company.join())
-            url = await stack.enter_async_context(self.tap.open(calls))
+            passage = Passage(own or self.connection, self.listing, server.meta, company.join())
+            url = await stack.enter_async_context(self.tap.open(passage))
             yield McpServer(
                 name=server.name,
                 transport="http",
@@ -130,7 +132,8 @@ class _Tapped:
                 tools=self.offer.tools,
                 # The tap notices first that a server does not answer, and tells the agent why.
                 timeout=server.timeout + 2 * CHECK_SECONDS,
-                log=calls.log,
+                log=passage.log,
+                channel=passage,
             )
 
     async def _own(self, server: ServerSpec, stack: AsyncExitStack) -> ServerConnection | None:
