@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from keval.plugin import PreflightError
 from keval_mcp import Auth, Http, Sse
+from keval_mcp.login import make_login
 from tests.contexts import started
 from tests.processes import Listening
 
@@ -193,7 +194,7 @@ def test_command_runs_again_when_its_token_expires(
     command = (sys.executable, "-c", PRINT, str(tmp_path / "runs"))
 
     async def run() -> None:
-        login = await Auth(command=command, **options).login("every", "http://127.0.0.1:9")
+        login = await make_login(Auth(command=command, **options), "every", "http://127.0.0.1:9")
         for _ in range(3):
             flow = login.async_auth_flow(httpx2.Request("POST", "http://127.0.0.1:9"))
             assert "Bearer a-token" == (await anext(flow)).headers["authorization"]
@@ -255,11 +256,11 @@ def test_login_goes_with_the_tap_and_without_another_authorization() -> None:
         Sse(url="http://x", auth=auth, headers={"Authorization": "Bearer other"})
 
 
-def test_key_that_does_not_sign_is_told_at_preflight(tmp_path: Path, key: tuple[str, str]) -> None:
-    given = {"client_id": "c", "issuer": "http://127.0.0.1:9", "private_key": key[0], "algorithm": "RS256"}
+def test_key_that_does_not_sign_is_told_at_preflight(key: tuple[str, str]) -> None:
+    auth = Auth(client_id="c", issuer="http://127.0.0.1:9", private_key=key[0], algorithm="RS256")
 
     async def start() -> None:
-        async with Http(url="http://127.0.0.1:9", auth=Auth(**given)).start("every"):
+        async with Http(url="http://127.0.0.1:9", auth=auth).start("every"):
             pass
 
     with pytest.raises(PreflightError, match=r"'every': the private key does not sign with RS256: .*algorithm"):

@@ -5,17 +5,11 @@ from __future__ import annotations
 import base64
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 import attrs
 from attrs.validators import gt, optional
-
-from keval.plugin import PreflightError
-from keval_mcp.command import find_command
-
-if TYPE_CHECKING:
-    from keval_mcp.login import Login
 
 __all__ = ["Algorithm", "Auth", "expiry"]
 
@@ -68,38 +62,6 @@ class Auth:
                 "'issuer' must be the URL of the authorization server that knows the client_id, as nobody else is to"
                 " get its secret; a server names it at /.well-known/oauth-protected-resource"
             )
-
-    async def login(self, label: str, url: str) -> Login:
-        """Return what logs in to the server `label` at `url`, for all sessions with it.
-
-        Raises:
-            PreflightError: the command is not found, or the key cannot be read or does not sign.
-        """
-        from keval_mcp import tokens  # httpx2 and the MCP SDK take 0.4 s to import
-        from keval_mcp.login import Login
-
-        if self.token is not None:
-            return Login(label, tokens.FixedToken(self.token))
-        if self.command:
-            program = find_command(label, self.command[0], {}, None)
-            return Login(label, tokens.CommandToken((program, *self.command[1:]), self.lifetime))
-        if self.client_secret is not None:
-            return Login(label, tokens.CredentialsToken.by_secret(self, url))
-        try:
-            return Login(label, await tokens.CredentialsToken.by_key(self, url, self._key(label)))
-        except tokens.TokenError as error:
-            raise PreflightError(f"server '{label}': {error}") from error
-
-    def _key(self, label: str) -> str:
-        if self.private_key_file is None:
-            return self.private_key or ""
-        try:
-            return self.private_key_file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise PreflightError(
-                f"server '{label}': the private key {self.private_key_file} cannot be read: {error};"
-                " correct auth.private_key_file"
-            ) from error
 
 
 def expiry(token: str) -> float | None:

@@ -12,10 +12,13 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 import attrs
 import httpx2
 
-from keval_mcp.tokens import Token, TokenError, refuses
+from keval.plugin import PreflightError
+from keval_mcp.auth import Auth
+from keval_mcp.command import find_command
+from keval_mcp.tokens import CommandToken, CredentialsToken, FixedToken, Token, TokenError, refuses
 from keval_mcp.transports import RENEWABLE
 
-__all__ = ["Login"]
+__all__ = ["Login", "make_login"]
 
 
 @attrs.define(eq=False)
@@ -63,3 +66,34 @@ class Login(httpx2.Auth):
                 if self._learn is not None:
                     self._learn([(f"the token of {self.label}", token)])
             return token
+
+
+async def make_login(auth: Auth, label: str, url: str) -> Login:
+    """Return what logs in to the server `label` at `url`, for all sessions with it.
+
+    Raises:
+        PreflightError: the command is not found, or the key cannot be read or does not sign.
+    """
+    if auth.token is not None:
+        return Login(label, FixedToken(auth.token))
+    if auth.command:
+        program = find_command(label, auth.command[0], {}, None)
+        return Login(label, CommandToken((program, *auth.command[1:]), auth.lifetime))
+    if auth.client_secret is not None:
+        return Login(label, CredentialsToken.by_secret(auth, url))
+    try:
+        return Login(label, await CredentialsToken.by_key(auth, url, _key(auth, label)))
+    except TokenError as error:
+        raise PreflightError(f"server '{label}': {error}") from error
+
+
+def _key(auth: Auth, label: str) -> str:
+    if auth.private_key_file is None:
+        return auth.private_key or ""
+    try:
+        return auth.private_key_file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PreflightError(
+            f"server '{label}': the private key {auth.private_key_file} cannot be read: {error};"
+            " correct auth.private_key_file"
+        ) from error

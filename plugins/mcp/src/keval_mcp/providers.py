@@ -109,12 +109,17 @@ class Sse:
 
 
 async def _remote(label: str, transport: Transport, given: Http | Sse) -> ServerSpec:
+    login = None
+    if given.auth is not None:
+        from keval_mcp.login import make_login  # the MCP SDK takes 0.4 s to import
+
+        login = await make_login(given.auth, label, given.url)
     return ServerSpec(
         name=label,
         transport=transport,
         url=given.url,
         headers=given.headers,
-        login=None if given.auth is None else await given.auth.login(label, given.url),
+        login=login,
         timeout=given.timeout,
         startup_timeout=given.startup_timeout,
         tap=given.tap,

@@ -24,7 +24,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 SECRET = "s3cret-of-keval"
 
@@ -123,14 +123,23 @@ def _stepped(app: ASGIApp, guard: Guard) -> ASGIApp:
     """Let only tokens with the scope `admin` call the tool of that name."""
 
     async def step_up(scope: Scope, receive: Receive, send: Send) -> None:
+        sent: list[Message] = []
+        while scope["type"] == "http" and (not sent or sent[-1].get("more_body")):
+            sent.append(await receive())
         headers = dict(scope.get("headers", ()))
         token = guard.issued.get(headers.get(b"authorization", b"").decode().removeprefix("Bearer "))
-        if headers.get(b"mcp-name") == b"admin" and token is not None and "admin" not in token.scopes:
+        wants = any(b'"name":"admin"' in each.get("body", b"") for each in sent)
+        if wants and token is not None and "admin" not in token.scopes:
             challenge = 'Bearer error="insufficient_scope", scope="read admin"'
             refusal = Response("", status_code=403, headers={"www-authenticate": challenge})
             await refusal(scope, receive, send)
         else:
-            await app(scope, receive, send)
+            again = iter(sent)
+
+            async def replay() -> Message:
+                return next(again, None) or await receive()
+
+            await app(scope, replay, send)
 
     return step_up
 
