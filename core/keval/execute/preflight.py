@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, Literal, TypeAlias
 
 import attrs
@@ -14,11 +15,13 @@ from keval.config.evaluation import Execution
 from keval.config.secrets import learn_endpoints
 from keval.contexts import McpServer, ToolOffer
 from keval.errors import PluginError, PreflightError
-from keval.execute.exchange import ModelExchange, applies_middleware
+from keval.execute.exchange import ModelExchange, applies_middleware, needs_proxy
 from keval.execute.resources import ResourceScope
-from keval.infrastructure import ConnectedServer, ProxyRoute
+from keval.infrastructure import ConnectedServer, ProxyRoute, ServerProxy
 from keval.interfaces import Agent, ContextSource, Judge, Preparable
 from keval.models import Asker, Endpoint, Model
+from keval.plan.build import hook_plugins
+from keval.plan.hooks import Hooks
 from keval.plan.plan import Plan, ResolvedPlugin
 from keval.redaction import Redactor
 
@@ -46,22 +49,30 @@ class Ready:
     contexts: Mapping[str, tuple[OpenedContext, ...]]
     endpoints: Mapping[str, Endpoint]
     exchange: ModelExchange
+    hooks: Hooks
 
     def offers(self, condition: str) -> list[ToolOffer]:
         """Return what a condition's servers offer."""
         return [offer for context in self.contexts[condition] for offer in context.offers]
 
 
-async def preflight(plan: Plan, scope: ResourceScope, redactor: Redactor | None = None) -> Ready:
+async def preflight(
+    plan: Plan, scope: ResourceScope, redactor: Redactor | None = None, hooks: Hooks | None = None
+) -> Ready:
     """Bring everything up at once, held by `scope`. Raises PreflightError with every problem.
 
-    `redactor` learns the keys of models, and the tokens for servers, before they are used.
+    `redactor` learns the keys of models, and the tokens for servers, before they are used. `hooks` are those of the
+    plan and of who watches the run.
     """
+    hooks = hooks or Hooks.of(hook_plugins(plan.hooks))
     asked = any(agent.prerecorded is None for agent in plan.agents)
     wanted = [(arm.label, label) for arm in plan.arms for label in arm.contexts if asked]
     execution = plan.evaluation.execution
-    learn = (redactor or Redactor()).learn
-    opening = [_opened(plan.contexts[label], execution.largest_result, scope, learn) for _, label in wanted]
+    redactor = redactor or Redactor()
+    ahead = 0 if hooks.prepare_trials else plan.trials_of_arm
+    given = {"max_result_bytes": execution.largest_result, "start_ahead": ahead}
+    proxy = cache(_server_proxy)
+    opening = [_opened(plan.contexts[label], given, proxy, scope, redactor) for _, label in wanted]
     exchange, endpoints, *opened = await _all(
         [
             _begin_middleware(plan.middleware, execution, scope),
@@ -69,7 +80,7 @@ async def preflight(plan: Plan, scope: ResourceScope, redactor: Redactor | None 
             *opening,
         ]
     )
-    learn_endpoints(redactor or Redactor(), endpoints.values())
+    learn_endpoints(redactor, endpoints.values())
     contexts = {
         arm.label: tuple(each for (condition, _), each in zip(wanted, opened, strict=True) if condition == arm.label)
         for arm in plan.arms
@@ -80,7 +91,7 @@ async def preflight(plan: Plan, scope: ResourceScope, redactor: Redactor | None 
     models = await _lead(plan.agents, plan.scorers.judges, endpoints, exchange, scope)
     agents = await _begin("agent", plan.agents, models, scope)
     judges = await _begin("judge", plan.scorers.judges, models, scope)
-    return Ready(agents, judges, contexts, endpoints, exchange)
+    return Ready(agents, judges, contexts, endpoints, exchange, hooks)
 
 
 async def begin_judges(
@@ -131,11 +142,12 @@ async def _prepared(resolved: ResolvedPlugin, plugin: object) -> None:
 
 async def _opened(
     context: ResolvedPlugin,
-    largest_result: int,
+    given: Mapping[str, Any],
+    proxy: Callable[[], ServerProxy],
     scope: ResourceScope,
-    learn: Callable[[Iterable[tuple[str, str]]], None],
+    redactor: Redactor,
 ) -> OpenedContext:
-    """Start a context, connect to its servers and list their tools."""
+    """Start a context, connect to its servers and list their tools; `given` is what keval says of each."""
     with _placed(context):
         source: ContextSource = await scope.enter(context.plugin.start(context.label))
         if not isinstance(source, ContextSource):
@@ -147,16 +159,16 @@ async def _opened(
                 offers.append(ToolOffer(server.name, server.tools))
                 continue
             if server.login is not None:
-                server.login.learn_with(learn)
-            bounded = attrs.evolve(server, max_result_bytes=largest_result)
-            connected[server.name] = await scope.enter(_server_proxy().connect(bounded))
+                server.login.learn_with(redactor.learn)
+            connected[server.name] = await scope.enter(proxy().connect(attrs.evolve(server, **given)))
             offers.append(connected[server.name].offer)
         return OpenedContext(source, connected, offers)
 
 
-def _server_proxy() -> Any:
+def _server_proxy() -> ServerProxy:
     """Construct what connects to MCP servers. Raises PluginError when it is not installed."""
-    return registry.load(registry.find("keval.proxies", "servers"))()
+    proxy: ServerProxy = registry.load(registry.find("keval.proxies", "servers"))()
+    return proxy
 
 
 @contextmanager
@@ -208,7 +220,7 @@ async def _lead(
     for asker, item in askers:
         for field, model in item.models.items():
             endpoint = model.endpoint or endpoints[str(model)]
-            if exchange.leads(endpoint):
+            if exchange.leads(endpoint) or needs_proxy(item.plugin):
                 route = exchange.route(asker, endpoint)
                 if applies_middleware(item.plugin):
                     endpoint = attrs.evolve(endpoint, exchange=route.exchange)

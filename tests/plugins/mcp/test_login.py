@@ -75,7 +75,7 @@ def test_client_with_a_secret_logs_in_once_for_all_sessions(guarded: Guarded, at
     async def run() -> list[str]:
         async with started(guarded.client(), "every") as source:
             said = []
-            for isolation in ("condition", "trial"):
+            for isolation in ("auto", "trial"):
                 async with attempt(source, isolation=isolation) as tapped:
                     said += await asyncio.gather(*(tapped.call("whoami") for _ in range(3)))
             return said

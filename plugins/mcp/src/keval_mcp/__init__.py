@@ -8,8 +8,9 @@ from keval.plugin import ServerProxy
 from keval_mcp.auth import Auth
 from keval_mcp.facts import Facts
 from keval_mcp.providers import Http, Sse, Stdio
+from keval_mcp.sharing import planned_sharing
 
-__all__ = ["Auth", "Facts", "Http", "Sse", "Stdio", "server_proxy"]
+__all__ = ["Auth", "Facts", "Http", "Sse", "Stdio", "planned_sharing", "server_proxy"]
 
 
 def server_proxy() -> ServerProxy:
