@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import attrs
 from mcp import MCPError
+from mcp.types import METHOD_NOT_FOUND
 
 from keval.plugin import CallLog, ClientPolicy, ServerExchange
 from keval_mcp.policy import declared, policy_answer
@@ -110,7 +111,10 @@ class Audience:
             del self._progress[token]
 
     async def _by_policy(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        return policy_answer(self.policy, method, params)
+        answer = policy_answer(self.policy, method, params)
+        if answer is None:
+            raise MCPError(METHOD_NOT_FOUND, f"no client here answers {method}")
+        return answer
 
     def _concerned(self) -> list[Member]:
         """Return the attempts that a request of the server may be about: those that wait for it, or all."""
