@@ -15,9 +15,9 @@ from mcp.types import METHOD_NOT_FOUND
 from keval.plugin import CallLog, ClientPolicy, ServerExchange
 from keval_mcp.policy import declared, policy_answer
 
-__all__ = ["AgentSession", "Audience", "Member", "note", "recorded"]
+__all__ = ["NEEDED", "AgentSession", "Audience", "Member", "note", "recorded"]
 
-_NEEDED = {"elicitation/create": "elicitation", "roots/list": "roots", "sampling/createMessage": "sampling"}
+NEEDED = {"elicitation/create": "elicitation", "roots/list": "roots", "sampling/createMessage": "sampling"}
 """The capability that a client declares to be asked each of these."""
 
 _MOST = 1000
@@ -75,12 +75,16 @@ class Audience:
     async def answer(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Answer a request of the server; it is recorded in the log of each attempt with a request under way."""
         logs = [member.log for member in self._concerned()]
-        needed = _NEEDED.get(method)
+        needed = NEEDED.get(method)
         for member in self.members:
             for agent in member.agents:
                 if member.own and needed in self.passed_on and needed in agent.capabilities:
                     asked = ServerExchange(self.name, method, "server", params, answered_by="agent")
                     return await recorded(logs, asked, agent.ask(method, params))
+        return await self.answer_by_policy(logs, method, params)
+
+    async def answer_by_policy(self, logs: Iterable[CallLog], method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer a request of the server as the policy says. Raises MCPError when it has no answer."""
         asked = ServerExchange(self.name, method, "server", params, answered_by="policy")
         return await recorded(logs, asked, self._by_policy(method, params))
 

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any, TypeAlias
 
 import attrs
 from mcp import MCPError
-from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR
+from mcp.types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    CONNECTION_CLOSED,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    LOG_LEVEL_META_KEY,
+)
 
 from keval import ToolCall
 from keval.plugin import CallLog, ServerExchange, ServerLostError, ToolResult
@@ -18,6 +26,7 @@ from keval_mcp.audience import AgentSession, note, recorded
 from keval_mcp.changes import TrialChanges
 from keval_mcp.company import Place
 from keval_mcp.connection import ServerConnection
+from keval_mcp.inputs import Inputs, is_input_required
 from keval_mcp.listing import Listing
 from keval_mcp.results import tool_error
 from keval_mcp.upstream import CallLostError, Upstream
@@ -54,7 +63,10 @@ class Passage:
     _calls: set[asyncio.Task[Mapping[str, Any]]] = attrs.field(factory=set, init=False)
     _closed: bool = attrs.field(default=False, init=False)
 
+    _inputs: Inputs = attrs.field(init=False)
+
     def __attrs_post_init__(self) -> None:
+        self._inputs = Inputs(self.connection.audience, self.log)
         self.connection.audience.members.append(self)
 
     @property
@@ -158,7 +170,7 @@ class Passage:
         try:
             upstream = await self._reach()
             with self._asking(params, progressed) as asked, self.place.calling():
-                result = await upstream.request(method, asked)
+                result = await self._inputs.answer(asked, partial(upstream.request, method))
         except ServerLostError as lost:
             self._lose(str(lost), lost.kind, by_itself=isinstance(lost, CallLostError))
             raise MCPError(INTERNAL_ERROR, str(lost).partition("\n")[0]) from lost
@@ -172,11 +184,14 @@ class Passage:
     @contextmanager
     def _asking(self, params: Mapping[str, Any], progressed: Progressed | None) -> Iterator[Mapping[str, Any]]:
         """Yield the parameters as the server gets them: marked with `meta`, with a progress token of keval's own."""
+        if not _is_unicode(params):
+            raise MCPError(INVALID_PARAMS, "a text holds half a character (a surrogate), which JSON in UTF-8 cannot")
         meta = {**_custom(params.get("_meta")), **self.meta}
         rest = {name: value for name, value in params.items() if name != "_meta"}
         with ExitStack() as stack:
             if progressed is not None:
-                meta["progressToken"] = stack.enter_context(self.connection.audience.listening(progressed))
+                hearing = partial(self._progressed, progressed)
+                meta["progressToken"] = stack.enter_context(self.connection.audience.listening(hearing))
             yield {**rest, "_meta": meta} if meta else rest
 
     async def _forward(self, params: Mapping[str, Any], progressed: Progressed | None) -> Mapping[str, Any]:
@@ -192,7 +207,7 @@ class Passage:
             began += time.perf_counter() - before  # connecting again is no time of the call
             changed = {**params, "name": tool} if given is None else {**params, "name": tool, "arguments": dict(given)}
             with self._asking(changed, progressed) as asked, self.place.calling():
-                return await upstream.call(asked)
+                return await self._inputs.answer(asked, upstream.call)
 
         try:
             outcome = await self.changes.call(name, arguments, send)
@@ -212,6 +227,8 @@ class Passage:
             who = "the trial ended" if self._closed else "the agent gave the call up"
             self._record(call, began, error=f"{who} before the server answered")
             raise
+        if is_input_required(outcome.result):  # the agent makes the call again, with what is needed
+            return outcome.result
         read = ToolResult(outcome.result)
         self.log.blobs.extend(read.blobs)
         call = attrs.evolve(
@@ -227,6 +244,11 @@ class Passage:
             self._record(call, began, result=read.text)
         return outcome.result
 
+    def _progressed(self, progressed: Progressed, params: Mapping[str, Any]) -> None:
+        method = "notifications/progress"
+        note([self.log], ServerExchange(self.connection.server.name, method, "server", params, at=time.time()))
+        progressed(params)
+
     def _record(self, call: ToolCall, began: float, result: str | None = None, error: str | None = None) -> None:
         took = time.perf_counter() - began
         self.log.calls.append(attrs.evolve(call, result=result, error=error, duration=took))
@@ -237,7 +259,19 @@ class Passage:
             self.log.bystander = not by_itself and self.place.bystander
 
 
+def _is_unicode(params: Mapping[str, Any]) -> bool:
+    try:
+        json.dumps(params, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _custom(meta: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what the agent itself put into `_meta`; the rest belongs to its connection with the tap."""
+    """Return what the agent itself put into `_meta`; the rest belongs to its connection with the tap.
+
+    What it can do is passed on to a server without sessions.
+    """
     own = ("progressToken", "io.modelcontextprotocol/")
-    return {name: value for name, value in (meta or {}).items() if not name.startswith(own)}
+    passed = (CLIENT_CAPABILITIES_META_KEY, LOG_LEVEL_META_KEY)
+    return {name: value for name, value in (meta or {}).items() if name in passed or not name.startswith(own)}

@@ -15,6 +15,8 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.prompts.base import Message, UserMessage
 from mcp.types import (
     AudioContent,
+    CompleteRequestParams,
+    CompleteResult,
     Completion,
     EmbeddedResource,
     EmptyResult,
@@ -158,6 +160,13 @@ async def client_folders(ctx: Context) -> list[str]:
 
 
 @server.tool()
+def client_capabilities(ctx: Context) -> list[str]:
+    """Name what the client says that it can do."""
+    about = ctx.session.client_params
+    return sorted(about.capabilities.model_dump(exclude_none=True)) if about else []
+
+
+@server.tool()
 async def change_watched(ctx: Context) -> str:
     """Tell those who watch that the watched resource has changed."""
     for uri in watched:
@@ -211,9 +220,8 @@ def test_prompt_with_image() -> list[Message]:
     return [UserMessage(picture), UserMessage("Please look at it.")]
 
 
-@server.completion()
-async def complete(ref: Any, argument: Any, context: Any) -> Completion:
-    return Completion(values=[f"{argument.value}!"], total=1, has_more=False)
+async def complete(context: Any, params: CompleteRequestParams) -> CompleteResult:
+    return CompleteResult(completion=Completion(values=[f"{params.argument.value}!"], total=1, has_more=False))
 
 
 async def set_level(context: Any, params: SetLevelRequestParams) -> EmptyResult:
@@ -231,6 +239,7 @@ async def unsubscribe(context: Any, params: UnsubscribeRequestParams) -> EmptyRe
 
 
 # MCPServer has no public way to add these.
+server._lowlevel_server.add_request_handler("completion/complete", CompleteRequestParams, complete)
 server._lowlevel_server.add_request_handler("logging/setLevel", SetLevelRequestParams, set_level)
 server._lowlevel_server.add_request_handler("resources/subscribe", SubscribeRequestParams, subscribe)
 server._lowlevel_server.add_request_handler("resources/unsubscribe", UnsubscribeRequestParams, unsubscribe)
