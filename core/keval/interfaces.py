@@ -31,6 +31,7 @@ __all__ = [
     "PlansSharing",
     "Preparable",
     "PrerecordedAgent",
+    "ShowsServerInstructions",
     "run_conversation",
 ]
 
@@ -142,6 +143,16 @@ class PrerecordedAgent(Protocol):
     def digest(self) -> str:
         """The SHA-256 of what was recorded, for the run's manifest."""
         ...
+
+
+@runtime_checkable
+class ShowsServerInstructions(Protocol):
+    """An agent whose framework shows its model the `instructions` of MCP servers by itself.
+
+    For any other agent keval adds them to the system prompt.
+    """
+
+    shows_server_instructions: bool
 
 
 @runtime_checkable

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from keval.errors import (
         ConfigError,
         FieldError,
+        InterventionError,
         MiddlewareError,
         ModelError,
         PluginError,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
         PriceTable,
         ProxyRoute,
         RawRecord,
+        RequestsByProxy,
         RereadableDataset,
         ServerProxy,
         Worker,
@@ -76,9 +78,10 @@ if TYPE_CHECKING:
         PlansSharing,
         Preparable,
         PrerecordedAgent,
+        ShowsServerInstructions,
         run_conversation,
     )
-    from keval.interventions import Describe, Faults, FixedResult, Intervention
+    from keval.interventions import Describe, Faults, FixedResult, Intervention, OtherResults
     from keval.manifest import (
         AgentEntry,
         ConditionEntry,
@@ -121,6 +124,7 @@ if TYPE_CHECKING:
         JudgeSpread,
         JudgingTotal,
         ScorerScale,
+        ToolUse,
         UsageTotal,
     )
     from keval.supervisor import supervised
@@ -182,6 +186,7 @@ __all__ = [
     "GivenUp",
     "Interaction",
     "Intervention",
+    "InterventionError",
     "Isolation",
     "Job",
     "Judge",
@@ -204,6 +209,7 @@ __all__ = [
     "ModelRequest",
     "ModelResponse",
     "Next",
+    "OtherResults",
     "Outbox",
     "PerProtocol",
     "PlansSharing",
@@ -220,6 +226,7 @@ __all__ = [
     "RawRecord",
     "Recorder",
     "Repetitions",
+    "RequestsByProxy",
     "RereadableDataset",
     "ScorerEntry",
     "ScorerScale",
@@ -231,7 +238,9 @@ __all__ = [
     "ServerProxy",
     "ServerSpec",
     "Sharing",
+    "ShowsServerInstructions",
     "ToolOffer",
+    "ToolUse",
     "ToolsMissingError",
     "Transport",
     "TrialError",

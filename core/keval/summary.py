@@ -16,6 +16,7 @@ from keval.manifest import JudgeEntry
 from keval.prices import Cost
 from keval.records import Usage
 from keval.scores import Scale, Scorer
+from keval.tool_use import ToolUse
 from keval.variation import Repetitions, VarianceComponents
 from keval.verdicts import GateResult, UnmetExpectation
 
@@ -31,6 +32,7 @@ __all__ = [
     "JudgingTotal",
     "ScorerScale",
     "Summary",
+    "ToolUse",
     "UsageTotal",
 ]
 
@@ -240,7 +242,8 @@ class Summary:
     met. `elapsed` is how long the run was worked on, in seconds: its trials and their scoring, without the time between
     an interruption and `resume`, or that of scoring it again later; `None` while it is, and for a run that was killed.
     `stopped` says why trials or judgements were left out, if a limit of the run did that. `servers` says by condition
-    and server whether trials shared it; it lacks those of which nothing is known.
+    and server whether trials shared it; it lacks those of which nothing is known. `tools` says how each tool was used,
+    arm by arm.
     """
 
     run: str
@@ -265,4 +268,5 @@ class Summary:
     agreement: tuple[Agreement, ...] = ()
     stopped: str | None = None
     servers: Mapping[str, Mapping[str, Sharing]] = attrs.field(factory=dict)
+    tools: tuple[ToolUse, ...] = ()
     extra: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, repr=False, metadata={"unknown_keys": True})

@@ -18,12 +18,14 @@ from keval.contexts import Context, McpServer, Provision
 from keval.errors import PreflightError, TrialError
 from keval.execute.attempts import Attempted, Patience, Sleep, attempt, failure_of
 from keval.execute.compliance import ToolUseError, check_tool_use
-from keval.execute.preflight import OpenedContext, Ready, preflight
+from keval.execute.opened import OpenedContext
+from keval.execute.preflight import Ready, preflight
 from keval.execute.preparation import prepared
 from keval.execute.reconcile import check, merge
 from keval.execute.resources import ResourceScope
 from keval.execute.sharing import Sharing
 from keval.execute.shorten import shorten
+from keval.execute.system_prompt import system_prompt
 from keval.execute.tries import Try
 from keval.infrastructure import Outbox
 from keval.interfaces import ConcurrencyLimited
@@ -158,14 +160,14 @@ class PlanWorker:
             prompts.append(provision.instructions)
             servers += [await self._reached(server, opened, stack, tries) for server in provision.servers]
         asker = Asker("agent", key.agent, key.id, key.repetition, tries.number)
-        asking = self.ready.exchange.asking(asker, recorder.refused, tries.watch)
+        asking = self.ready.exchange.asking(asker, recorder.refused, tries.watch, recorder.relayed)
         headers = self._headers(tries) | stack.enter_context(asking)
         return Context(
             trial=key.id,
             condition=key.condition,
             repetition=key.repetition,
             attempt=tries.number,
-            instructions="\n\n".join(prompt.strip() for prompt in prompts if prompt.strip()),
+            instructions=system_prompt(prompts, servers, self.ready.agents[key.agent]),
             servers=tuple(servers),
             model_headers=headers,
             seed=trial_seed(self.plan.evaluation.execution.seed, sample.id, key.repetition, tries.resamples),
@@ -181,9 +183,9 @@ class PlanWorker:
         if connected is None:
             problem = f"a context gives the trial {server!r:.100}, which is none of the servers that it started with"
             raise TrialError(problem, stage="context", kind="bad_context")
-        bounded = attrs.evolve(server, max_result_bytes=self.plan.evaluation.execution.largest_result)
+        given = opened.given(server, self.plan.evaluation.execution, tries.info)
         with tries.watch.paused():  # a trial does not pay for the start of its server with its time
-            return _supervised(await stack.enter_async_context(connected.open(tries.sharing.give(bounded))))
+            return _supervised(await stack.enter_async_context(connected.open(tries.sharing.give(given))))
 
     async def _recall(self, tries: Try) -> tuple[Transcript | None, Attempted[Transcript]]:
         """Take a recorded answer. No model and no server is involved, so nothing is opened or reconciled."""

@@ -28,6 +28,14 @@ def _is_url(provider: object, field: attrs.Attribute[str], url: str) -> None:
         raise ValueError(f"the {field.name} of a server is http://… or https://…; got {url!r}")
 
 
+def _needs_tap(provider: Stdio | Http | Sse, field: attrs.Attribute[bool], shown: bool) -> None:
+    if not (shown or provider.tap):
+        raise ValueError(
+            "the instructions of a server cannot be hidden from agents that connect to it themselves; leave out"
+            " tap: false"
+        )
+
+
 @attrs.frozen(kw_only=True)
 class Stdio:
     """An MCP server that keval starts as a process and talks to over its standard input and output.
@@ -44,6 +52,7 @@ class Stdio:
     startup_timeout: float = attrs.field(default=30.0, validator=gt(0))
     timeout: float = attrs.field(default=60.0, validator=gt(0))
     instructions: str = ""
+    server_instructions: bool = attrs.field(default=True, validator=_needs_tap)
 
     @asynccontextmanager
     async def start(
@@ -78,7 +87,14 @@ class Stdio:
 
     def _spec(self, label: str) -> ServerSpec:
         folder = self.cwd if isinstance(self.cwd, WorkingFolder) else None
-        return ServerSpec(label, "stdio", tap=self.tap, isolation=self.isolation, folder=folder)
+        return ServerSpec(
+            label,
+            "stdio",
+            tap=self.tap,
+            isolation=self.isolation,
+            folder=folder,
+            server_instructions=self.server_instructions,
+        )
 
 
 @attrs.frozen(kw_only=True)
@@ -92,6 +108,7 @@ class Http:
     startup_timeout: float = attrs.field(default=30.0, validator=gt(0))
     timeout: float = attrs.field(default=60.0, validator=gt(0))
     instructions: str = ""
+    server_instructions: bool = attrs.field(default=True, validator=_needs_tap)
 
     @asynccontextmanager
     async def start(
@@ -117,6 +134,7 @@ class Sse:
     startup_timeout: float = attrs.field(default=30.0, validator=gt(0))
     timeout: float = attrs.field(default=60.0, validator=gt(0))
     instructions: str = ""
+    server_instructions: bool = attrs.field(default=True, validator=_needs_tap)
 
     @asynccontextmanager
     async def start(
@@ -141,4 +159,5 @@ def _remote(label: str, transport: Transport, given: Http | Sse) -> ServerSpec:
         startup_timeout=given.startup_timeout,
         tap=given.tap,
         isolation=given.isolation,
+        server_instructions=given.server_instructions,
     )
