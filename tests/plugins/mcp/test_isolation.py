@@ -49,7 +49,7 @@ def test_trials_share_no_process_whose_tools_may_change_something(
 ) -> None:
     async def run() -> tuple[int, Any, Sharing | None]:
         async with started(bare(isolation="auto"), "every", start_ahead=3) as source:
-            pids = set()
+            pids, told = set(), {}
             for name in "abc":
                 async with attempt(source, name) as tapped:
                     pids.add(await tapped.call("pid"))
