@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -123,16 +124,41 @@ def test_trials_share_a_server_that_is_said_to_be_harmless(
 
 
 def test_each_trial_has_a_folder_of_its_own_with_a_copy_of_what_it_begins_with(
-    tmp_path: Path, environ: dict[str, str]
+    tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "start").mkdir()
+    for name in ("start", "temporary"):
+        (tmp_path / name).mkdir()
     (tmp_path / "start" / "data.txt").touch()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
 
     project = run(tmp_path, environ, counter(cwd={"fresh": True, "copy": "start"}), "begun")
 
     assert ["True [] ['data.txt', 'note']"] * 6 == results(project)
-    assert ["data.txt"] == [path.name for path in (tmp_path / "start").iterdir()]
+    left = [path.name for name in ("start", "temporary") for path in (tmp_path / name).iterdir()]
+    assert ["data.txt"] == left, "nobody works in the folder itself, and the copies are gone"
     assert (False, "each trial has a folder of its own", True) == server_entry(project)
+
+
+@pytest.mark.parametrize(
+    ("cwd", "problem"),
+    [
+        (
+            {"fresh": False},
+            "eval.yaml:25:11: `fresh: false` makes no folder; give the path of one in place of the mapping",
+        ),
+        ({"copy": "absent"}, "absent', which is to be copied, is not a folder"),
+    ],
+)
+def test_a_folder_that_cannot_be_made_is_an_error_before_the_run(
+    project: Project, cwd: dict[str, Any], problem: str
+) -> None:
+    server = {"type": "stdio", "command": sys.executable, "cwd": cwd}
+    arms = {"contexts": {"server": server}, "conditions": {"it": {"contexts": ["server"]}}}
+    project.write(eval_yaml=json.dumps({**CONFIG, **arms}, indent=1), questions_jsonl='{"id": "one", "question": "?"}')
+
+    outcome = project.run("eval.yaml", env={"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"})
+
+    assert (2, True) == (outcome.code, problem in outcome.stderr), outcome.stderr
 
 
 def test_a_server_starts_after_the_hook_that_prepares_its_trial(tmp_path: Path, environ: dict[str, str]) -> None:
