@@ -123,20 +123,28 @@ def test_trials_share_a_server_that_is_said_to_be_harmless(
     assert f"  server     server: {told}" in project.keval("show", str(project.run_directory())).stdout
 
 
+@pytest.mark.parametrize(
+    ("tap", "told"),
+    [
+        (True, ([], "each trial has a folder of its own")),
+        (False, (["KEVAL_ATTEMPT", "KEVAL_TRIAL"], "agents connect to it themselves (tap: false)")),
+    ],
+)
 def test_each_trial_has_a_folder_of_its_own_with_a_copy_of_what_it_begins_with(
-    tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch, tap: bool, told: tuple[list[str], str]
 ) -> None:
     for name in ("start", "temporary"):
         (tmp_path / name).mkdir()
     (tmp_path / "start" / "data.txt").touch()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
 
-    project = run(tmp_path, environ, counter(cwd={"fresh": True, "copy": "start"}), "begun")
+    project = run(tmp_path, environ, counter(cwd={"fresh": True, "copy": "start"}, tap=tap), "begun")
 
-    assert ["True [] ['data.txt', 'note']"] * 6 == results(project)
+    environment, why = told
+    assert [f"True {environment} ['data.txt', 'note']"] * 6 == results(project)
     left = [path.name for name in ("start", "temporary") for path in (tmp_path / name).iterdir()]
     assert ["data.txt"] == left, "nobody works in the folder itself, and the copies are gone"
-    assert (False, "each trial has a folder of its own", True) == server_entry(project)
+    assert (False, why, True) == server_entry(project)
 
 
 @pytest.mark.parametrize(
