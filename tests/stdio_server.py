@@ -53,10 +53,12 @@ class Tool(NamedTuple):
     properties: Mapping[str, Any] = {}
     required: tuple[str, ...] = ()
     description: str = ""
+    annotations: Mapping[str, Any] | None = None
 
     def listed(self, name: str) -> dict[str, Any]:
         schema = {"type": "object", "properties": self.properties, "required": self.required}
-        return {"name": name, "description": self.description, "inputSchema": schema}
+        hints = {} if self.annotations is None else {"annotations": self.annotations}
+        return {"name": name, "description": self.description, "inputSchema": schema, **hints}
 
 
 def text(said: str) -> Content:
@@ -116,6 +118,7 @@ def answer_each(name: str, answer: Callable[[str, dict[str, Any]], dict[str, Any
         message = json.loads(line)
         if "id" in message:
             threading.Thread(target=handle, args=(message,), daemon=True).start()
+    writing.acquire(timeout=1)  # for good: Python does not end while a thread that it has stopped holds stdout
 
 
 def _begin(name: str) -> dict[str, Any]:
