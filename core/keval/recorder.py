@@ -191,7 +191,7 @@ class Recorder:
             turn_durations=tuple(self._durations),
             tools=self._tools,
             refusals=tuple(self._refusals),
-            request=self._request and self._request.sha256,
+            request=None if self._request is None else self._request.sha256,
             started=self._wall,
             replies=tuple(self._replies),
         )
