@@ -15,6 +15,7 @@ from keval.config.load import effective
 from keval.config.secrets import secret_variables
 from keval.config.sections import SECRET_OPTION
 from keval.config.variables import variable, variables_in
+from keval.contexts import ToolOffer
 from keval.execute.preflight import Ready
 from keval.execute.pricing import is_simulated
 from keval.manifest import (
@@ -162,14 +163,19 @@ def _agent(item: ResolvedPlugin, endpoints: Mapping[str, Endpoint], redact: Reda
 def _condition(arm: Arm, ready: Ready, redact: Redactor) -> ConditionEntry:
     return ConditionEntry(
         contexts=arm.contexts,
-        servers={
-            offer.server: ServerEntry(tuple(redact.data(offer.tools)), offer.digest)
-            for offer in ready.offers(arm.label)
-        },
+        servers={offer.server: _server(offer, redact) for offer in ready.offers(arm.label)},
         require_mcp_tool_use=arm.condition.require_mcp_tool_use,
         require_mcp_tool_success=arm.condition.require_mcp_tool_success,
         on_missing_tool_use=arm.condition.on_missing_tool_use,
     )
+
+
+def _server(offer: ToolOffer, redact: Redactor) -> ServerEntry:
+    entry = ServerEntry(tuple(redact.data(offer.tools)), offer.digest)
+    if (sharing := offer.sharing) is None:
+        return entry
+    why = redact.text(sharing.why)
+    return attrs.evolve(entry, shared=sharing.shared, sharing=why, isolation_verified=sharing.verified)
 
 
 def _judges(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, Literal, TypeAlias
 
 import attrs
@@ -16,9 +17,11 @@ from keval.contexts import McpServer, ToolOffer
 from keval.errors import PluginError, PreflightError
 from keval.execute.exchange import ModelExchange, applies_middleware, needs_proxy
 from keval.execute.resources import ResourceScope
-from keval.infrastructure import ConnectedServer, ProxyRoute
+from keval.infrastructure import ConnectedServer, ProxyRoute, ServerProxy
 from keval.interfaces import Agent, ContextSource, Judge, Preparable
 from keval.models import Asker, Endpoint, Model
+from keval.plan.build import hook_plugins
+from keval.plan.hooks import Hooks
 from keval.plan.plan import Plan, ResolvedPlugin
 from keval.redaction import Redactor
 
@@ -46,21 +49,28 @@ class Ready:
     contexts: Mapping[str, tuple[OpenedContext, ...]]
     endpoints: Mapping[str, Endpoint]
     exchange: ModelExchange
+    hooks: Hooks
 
     def offers(self, condition: str) -> list[ToolOffer]:
         """Return what a condition's servers offer."""
         return [offer for context in self.contexts[condition] for offer in context.offers]
 
 
-async def preflight(plan: Plan, scope: ResourceScope, redactor: Redactor | None = None) -> Ready:
+async def preflight(
+    plan: Plan, scope: ResourceScope, redactor: Redactor | None = None, hooks: Hooks | None = None
+) -> Ready:
     """Bring everything up at once, held by `scope`. Raises PreflightError with every problem.
 
-    `redactor` learns the keys of models before they are used.
+    `redactor` learns the keys of models before they are used. `hooks` are those of the plan and of who watches the run.
     """
+    hooks = hooks or Hooks.of(hook_plugins(plan.hooks))
     asked = any(agent.prerecorded is None for agent in plan.agents)
     wanted = [(arm.label, label) for arm in plan.arms for label in arm.contexts if asked]
     execution = plan.evaluation.execution
-    opening = [_opened(plan.contexts[label], execution.largest_result, scope) for _, label in wanted]
+    ahead = 0 if hooks.prepare_trials else plan.trials_of_arm
+    given = {"max_result_bytes": execution.largest_result, "start_ahead": ahead}
+    proxy = cache(_server_proxy)
+    opening = [_opened(plan.contexts[label], given, proxy, scope) for _, label in wanted]
     exchange, endpoints, *opened = await _all(
         [
             _begin_middleware(plan.middleware, execution, scope),
@@ -79,7 +89,7 @@ async def preflight(plan: Plan, scope: ResourceScope, redactor: Redactor | None 
     models = await _lead(plan.agents, plan.scorers.judges, endpoints, exchange, scope)
     agents = await _begin("agent", plan.agents, models, scope)
     judges = await _begin("judge", plan.scorers.judges, models, scope)
-    return Ready(agents, judges, contexts, endpoints, exchange)
+    return Ready(agents, judges, contexts, endpoints, exchange, hooks)
 
 
 async def begin_judges(
@@ -128,8 +138,10 @@ async def _prepared(resolved: ResolvedPlugin, plugin: object) -> None:
             await plugin.prepare()
 
 
-async def _opened(context: ResolvedPlugin, largest_result: int, scope: ResourceScope) -> OpenedContext:
-    """Start a context, connect to its servers and list their tools."""
+async def _opened(
+    context: ResolvedPlugin, given: Mapping[str, Any], proxy: Callable[[], ServerProxy], scope: ResourceScope
+) -> OpenedContext:
+    """Start a context, connect to its servers and list their tools; `given` is what keval says of each."""
     with _placed(context):
         source: ContextSource = await scope.enter(context.plugin.start(context.label))
         if not isinstance(source, ContextSource):
@@ -140,15 +152,15 @@ async def _opened(context: ResolvedPlugin, largest_result: int, scope: ResourceS
             if isinstance(server, McpServer):  # the context itself is connected to it
                 offers.append(ToolOffer(server.name, server.tools))
                 continue
-            bounded = attrs.evolve(server, max_result_bytes=largest_result)
-            connected[server.name] = await scope.enter(_server_proxy().connect(bounded))
+            connected[server.name] = await scope.enter(proxy().connect(attrs.evolve(server, **given)))
             offers.append(connected[server.name].offer)
         return OpenedContext(source, connected, offers)
 
 
-def _server_proxy() -> Any:
+def _server_proxy() -> ServerProxy:
     """Construct what connects to MCP servers. Raises PluginError when it is not installed."""
-    return registry.load(registry.find("keval.proxies", "servers"))()
+    proxy: ServerProxy = registry.load(registry.find("keval.proxies", "servers"))()
+    return proxy
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -13,11 +14,12 @@ import attrs
 
 from keval.config.evaluation import Condition
 from keval.config.load import rebuild
-from keval.contexts import Context, McpServer, Provision, TrialInfo
+from keval.contexts import Context, McpServer, Provision
 from keval.errors import PreflightError, TrialError
 from keval.execute.attempts import Attempted, Patience, Sleep, attempt, failure_of
 from keval.execute.compliance import ToolUseError, check_tool_use
 from keval.execute.preflight import OpenedContext, Ready, preflight
+from keval.execute.preparation import prepared
 from keval.execute.reconcile import check, merge
 from keval.execute.resources import ResourceScope
 from keval.execute.sharing import Sharing
@@ -111,7 +113,8 @@ class PlanWorker:
                 transcript, outcome = await self._recall(tries)
             else:
                 async with self._places.get(key.agent) or nullcontext():
-                    transcript, outcome = await self._attempt(tries)
+                    ask = partial(self._attempt, tries)
+                    transcript, outcome = await prepared(self.ready.hooks, tries.info, self._seconds, ask)
             complied, outcome = _held_to(condition, transcript, outcome)
             # A recorded answer would be the same the next time.
             resample = _asks_again(outcome, condition.on_missing_tool_use) and not prerecorded
@@ -149,8 +152,7 @@ class PlanWorker:
         prompts = [self._arms[key.condition].prompt.render(sample)]
         servers: list[McpServer] = []
         for opened in self.ready.contexts[key.condition]:
-            info = TrialInfo(key.id, sample, key.agent, key.condition, key.repetition, tries.number)
-            provision = await stack.enter_async_context(opened.source.open(info))
+            provision = await stack.enter_async_context(opened.source.open(tries.info))
             if not isinstance(provision, Provision):
                 problem = f"a context yielded {provision!r:.100} in place of a Provision"
                 raise TrialError(problem, stage="context", kind="bad_context")
@@ -181,8 +183,7 @@ class PlanWorker:
             problem = f"a context gives the trial {server!r:.100}, which is none of the servers that it started with"
             raise TrialError(problem, stage="context", kind="bad_context")
         bounded = attrs.evolve(server, max_result_bytes=self.plan.evaluation.execution.largest_result)
-        # A trial that lost its server does not pay for that with its time.
-        with tries.watch.paused() if tries.sharing.ended else nullcontext():
+        with tries.watch.paused():  # a trial does not pay for the start of its server with its time
             return _supervised(await stack.enter_async_context(connected.open(tries.sharing.give(bounded))))
 
     async def _recall(self, tries: Try) -> tuple[Transcript | None, Attempted[Transcript]]:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import hashlib
 
-from mcp.types import Tool
-
 from keval_mcp.listing import Listing
 
-ONE = Tool(name="one", description="First ☂", input_schema={"type": "object", "required": ["a"]})
-TWO = Tool(name="two", input_schema={"type": "object"})
+ONE = {"name": "one", "description": "First ☂", "inputSchema": {"type": "object", "required": ["a"]}}
+TWO = {"name": "two", "inputSchema": {"type": "object"}}
 
 
 def test_digest_is_that_of_the_canonical_json() -> None:
@@ -23,7 +21,7 @@ def test_digest_does_not_depend_on_the_order() -> None:
 
 
 def test_digest_changes_with_a_description_and_a_schema() -> None:
-    described = ONE.model_copy(update={"description": "Second"})
-    loosened = ONE.model_copy(update={"input_schema": {"type": "object"}})
+    described = {**ONE, "description": "Second"}
+    loosened = {**ONE, "inputSchema": {"type": "object"}}
 
     assert 3 == len({Listing((tool, TWO)).digest for tool in (ONE, described, loosened)})

@@ -10,15 +10,6 @@ from typing import Any
 
 import attrs
 import pytest
-from mcp.types import (
-    BlobResourceContents,
-    CallToolResult,
-    EmbeddedResource,
-    ImageContent,
-    ResourceLink,
-    TextContent,
-    TextResourceContents,
-)
 
 from keval import Sample
 from keval.plugin import McpServer, ServerLostError, ToolsMissingError
@@ -79,6 +70,13 @@ def test_tools_are_listed_and_called(use: Any, provider: Any) -> None:
     assert (echo.server, echo.alias, echo.description) == ("server0", "echo", "Say it again. Żółć ☂.")
     assert echo.input_schema["required"] == ["text"]
     assert (told, failed) == ("żółćżółć", ("Error executing tool fail: the tool has failed", True))
+
+
+def test_a_server_behind_the_tap_is_reached_without_http(use: Any, lasting: Any) -> None:
+    async def body(sessions: Sessions) -> Any:
+        return await caller("echo", text="near")(sessions)
+
+    assert use(body, lasting(), url="http://127.0.0.1:9/nobody") == ("near", False)
 
 
 def test_many_calls_are_under_way_at_once(use: Any, lasting: Any) -> None:
@@ -186,19 +184,19 @@ def test_a_trial_cancelled_during_a_call_leaves_no_process_and_no_task(
 
 
 def test_a_result_as_text_names_what_is_none() -> None:
-    shown = TextResourceContents(uri="file:///a", text="from a file")
-    blob = BlobResourceContents(uri="file:///b", blob="", mime_type="application/pdf")
-    result = CallToolResult(
-        content=[
-            TextContent(text="a dot"),
-            ImageContent(data="", mime_type="image/png"),
-            EmbeddedResource(resource=shown),
-            EmbeddedResource(resource=blob),
-            EmbeddedResource(resource=blob.model_copy(update={"mime_type": None})),
-            ResourceLink(uri="https://docs.example/a", name="a"),
+    shown = {"uri": "file:///a", "text": "from a file"}
+    blob = {"uri": "file:///b", "blob": ""}
+    result = {
+        "content": [
+            {"type": "text", "text": "a dot"},
+            {"type": "image", "data": "", "mimeType": "image/png"},
+            {"type": "resource", "resource": shown},
+            {"type": "resource", "resource": {**blob, "mimeType": "application/pdf"}},
+            {"type": "resource", "resource": blob},
+            {"type": "resource_link", "uri": "https://docs.example/a", "name": "a"},
         ],
-        structured_content={"dots": 1},
-    )
+        "structuredContent": {"dots": 1},
+    }
 
     lines = ["a dot", "[image/png]", "from a file", "[application/pdf]", "[resource]", "https://docs.example/a"]
     assert result_text(result).splitlines() == lines

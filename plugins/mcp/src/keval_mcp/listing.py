@@ -1,43 +1,76 @@
-"""What a server says of itself when it comes up: its tools, its name and its instructions."""
+"""What a server says of itself when it comes up: its tools, its name, its instructions, and what else it can do."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import attrs
-from mcp import Client
-from mcp.types import Implementation, Tool
+
+if TYPE_CHECKING:
+    from keval_mcp.handshake import Session
 
 __all__ = ["Listing"]
 
 
 @attrs.frozen(slots=False)
 class Listing:
-    """The tools of a server, all pages of them, in its own order."""
+    """The tools of a server, all pages of them, in its own order, and what it said when the session began.
 
-    tools: tuple[Tool, ...]
-    info: Implementation | None = None
+    Everything is as the server wrote it, in JSON's types: nothing that a definition holds is lost. `version` is the
+    revision of the protocol that it speaks with keval.
+    """
+
+    tools: tuple[Mapping[str, Any], ...]
+    info: Mapping[str, Any] | None = None
     instructions: str | None = None
+    capabilities: Mapping[str, Any] = attrs.field(factory=dict)
+    version: str = "2025-11-25"
 
     @classmethod
-    async def read(cls, client: Client) -> Listing:
-        """Ask a connected server. Raises MCPError when it has no tools capability."""
-        page = await client.list_tools(cache_mode="bypass")
-        tools = list(page.tools)
-        while page.next_cursor is not None:
-            page = await client.list_tools(cursor=page.next_cursor, cache_mode="bypass")
-            tools += page.tools
-        return cls(tuple(tools), client.server_info, client.instructions)
+    async def read(cls, session: Session) -> Listing:
+        """Ask a connected server.
+
+        Raises:
+            MCPError: it has no tools.
+            ValueError: what it lists is no list of tools.
+        """
+        tools: list[Mapping[str, Any]] = []
+        cursor: Any = None
+        while True:
+            page = await session.request("tools/list", {} if cursor is None else {"cursor": cursor})
+            tools += _tools(page)
+            cursor = page.get("nextCursor")
+            if cursor is None:
+                break
+        said = session.introduction
+        return cls(tuple(tools), said.info, said.instructions, said.capabilities, said.version)
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(tool.name for tool in self.tools)
+        return tuple(tool["name"] for tool in self.tools)
 
     @cached_property
     def digest(self) -> str:
         """The SHA-256 of all names, descriptions and input schemas, whatever their order."""
-        definitions = sorted(([tool.name, tool.description, tool.input_schema] for tool in self.tools), key=str)
-        text = json.dumps(definitions, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        definitions = [[tool["name"], tool.get("description"), tool["inputSchema"]] for tool in self.tools]
+        text = json.dumps(sorted(definitions, key=str), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _tools(page: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    tools = page.get("tools")
+    if not isinstance(tools, list):
+        raise ValueError("it answers tools/list without a list of tools")
+    for tool in tools:
+        if not (
+            isinstance(tool, dict)
+            and isinstance(tool.get("name"), str)
+            and isinstance(tool.get("inputSchema"), dict)
+            and isinstance(tool.get("description"), str | None)
+        ):
+            raise ValueError(f"it lists what is no tool with a name and an inputSchema: {tool!r:.200}")
+    return tools

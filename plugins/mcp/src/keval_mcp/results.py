@@ -3,32 +3,72 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
-from mcp.types import CallToolResult, ContentBlock, EmbeddedResource, ResourceLink, TextContent, TextResourceContents
+__all__ = ["check_result", "result_text", "tool_error"]
 
-__all__ = ["result_text"]
+_MEMBERS: Mapping[str, tuple[str, ...]] = {
+    "text": ("text",),
+    "image": ("data", "mimeType"),
+    "audio": ("data", "mimeType"),
+    "resource_link": ("uri", "name"),
+}
+"""What each kind of content has at least, as texts; an embedded resource is checked by itself."""
 
 
-def result_text(result: CallToolResult) -> str:
+def check_result(result: Mapping[str, Any]) -> None:
+    """Raise ValueError if what a server answered is no result of a tool call.
+
+    Content of a kind that a later revision of MCP may have passes.
+    """
+    content = result.get("content", [])
+    if not isinstance(content, list):
+        raise ValueError(f"its content is no list: {content!r:.200}")
+    for block in content:
+        if not isinstance(block, dict) or not isinstance(block.get("type"), str):
+            raise ValueError(f"its content has a block without a type: {block!r:.200}")
+        missing = [name for name in _MEMBERS.get(block["type"], ()) if not isinstance(block.get(name), str)]
+        if block["type"] == "resource" and not _is_resource(block.get("resource")):
+            missing = ["resource"]
+        if missing:
+            raise ValueError(f"its content has a block of type {block['type']!r} without {', '.join(missing)}")
+    if not isinstance(result.get("isError", False), bool):
+        raise ValueError(f"its isError is neither true nor false: {result['isError']!r:.200}")
+
+
+def result_text(result: Mapping[str, Any]) -> str:
     """Return the text of a result, a line per block.
 
     Structured content stands as JSON where it comes alone, as by the protocol it otherwise repeats the text. Of a link
     the URI is given, and of an image or a sound its type in brackets.
     """
-    if not result.content and result.structured_content is not None:
-        return json.dumps(result.structured_content, ensure_ascii=False)
-    return "\n".join(map(_block_text, result.content))
+    content = result.get("content", [])
+    if not content and result.get("structuredContent") is not None:
+        return json.dumps(result["structuredContent"], ensure_ascii=False)
+    return "\n".join(map(_block_text, content))
 
 
-def _block_text(block: ContentBlock) -> str:
+def _block_text(block: Mapping[str, Any]) -> str:
     match block:
-        case TextContent():
-            return block.text
-        case EmbeddedResource(resource=TextResourceContents() as resource):
-            return resource.text
-        case EmbeddedResource(resource=resource):
-            return f"[{resource.mime_type or 'resource'}]"
-        case ResourceLink():
-            return block.uri
+        case {"type": "text", "text": text}:
+            return str(text)
+        case {"type": "resource", "resource": {"text": text}}:
+            return str(text)
+        case {"type": "resource", "resource": resource}:
+            return f"[{resource.get('mimeType') or 'resource'}]"
+        case {"type": "resource_link", "uri": uri}:
+            return str(uri)
         case _:
-            return f"[{block.mime_type}]"
+            return f"[{block.get('mimeType') or block['type']}]"
+
+
+def _is_resource(resource: object) -> bool:
+    if not isinstance(resource, dict) or not isinstance(resource.get("uri"), str):
+        return False
+    return isinstance(resource.get("text", resource.get("blob")), str)
+
+
+def tool_error(problem: str) -> dict[str, Any]:
+    """Return the result of a call that failed with `problem`."""
+    return {"content": [{"type": "text", "text": problem}], "isError": True}

@@ -1,6 +1,7 @@
-"""One trial's MCP sessions, for an adapter that calls the tools itself.
+"""One trial's MCP servers, for an adapter that calls the tools itself.
 
-Neither this module nor a trial without servers imports the MCP SDK.
+Servers behind the tap are reached in memory, all others by a session of the trial's own. Only for these is the MCP SDK
+imported here.
 """
 
 from __future__ import annotations
@@ -9,14 +10,12 @@ import logging
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
-from keval.plugin import CallLog, McpServer, ServerLostError, ToolsMissingError
-
-if TYPE_CHECKING:
-    from keval_mcp.upstream import Upstream
+from keval.plugin import McpServer, ServerChannel, ToolsMissingError
+from keval_mcp.results import result_text
 
 __all__ = ["Outcome", "Sessions", "Tool", "open_sessions"]
 
@@ -51,11 +50,10 @@ class Outcome:
 
 @attrs.frozen(eq=False)
 class Sessions:
-    """Open sessions with all servers of a trial; `tools` are theirs, in the servers' own order."""
+    """The ways to all servers of a trial; `tools` are theirs, in the servers' own order."""
 
     tools: tuple[Tool, ...] = ()
-    _upstreams: Mapping[str, Upstream] = attrs.field(factory=dict)
-    _logs: Mapping[str, CallLog | None] = attrs.field(factory=dict)
+    _channels: Mapping[str, ServerChannel] = attrs.field(factory=dict)
 
     async def call(self, tool: Tool, arguments: Mapping[str, Any]) -> Outcome:
         """Call a tool, once; any number of calls may be under way.
@@ -63,57 +61,44 @@ class Sessions:
         Raises:
             ServerLostError: its server died, did not answer in time, or an HTTP error came in place of an answer.
         """
-        from mcp import MCPError  # imported by now
-
-        from keval_mcp.results import result_text
-
-        upstream = self._upstreams[tool.server]
-        try:
-            result = await upstream.call(tool.name, arguments, {})
-        except MCPError as refused:
-            outcome = Outcome(refused.message, is_error=True)
-        except ValueError as invalid:
-            outcome = Outcome(f"what came is not the result of a tool call: {invalid}", is_error=True)
-        else:
-            outcome = Outcome(result_text(result), result.is_error)
-        log = self._logs[tool.server]
-        if log is not None and log.lost is not None:  # the tap answers with a tool error then
-            raise ServerLostError(log.lost, kind=log.kind)
-        return outcome
+        result = await self._channels[tool.server].call_tool(tool.name, arguments)
+        return Outcome(result_text(result), bool(result.get("isError")))
 
 
 @asynccontextmanager
 async def open_sessions(servers: Sequence[McpServer]) -> AsyncIterator[Sessions]:
-    """Open a session with every server and list its tools; all are closed however the body ends.
+    """Reach every server and list its tools; all sessions are closed however the body ends.
 
     Raises:
         ServerLostError: a server does not come up.
         ToolsMissingError: a server does not offer exactly what it listed before the run.
     """
-    if not servers:
-        yield Sessions()
-        return
-    from keval_mcp.upstream import Upstream  # the MCP SDK takes 0.4 s to import
-
     async with AsyncExitStack() as stack:
-        upstreams: dict[str, Upstream] = {}
+        channels: dict[str, ServerChannel] = {}
+        listed: dict[str, tuple[Mapping[str, Any], ...]] = {}
         for server in servers:
-            upstream = await Upstream.connect(server, server.timeout)
-            stack.push_async_callback(upstream.close)
-            upstreams[server.name] = upstream
-            found, expected = set(upstream.listing.names), set(server.tools)
+            channel = server.channel or await _open(server, stack)
+            channels[server.name], listed[server.name] = channel, await channel.list_tools()
+            found, expected = {tool["name"] for tool in listed[server.name]}, set(server.tools)
             if found != expected:
                 raise ToolsMissingError(expected - found, found - expected)
-        yield Sessions(tuple(_tools(upstreams)), upstreams, {server.name: server.log for server in servers})
+        yield Sessions(tuple(_tools(listed)), channels)
 
 
-def _tools(upstreams: Mapping[str, Upstream]) -> Iterable[Tool]:
+async def _open(server: McpServer, stack: AsyncExitStack) -> ServerChannel:
+    from keval_mcp.direct import direct_channel  # the MCP SDK takes 0.4 s to import
+
+    return await stack.enter_async_context(direct_channel(server))
+
+
+def _tools(listed: Mapping[str, Iterable[Mapping[str, Any]]]) -> Iterable[Tool]:
     taken: set[str] = set()
-    for server, upstream in upstreams.items():
-        for listed in upstream.listing.tools:
-            alias = _alias(listed.name, taken)
+    for server, definitions in listed.items():
+        for definition in definitions:
+            name = definition["name"]
+            alias = _alias(name, taken)
             taken.add(alias)
-            yield Tool(server, listed.name, alias, listed.description or "", listed.input_schema)
+            yield Tool(server, name, alias, definition.get("description") or "", definition["inputSchema"])
 
 
 def _alias(name: str, taken: set[str]) -> str:

@@ -7,76 +7,75 @@ import secrets
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import Any
 
 import attrs
 import uvicorn
-from mcp.server.lowlevel import Server
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.transport_security import TransportSecuritySettings
-from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams
-from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from keval_mcp.call_proxy import CallProxy
 from keval_mcp.listing import Listing
+from keval_mcp.passage import Passage
+from keval_mcp.plain import Plain, respond
 from keval_mcp.settle import settle
 
 __all__ = ["Tap", "tap"]
 
-_CALLS = "keval.calls"
 _DAY = 24 * 60 * 60
+_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
 @attrs.define(eq=False)
 class Tap:
-    """An ASGI application that finds the call proxy that a URL stands for and leaves the protocol to the SDK."""
+    """An ASGI application that finds the passage that a URL stands for."""
 
     port: int
-    _sessions: StreamableHTTPSessionManager
-    _routes: dict[str, CallProxy] = attrs.field(factory=dict, init=False)
+    _plain: Plain
+    _routes: dict[str, Passage] = attrs.field(factory=dict, init=False)
+    _hosts: frozenset[bytes] = attrs.field(init=False)
+    _origins: frozenset[bytes] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._hosts = frozenset(f"{host}:{self.port}".encode() for host in _HOSTS)
+        self._origins = frozenset(b"http://" + host for host in self._hosts)
 
     @asynccontextmanager
-    async def open(self, calls: CallProxy) -> AsyncIterator[str]:
-        """Yield the URL that leads to `calls`; afterwards the URL is unknown and no call is under way."""
+    async def open(self, passage: Passage) -> AsyncIterator[str]:
+        """Yield the URL that leads to `passage`; afterwards the URL is unknown and no call is under way."""
         path = f"/{secrets.token_urlsafe(16)}/mcp"
-        self._routes[path] = calls
+        self._routes[path] = passage
         try:
             yield f"http://127.0.0.1:{self.port}{path}"
         finally:
             del self._routes[path]
-            await calls.close()
+            await passage.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        calls = self._routes.get(scope["path"])
-        if calls is None:
-            refusal = PlainTextResponse("no attempt at a trial has this URL now", status_code=404)
-            await refusal(scope, receive, send)
+        passage = self._routes.get(scope["path"])
+        if passage is None:
+            await respond(send, 404, b'"no attempt at a trial has this URL now"')
+        elif refused := self._refused(scope):
+            await respond(send, refused)
         elif scope["method"] != "POST":
             # There is no session to end and nothing that the server would say unasked.
-            await PlainTextResponse("", status_code=405, headers={"allow": "POST"})(scope, receive, send)
+            await respond(send, 405, b"", (b"allow", b"POST"))
         else:
-            await self._sessions.handle_request({**scope, _CALLS: calls}, receive, send)
+            await self._plain.serve(passage, scope, receive, send)
+
+    def _refused(self, scope: Scope) -> int | None:
+        """Return the status that refuses a request that a foreign web page may have sent; `None` lets it pass."""
+        headers = dict(scope["headers"])
+        if headers.get(b"host") not in self._hosts:
+            return 421
+        return 403 if headers.get(b"origin", b"") not in {b"", *self._origins} else None
 
 
 @asynccontextmanager
 async def tap(label: str, listing: Listing) -> AsyncIterator[Tap]:
-    """Serve the tools of `listing` on loopback until the end of the context.
-
-    The list is the one read before the first trial, so that every trial is offered the same tools.
-    """
+    """Serve the tools of `listing` on loopback until the end of the context."""
     # With the protocol named, asyncio switches Nagle's algorithm off; it costs 40 ms a call otherwise.
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(2048)
-        port = listener.getsockname()[1]
-        sessions = StreamableHTTPSessionManager(
-            _server(label, listing),
-            stateless=True,
-            json_response=True,
-            security_settings=TransportSecuritySettings(allowed_hosts=[f"127.0.0.1:{port}"]),
-        )
-        tapped = Tap(port, sessions)
+        tapped = Tap(listener.getsockname()[1], Plain(label, listing))
         config = uvicorn.Config(
             tapped,
             lifespan="off",
@@ -88,7 +87,7 @@ async def tap(label: str, listing: Listing) -> AsyncIterator[Tap]:
             timeout_keep_alive=_DAY,
         )
         web = _WebServer(config)
-        owner = asyncio.create_task(_serve(sessions, web, listener), name=f"tap of {label}")
+        owner = asyncio.create_task(web.serve(sockets=[listener]), name=f"tap of {label}")
         try:
             yield tapped
         finally:
@@ -129,34 +128,3 @@ class _WebServer(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
-
-
-async def _serve(sessions: StreamableHTTPSessionManager, web: _WebServer, listener: socket.socket) -> None:
-    async with sessions.run():
-        await web.serve(sockets=[listener])
-
-
-def _server(label: str, listing: Listing) -> Server[Any]:
-    """Return an MCP server that introduces itself as the one it stands for."""
-
-    async def list_tools(context: Any, params: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=list(listing.tools))
-
-    async def call_tool(context: Any, params: CallToolRequestParams) -> CallToolResult:
-        calls: CallProxy = context.request.scope[_CALLS]
-        return await calls.forward(params)
-
-    schemas = {tool.name: tool.input_schema for tool in listing.tools}
-    info = listing.info
-    return Server(
-        info.name if info else label,
-        version=info.version if info else "",
-        title=info.title if info else None,
-        description=info.description if info else None,
-        website_url=info.website_url if info else None,
-        icons=info.icons if info else None,
-        instructions=listing.instructions,
-        get_tool_input_schema=schemas.get,
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
-    )

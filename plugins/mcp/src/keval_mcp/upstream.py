@@ -8,25 +8,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, cast
+from functools import cached_property
+from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
 import attrs
-from mcp import Client, ClientSession, MCPError
-from mcp.types import (
-    CONNECTION_CLOSED,
-    PARSE_ERROR,
-    CallToolRequest,
-    CallToolRequestParams,
-    CallToolResult,
-    RequestParamsMeta,
-)
+from mcp import MCPError
+from mcp.shared.dispatcher import DispatchContext
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp.shared.transport_context import TransportContext
+from mcp.types import CONNECTION_CLOSED, METHOD_NOT_FOUND, PARSE_ERROR
 
 from keval.plugin import McpServer, ServerLostError, ServerSpec
 from keval_mcp.explain import explain
+from keval_mcp.handshake import Session, begin
 from keval_mcp.limits import TOO_LARGE, TooLargeError
 from keval_mcp.listing import Listing
+from keval_mcp.results import check_result
 from keval_mcp.settle import settle
 from keval_mcp.stderr import Stderr
 from keval_mcp.transports import connect, refusals
@@ -52,7 +51,7 @@ class Upstream:
     server: McpServer | ServerSpec
     listing: Listing = attrs.field(init=False)
     reason: str = attrs.field(default="it closed the connection", init=False)
-    _session: ClientSession = attrs.field(init=False)
+    _session: Session = attrs.field(init=False)
     _owner: asyncio.Task[None] = attrs.field(init=False)
     _ready: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _ended: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
@@ -82,21 +81,44 @@ class Upstream:
             raise upstream._lost(f"{_place(server)}did not come up: {upstream.reason}")
         return upstream
 
+    @cached_property
+    def _schemas(self) -> Mapping[str, Mapping[str, Any]]:
+        return {tool["name"]: tool["inputSchema"] for tool in self.listing.tools}
+
     @property
     def alive(self) -> bool:
         """Whether calls can be sent; the server's end is noticed at once, also while nobody calls."""
         return not self._ended.is_set()
 
-    async def call(self, name: str, arguments: Mapping[str, Any] | None, meta: Mapping[str, Any]) -> CallToolResult:
-        """Call a tool once and return what the server answers, unchecked and unchanged.
+    async def call(
+        self, name: str, arguments: Mapping[str, Any] | None, meta: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Call a tool once and return what the server answers, as it wrote it.
 
         Raises:
             MCPError: the server refuses the call.
             ServerLostError: it ended, did not answer in time, or an HTTP error came in its place.
             ValueError: the answer is not the result of a tool call.
         """
+        params: dict[str, Any] = {"name": name}
+        if arguments is not None:
+            params["arguments"] = dict(arguments)
+        if meta:
+            params["_meta"] = dict(meta)
+        result = await self.request("tools/call", params, repr(name))
+        check_result(result)
+        return result
+
+    async def request(self, method: str, params: Mapping[str, Any], what: str | None = None) -> dict[str, Any]:
+        """Send a request once and return its result, unchecked and unchanged; errors name it as `what`.
+
+        Raises:
+            MCPError: the server refuses it.
+            ServerLostError: it ended, did not answer in time, or an HTTP error came in its place.
+        """
+        what = what or method
         with refusals() as refused:  # the task below inherits it
-            request = asyncio.create_task(self._send(name, arguments, meta))
+            request = asyncio.create_task(self._send(method, params))
         kind: str | None = None
         try:
             await asyncio.wait({request, self._owner}, timeout=self.server.timeout, return_when=asyncio.FIRST_COMPLETED)
@@ -104,24 +126,24 @@ class Upstream:
         finally:
             await self._give_up(request)
         if timed_out and refused:  # over SSE, what refuses a message answers nobody
-            problem = f"answered {name!r} with {refused[-1]}"
+            problem = f"answered {what} with {refused[-1]}"
         elif timed_out:
-            problem = f"did not answer {name!r} within {self.server.timeout:g} s"
+            problem = f"did not answer {what} within {self.server.timeout:g} s"
         elif not request.done() or request.cancelled():
-            problem = f"was lost during {name!r}"
+            problem = f"was lost during {what}"
         else:
             try:
                 return request.result()
             except MCPError as error:
                 if refused:
-                    problem = f"answered {name!r} with {refused[-1]}"
+                    problem = f"answered {what} with {refused[-1]}"
                     kind = TOO_LARGE if isinstance(refused[-1], TooLargeError) else None
                 elif error.data == TOO_LARGE:
-                    problem, kind = f"answered {name!r} with {error.message}", TOO_LARGE
+                    problem, kind = f"answered {what} with {error.message}", TOO_LARGE
                 elif error.code == CONNECTION_CLOSED:
-                    problem = f"was lost during {name!r}"
+                    problem = f"was lost during {what}"
                 elif error.code == PARSE_ERROR:  # the client's word as a rule
-                    problem = f"answered {name!r} with something that is no MCP message"
+                    problem = f"answered {what} with something that is no MCP message"
                 else:
                     raise
         await self._check()
@@ -144,11 +166,17 @@ class Upstream:
     async def _own(self) -> None:
         with self._scope, refusals() as refused:
             try:
-                async with Client(connect(self.server, self._stderr, self._ended, self._junk), cache=None) as client:
-                    self._session = client.session
-                    self.listing = await Listing.read(client)
+                async with (
+                    connect(self.server, self._stderr, self._ended, self._junk) as (incoming, outgoing),
+                    anyio.create_task_group() as group,
+                ):
+                    dispatcher = JSONRPCDispatcher(incoming, outgoing)
+                    await group.start(dispatcher.run, self._asked, self._told)
+                    self._session = await begin(dispatcher, {})
+                    self.listing = await Listing.read(self._session)
                     self._ready.set()
                     await self._ended.wait()
+                    group.cancel_scope.cancel()
             except Exception as error:  # noqa: BLE001 - a seam: whatever ends a session is the reason callers are given
                 self.reason = "; ".join(dict.fromkeys([explain(error), *map(str, refused)]))
                 self._kind = TOO_LARGE if any(isinstance(each, TooLargeError) for each in refused) else None
@@ -156,13 +184,22 @@ class Upstream:
                 self._ended.set()
                 self._ready.set()
 
-    async def _send(self, name: str, arguments: Mapping[str, Any] | None, meta: Mapping[str, Any]) -> CallToolResult:
-        params = CallToolRequestParams(
-            name=name,
-            arguments=None if arguments is None else dict(arguments),
-            _meta=cast(RequestParamsMeta, dict(meta)),
-        )
-        return await self._session.send_request(CallToolRequest(params=params), CallToolResult)
+    async def _send(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        schema = self._schemas.get(params["name"]) if method == "tools/call" else None
+        return await self._session.request(method, params, schema=schema)
+
+    async def _asked(
+        self, context: DispatchContext[TransportContext], method: str, params: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        """Answer what the server asks of its client."""
+        if method == "ping":
+            return {}
+        raise MCPError(METHOD_NOT_FOUND, f"Method not found: {method}")
+
+    async def _told(
+        self, context: DispatchContext[TransportContext], method: str, params: Mapping[str, Any] | None
+    ) -> None:
+        """Take a notification of the server."""
 
     async def _check(self) -> None:
         """Give the session up unless the server still lists its tools: one slow tool is not a hung server."""
@@ -170,7 +207,7 @@ class Upstream:
             if not self.alive:
                 await settle(self._owner, within=_CLOSE_SECONDS)  # its standard error is complete then
                 return
-            listing = asyncio.create_task(self._session.list_tools())
+            listing = asyncio.create_task(self._session.request("tools/list"))
             try:
                 await asyncio.wait({listing}, timeout=CHECK_SECONDS)
                 answered = listing.done()

@@ -19,7 +19,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 from pydantic import BaseModel, Field
 from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 server = MCPServer("everything", instructions="Ask me anything.", version="7.1", title="Everything")
 
@@ -86,13 +86,21 @@ def proxied(app: ASGIApp, sessions: bool) -> ASGIApp:
     """Answer calls of the tool `busy` as an overloaded proxy would, and with `sessions` know the old protocol only."""
 
     async def proxy(scope: Scope, receive: Receive, send: Send) -> None:
-        headers = dict(scope.get("headers", ()))
-        if headers.get(b"mcp-name") == b"busy":
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await app(scope, receive, send)
+            return
+        body = await receive()
+        unread = [body]
+
+        async def again() -> Message:
+            return unread.pop() if unread else await receive()
+
+        if b'"name":"busy"' in body["body"].replace(b" ", b""):
             await PlainTextResponse("come back later", status_code=503)(scope, receive, send)
-        elif sessions and b"mcp-method" in headers:
+        elif sessions and b"mcp-method" in dict(scope["headers"]):
             await PlainTextResponse("what is that?", status_code=400)(scope, receive, send)
         else:
-            await app(scope, receive, send)
+            await app(scope, again, send)
 
     return proxy
 

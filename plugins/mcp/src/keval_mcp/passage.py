@@ -1,4 +1,4 @@
-"""The call proxy: forwards the tool calls of one attempt at a trial to one server, and records them."""
+"""The passage: one attempt's way to one server. It lists, forwards calls, and records them."""
 
 from __future__ import annotations
 
@@ -9,55 +9,67 @@ from typing import Any
 
 import attrs
 from mcp import MCPError
-from mcp.types import (
-    INTERNAL_ERROR,
-    SERVER_INFO_META_KEY,
-    CallToolRequestParams,
-    CallToolResult,
-    TextContent,
-)
+from mcp.types import INTERNAL_ERROR
 
 from keval import ToolCall
 from keval.plugin import CallLog, ServerLostError
 from keval_mcp.company import Place
 from keval_mcp.connection import ServerConnection
-from keval_mcp.results import result_text
+from keval_mcp.listing import Listing
+from keval_mcp.results import result_text, tool_error
 from keval_mcp.upstream import CallLostError, Upstream
 
-__all__ = ["CallProxy"]
+__all__ = ["Passage"]
 
 
 @attrs.define(eq=False)
-class CallProxy:
+class Passage:
     """Forwards the calls of one attempt, marked with `meta`, and records each of them in `log`.
 
-    `place` says whether a loss of the server may be due to another attempt's call.
+    An agent in keval's own process uses it as its `keval.plugin.ServerChannel`; for others the tap serves it. `listing`
+    is what was read before the first trial, so that every trial is offered the same tools. `place` says whether a loss
+    of the server may be due to another attempt's call.
     """
 
     connection: ServerConnection
+    listing: Listing
     meta: Mapping[str, Any]
     place: Place
     log: CallLog = attrs.field(factory=CallLog)
     _first: Upstream | None = attrs.field(default=None, init=False)
-    _calls: set[asyncio.Task[CallToolResult]] = attrs.field(factory=set, init=False)
+    _calls: set[asyncio.Task[Mapping[str, Any]]] = attrs.field(factory=set, init=False)
     _closed: bool = attrs.field(default=False, init=False)
 
-    async def forward(self, params: CallToolRequestParams) -> CallToolResult:
-        """Call the server and return its answer; a server that is lost is a tool error that says so.
+    async def list_tools(self) -> tuple[Mapping[str, Any], ...]:
+        """Return the definitions of the tools; see `keval.plugin.ServerChannel`."""
+        return self.listing.tools
 
-        The call is a task of its own: an agent that hangs up does not undo what the server is already doing, so the
-        outcome is still waited for and recorded.
+    async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Call a tool; see `keval.plugin.ServerChannel`."""
+        try:
+            result = await self.forward({"name": name, "arguments": dict(arguments)})
+        except MCPError as refused:
+            result = tool_error(refused.message)
+        if self.log.lost is not None:
+            raise ServerLostError(self.log.lost, kind=self.log.kind)
+        return result
+
+    async def forward(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Call the server with the parameters of `tools/call`, and return its answer as it came.
+
+        A server that is lost is a tool error that says so. The call is a task of its own: an agent that hangs up does
+        not undo what the server is already doing, so the outcome is still waited for and recorded.
 
         Raises:
             MCPError: the server refused the call; raised again towards the agent as it came.
         """
         if self._closed:
-            return _error("the trial has ended")
+            return tool_error("the trial has ended")
         call = asyncio.create_task(self._forward(params))
         self._calls.add(call)
         call.add_done_callback(self._calls.discard)
         await asyncio.wait({call})
-        return _error("the trial has ended") if call.cancelled() else call.result()
+        return tool_error("the trial has ended") if call.cancelled() else call.result()
 
     async def close(self) -> None:
         """End the calls still under way; each is recorded as abandoned."""
@@ -67,9 +79,9 @@ class CallProxy:
             call.cancel()
         await asyncio.gather(*calls, return_exceptions=True)  # `forward` has shown or will show their outcome
 
-    async def _forward(self, params: CallToolRequestParams) -> CallToolResult:
-        name, arguments = params.name, params.arguments or {}
-        call = ToolCall(name, arguments, server=self.connection.server.name, executions=0)
+    async def _forward(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        name, arguments = params["name"], params.get("arguments")
+        call = ToolCall(name, arguments or {}, server=self.connection.server.name, executions=0)
         began = time.perf_counter()
         try:
             upstream = await self.connection.upstream()
@@ -79,12 +91,12 @@ class CallProxy:
             call = attrs.evolve(call, executions=1)
             began = time.perf_counter()
             with self.place.calling():
-                result = await upstream.call(name, params.arguments, {**_custom(params.meta), **self.meta})
+                result = await upstream.call(name, arguments, {**_custom(params.get("_meta")), **self.meta})
         except ServerLostError as lost:
             self._lose(str(lost), lost.kind, by_itself=isinstance(lost, CallLostError))
             problem = str(lost).partition("\n")[0]  # the agent needs no standard error
             self._record(call, began, error=problem)
-            return _error(problem)
+            return tool_error(problem)
         except MCPError as refused:
             self._record(call, began, error=refused.message)
             raise
@@ -95,11 +107,11 @@ class CallProxy:
         except asyncio.CancelledError:
             self._record(call, began, error="the trial ended before the server answered")
             raise
-        if result.is_error:
+        if result.get("isError"):
             self._record(call, began, error=result_text(result))
         else:
             self._record(call, began, result=result_text(result))
-        return _unstamped(result)
+        return result
 
     def _record(self, call: ToolCall, began: float, result: str | None = None, error: str | None = None) -> None:
         took = time.perf_counter() - began
@@ -113,21 +125,5 @@ class CallProxy:
 
 def _custom(meta: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return what the agent itself put into `_meta`; the rest belongs to its connection with the tap."""
-    own = ("progress_token", "progressToken", "io.modelcontextprotocol/")
+    own = ("progressToken", "io.modelcontextprotocol/")
     return {name: value for name, value in (meta or {}).items() if not name.startswith(own)}
-
-
-def _unstamped(result: CallToolResult) -> CallToolResult:
-    """Return a result without the name of the server in `_meta`.
-
-    It belongs to keval's connection with the server. Some frameworks show `_meta` to their model, which would see a
-    name there that it does not see without the tap; the tap puts it back for clients whose protocol has it.
-    """
-    if result.meta is None or SERVER_INFO_META_KEY not in result.meta:
-        return result
-    rest = {name: value for name, value in result.meta.items() if name != SERVER_INFO_META_KEY}
-    return result.model_copy(update={"meta": rest or None})
-
-
-def _error(problem: str) -> CallToolResult:
-    return CallToolResult(content=[TextContent(type="text", text=problem)], is_error=True)

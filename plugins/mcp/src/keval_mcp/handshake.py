@@ -1,0 +1,167 @@
+"""How a session with a server begins, and what every later request then carries.
+
+The handshake revisions (up to 2025-11-25) begin with `initialize`. The revision 2026-07-28 has no session: what a
+client is goes with every request. It is spoken only with a server that speaks nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+from mcp import MCPError
+from mcp.shared.dispatcher import CallOptions
+from mcp.shared.inbound import (
+    MCP_METHOD_HEADER,
+    MCP_NAME_HEADER,
+    MCP_PROTOCOL_VERSION_HEADER,
+    NAME_BEARING_METHODS,
+    encode_header_value,
+    mcp_param_headers,
+    x_mcp_header_map,
+)
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp.types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    CLIENT_INFO_META_KEY,
+    METHOD_NOT_FOUND,
+    PROTOCOL_VERSION_META_KEY,
+    SERVER_INFO_META_KEY,
+    UNSUPPORTED_PROTOCOL_VERSION,
+)
+from mcp_types.version import (
+    HANDSHAKE_PROTOCOL_VERSIONS,
+    LATEST_HANDSHAKE_VERSION,
+    LATEST_MODERN_VERSION,
+    MODERN_PROTOCOL_VERSIONS,
+)
+
+from keval import __version__
+
+__all__ = ["CLIENT_INFO", "Introduction", "Session", "begin"]
+
+CLIENT_INFO: Mapping[str, Any] = {"name": "keval", "version": __version__}
+
+
+@attrs.frozen
+class Introduction:
+    """What a server said when the session began, as it wrote it."""
+
+    version: str
+    capabilities: Mapping[str, Any] = attrs.field(factory=dict)
+    info: Mapping[str, Any] | None = None
+    instructions: str | None = None
+
+    @property
+    def modern(self) -> bool:
+        """Whether the server is spoken to without a session, by the revision 2026-07-28."""
+        return self.version in MODERN_PROTOCOL_VERSIONS
+
+
+@attrs.frozen
+class Session:
+    """An open session: requests and notifications go out as the revision wants them."""
+
+    introduction: Introduction
+    _dispatcher: JSONRPCDispatcher
+    _capabilities: Mapping[str, Any]
+
+    async def request(
+        self, method: str, params: Mapping[str, Any] | None = None, *, schema: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Send a request and return its result, unchecked and unchanged.
+
+        `schema` is the input schema of the tool that is called, which may ask for arguments in headers, too.
+
+        Raises:
+            MCPError: the server refuses it, or the connection has ended.
+        """
+        params, options = self._stamped(method, params)
+        if schema is not None and self.introduction.modern:
+            arguments = (params or {}).get("arguments") or {}
+            options["headers"] = {**options["headers"], **mcp_param_headers(x_mcp_header_map(schema), arguments)}
+        return await self._dispatcher.send_raw_request(method, params, options)
+
+    async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
+        """Send a notification; one that cannot be sent any more is dropped."""
+        params, options = self._stamped(method, params)
+        await self._dispatcher.notify(method, params, options)
+
+    def _stamped(self, method: str, params: Mapping[str, Any] | None) -> tuple[Mapping[str, Any] | None, CallOptions]:
+        version = self.introduction.version
+        if not self.introduction.modern:
+            return params, {"headers": {MCP_PROTOCOL_VERSION_HEADER: version}}
+        return _enveloped(method, params or {}, version, self._capabilities)
+
+
+async def begin(dispatcher: JSONRPCDispatcher, capabilities: Mapping[str, Any]) -> Session:
+    """Begin a session as a client with these capabilities.
+
+    Raises:
+        MCPError: the server refuses it.
+        ValueError: what it answers is no such beginning, or its revision of the protocol is unknown.
+    """
+    offered = {
+        "protocolVersion": LATEST_HANDSHAKE_VERSION,
+        "capabilities": dict(capabilities),
+        "clientInfo": dict(CLIENT_INFO),
+    }
+    try:
+        answer = await dispatcher.send_raw_request("initialize", offered, {"cancel_on_abandon": False})
+    except MCPError as refused:
+        if refused.code not in (METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION):
+            raise
+        return Session(await _discovered(dispatcher, capabilities, refused), dispatcher, capabilities)
+    version = answer.get("protocolVersion")
+    if version not in HANDSHAKE_PROTOCOL_VERSIONS:
+        raise ValueError(f"it speaks the revision {version!r} of MCP, which is unknown")
+    session = Session(_introduction(version, answer, answer.get("serverInfo")), dispatcher, capabilities)
+    await session.notify("notifications/initialized")
+    return session
+
+
+async def _discovered(
+    dispatcher: JSONRPCDispatcher, capabilities: Mapping[str, Any], refused: MCPError
+) -> Introduction:
+    """Return what a server without a handshake says of itself; raises `refused` if it says nothing."""
+    params, options = _enveloped("server/discover", {}, LATEST_MODERN_VERSION, capabilities)
+    try:
+        answer = await dispatcher.send_raw_request("server/discover", params, options)
+    except MCPError:
+        raise refused from None
+    spoken = answer.get("supportedVersions")
+    versions = [each for each in MODERN_PROTOCOL_VERSIONS if isinstance(spoken, list) and each in spoken]
+    if not versions:
+        raise ValueError(f"it speaks the revisions {spoken!r} of MCP, which are unknown")
+    meta = answer.get("_meta")
+    return _introduction(versions[-1], answer, meta.get(SERVER_INFO_META_KEY) if isinstance(meta, dict) else None)
+
+
+def _introduction(version: str, answer: Mapping[str, Any], info: Any) -> Introduction:
+    capabilities, instructions = answer.get("capabilities"), answer.get("instructions")
+    if not isinstance(capabilities, dict):
+        raise ValueError("it begins a session without saying what it can do (capabilities)")
+    return Introduction(
+        version,
+        capabilities,
+        info if isinstance(info, dict) else None,
+        instructions if isinstance(instructions, str) else None,
+    )
+
+
+def _enveloped(
+    method: str, params: Mapping[str, Any], version: str, capabilities: Mapping[str, Any]
+) -> tuple[dict[str, Any], CallOptions]:
+    """Return a request of the revision without sessions: its parameters, and the headers that HTTP adds."""
+    meta = {
+        **(params.get("_meta") or {}),
+        PROTOCOL_VERSION_META_KEY: version,
+        CLIENT_INFO_META_KEY: dict(CLIENT_INFO),
+        CLIENT_CAPABILITIES_META_KEY: dict(capabilities),
+    }
+    headers = {MCP_PROTOCOL_VERSION_HEADER: version, MCP_METHOD_HEADER: method}
+    name = params.get(NAME_BEARING_METHODS.get(method, ""))
+    if isinstance(name, str):
+        headers[MCP_NAME_HEADER] = encode_header_value(name)
+    return {**params, "_meta": meta}, {"headers": headers, "cancel_on_abandon": method != "server/discover"}
