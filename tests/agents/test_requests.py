@@ -49,6 +49,20 @@ conditions:
 dataset: {{path: questions.jsonl}}
 metrics: [basic/contains]
 """
+CALLS: dict[str, dict[str, Any]] = {
+    "search": {"words": "Moby Dick"},
+    "lend": {
+        "session": "reading",
+        "thread": 3,
+        "tools": ["lamp"],
+        "tool_choice": "auto",
+        "options": {"days": 7},
+        "chat_options": {},
+        "conversation_id": "c1",
+        "response_format": "card",
+    },
+    "declared": {},
+}
 HEADING = "# MCP Server Instructions"
 
 
@@ -67,7 +81,8 @@ class Sent:
 def _respond(request: ChatRequest) -> ChatReply:
     if any(message.role == "tool" for message in request.messages):
         return ChatReply("Shelf 7.")
-    return ChatReply("", (ChatCall(request.tools[0].name, {"words": "Moby Dick"}),))
+    names = {tool.name.rpartition("__")[2]: tool.name for tool in request.tools}
+    return ChatReply("", tuple(ChatCall(names[name], arguments) for name, arguments in CALLS.items()))
 
 
 def _served(sent: Sent) -> Any:
@@ -163,6 +178,26 @@ def test_the_transcript_has_the_first_request_as_it_was_sent(sent: Sent, agent: 
     assert transcript is not None
     assert transcript.request is not None
     assert sent.bodies[trial][0] == sent.run.blob(transcript.request)
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_arguments_reach_the_server_whatever_their_names(sent: Sent, agent: str, condition: str) -> None:
+    transcript = sent.run.trial(f"{agent}/{condition}/q1/1").transcript
+
+    assert transcript is not None
+    (call,) = [call for call in transcript.tool_calls if call.name == "lend"]
+    arguments = CALLS["lend"]
+    assert (arguments, json.dumps([*arguments.values()])) == (dict(call.arguments), call.result)
+
+
+def test_no_client_declares_what_it_would_only_refuse(sent: Sent, agent: str) -> None:
+    transcript = sent.run.trial(f"{agent}/direct/q1/1").transcript
+
+    assert transcript is not None
+    (call,) = [call for call in transcript.tool_calls if call.name == "declared"]
+    assert call.result is not None
+    # Claude Code answers for its roots and asks its user, who is none, by itself.
+    assert ({"roots", "elicitation"} if agent == "claude-code" else set()) == set(json.loads(call.result))
 
 
 def test_show_prints_the_first_request_of_a_trial(sent: Sent) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import socket
+from typing import Any
 
 import uvicorn
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
 
 INSTRUCTIONS = "Search before you answer.\nName the shelf, {shelf} and all."
 
@@ -16,6 +18,29 @@ server = MCPServer("library", instructions=INSTRUCTIONS, log_level="CRITICAL")
 def search(words: str) -> str:
     """Find books."""
     return f"{words}: shelf 7"
+
+
+@server.tool(structured_output=False)
+def lend(
+    *,
+    session: str,
+    thread: int,
+    tools: list[str],
+    tool_choice: str,
+    options: dict[str, Any],
+    chat_options: dict[str, Any],
+    conversation_id: str,
+    response_format: str,
+) -> str:
+    """Lend a book; the arguments have names that frameworks use themselves."""
+    return json.dumps([session, thread, tools, tool_choice, options, chat_options, conversation_id, response_format])
+
+
+@server.tool(structured_output=False)
+def declared(ctx: Context) -> str:
+    """Return the capabilities that the client declared."""
+    params = ctx.session.client_params
+    return "unknown" if params is None else params.capabilities.model_dump_json(exclude_none=True)
 
 
 def listen(listener: socket.socket) -> None:

@@ -3,6 +3,7 @@
 Left alone, the framework reconnects in the middle of a conversation and sends the interrupted call a second time. The
 server may have run it already, and a new session has lost the old one's state: neither would show in an answer. It
 also lists the tools again when the server says that they changed or a stream of events ends, and reconnects for that.
+It declares that it samples for servers, and without a callback that allows it refuses each time; here it does not.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
 
 from keval.plugin import McpServer, ServerLostError
+from keval_ms.arguments import LET_THROUGH
 
 __all__ = ["HttpTool", "McpTool", "SseTool", "StdioTool"]
 
@@ -54,8 +56,16 @@ class Connection:
 class StdioTool(MCPStdioTool):
     """A server in a process of its own, whose stderr goes to a file instead of the terminal."""
 
+    sampling_callback = None  # type: ignore[assignment]  # see the module
+
     def __init__(self, server: McpServer, stderr: TextIO) -> None:
-        super().__init__(server.name, server.command, load_prompts=False, request_timeout=math.ceil(server.timeout))
+        super().__init__(
+            server.name,
+            server.command,
+            load_prompts=False,
+            request_timeout=math.ceil(server.timeout),
+            additional_tool_argument_names=LET_THROUGH,
+        )
         self.connection = Connection(server.name)
         self._process = StdioServerParameters(
             command=server.command or "", args=list(server.args), env=dict(server.env), cwd=server.cwd
@@ -74,6 +84,8 @@ class StdioTool(MCPStdioTool):
 class HttpTool(MCPStreamableHTTPTool):
     """A server over streamable HTTP; `client` is shared by many and outlives the tool."""
 
+    sampling_callback = None  # type: ignore[assignment]  # see the module
+
     def __init__(self, server: McpServer, client: AsyncClient) -> None:
         super().__init__(
             server.name,
@@ -82,6 +94,7 @@ class HttpTool(MCPStreamableHTTPTool):
             request_timeout=math.ceil(server.timeout),
             http_client=client,
             static_headers=server.headers,
+            additional_tool_argument_names=LET_THROUGH,
         )
         self.connection = Connection(server.name)
 
@@ -97,8 +110,16 @@ class HttpTool(MCPStreamableHTTPTool):
 class SseTool(MCPStreamableHTTPTool):
     """A server over the older HTTP+SSE transport, for which the framework has no tool of its own."""
 
+    sampling_callback = None  # type: ignore[assignment]  # see the module
+
     def __init__(self, server: McpServer) -> None:
-        super().__init__(server.name, server.url, load_prompts=False, request_timeout=math.ceil(server.timeout))
+        super().__init__(
+            server.name,
+            server.url,
+            load_prompts=False,
+            request_timeout=math.ceil(server.timeout),
+            additional_tool_argument_names=LET_THROUGH,
+        )
         self.connection = Connection(server.name)
         self._server = server
 
