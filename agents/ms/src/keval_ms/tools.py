@@ -21,6 +21,7 @@ from mcp.client.stdio import stdio_client
 
 from keval.plugin import McpServer, ServerLostError
 from keval_ms.arguments import LET_THROUGH
+from keval_ms.results import ParseResult
 
 __all__ = ["HttpTool", "McpTool", "SseTool", "StdioTool"]
 
@@ -58,13 +59,14 @@ class StdioTool(MCPStdioTool):
 
     sampling_callback = None  # type: ignore[assignment]  # see the module
 
-    def __init__(self, server: McpServer, stderr: TextIO) -> None:
+    def __init__(self, server: McpServer, parse: ParseResult, stderr: TextIO) -> None:
         super().__init__(
             server.name,
             server.command,
             load_prompts=False,
             request_timeout=math.ceil(server.timeout),
             additional_tool_argument_names=LET_THROUGH,
+            parse_tool_results=parse,
         )
         self.connection = Connection(server.name)
         self._process = StdioServerParameters(
@@ -86,7 +88,7 @@ class HttpTool(MCPStreamableHTTPTool):
 
     sampling_callback = None  # type: ignore[assignment]  # see the module
 
-    def __init__(self, server: McpServer, client: AsyncClient) -> None:
+    def __init__(self, server: McpServer, parse: ParseResult, client: AsyncClient) -> None:
         super().__init__(
             server.name,
             server.url,
@@ -95,6 +97,7 @@ class HttpTool(MCPStreamableHTTPTool):
             http_client=client,
             static_headers=server.headers,
             additional_tool_argument_names=LET_THROUGH,
+            parse_tool_results=parse,
         )
         self.connection = Connection(server.name)
 
@@ -112,13 +115,14 @@ class SseTool(MCPStreamableHTTPTool):
 
     sampling_callback = None  # type: ignore[assignment]  # see the module
 
-    def __init__(self, server: McpServer) -> None:
+    def __init__(self, server: McpServer, parse: ParseResult) -> None:
         super().__init__(
             server.name,
             server.url,
             load_prompts=False,
             request_timeout=math.ceil(server.timeout),
             additional_tool_argument_names=LET_THROUGH,
+            parse_tool_results=parse,
         )
         self.connection = Connection(server.name)
         self._server = server
