@@ -42,9 +42,10 @@ class Connection:
             )
         self.owner = asyncio.current_task()
 
-    def begin_listing(self) -> bool:
+    def begin_listing(self, tool: McpTool) -> bool:
         """Say whether the tools are still to be listed; those of a trial are fixed from then on."""
         begun, self._listed = self._listed, True
+        tool._ping_available = False  # else the framework asks first whether the server is there that just came up
         return not begun
 
     async def abort(self) -> None:
@@ -60,14 +61,7 @@ class StdioTool(MCPStdioTool):
     sampling_callback = None  # type: ignore[assignment]  # see the module
 
     def __init__(self, server: McpServer, parse: ParseResult, stderr: TextIO) -> None:
-        super().__init__(
-            server.name,
-            server.command,
-            load_prompts=False,
-            request_timeout=math.ceil(server.timeout),
-            additional_tool_argument_names=LET_THROUGH,
-            parse_tool_results=parse,
-        )
+        super().__init__(server.name, server.command, **_options(server, parse))
         self.connection = Connection(server.name)
         self._process = StdioServerParameters(
             command=server.command or "", args=list(server.args), env=dict(server.env), cwd=server.cwd
@@ -75,7 +69,7 @@ class StdioTool(MCPStdioTool):
         self._stderr = stderr
 
     async def load_tools(self) -> None:
-        if self.connection.begin_listing():
+        if self.connection.begin_listing(self):
             await super().load_tools()
 
     def get_mcp_client(self) -> Any:
@@ -92,17 +86,14 @@ class HttpTool(MCPStreamableHTTPTool):
         super().__init__(
             server.name,
             server.url,
-            load_prompts=False,
-            request_timeout=math.ceil(server.timeout),
             http_client=client,
             static_headers=server.headers,
-            additional_tool_argument_names=LET_THROUGH,
-            parse_tool_results=parse,
+            **_options(server, parse),
         )
         self.connection = Connection(server.name)
 
     async def load_tools(self) -> None:
-        if self.connection.begin_listing():
+        if self.connection.begin_listing(self):
             await super().load_tools()
 
     def get_mcp_client(self) -> Any:
@@ -116,19 +107,12 @@ class SseTool(MCPStreamableHTTPTool):
     sampling_callback = None  # type: ignore[assignment]  # see the module
 
     def __init__(self, server: McpServer, parse: ParseResult) -> None:
-        super().__init__(
-            server.name,
-            server.url,
-            load_prompts=False,
-            request_timeout=math.ceil(server.timeout),
-            additional_tool_argument_names=LET_THROUGH,
-            parse_tool_results=parse,
-        )
+        super().__init__(server.name, server.url, **_options(server, parse))
         self.connection = Connection(server.name)
         self._server = server
 
     async def load_tools(self) -> None:
-        if self.connection.begin_listing():
+        if self.connection.begin_listing(self):
             await super().load_tools()
 
     def get_mcp_client(self) -> Any:
@@ -138,3 +122,12 @@ class SseTool(MCPStreamableHTTPTool):
 
 
 McpTool: TypeAlias = StdioTool | HttpTool | SseTool
+
+
+def _options(server: McpServer, parse: ParseResult) -> dict[str, Any]:
+    return {
+        "load_prompts": False,
+        "request_timeout": math.ceil(server.timeout),
+        "additional_tool_argument_names": LET_THROUGH,
+        "parse_tool_results": parse,
+    }
