@@ -14,6 +14,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from keval import Run, open_run
+from keval.listings import ServerListing
 from keval_gateway import ChatCall, ChatReply, ChatRequest, wire_urls
 from keval_gateway.app import build_app
 from keval_gateway.process import RunningGateway
@@ -63,6 +64,7 @@ CALLS: dict[str, dict[str, Any]] = {
     },
     "declared": {},
 }
+ADK_MARK = "UNTRUSTED_TOOL_DESCRIPTION"
 HEADING = "# MCP Server Instructions"
 
 
@@ -152,6 +154,31 @@ def texts(value: object) -> Iterator[str]:
                 yield from texts(item)
 
 
+def offers(value: object) -> Iterator[tuple[str, tuple[str, object]]]:
+    """The tools in a request by their own names: each with its description and its schema."""
+    match value:
+        case list():
+            for item in value:
+                yield from offers(item)
+        case {"function": function} | {"functionDeclarations": function}:
+            yield from offers(function)
+        case {"name": name, "description": description, **rest}:
+            (schema,) = (rest[key] for key in ("parameters", "parameters_json_schema", "input_schema") if key in rest)
+            yield name.rpartition("__")[2], (bare(description), bare(schema))
+
+
+def bare(value: Any) -> Any:
+    """A value without the marks that ADK puts around every description."""
+    match value:
+        case str():
+            return value.removeprefix(f"<<<BEGIN_{ADK_MARK}>>>\n").removesuffix(f"\n<<<END_{ADK_MARK}>>>")
+        case dict():
+            return {key: bare(item) for key, item in value.items()}
+        case list():
+            return [bare(item) for item in value]
+    return value
+
+
 def test_a_server_s_instructions_are_in_every_request_once(sent: Sent, agent: str) -> None:
     section = f"Be brief.\n\n{HEADING}\n\nThe following MCP servers have provided instructions for how to use their"
     section += f" tools and resources:\n\n## library\n\n{INSTRUCTIONS}"
@@ -161,6 +188,18 @@ def test_a_server_s_instructions_are_in_every_request_once(sent: Sent, agent: st
         found = ["\0".join(texts(json.loads(body))) for body in requests]
         expected = section.replace("## library", f"## {name}")
         assert [2, *[(1, 1)] * 2] == [len(found), *((text.count(expected), text.count(INSTRUCTIONS)) for text in found)]
+
+
+def test_the_tools_are_offered_as_the_server_defines_them(sent: Sent, agent: str) -> None:
+    listing = sent.run.manifest.conditions["shown"].servers["library"].listing
+    assert listing is not None
+    tools = ServerListing.parse(sent.run.blob(listing)).tools
+    first = json.loads(sent.bodies[f"{agent}/shown/q1/1"][0])
+
+    added = {"additionalProperties": False} if agent == "ms-responses" else {}  # by the framework
+    expected = {tool["name"]: (tool["description"], {**tool["inputSchema"], **added}) for tool in tools}
+    assert {*CALLS} == {*expected}
+    assert expected == dict(offers(first["tools"]))
 
 
 def test_hidden_instructions_reach_no_model(sent: Sent, agent: str) -> None:

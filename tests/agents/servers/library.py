@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import json
 import socket
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
+from pydantic import BaseModel, Field
 
 INSTRUCTIONS = "Search before you answer.\nName the shelf, {shelf} and all."
 
 server = MCPServer("library", instructions=INSTRUCTIONS, log_level="CRITICAL")
 
 
-@server.tool(structured_output=False)
-def search(words: str) -> str:
-    """Find books."""
+class Shelf(BaseModel):
+    row: Annotated[int, Field(ge=1)]
+
+
+@server.tool(structured_output=False, description="Find books." + " Ask for words of the title." * 200, title="Search")
+def search(
+    words: Annotated[
+        str, Field(description="What to look for", min_length=2, pattern="^[A-Z]", examples=["Moby Dick"])
+    ],
+    shelf: Shelf | None = None,
+    kind: Literal["novel", "poem"] = "novel",
+) -> str:
     return f"{words}: shelf 7"
 
 
