@@ -174,8 +174,13 @@ class Conversation:
             raise
         error = result.is_error
         shown, dropped = result.shown(lambda media: self.chat.takes(media, error=error))
-        outcome, problem = (None, result.text) if error else (result.text, None)
-        recorder.returned(outcome, error=problem, id=label, content=result.content, dropped=dropped)
+        recorder.returned(
+            None if error else result.text,
+            error=result.text if error else None,
+            id=label,
+            content=result.content,
+            dropped=dropped,
+        )
         for blob in result.blobs:
             recorder.attach(blob.content, blob.media_type)
         return Result(call.id, shown, error)
