@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
 import attrs
 
-from keval.interventions import Intervention
+from keval.errors import FieldError
+from keval.interventions import Intervention, OtherResults
 from keval.recorder import Blob, JudgementRecorder, Recorder
 from keval.records import Message, Sample, ToolCall
 from keval.traffic import ServerExchange
@@ -22,6 +24,7 @@ __all__ = [
     "McpServer",
     "Provision",
     "ServerChannel",
+    "ServerLogin",
     "ServerSpec",
     "Sharing",
     "ToolOffer",
@@ -49,10 +52,17 @@ class TrialInfo:
 
 @attrs.frozen
 class WorkingFolder:
-    """A folder of its own for each process of a server, removed with it; it begins with the content of `copy`."""
+    """An empty folder that is made for a server that keval starts, and removed with it.
+
+    Every trial that has a process of its own has a folder of its own. It begins with a copy of what is in `copy`.
+    """
 
     fresh: bool = True
-    copy: str | None = None
+    copy: Path | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if not self.fresh:
+            raise ValueError("`fresh: false` makes no folder; give the path of one in place of the mapping")
 
 
 @attrs.frozen
@@ -68,11 +78,20 @@ class ClientPolicy:
     roots: tuple[str, ...] = ()
 
 
+class ServerLogin(Protocol):
+    """Logs keval in to a server over HTTP. Only the plugin that made it, and connects to the server, looks into it."""
+
+    def learn_with(self, learn: Callable[[Iterable[tuple[str, str]]], None]) -> None:
+        """Pass every token to `learn`, with a name, before it is used: keval shows and writes it nowhere then."""
+        ...
+
+
 @attrs.frozen
 class ServerSpec:
     """An MCP server that a context gives, before anybody is connected to it.
 
-    A `stdio` server has `command`, `args`, `env` and `cwd`; the others have `url` and `headers`. keval connects to it
+    A `stdio` server has `command`, `args`, `env` and `cwd`; the others have `url`, `headers` and perhaps a `login`, by
+    which all sessions with the server are authenticated. keval connects to it
     and offers it to agents through the tap; with `tap=False` agents connect to it themselves.
 
     `isolation` says whether the trials of a condition share one connection (`condition`) or each trial has its own
@@ -81,14 +100,17 @@ class ServerSpec:
     a folder of its own in place of `cwd`.
 
     `meta` goes with every call through the tap as entries of `_meta`; `told` is the same for servers of one trial, as
-    environment variables or headers. `timeout` bounds a call and `startup_timeout` the start, in seconds; progress
-    extends a call up to `max_timeout`. `dynamic_tools` says what a change of the tools does to a trial.
+    environment variables or headers. A process is told so only with `isolation: trial` or without the tap, as others
+    may be started before their trial is known. `timeout` bounds a call and `startup_timeout` the start, in seconds;
+    progress extends a call up to `max_timeout`. `dynamic_tools` says what a change of the tools does to a trial.
     `server_instructions` says whether agents are told the server's instructions.
 
     The rest is set by keval: `max_result_bytes` from `execution.max_result_bytes`, as a larger result fails the trial;
-    `in_turn` for attempts that must not use the server while another one does that has it; `interventions`, first to
-    last; `aliases`, which maps a tool's name to the one that the agent gets; and `seed` and `trial`, by which whatever
-    an intervention draws by chance is the same again.
+    `in_turn` for attempts that must not use the server while another one does that has it; `start_ahead` is how many
+    processes may be started before the trials that they are for, 0 where a hook plugin prepares trials;
+    `interventions`, first to last; `aliases`, which maps a tool's name to the one that the agent gets; `seed` and
+    `trial`, by which whatever an intervention draws by chance is the same again; and `others`, if an intervention needs
+    the results of other trials.
     """
 
     name: str
@@ -108,6 +130,7 @@ class ServerSpec:
     in_turn: bool = False
     keeps_trials_apart: bool = False
     folder: WorkingFolder | None = None
+    start_ahead: int = 0
     told: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     max_timeout: float | None = None
     dynamic_tools: DynamicTools = "fail"
@@ -117,6 +140,8 @@ class ServerSpec:
     aliases: Mapping[str, str] = attrs.field(factory=dict)
     seed: int = 0
     trial: TrialInfo | None = None
+    others: OtherResults | None = attrs.field(default=None, eq=False, repr=False)
+    login: ServerLogin | None = attrs.field(default=None, eq=False, repr=False)
 
 
 @attrs.define
@@ -200,8 +225,9 @@ class ToolOffer:
     """What a server offers: the names of its tools, and a SHA-256 of their definitions if keval read them.
 
     `definitions` are the tools as agents get them and `instructions` what they are told of the server, both after
-    interventions. `original_digest` is the SHA-256 before these, and `original` the definitions then; both are `None`
-    if nothing was changed.
+    interventions. `original_digest` is the SHA-256 before these, and `original` and `original_instructions` what the
+    server said then; all are `None` if nothing was changed. `unmatched` are the names in interventions that no tool of
+    this server has, as an `InterventionError` would tell of them: another server of the context may have them.
     """
 
     server: str
@@ -211,6 +237,8 @@ class ToolOffer:
     instructions: str | None = None
     original: tuple[Mapping[str, Any], ...] | None = None
     original_digest: str | None = None
+    original_instructions: str | None = None
+    unmatched: tuple[FieldError, ...] = ()
     sharing: Sharing | None = None
 
 

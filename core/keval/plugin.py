@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from keval.errors import (
         ConfigError,
         FieldError,
+        InterventionError,
         MiddlewareError,
         ModelError,
         PluginError,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
         PriceTable,
         ProxyRoute,
         RawRecord,
+        RequestsByProxy,
         RereadableDataset,
         ServerProxy,
         Worker,
@@ -73,11 +75,13 @@ if TYPE_CHECKING:
         ConversationalAgent,
         Judge,
         Metric,
+        PlansSharing,
         Preparable,
         PrerecordedAgent,
+        ShowsServerInstructions,
         run_conversation,
     )
-    from keval.interventions import Describe, Faults, FixedResult, Intervention
+    from keval.interventions import Describe, Faults, FixedResult, Intervention, OtherResults
     from keval.manifest import (
         AgentEntry,
         ConditionEntry,
@@ -120,6 +124,7 @@ if TYPE_CHECKING:
         JudgeSpread,
         JudgingTotal,
         ScorerScale,
+        ToolUse,
         UsageTotal,
     )
     from keval.supervisor import supervised
@@ -182,6 +187,7 @@ __all__ = [
     "GivenUp",
     "Interaction",
     "Intervention",
+    "InterventionError",
     "Isolation",
     "Job",
     "Judge",
@@ -205,8 +211,10 @@ __all__ = [
     "ModelRequest",
     "ModelResponse",
     "Next",
+    "OtherResults",
     "Outbox",
     "PerProtocol",
+    "PlansSharing",
     "PluginError",
     "PluginWarning",
     "PreflightError",
@@ -220,6 +228,7 @@ __all__ = [
     "RawRecord",
     "Recorder",
     "Repetitions",
+    "RequestsByProxy",
     "RereadableDataset",
     "ScorerEntry",
     "ScorerScale",
@@ -231,8 +240,10 @@ __all__ = [
     "ServerProxy",
     "ServerSpec",
     "Sharing",
+    "ShowsServerInstructions",
     "ToolOffer",
     "ToolResult",
+    "ToolUse",
     "ToolsMissingError",
     "Transport",
     "TrialError",

@@ -10,11 +10,13 @@ from typing import Any, Literal
 
 import attrs
 
+from keval.contexts import Sharing
 from keval.effects import Effect, Interaction
 from keval.manifest import JudgeEntry
 from keval.prices import Cost
 from keval.records import Usage
 from keval.scores import Scale, Scorer
+from keval.tool_use import ToolUse
 from keval.traffic import ContentKind
 from keval.variation import Repetitions, VarianceComponents
 from keval.verdicts import GateResult, UnmetExpectation
@@ -31,6 +33,7 @@ __all__ = [
     "JudgingTotal",
     "ScorerScale",
     "Summary",
+    "ToolUse",
     "UsageTotal",
 ]
 
@@ -240,7 +243,9 @@ class Summary:
     place of a metric. `gates` are the verdicts, and `unmet` the first thousand expectations of samples that were not
     met. `elapsed` is how long the run was worked on, in seconds: its trials and their scoring, without the time between
     an interruption and `resume`, or that of scoring it again later; `None` while it is, and for a run that was killed.
-    `stopped` says why trials or judgements were left out, if a limit of the run did that.
+    `stopped` says why trials or judgements were left out, if a limit of the run did that. `servers` says by condition
+    and server whether trials shared it; it lacks those of which nothing is known. `tools` says how each tool was used,
+    arm by arm.
     """
 
     run: str
@@ -264,4 +269,6 @@ class Summary:
     judging: tuple[JudgingTotal, ...] = ()
     agreement: tuple[Agreement, ...] = ()
     stopped: str | None = None
+    servers: Mapping[str, Mapping[str, Sharing]] = attrs.field(factory=dict)
+    tools: tuple[ToolUse, ...] = ()
     extra: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, repr=False, metadata={"unknown_keys": True})

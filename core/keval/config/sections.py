@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import attrs
 
 from keval import registry
+from keval.config.derive import derive, is_derived
 from keval.config.evaluation import Budget, Condition, DatasetFile, Evaluation, Execution, Header, PluginSpec
 from keval.config.gate_list import read_gate_list
 from keval.config.implied_judge import implied_judge, implies_judge
@@ -39,7 +40,7 @@ SECTIONS = {
 }
 NOUNS = {"agents": "agent", "contexts": "context", "judges": "judge"}
 """The sections that map labels to plugins, and what one of each is called."""
-SECRET_OPTION = re.compile(r"(?:.*_)?(?:api_key|password|secret|token)")
+SECRET_OPTION = re.compile(r"(?:.*_)?(?:api_key|password|private_key|secret|token)")
 """Names of options that hold a secret. Only a variable may stand there, because a run keeps its config."""
 
 _ONLY = "baseline"
@@ -68,7 +69,9 @@ class SectionReader:
         prices, wrong = read_prices(data.get("prices"), self.source.base)
         self._field_errors(wrong)
         spoiled = bool(self.problems)
-        agents, contexts = self._named("agents"), self._named("contexts")
+        agents = self._named("agents")
+        contexts, wrong = derive(self.source, self._named("contexts"))
+        self._field_errors(wrong)
         conditions = self._conditions()
         judges = self._named("judges")
         metrics, rubrics = self._listed("metrics"), self._listed("rubrics")
@@ -159,6 +162,8 @@ class SectionReader:
                 )
             elif options is not None and not isinstance(options, dict):
                 self._problem(path, f"expected a mapping of options, got {options!r}")
+            elif section == "contexts" and is_derived(options):
+                self._check_secrets(options or {}, path)
             elif not isinstance(name := (options or {}).get("type", label), str):
                 self._problem((*path, "type"), "expected the name of a plugin")
             else:
@@ -249,15 +254,20 @@ class SectionReader:
         return PluginSpec(label, kind, given, path, implied, about)
 
     def _check_secrets(self, options: Mapping[Any, Any], path: KeyPath) -> None:
+        for at in written_passwords(options, path):
+            problem = "write the password in the address as a variable, such as ${PASSWORD}, and export that"
+            self._problem(at, f"{problem}; what stands here is in every copy of this file")
+        self._check_written(options, path)
+
+    def _check_written(self, options: Mapping[Any, Any], path: KeyPath) -> None:
         for key, value in options.items():
+            if key == "auth" and isinstance(value, Mapping):
+                self._check_written(value, (*path, key))
             if SECRET_OPTION.fullmatch(str(key)) and isinstance(value, str) and not _ONLY_VARIABLE.fullmatch(value):
                 problem = (
                     f"write {key}: ${{{key.upper()}}} and export that; what stands here is in every copy of this file"
                 )
                 self._problem((*path, key), problem)
-        for at in written_passwords(options, path):
-            problem = "write the password in the address as a variable, such as ${PASSWORD}, and export that"
-            self._problem(at, f"{problem}; what stands here is in every copy of this file")
 
     def _filled(self, text: str, path: KeyPath) -> str:
         """Fill in the variables of a plugin's name."""

@@ -17,6 +17,7 @@ from keval.config.sections import SECRET_OPTION
 from keval.config.variables import variable, variables_in
 from keval.execute.preflight import Ready
 from keval.execute.pricing import is_simulated
+from keval.execute.server_entries import server_entries
 from keval.manifest import (
     AgentEntry,
     ConditionEntry,
@@ -25,7 +26,6 @@ from keval.manifest import (
     Manifest,
     ScorerEntry,
     SelectionEntry,
-    ServerEntry,
 )
 from keval.models import Endpoint
 from keval.plan.plan import Arm, Plan, ResolvedPlugin, Scorers
@@ -162,10 +162,7 @@ def _agent(item: ResolvedPlugin, endpoints: Mapping[str, Endpoint], redact: Reda
 def _condition(arm: Arm, ready: Ready, redact: Redactor) -> ConditionEntry:
     return ConditionEntry(
         contexts=arm.contexts,
-        servers={
-            offer.server: ServerEntry(tuple(redact.data(offer.tools)), offer.digest)
-            for offer in ready.offers(arm.label)
-        },
+        servers=server_entries(ready.contexts[arm.label], redact),
         require_mcp_tool_use=arm.condition.require_mcp_tool_use,
         require_mcp_tool_success=arm.condition.require_mcp_tool_success,
         on_missing_tool_use=arm.condition.on_missing_tool_use,

@@ -40,8 +40,7 @@ class RunOutbox:
 
     async def trial(self, trial: Trial) -> None:
         """Write a trial and return when it is on disk, with the content that it refers to. Raises RunError."""
-        # Another trial may be writing content of this one, which is on disk when that gives up its turn.
-        async with self._writing:
+        async with self._writing:  # another trial may be writing this one's content, or the same
             if self._blobs:
                 blobs, self._blobs = self._blobs, {}
                 await asyncio.to_thread(self._writer.write_blobs, blobs.values())

@@ -3,38 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, Literal, TypeAlias
 
 import attrs
 
 from keval import registry
-from keval.config.evaluation import Execution
+from keval.config.evaluation import Evaluation, Execution
 from keval.config.secrets import learn_endpoints
 from keval.contexts import McpServer, ToolOffer
-from keval.errors import PluginError, PreflightError
-from keval.execute.exchange import ModelExchange, applies_middleware
+from keval.errors import InterventionError, PluginError, PreflightError
+from keval.execute.aliases import aliases_of
+from keval.execute.altered import changes_placed, check_changes
+from keval.execute.exchange import ModelExchange, applies_middleware, needs_proxy
+from keval.execute.opened import OpenedContext
 from keval.execute.resources import ResourceScope
-from keval.infrastructure import ConnectedServer, ProxyRoute
+from keval.infrastructure import ProxyRoute, ServerProxy
 from keval.interfaces import Agent, ContextSource, Judge, Preparable
 from keval.models import Asker, Endpoint, Model
+from keval.plan.build import hook_plugins
+from keval.plan.hooks import Hooks
 from keval.plan.plan import Plan, ResolvedPlugin
 from keval.redaction import Redactor
 
-__all__ = ["OpenedContext", "Ready", "begin_judges", "preflight"]
+__all__ = ["Ready", "begin_judges", "open_context", "preflight"]
 
 _Field: TypeAlias = tuple[Asker, str]
 """A field of an agent or judge that names a model."""
-
-
-@attrs.frozen
-class OpenedContext:
-    """A context that is up for the trials of one condition, with the servers that keval connected to, by name."""
-
-    source: ContextSource
-    servers: Mapping[str, ConnectedServer]
-    offers: Sequence[ToolOffer]
 
 
 @attrs.frozen
@@ -46,21 +43,31 @@ class Ready:
     contexts: Mapping[str, tuple[OpenedContext, ...]]
     endpoints: Mapping[str, Endpoint]
     exchange: ModelExchange
+    hooks: Hooks
 
     def offers(self, condition: str) -> list[ToolOffer]:
         """Return what a condition's servers offer."""
         return [offer for context in self.contexts[condition] for offer in context.offers]
 
 
-async def preflight(plan: Plan, scope: ResourceScope, redactor: Redactor | None = None) -> Ready:
+async def preflight(
+    plan: Plan, scope: ResourceScope, redactor: Redactor | None = None, hooks: Hooks | None = None
+) -> Ready:
     """Bring everything up at once, held by `scope`. Raises PreflightError with every problem.
 
-    `redactor` learns the keys of models before they are used.
+    `redactor` learns the keys of models, and the tokens for servers, before they are used. `hooks` are those of the
+    plan and of who watches the run.
     """
+    hooks = hooks or Hooks.of(hook_plugins(plan.hooks))
     asked = any(agent.prerecorded is None for agent in plan.agents)
     wanted = [(arm.label, label) for arm in plan.arms for label in arm.contexts if asked]
     execution = plan.evaluation.execution
-    opening = [_opened(plan.contexts[label], execution.largest_result, scope) for _, label in wanted]
+    redactor = redactor or Redactor()
+    ahead = 0 if hooks.prepare_trials else plan.trials_of_arm
+    proxy = cache(_server_proxy)
+    opening = [
+        open_context(plan.contexts[label], plan.evaluation, scope, redactor, ahead, proxy) for _, label in wanted
+    ]
     exchange, endpoints, *opened = await _all(
         [
             _begin_middleware(plan.middleware, execution, scope),
@@ -68,18 +75,24 @@ async def preflight(plan: Plan, scope: ResourceScope, redactor: Redactor | None 
             *opening,
         ]
     )
-    learn_endpoints(redactor or Redactor(), endpoints.values())
+    learn_endpoints(redactor, endpoints.values())
     contexts = {
         arm.label: tuple(each for (condition, _), each in zip(wanted, opened, strict=True) if condition == arm.label)
         for arm in plan.arms
     }
-    problems = [problem for label, found in contexts.items() for problem in _clashes(label, found)]
+    problems: list[str] = []
+    for condition, found in contexts.items():
+        offers = [offer for context in found for offer in context.offers]
+        tapped = {name for context in found for name in context.tapped}
+        aliases, wrong = aliases_of(condition, offers, tapped)
+        contexts[condition] = tuple(context.named(aliases) for context in found)
+        problems += wrong
     if problems:
         raise PreflightError(problems)
     models = await _lead(plan.agents, plan.scorers.judges, endpoints, exchange, scope)
     agents = await _begin("agent", plan.agents, models, scope)
     judges = await _begin("judge", plan.scorers.judges, models, scope)
-    return Ready(agents, judges, contexts, endpoints, exchange)
+    return Ready(agents, judges, contexts, endpoints, exchange, hooks)
 
 
 async def begin_judges(
@@ -128,27 +141,40 @@ async def _prepared(resolved: ResolvedPlugin, plugin: object) -> None:
             await plugin.prepare()
 
 
-async def _opened(context: ResolvedPlugin, largest_result: int, scope: ResourceScope) -> OpenedContext:
-    """Start a context, connect to its servers and list their tools."""
-    with _placed(context):
-        source: ContextSource = await scope.enter(context.plugin.start(context.label))
+async def open_context(
+    context: ResolvedPlugin,
+    evaluation: Evaluation,
+    scope: ResourceScope,
+    redactor: Redactor,
+    ahead: int = 0,
+    proxy: Callable[[], ServerProxy] | None = None,
+) -> OpenedContext:
+    """Start a context, connect to its servers and list their tools; `ahead` processes may be started before trials.
+
+    A server is named after the context that it is from in the end, so that agents cannot tell a changed one by that.
+    """
+    with changes_placed(context, evaluation.source), _placed(context):
+        source: ContextSource = await scope.enter(context.plugin.start(context.source or context.label))
         if not isinstance(source, ContextSource):
             raise TypeError(f"start() yields {source!r:.100}, which is no ContextSource (servers and open())")
-        connected: dict[str, ConnectedServer] = {}
-        offers: list[ToolOffer] = []
+        opened = OpenedContext(source, context.interventions)
         for server in source.servers:
             if isinstance(server, McpServer):  # the context itself is connected to it
-                offers.append(ToolOffer(server.name, server.tools))
+                opened.offers.append(ToolOffer(server.name, server.tools))
                 continue
-            bounded = attrs.evolve(server, max_result_bytes=largest_result)
-            connected[server.name] = await scope.enter(_server_proxy().connect(bounded))
-            offers.append(connected[server.name].offer)
-        return OpenedContext(source, connected, offers)
+            if server.login is not None:
+                server.login.learn_with(redactor.learn)
+            given = attrs.evolve(opened.given(server, evaluation.execution), start_ahead=ahead)
+            opened.servers[server.name] = connected = await scope.enter((proxy or _server_proxy)().connect(given))
+            opened.offers.append(connected.offer)
+        check_changes(context, opened.offers, opened.tapped)
+        return opened
 
 
-def _server_proxy() -> Any:
+def _server_proxy() -> ServerProxy:
     """Construct what connects to MCP servers. Raises PluginError when it is not installed."""
-    return registry.load(registry.find("keval.proxies", "servers"))()
+    proxy: ServerProxy = registry.load(registry.find("keval.proxies", "servers"))()
+    return proxy
 
 
 @contextmanager
@@ -157,6 +183,8 @@ def _placed(resolved: ResolvedPlugin) -> Iterator[None]:
     place = f"{resolved.place}: " if resolved.place else ""
     try:
         yield
+    except InterventionError:
+        raise  # it has places of its own
     except PreflightError as error:
         raise PreflightError([f"{place}{problem}" for problem in error.problems]) from error
     except PluginError as error:
@@ -200,7 +228,7 @@ async def _lead(
     for asker, item in askers:
         for field, model in item.models.items():
             endpoint = model.endpoint or endpoints[str(model)]
-            if exchange.leads(endpoint):
+            if exchange.leads(endpoint) or needs_proxy(item.plugin):
                 route = exchange.route(asker, endpoint)
                 if applies_middleware(item.plugin):
                     endpoint = attrs.evolve(endpoint, exchange=route.exchange)
@@ -236,23 +264,3 @@ async def _all(coroutines: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
     if problems:
         raise PreflightError(problems)
     return list(outcomes)
-
-
-def _clashes(condition: str, contexts: Iterable[OpenedContext]) -> list[str]:
-    """Find tools of a condition that have the same name; an agent could not tell them apart."""
-    owner: dict[str, str] = {}
-    problems = []
-    for offer in (offer for context in contexts for offer in context.offers):
-        for tool in dict.fromkeys(offer.tools):
-            if offer.tools.count(tool) > 1:
-                problems.append(
-                    f"condition {condition!r}: the server {offer.server!r} lists {offer.tools.count(tool)} tools named"
-                    f" {tool!r}; an agent cannot tell them apart, so the server must name them differently"
-                )
-            if tool in owner:
-                problems.append(
-                    f"condition {condition!r}: the servers {owner[tool]!r} and {offer.server!r} both offer a tool"
-                    f" named {tool!r}; put them into separate conditions"
-                )
-            owner.setdefault(tool, offer.server)
-    return problems

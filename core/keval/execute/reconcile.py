@@ -78,10 +78,11 @@ def merge(transcript: Transcript, context: Context) -> Transcript:
                     error=run.error,
                     duration=run.duration,
                     server=run.server,
+                    error_kind=run.error_kind,
+                    changed=run.changed,
+                    tool=run.tool,
                     executions=executions,
                     content=run.content,
-                    error_kind=run.error_kind,
-                    tool=run.tool,
                     listing=run.listing,
                 )
             )

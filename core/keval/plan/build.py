@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
+import attrs
+
 from keval import registry
+from keval.config.derive import with_bases
 from keval.config.evaluation import Evaluation
 from keval.config.prompt import Prompt, compile_prompt
 from keval.config.secrets import secret_notices
@@ -16,13 +19,14 @@ from keval.errors import ConfigError, PluginError, Problem, suggestion
 from keval.interfaces import AgentChecker
 from keval.manifest import Manifest
 from keval.plan.construct import Constructor
+from keval.plan.contexts import contexts_of
 from keval.plan.gating import expectation_problems, gate_problems
 from keval.plan.hooks import HookPlugin, Hooks
 from keval.plan.notices import idle_keys, missing_answers, warm_judges
 from keval.plan.plan import Arm, Plan, ResolvedPlugin, Scorers, ScoringPlan
 from keval.records import Sample
 
-__all__ = ["hook_plugins", "make_plan", "make_scoring_plan", "make_session_plan"]
+__all__ = ["hook_plugins", "make_contexts", "make_plan", "make_scoring_plan", "make_session_plan"]
 
 T = TypeVar("T")
 
@@ -32,7 +36,7 @@ def make_plan(evaluation: Evaluation) -> Plan:
     constructor = Constructor(evaluation, list(evaluation.problems))
     problems = constructor.problems
     agents = constructor.plugins("keval.agents", evaluation.agents, "run")
-    contexts = constructor.plugins("keval.contexts", evaluation.contexts, "start")
+    contexts = contexts_of(constructor)
     middleware = constructor.plugins("keval.middleware", evaluation.middleware, "handle")
     executors = constructor.plugins("keval.executors", [evaluation.executor], "execute")
     hooks = _hooks(constructor)
@@ -57,7 +61,7 @@ def make_plan(evaluation: Evaluation) -> Plan:
             samples=samples,
             agents=tuple(agents),
             arms=arms,
-            contexts={item.label: item for item in contexts},
+            contexts=contexts,
             middleware=tuple(middleware),
             hooks=tuple(hooks),
             scorers=scorers,
@@ -76,7 +80,7 @@ def make_session_plan(evaluation: Evaluation) -> Plan:
     constructor = Constructor(evaluation, [p for p in evaluation.problems if not p.message.startswith(wanted)])
     agents = constructor.plugins("keval.agents", evaluation.agents, "run")
     constructor.check_models(agents, evaluation.agents)
-    contexts = constructor.plugins("keval.contexts", evaluation.contexts, "start")
+    contexts = contexts_of(constructor)
     middleware = constructor.plugins("keval.middleware", evaluation.middleware, "handle")
     executors = constructor.plugins("keval.executors", [evaluation.executor], "execute")
     arms = _arms(constructor, Samples.of(()))
@@ -88,13 +92,33 @@ def make_session_plan(evaluation: Evaluation) -> Plan:
             samples=Samples.of(()),
             agents=tuple(agents),
             arms=arms,
-            contexts={item.label: item for item in contexts},
+            contexts=contexts,
             middleware=tuple(middleware),
             hooks=(),
             scorers=Scorers(),
             executor=executors[0],
         ),
     )
+
+
+def make_contexts(evaluation: Evaluation, labels: Sequence[str] = ()) -> tuple[ResolvedPlugin, ...]:
+    """Construct the contexts with these labels, or all of them. Raises ConfigError with every problem.
+
+    What else an evaluation needs may be missing.
+    """
+    lacking = ("the key 'dataset' is missing", "the key 'agents' is missing", "nothing scores the answers")
+    problems = [problem for problem in evaluation.problems if not problem.message.startswith(lacking)]
+    known = [spec.label for spec in evaluation.contexts]
+    for label in labels:
+        if label not in known:
+            hint = suggestion(label, known) or f"; contexts: {', '.join(known) or 'none'}"
+            problems.append(Problem(f"--context {label}", f"no context named {label!r}{hint}"))
+    wanted = labels or known
+    needed = with_bases(evaluation.contexts, wanted)
+    specs = tuple(spec for spec in evaluation.contexts if spec.label in needed)
+    constructor = Constructor(attrs.evolve(evaluation, contexts=specs, conditions={}), problems)
+    contexts = contexts_of(constructor)
+    return _finished(constructor.problems, lambda: tuple(contexts[label] for label in known if label in wanted))
 
 
 def make_scoring_plan(evaluation: Evaluation, manifest: Manifest) -> ScoringPlan:

@@ -24,7 +24,9 @@ from keval.report.lines import flowed, folded
 from keval.report.losses import compliance_lines, missing_lines, trial_lines, unscored_lines
 from keval.report.means import mean_lines
 from keval.report.names import display_names
+from keval.report.sharing import sharing_lines
 from keval.report.terminal import foreign
+from keval.report.tools import tool_lines
 from keval.report.totals import total_lines
 from keval.summary import Summary
 
@@ -77,10 +79,12 @@ def _remarks(summary: Summary, run: Path, *, under_way: bool) -> Iterator[Text]:
     yield from _neutral(summary)
     yield from unscored_lines(summary)
     yield from missing_lines(summary, run, under_way=under_way)
+    yield from tool_lines(summary)
     yield from compliance_lines(summary)
     yield from _per_protocol(summary)
     yield from map(safe, judging_lines(summary))
     yield from map(safe, average_lines(summary))
+    yield from sharing_lines(summary)
     yield from (safe(sentence, "yellow") for sentence in dropped_sentences(summary))
     yield from trial_lines(summary, under_way=under_way)
 

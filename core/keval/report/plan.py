@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
 from rich.console import Console
 
+from keval.interfaces import PlansSharing
 from keval.plan.plan import Plan
 from keval.prices import dollars
 from keval.report.console import safe
+from keval.report.sharing import sharing_text
 
 __all__ = ["describe", "print_notices", "print_plan"]
 
@@ -21,6 +24,7 @@ def describe(plan: Plan) -> dict[str, Any]:
     execution = plan.evaluation.execution
     asked = sum(agent.prerecorded is None for agent in plan.agents)
     turns = sum(len(sample.asked) for sample in plan.samples) * execution.num_repetitions * asked if asked else 0
+    used = {label: plan.contexts[label] for arm in plan.arms for label in arm.contexts}
     model_calls = sum(turns * (2 if arm.contexts else 1) for arm in plan.arms)
     return {
         "evaluation": plan.evaluation.name,
@@ -30,10 +34,22 @@ def describe(plan: Plan) -> dict[str, Any]:
         "max_concurrent": execution.max_concurrent,
         "agents": {item.label: {"type": item.component.name, "model": item.model_name} for item in plan.agents},
         "conditions": {
-            arm.label: {"contexts": {label: plan.contexts[label].component.name for label in arm.contexts}}
+            arm.label: {
+                "contexts": {label: plan.contexts[label].component.name for label in arm.contexts},
+                "changes": {
+                    label: [each.as_config() for each in plan.contexts[label].interventions]
+                    for label in arm.contexts
+                    if plan.contexts[label].interventions
+                },
+            }
             for arm in plan.arms
         },
         "models": [str(model) for model in plan.models],
+        "sharing": {
+            label: _sharing(item.plugin)
+            for label, item in used.items()
+            if asked and isinstance(item.plugin, PlansSharing)
+        },
         "servers": sum(len(arm.contexts) for arm in plan.arms) if asked else 0,
         "metrics": [item.label for item in plan.scorers.metrics],
         "judges": {item.label: {"type": item.component.name, "model": item.model_name} for item in plan.scorers.judges},
@@ -46,6 +62,13 @@ def describe(plan: Plan) -> dict[str, Any]:
         "estimated_model_calls": model_calls,
         "estimated_judge_calls": plan.trial_count * len(plan.scorers.judges) * execution.judge_repetitions,
     }
+
+
+def _sharing(context: PlansSharing) -> dict[str, Any]:
+    """Return whether trials will share a context's server, as far as that is known before it starts."""
+    sharing = context.planned_sharing()
+    known = {"shared": None, "why": None, "verified": None} if sharing is None else attrs.asdict(sharing)
+    return {**known, "told": sharing_text(sharing)}
 
 
 def print_plan(plan: Plan, console: Console) -> None:
@@ -67,8 +90,13 @@ def print_plan(plan: Plan, console: Console) -> None:
     for label, condition in told["conditions"].items():
         given = ", ".join(f"{name} ({kind})" for name, kind in condition["contexts"].items()) or "no context"
         show(f"  condition  {label}: {given}")
+        for name, changes in condition["changes"].items():
+            source = plan.contexts[name].source
+            show(f"    {name}{f' is {source}' if source else ''} with {'; '.join(map(_change, changes))}")
     show(f"  models     {', '.join(told['models']) or 'none'}")
     show(f"  servers    {told['servers']} to start")
+    for label, sharing in told["sharing"].items():
+        show(f"  sharing    {label}: {sharing['told']}")
     show(f"  metrics    {', '.join(told['metrics']) or 'none'}")
     for label, judge in told["judges"].items():
         show(f"  judge      {label}: {judge['type']}, model {judge['model'] or 'none'}")
@@ -86,6 +114,19 @@ def print_plan(plan: Plan, console: Console) -> None:
         f"  about {told['estimated_model_calls']} model calls and {told['estimated_judge_calls']} judge calls;"
         " nothing was run"
     )
+
+
+def _change(change: Mapping[str, Any]) -> str:
+    """Say what an intervention changes, in the keys of the config."""
+    return ", ".join(f"{key} {_brief(value)}" for key, value in change.items()) or "no change"
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {'→ ' if isinstance(item, str) else ''}{item}" for key, item in value.items())
+    return str(value)
 
 
 def _cap(name: str, most: float) -> str:

@@ -19,6 +19,7 @@ from keval.report.content import dropped_sentences
 from keval.report.figures import number, signed
 from keval.report.losses import compliance_lines, missing_lines, trial_lines, unscored_lines
 from keval.report.time_spans import time_span
+from keval.report.tools import tool_tables
 from keval.report.worth import PARETO, worth
 from keval.scores import Scale, Scorer
 from keval.summary import ArmScore, Summary
@@ -47,6 +48,9 @@ def print_tables(summary: Summary, console: Console, run: Path, *, under_way: bo
         for start in range(0, len(shared), columns):
             console.print(_table(summary, arms, shared[start : start + columns]))
             console.print()
+    for part in tool_tables(summary):
+        console.print(part)
+        console.print()
     _print_footer(summary, console, run, under_way=under_way)
 
 

@@ -12,6 +12,7 @@ from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAsync
 from keval.plugin import Endpoint, ModelError, Wire
 from keval_gadk.failure import refused, unreachable
 from keval_gadk.results import ResultForm
+from keval_gadk.sending import report
 
 if TYPE_CHECKING:
     from openai._models import FinalRequestOptions
@@ -31,7 +32,8 @@ class OpenAIClient:
         self._wire = wire
         # Over both wires ADK leaves out the media of a tool's result.
         self.result_form = ResultForm(texts_only=wire == "openai-responses")
-        self._http = DefaultAsyncHttpxClient(timeout=None)  # the trial's timeout bounds a request
+        # The trial's timeout bounds a request.
+        self._http = DefaultAsyncHttpxClient(timeout=None, event_hooks={"request": [report]})
 
     def llm(self, headers: Mapping[str, str], seed: int) -> BaseLlm:
         chat = self._wire == "openai-chat"
