@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from importlib import import_module
 from pathlib import Path
@@ -28,6 +28,7 @@ from keval_gateway.app import build_app
 from keval_gateway.serving import serve
 from keval_mcp import Stdio
 from tests.agents.servers import gallery
+from tests.conftest import Project
 from tests.contexts import started
 from tests.stdio_server import ENVIRONMENT
 
@@ -76,15 +77,16 @@ class Told:
     blobs: Mapping[str, Blob]
 
 
-async def play(module: str, name: str, options: Mapping[str, Any]) -> Told:
-    """Run a trial in which the model calls all tools at once, through the tap."""
+async def play(module: str, name: str, options: Mapping[str, Any], only: Sequence[str] = ()) -> Told:
+    """Run a trial in which the model calls all tools, or only some, at once, through the tap."""
     requests: list[ChatRequest] = []
 
     def respond(request: ChatRequest) -> ChatReply:
         requests.append(request)
         if any(message.role == "tool" for message in request.messages):
             return ChatReply("Done.")
-        return ChatReply(calls=tuple(ChatCall(tool.name, {}) for tool in request.tools))
+        names = only or [tool.name for tool in request.tools]
+        return ChatReply(calls=tuple(ChatCall(name, {}) for name in names))
 
     blobs: dict[str, Blob] = {}
     async with AsyncExitStack() as stack:
@@ -218,3 +220,38 @@ def test_structured_content_is_shown_once(told: Told) -> None:
     shown = {name: orjson.dumps(told.shown[name]).decode().count("mat") for name in told.shown if "repeated" in name}
 
     assert dict.fromkeys(("repeated", "repeated_items", "repeated_object"), 1) == shown
+
+
+@pytest.mark.parametrize(
+    ("adapter", "shown", "dropped"),
+    [
+        ("`openai`, `chat`", "Error:\n[image 2 of the next message]\nbroken", ()),
+        ("`anthropic`", "[image of type image/png, which cannot be shown here]\nbroken", ("image",)),
+    ],
+)
+def test_an_error_has_the_form_that_its_api_takes(adapter: str, shown: str, dropped: tuple[str, ...]) -> None:
+    told = asyncio.run(asyncio.wait_for(play(*ADAPTERS[adapter], only=("image", "failed")), 60))
+
+    failed = told.shown["failed"]
+    assert (shown, dropped) == (failed[0] if isinstance(failed, list) else failed, told.calls["failed"].dropped)
+    assert (dropped == ()) == (gallery.encoded(gallery.PNG) in orjson.dumps(failed).decode())
+
+
+def test_a_model_that_reads_only_text_is_shown_only_text() -> None:
+    told = asyncio.run(asyncio.wait_for(play("keval_openai", "OpenAI", {"inputs": ()}, only=("image",)), 60))
+
+    assert {"image": ["a dot\n[image of type image/png, which cannot be shown here]"]} == told.shown
+    assert ("image",) == told.calls["image"].dropped
+
+
+def test_audio_is_refused_for_an_api_that_has_none(project: Project) -> None:
+    agents = "agents: {gpt: {type: openai, model: gpt-4o, api: responses, inputs: [audio]}}"
+    project.write(eval_yaml=f"dataset: {{path: q.jsonl}}\n{agents}\n", q_jsonl='{"id": "q", "question": "?"}\n')
+
+    outcome = project.keval("validate", str(project.root / "eval.yaml"))
+
+    assert 2 == outcome.code
+    assert (
+        "eval.yaml:2:15: the Responses API takes no `audio` as one of the `inputs`; leave it out, or set `api: chat`"
+        in outcome.stderr
+    )
