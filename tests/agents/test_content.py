@@ -77,8 +77,10 @@ class Told:
     blobs: Mapping[str, Blob]
 
 
-async def play(module: str, name: str, options: Mapping[str, Any], only: Sequence[str] = ()) -> Told:
-    """Run a trial in which the model calls all tools, or only some, at once, through the tap."""
+async def play(
+    module: str, name: str, options: Mapping[str, Any], only: Sequence[str] = (), *, tap: bool = True
+) -> Told:
+    """Run a trial in which the model calls all tools, or only some, at once, through the tap or without it."""
     requests: list[ChatRequest] = []
 
     def respond(request: ChatRequest) -> ChatReply:
@@ -90,7 +92,7 @@ async def play(module: str, name: str, options: Mapping[str, Any], only: Sequenc
 
     blobs: dict[str, Blob] = {}
     async with AsyncExitStack() as stack:
-        provider = Stdio(command=sys.executable, args=("-m", "tests.agents.servers.gallery"), env=ENVIRONMENT)
+        provider = Stdio(command=sys.executable, args=("-m", "tests.agents.servers.gallery"), env=ENVIRONMENT, tap=tap)
         source = await stack.enter_async_context(started(provider, "gallery"))
         base = await stack.enter_async_context(serve(build_app(respond)))
         agent = getattr(import_module(module), name)(
@@ -101,9 +103,8 @@ async def play(module: str, name: str, options: Mapping[str, Any], only: Sequenc
         context = attrs.evolve(given, recorder=recorder)
         transcript = merge(await agent.run(sample, context), context)
         check(transcript, context)
-        for server in context.servers:
-            assert server.log is not None
-            blobs.update({blob.sha256: blob for blob in server.log.blobs})
+        logs = [server.log for server in context.servers if server.log is not None]
+        blobs.update({blob.sha256: blob for log in logs for blob in log.blobs})
         if isinstance(agent, Closable):
             await agent.aclose()
     names = {call.id: call.name.rpartition("__")[2] for m in requests[-1].messages for call in m.calls}
@@ -214,6 +215,15 @@ def test_a_transcript_keeps_content_in_blobs(told: Told) -> None:
     assert (Content("resource_link", "text/plain", uri=gallery.LINK),) == link.content
     (structured,) = alone.content
     assert {"total": gallery.TOTAL} == json.loads(told.blobs[structured.sha256 or ""].content)
+
+
+@pytest.mark.parametrize("adapter", ["`openai`, `chat`", "`gadk`, `gemini`"])
+def test_without_a_tap_an_adapter_keeps_what_it_saw(adapter: str) -> None:
+    told = asyncio.run(asyncio.wait_for(play(*ADAPTERS[adapter], only=("image", "audio"), tap=False), 60))
+
+    kept = {name: told.blobs[content.sha256 or ""].content for name, c in told.calls.items() for content in c.content}
+    assert {"image": gallery.PNG, "audio": gallery.WAV} == kept
+    assert {"image": (), "audio": ("audio",)} == {name: call.dropped for name, call in told.calls.items()}
 
 
 def test_structured_content_is_shown_once(told: Told) -> None:

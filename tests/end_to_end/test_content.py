@@ -17,7 +17,7 @@ from tests.stdio_server import ENVIRONMENT
 CONFIG = f"""
 dataset: {{path: questions.jsonl}}
 agents:
-  plain: {{type: openai, model: openai/gpt-test}}
+  plain: {{type: openai, model: openai/gpt-test, api: responses}}
   ms: {{model: openai/gpt-test}}
 contexts:
   gallery: {{type: stdio, command: python, args: [-m, tests.agents.servers.gallery], env: {json.dumps(ENVIRONMENT)}}}
@@ -26,10 +26,12 @@ metrics: [basic/latency]
 """
 
 
-def asks_for_all(request: ChatRequest) -> ChatReply:
+def looks(request: ChatRequest) -> ChatReply:
+    """Ask for an image and a sound, and over Chat Completions, which `ms` speaks, for a file, too."""
     if any(message.role == "tool" for message in request.messages):
         return ChatReply("I have seen it.")
-    return ChatReply(calls=(ChatCall("image"), ChatCall("audio"), ChatCall("resource_pdf")))
+    file = (ChatCall("resource_pdf"),) if request.wire == "openai-chat" else ()
+    return ChatReply(calls=(ChatCall("image"), ChatCall("audio"), *file))
 
 
 @pytest.fixture(scope="module")
@@ -38,16 +40,16 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Project:
     project = Project(tmp_path_factory.mktemp("content"))
     project.write(questions_jsonl='{"id": "q1", "question": "What?"}\n{"id": "q2", "question": "Where?"}\n')
     project.write(eval_yaml=CONFIG)
-    with gateway(asks_for_all) as environ:
+    with gateway(looks) as environ:
         outcome = project.run("eval.yaml", env=environ)
     assert outcome.code == 0, outcome.stderr
     return project
 
 
-def test_content_is_in_blobs_once(run: Project) -> None:
+def test_content_is_in_blobs(run: Project) -> None:
     named = {hashlib.sha256(content).hexdigest(): content for content in (PNG, WAV, PDF)}
 
-    assert named == {path.name: path.read_bytes() for path in (run.run_directory() / "blobs").iterdir()}
+    assert named == {name: (run.run_directory() / "blobs" / name).read_bytes() for name in named}
     calls = [call for trial in run.lines("trials.jsonl") for call in trial["transcript"]["tool_calls"]]
     assert set(named) == {content["sha256"] for call in calls for content in call["content"]}
     assert all(f"blobs/{content['sha256']}]" in call["result"] for call in calls for content in call["content"])
