@@ -73,10 +73,14 @@ def test_a_record_names_media_by_their_place_and_keeps_their_bytes() -> None:
     assert [(sha256, content)] == [(blob.sha256, blob.content) for blob in result.blobs]
 
 
-def test_what_is_no_base64_is_kept_as_it_came() -> None:
-    (blob,) = ToolResult({"content": [{**PNG, "data": "not base64"}]}).blobs
+@pytest.mark.parametrize(("data", "content"), [("no!base64", b"no!base64"), ("iVB\nORw==\n", b"\x89PNG")])
+def test_the_bytes_of_media_are_kept(data: str, content: bytes) -> None:
+    result = ToolResult({"content": [{**PNG, "data": data}]})
 
-    assert b"not base64" == blob.content
+    (media,) = result.parts
+    assert isinstance(media, Media)
+    assert [content] == [blob.content for blob in result.blobs]
+    assert f"data:image/png;base64,{data.replace(chr(10), '')}" == media.data_url
 
 
 def test_what_is_not_taken_has_a_stand_in_and_is_told_once_for_each() -> None:
