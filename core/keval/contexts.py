@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
 import attrs
 
-from keval.interventions import Intervention
+from keval.errors import FieldError
+from keval.interventions import Intervention, OtherResults
 from keval.recorder import Blob, JudgementRecorder, Recorder
 from keval.records import Message, Sample, ToolCall
+from keval.redaction import ServerLogin
 from keval.traffic import ServerExchange
 
 __all__ = [
@@ -23,7 +25,6 @@ __all__ = [
     "McpServer",
     "Provision",
     "ServerChannel",
-    "ServerLogin",
     "ServerSpec",
     "Sharing",
     "ToolOffer",
@@ -77,21 +78,13 @@ class ClientPolicy:
     roots: tuple[str, ...] = ()
 
 
-class ServerLogin(Protocol):
-    """Logs keval in to a server over HTTP. Only the plugin that made it, and connects to the server, looks into it."""
-
-    def learn_with(self, learn: Callable[[Iterable[tuple[str, str]]], None]) -> None:
-        """Pass every token to `learn`, with a name, before it is used: keval shows and writes it nowhere then."""
-        ...
-
-
 @attrs.frozen
 class ServerSpec:
     """An MCP server that a context gives, before anybody is connected to it.
 
     A `stdio` server has `command`, `args`, `env` and `cwd`; the others have `url`, `headers` and perhaps a `login`, by
-    which all sessions with the server are authenticated. keval connects to it
-    and offers it to agents through the tap; with `tap=False` agents connect to it themselves.
+    which all sessions with it are authenticated. keval connects to it and offers it to agents through the tap; with
+    `tap=False` agents connect to it themselves.
 
     `isolation` says whether the trials of a condition share one connection (`condition`) or each trial has its own
     (`trial`). With `auto` they share it if every tool that is offered is read-only by its `readOnlyHint`, or if
@@ -107,8 +100,9 @@ class ServerSpec:
     The rest is set by keval: `max_result_bytes` from `execution.max_result_bytes`, as a larger result fails the trial;
     `in_turn` for attempts that must not use the server while another one does that has it; `start_ahead` is how many
     processes may be started before the trials that they are for, 0 where a hook plugin prepares trials;
-    `interventions`, first to last; `aliases`, which maps a tool's name to the one that the agent gets; and `seed` and
-    `trial`, by which whatever an intervention draws by chance is the same again.
+    `interventions`, first to last; `aliases`, which maps a tool's name to the one that the agent gets; `seed` and
+    `trial`, by which whatever an intervention draws by chance is the same again; and `others`, if an intervention needs
+    the results of other trials.
     """
 
     name: str
@@ -139,6 +133,7 @@ class ServerSpec:
     seed: int = 0
     trial: TrialInfo | None = None
     login: ServerLogin | None = attrs.field(default=None, eq=False, repr=False)
+    others: OtherResults | None = attrs.field(default=None, eq=False, repr=False)
 
 
 @attrs.define
@@ -222,8 +217,9 @@ class ToolOffer:
     """What a server offers: the names of its tools, and a SHA-256 of their definitions if keval read them.
 
     `definitions` are the tools as agents get them and `instructions` what they are told of the server, both after
-    interventions. `original_digest` is the SHA-256 before these, and `original` the definitions then; both are `None`
-    if nothing was changed.
+    interventions. `original_digest` is the SHA-256 before these, and `original` and `original_instructions` what the
+    server said then; all are `None` if nothing was changed. `unmatched` are the names in interventions that no tool of
+    this server has, as an `InterventionError` would tell of them: another server of the context may have them.
     """
 
     server: str
@@ -233,6 +229,8 @@ class ToolOffer:
     instructions: str | None = None
     original: tuple[Mapping[str, Any], ...] | None = None
     original_digest: str | None = None
+    original_instructions: str | None = None
+    unmatched: tuple[FieldError, ...] = ()
     sharing: Sharing | None = None
 
 

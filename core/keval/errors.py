@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 __all__ = [
     "ConfigError",
     "FieldError",
+    "InterventionError",
     "KevalError",
     "MiddlewareError",
     "ModelError",
@@ -79,6 +80,17 @@ class PreflightError(KevalError):
     def __init__(self, problems: Iterable[str] | str) -> None:
         self.problems: Sequence[str] = [problems] if isinstance(problems, str) else list(problems)
         super().__init__("\n".join(self.problems))
+
+
+class InterventionError(PreflightError):
+    """What a config changes about a context does not fit what its server offers.
+
+    The path of each error begins with the number of the intervention among those of the server, from 0.
+    """
+
+    def __init__(self, errors: Iterable[FieldError]) -> None:
+        self.errors: Sequence[FieldError] = list(errors)
+        super().__init__([error.message for error in self.errors])
 
 
 class MiddlewareError(KevalError):

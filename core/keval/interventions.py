@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import attrs
 from attrs.validators import ge, le
 
-__all__ = ["Describe", "Faults", "FixedResult", "Intervention", "ResultChange"]
+__all__ = ["Describe", "Faults", "FixedResult", "Intervention", "OtherResults", "ResultChange"]
 
 
 @attrs.frozen
@@ -73,3 +73,22 @@ class Intervention:
         )
         written = attrs.asdict(self, retain_collection_types=False)
         return {name: written[name] for name in fields}
+
+
+class OtherResults(Protocol):
+    """The results of another sample, for a trial whose own results go to another trial in turn (`shuffled`).
+
+    `key` names a tool of a server. Results are as MCP writes them.
+    """
+
+    def give(self, key: str, result: Mapping[str, Any]) -> None:
+        """Hand over the result of this trial's next call of a tool."""
+        ...
+
+    async def take(self, key: str, number: int) -> Mapping[str, Any] | None:
+        """Return a result of the other trial for this trial's call of that number, from 1.
+
+        Waits for the other trial's call of that number, or for its end; if it has fewer, they are given in turn. `None`
+        if it has none.
+        """
+        ...

@@ -82,8 +82,10 @@ class ServerEntry:
     `listing` is the SHA-256 of a blob of the run, which has the definitions and the server's instructions as JSON; see
     `keval.listings`. `interventions` is what the config changes, first to last, as written, and `original_sha256` and
     `original_listing` are from before that. `aliases` maps a tool's name to the one that agents get, as another server
-    has a tool of that name. `shared` says whether the condition's trials share the server, `sharing` why, and
-    `isolation_verified` is false where keval cannot know that trials are kept apart.
+    has a tool of that name; `tools` and `listing` have the names that agents get, and `sha256` is of the others.
+
+    `shared` says whether the condition's trials share the server, `sharing` why, and `isolation_verified` is false
+    where keval cannot know that trials are kept apart.
     """
 
     tools: tuple[str, ...] = ()

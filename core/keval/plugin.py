@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from keval.errors import (
         ConfigError,
         FieldError,
+        InterventionError,
         MiddlewareError,
         ModelError,
         PluginError,
@@ -80,7 +81,7 @@ if TYPE_CHECKING:
         ShowsServerInstructions,
         run_conversation,
     )
-    from keval.interventions import Describe, Faults, FixedResult, Intervention
+    from keval.interventions import Describe, Faults, FixedResult, Intervention, OtherResults
     from keval.manifest import (
         AgentEntry,
         ConditionEntry,
@@ -184,6 +185,7 @@ __all__ = [
     "GivenUp",
     "Interaction",
     "Intervention",
+    "InterventionError",
     "Isolation",
     "Job",
     "Judge",
@@ -206,6 +208,7 @@ __all__ = [
     "ModelRequest",
     "ModelResponse",
     "Next",
+    "OtherResults",
     "Outbox",
     "PerProtocol",
     "PlansSharing",

@@ -191,7 +191,7 @@ class Recorder:
             turn_durations=tuple(self._durations),
             tools=self._tools,
             refusals=tuple(self._refusals),
-            request=self._request and self._request.sha256,
+            request=self._request.sha256 if self._request else None,
             started=self._wall,
             replies=tuple(self._replies),
         )

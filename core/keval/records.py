@@ -92,8 +92,9 @@ class ToolCall:
 
     `content` is what the result holds beside text, and `dropped` the kinds of it that the adapter could not pass to the
     model. `error_kind` tells errors apart that are not the server's own words: `tool_timeout`, or `injected` by an
-    intervention. `tool` is the server's name of the tool, if the agent has another. `listing` is the SHA-256 of the
-    list of tools that held at the call, if it was not the one before the first trial.
+    intervention. `changed` says what an intervention made of the result, which is then not the server's: `scrambled`,
+    `shuffled`, `empty` or `fixed`. `tool` is the server's name of the tool, if the agent has another. `listing` is the
+    SHA-256 of the list of tools that held at the call, if it was not the one before the first trial.
     """
 
     name: str
@@ -109,6 +110,7 @@ class ToolCall:
     content: tuple[Content, ...] = ()
     dropped: tuple[ContentKind, ...] = ()
     error_kind: str | None = None
+    changed: str | None = None
     tool: str | None = None
     listing: str | None = None
     at: float | None = attrs.field(default=None, eq=False)

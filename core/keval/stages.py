@@ -15,6 +15,7 @@ from keval.execute.exchange import ModelExchange
 from keval.execute.meter import Meter
 from keval.execute.outbox import RunOutbox
 from keval.execute.preflight import Ready
+from keval.execute.server_entries import listing_blobs
 from keval.execute.stopping import Stop
 from keval.execute.worker import PlanWorker
 from keval.execute.working_time import WorkingTime
@@ -111,6 +112,8 @@ class Running:
         missing: bool = False,
     ) -> Summary:
         """Run the trials that are not `done`, and score. With `missing`, only scores that are lacking are made."""
+        for contexts in self.ready.contexts.values():
+            self.writer.write_blobs(listing_blobs(contexts, self.redact))
         self.writer.write_manifest(manifest)
         with working.kept(self.writer):
             return await self._finish(manifest, working, stop or Stop(), done, missing=missing)

@@ -30,7 +30,7 @@ FLOORS = [
     {"effects", "variation", "prices", "verdicts"},
     {"models", "recorder"},
     {"contexts", "manifest"},
-    {"summary"},
+    {"listings", "summary"},
     {"interfaces", "infrastructure", "hookspecs"},
     {"registry"},
     {"config"},

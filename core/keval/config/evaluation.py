@@ -15,6 +15,7 @@ from attrs.validators import ge, gt, optional
 from keval.config.size import is_size, size
 from keval.config.source import KeyPath, Source
 from keval.errors import Problem
+from keval.interventions import Intervention
 from keval.prices import Price
 
 __all__ = [
@@ -195,6 +196,10 @@ class PluginSpec:
 
     `implied` says that the config names a model and no judge, and the model's provider chose the judge.
     `characteristics` is what the config says about an agent: a mapping, or the name of an agent plugin that ships one.
+
+    A context may have `interventions`, first to last, each with the path of its entry in `changed_at`. `source` is the
+    label of the context that it derives from in the end, and `changes` what its own entry changes, as written, with
+    `from`.
     """
 
     label: str
@@ -203,6 +208,15 @@ class PluginSpec:
     path: KeyPath = ()
     implied: bool = False
     characteristics: Mapping[str, Any] | str | None = None
+    interventions: tuple[Intervention, ...] = ()
+    changed_at: tuple[KeyPath, ...] = ()
+    source: str | None = None
+    changes: Mapping[str, Any] = attrs.field(factory=dict)
+
+    @property
+    def base(self) -> str | None:
+        """The label of the context that this one is derived from."""
+        return self.changes.get("from")
 
 
 @attrs.frozen

@@ -81,8 +81,10 @@ def effective(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _written(spec: PluginSpec) -> dict[str, Any]:
+    if spec.base is not None:
+        return dict(spec.changes)
     about = {} if spec.characteristics is None else {"characteristics": spec.characteristics}
-    return {"type": spec.type, **spec.options, **about}
+    return {"type": spec.type, **spec.options, **spec.changes, **about}
 
 
 def _reread(manifest: Manifest, config: Mapping[str, Any], place: str) -> Evaluation:

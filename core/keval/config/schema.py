@@ -15,6 +15,7 @@ from keval.config.evaluation import Budget, Condition, DatasetFile, Execution, H
 from keval.config.sections import SECTIONS
 from keval.config.structure import resolve_fields
 from keval.errors import PluginError
+from keval.interventions import Intervention
 from keval.models import Model
 from keval.prices import Price
 from keval.scores import Rubric
@@ -135,12 +136,13 @@ def _dataset() -> dict[str, Any]:
 def _labelled(section: str, group: str, definitions: dict[str, Any]) -> dict[str, Any]:
     """Describe options by label. They depend on `type`, or on the label itself if it is a plugin's name."""
     names = [component.name for component in registry.components(group)]
+    changes = _changes(definitions) if section == "contexts" else {}
     for component in registry.components(group):
         options = _plugin_options(component)
         typed = {"type": {"enum": k_eval.spellings(section, component.name)}, **options.get("properties", {})}
         if section == "agents":
             typed["characteristics"] = _CHARACTERISTICS
-        definitions[f"{section}:{component.name}"] = _or_nothing({**options, "properties": typed})
+        definitions[f"{section}:{component.name}"] = _or_nothing({**options, "properties": {**changes, **typed}})
     definitions[f"{section}:by-type"] = {
         "type": ["object", "null"],
         "properties": {"type": {"enum": [each for name in names for each in k_eval.spellings(section, name)]}},
@@ -153,9 +155,27 @@ def _labelled(section: str, group: str, definitions: dict[str, Any]) -> dict[str
         ],
     }
     by_type = _ref(f"{section}:by-type")
-    untyped = {"not": {"required": ["type"]}}
+    untyped: dict[str, Any] = {"not": {"required": ["type"]}}
+    if section == "contexts":
+        labels = {"type": "string", "description": "the label of the context that this one is like but for its changes"}
+        derived = {"properties": {"from": labels, **changes}, "additionalProperties": False}
+        definitions["contexts:by-type"] = {
+            "if": {"required": ["from"]},
+            "then": derived,
+            "else": definitions["contexts:by-type"],
+        }
+        untyped = {"not": {"anyOf": [{"required": ["type"]}, {"required": ["from"]}]}}
     named = {name: {"if": untyped, "then": _ref(f"{section}:{name}"), "else": by_type} for name in names}
     return {"type": "object", "properties": named, "additionalProperties": by_type}
+
+
+def _changes(definitions: dict[str, Any]) -> dict[str, Any]:
+    """Describe the keys by which any context is changed."""
+    schema: dict[str, Any] = options_schema(Intervention)["properties"]
+    words = schema["describe"]["additionalProperties"]
+    schema["describe"] = _mapping_of({"anyOf": [{"type": "string"}, words]})
+    definitions.update((f"change:{key}", described) for key, described in schema.items())
+    return {key: _ref(f"change:{key}") for key in schema}
 
 
 def _listed(section: str, group: str, definitions: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import attrs
 
 from keval import registry
+from keval.config.derive import derive, is_derived
 from keval.config.evaluation import Budget, Condition, DatasetFile, Evaluation, Execution, Header, PluginSpec
 from keval.config.gate_list import read_gate_list
 from keval.config.implied_judge import implied_judge, implies_judge
@@ -68,7 +69,9 @@ class SectionReader:
         prices, wrong = read_prices(data.get("prices"), self.source.base)
         self._field_errors(wrong)
         spoiled = bool(self.problems)
-        agents, contexts = self._named("agents"), self._named("contexts")
+        agents = self._named("agents")
+        contexts, wrong = derive(self.source, self._named("contexts"))
+        self._field_errors(wrong)
         conditions = self._conditions()
         judges = self._named("judges")
         metrics, rubrics = self._listed("metrics"), self._listed("rubrics")
@@ -159,6 +162,8 @@ class SectionReader:
                 )
             elif options is not None and not isinstance(options, dict):
                 self._problem(path, f"expected a mapping of options, got {options!r}")
+            elif section == "contexts" and is_derived(options):
+                self._check_secrets(options or {}, path)
             elif not isinstance(name := (options or {}).get("type", label), str):
                 self._problem((*path, "type"), "expected the name of a plugin")
             else:

@@ -9,6 +9,7 @@ import attrs
 
 from keval import registry
 from keval.config import k_eval
+from keval.config.derive import with_bases
 from keval.config.evaluation import Evaluation, GateSpec, PluginSpec
 from keval.config.implied_judge import implied_judge
 from keval.errors import PluginError, Problem, suggestion
@@ -55,7 +56,7 @@ def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
         for label, condition in evaluation.conditions.items()
         if not selection.conditions or label in selection.conditions
     }
-    used = {label for condition in conditions.values() for label in condition.contexts}
+    used = with_bases(evaluation.contexts, {label for arm in conditions.values() for label in arm.contexts})
     contexts = tuple(spec for spec in evaluation.contexts if not selection.conditions or spec.label in used)
     agents, judges = _with_models(agents, judges, selection.models, problems)
     execution = attrs.evolve(

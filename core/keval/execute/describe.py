@@ -15,9 +15,9 @@ from keval.config.load import effective
 from keval.config.secrets import secret_variables
 from keval.config.sections import SECRET_OPTION
 from keval.config.variables import variable, variables_in
-from keval.contexts import ToolOffer
 from keval.execute.preflight import Ready
 from keval.execute.pricing import is_simulated
+from keval.execute.server_entries import server_entries
 from keval.manifest import (
     AgentEntry,
     ConditionEntry,
@@ -26,7 +26,6 @@ from keval.manifest import (
     Manifest,
     ScorerEntry,
     SelectionEntry,
-    ServerEntry,
 )
 from keval.models import Endpoint
 from keval.plan.plan import Arm, Plan, ResolvedPlugin, Scorers
@@ -163,19 +162,11 @@ def _agent(item: ResolvedPlugin, endpoints: Mapping[str, Endpoint], redact: Reda
 def _condition(arm: Arm, ready: Ready, redact: Redactor) -> ConditionEntry:
     return ConditionEntry(
         contexts=arm.contexts,
-        servers={offer.server: _server(offer, redact) for offer in ready.offers(arm.label)},
+        servers=server_entries(ready.contexts[arm.label], redact),
         require_mcp_tool_use=arm.condition.require_mcp_tool_use,
         require_mcp_tool_success=arm.condition.require_mcp_tool_success,
         on_missing_tool_use=arm.condition.on_missing_tool_use,
     )
-
-
-def _server(offer: ToolOffer, redact: Redactor) -> ServerEntry:
-    entry = ServerEntry(tuple(redact.data(offer.tools)), offer.digest)
-    if (sharing := offer.sharing) is None:
-        return entry
-    why = redact.text(sharing.why)
-    return attrs.evolve(entry, shared=sharing.shared, sharing=why, isolation_verified=sharing.verified)
 
 
 def _judges(

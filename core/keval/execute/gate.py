@@ -42,7 +42,7 @@ _NEVER_ANSWERED = 30.0
 
 @attrs.frozen
 class Asking:
-    """Who asks: an id that tells askers apart, what is told of each refusal and each request, and how its time stops."""
+    """Who asks: an id that tells askers apart, what is told of each refusal and request, and how its time stops."""
 
     id: str
     refused: Callable[[Refusal], object]

@@ -11,13 +11,16 @@ from typing import Any, Literal, TypeAlias
 import attrs
 
 from keval import registry
-from keval.config.evaluation import Execution
+from keval.config.evaluation import Evaluation, Execution
 from keval.config.secrets import learn_endpoints
 from keval.contexts import McpServer, ToolOffer
-from keval.errors import PluginError, PreflightError
+from keval.errors import InterventionError, PluginError, PreflightError
+from keval.execute.aliases import aliases_of
+from keval.execute.altered import changes_placed, check_changes
 from keval.execute.exchange import ModelExchange, applies_middleware, needs_proxy
+from keval.execute.opened import OpenedContext
 from keval.execute.resources import ResourceScope
-from keval.infrastructure import ConnectedServer, ProxyRoute, ServerProxy
+from keval.infrastructure import ProxyRoute, ServerProxy
 from keval.interfaces import Agent, ContextSource, Judge, Preparable
 from keval.models import Asker, Endpoint, Model
 from keval.plan.build import hook_plugins
@@ -25,19 +28,10 @@ from keval.plan.hooks import Hooks
 from keval.plan.plan import Plan, ResolvedPlugin
 from keval.redaction import Redactor
 
-__all__ = ["OpenedContext", "Ready", "begin_judges", "preflight"]
+__all__ = ["Ready", "begin_judges", "preflight"]
 
 _Field: TypeAlias = tuple[Asker, str]
 """A field of an agent or judge that names a model."""
-
-
-@attrs.frozen
-class OpenedContext:
-    """A context that is up for the trials of one condition, with the servers that keval connected to, by name."""
-
-    source: ContextSource
-    servers: Mapping[str, ConnectedServer]
-    offers: Sequence[ToolOffer]
 
 
 @attrs.frozen
@@ -70,9 +64,10 @@ async def preflight(
     execution = plan.evaluation.execution
     redactor = redactor or Redactor()
     ahead = 0 if hooks.prepare_trials else plan.trials_of_arm
-    given = {"max_result_bytes": execution.largest_result, "start_ahead": ahead}
     proxy = cache(_server_proxy)
-    opening = [_opened(plan.contexts[label], given, proxy, scope, redactor) for _, label in wanted]
+    opening = [
+        _opened(plan.contexts[label], plan.evaluation, ahead, proxy, scope, redactor=redactor) for _, label in wanted
+    ]
     exchange, endpoints, *opened = await _all(
         [
             _begin_middleware(plan.middleware, execution, scope),
@@ -85,7 +80,13 @@ async def preflight(
         arm.label: tuple(each for (condition, _), each in zip(wanted, opened, strict=True) if condition == arm.label)
         for arm in plan.arms
     }
-    problems = [problem for label, found in contexts.items() for problem in _clashes(label, found)]
+    problems: list[str] = []
+    for condition, found in contexts.items():
+        offers = [offer for context in found for offer in context.offers]
+        tapped = {name for context in found for name in context.tapped}
+        aliases, wrong = aliases_of(condition, offers, tapped)
+        contexts[condition] = tuple(context.named(aliases) for context in found)
+        problems += wrong
     if problems:
         raise PreflightError(problems)
     models = await _lead(plan.agents, plan.scorers.judges, endpoints, exchange, scope)
@@ -142,27 +143,33 @@ async def _prepared(resolved: ResolvedPlugin, plugin: object) -> None:
 
 async def _opened(
     context: ResolvedPlugin,
-    given: Mapping[str, Any],
+    evaluation: Evaluation,
+    ahead: int,
     proxy: Callable[[], ServerProxy],
     scope: ResourceScope,
+    *,
     redactor: Redactor,
 ) -> OpenedContext:
-    """Start a context, connect to its servers and list their tools; `given` is what keval says of each."""
-    with _placed(context):
-        source: ContextSource = await scope.enter(context.plugin.start(context.label))
+    """Start a context, connect to its servers and list their tools; `ahead` processes may be started before trials.
+
+    A server is named after the context that it is from in the end, so that agents cannot tell a changed one by that.
+    """
+    with changes_placed(context, evaluation.source), _placed(context):
+        source: ContextSource = await scope.enter(context.plugin.start(context.source or context.label))
         if not isinstance(source, ContextSource):
             raise TypeError(f"start() yields {source!r:.100}, which is no ContextSource (servers and open())")
-        connected: dict[str, ConnectedServer] = {}
-        offers: list[ToolOffer] = []
+        opened = OpenedContext(source, context.interventions)
         for server in source.servers:
             if isinstance(server, McpServer):  # the context itself is connected to it
-                offers.append(ToolOffer(server.name, server.tools))
+                opened.offers.append(ToolOffer(server.name, server.tools))
                 continue
             if server.login is not None:
                 server.login.learn_with(redactor.learn)
-            connected[server.name] = await scope.enter(proxy().connect(attrs.evolve(server, **given)))
-            offers.append(connected[server.name].offer)
-        return OpenedContext(source, connected, offers)
+            given = attrs.evolve(opened.given(server, evaluation.execution), start_ahead=ahead)
+            opened.servers[server.name] = connected = await scope.enter(proxy().connect(given))
+            opened.offers.append(connected.offer)
+        check_changes(context, opened.offers, opened.tapped)
+        return opened
 
 
 def _server_proxy() -> ServerProxy:
@@ -177,6 +184,8 @@ def _placed(resolved: ResolvedPlugin) -> Iterator[None]:
     place = f"{resolved.place}: " if resolved.place else ""
     try:
         yield
+    except InterventionError:
+        raise  # it has places of its own
     except PreflightError as error:
         raise PreflightError([f"{place}{problem}" for problem in error.problems]) from error
     except PluginError as error:
@@ -256,23 +265,3 @@ async def _all(coroutines: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
     if problems:
         raise PreflightError(problems)
     return list(outcomes)
-
-
-def _clashes(condition: str, contexts: Iterable[OpenedContext]) -> list[str]:
-    """Find tools of a condition that have the same name; an agent could not tell them apart."""
-    owner: dict[str, str] = {}
-    problems = []
-    for offer in (offer for context in contexts for offer in context.offers):
-        for tool in dict.fromkeys(offer.tools):
-            if offer.tools.count(tool) > 1:
-                problems.append(
-                    f"condition {condition!r}: the server {offer.server!r} lists {offer.tools.count(tool)} tools named"
-                    f" {tool!r}; an agent cannot tell them apart, so the server must name them differently"
-                )
-            if tool in owner:
-                problems.append(
-                    f"condition {condition!r}: the servers {owner[tool]!r} and {offer.server!r} both offer a tool"
-                    f" named {tool!r}; put them into separate conditions"
-                )
-            owner.setdefault(tool, offer.server)
-    return problems

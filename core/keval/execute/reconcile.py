@@ -75,6 +75,9 @@ def merge(transcript: Transcript, context: Context) -> Transcript:
                     error=run.error,
                     duration=run.duration,
                     server=run.server,
+                    error_kind=run.error_kind,
+                    changed=run.changed,
+                    tool=run.tool,
                     executions=executions,
                 )
             )

@@ -18,7 +18,8 @@ from keval.contexts import Context, McpServer, Provision
 from keval.errors import PreflightError, TrialError
 from keval.execute.attempts import Attempted, Patience, Sleep, attempt, failure_of
 from keval.execute.compliance import ToolUseError, check_tool_use
-from keval.execute.preflight import OpenedContext, Ready, preflight
+from keval.execute.opened import OpenedContext
+from keval.execute.preflight import Ready, preflight
 from keval.execute.preparation import prepared
 from keval.execute.reconcile import check, merge
 from keval.execute.resources import ResourceScope
@@ -182,9 +183,9 @@ class PlanWorker:
         if connected is None:
             problem = f"a context gives the trial {server!r:.100}, which is none of the servers that it started with"
             raise TrialError(problem, stage="context", kind="bad_context")
-        bounded = attrs.evolve(server, max_result_bytes=self.plan.evaluation.execution.largest_result)
+        given = opened.given(server, self.plan.evaluation.execution, tries.info)
         with tries.watch.paused():  # a trial does not pay for the start of its server with its time
-            return _supervised(await stack.enter_async_context(connected.open(tries.sharing.give(bounded))))
+            return _supervised(await stack.enter_async_context(connected.open(tries.sharing.give(given))))
 
     async def _recall(self, tries: Try) -> tuple[Transcript | None, Attempted[Transcript]]:
         """Take a recorded answer. No model and no server is involved, so nothing is opened or reconciled."""

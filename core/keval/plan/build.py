@@ -16,6 +16,7 @@ from keval.errors import ConfigError, PluginError, Problem, suggestion
 from keval.interfaces import AgentChecker
 from keval.manifest import Manifest
 from keval.plan.construct import Constructor
+from keval.plan.contexts import contexts_of
 from keval.plan.gating import expectation_problems, gate_problems
 from keval.plan.hooks import HookPlugin, Hooks
 from keval.plan.notices import idle_keys, missing_answers, warm_judges
@@ -32,7 +33,7 @@ def make_plan(evaluation: Evaluation) -> Plan:
     constructor = Constructor(evaluation, list(evaluation.problems))
     problems = constructor.problems
     agents = constructor.plugins("keval.agents", evaluation.agents, "run")
-    contexts = constructor.plugins("keval.contexts", evaluation.contexts, "start")
+    contexts = contexts_of(constructor)
     middleware = constructor.plugins("keval.middleware", evaluation.middleware, "handle")
     executors = constructor.plugins("keval.executors", [evaluation.executor], "execute")
     hooks = _hooks(constructor)
@@ -57,7 +58,7 @@ def make_plan(evaluation: Evaluation) -> Plan:
             samples=samples,
             agents=tuple(agents),
             arms=arms,
-            contexts={item.label: item for item in contexts},
+            contexts=contexts,
             middleware=tuple(middleware),
             hooks=tuple(hooks),
             scorers=scorers,
@@ -76,7 +77,7 @@ def make_session_plan(evaluation: Evaluation) -> Plan:
     constructor = Constructor(evaluation, [p for p in evaluation.problems if not p.message.startswith(wanted)])
     agents = constructor.plugins("keval.agents", evaluation.agents, "run")
     constructor.check_models(agents, evaluation.agents)
-    contexts = constructor.plugins("keval.contexts", evaluation.contexts, "start")
+    contexts = contexts_of(constructor)
     middleware = constructor.plugins("keval.middleware", evaluation.middleware, "handle")
     executors = constructor.plugins("keval.executors", [evaluation.executor], "execute")
     arms = _arms(constructor, Samples.of(()))
@@ -88,7 +89,7 @@ def make_session_plan(evaluation: Evaluation) -> Plan:
             samples=Samples.of(()),
             agents=tuple(agents),
             arms=arms,
-            contexts={item.label: item for item in contexts},
+            contexts=contexts,
             middleware=tuple(middleware),
             hooks=(),
             scorers=Scorers(),

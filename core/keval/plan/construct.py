@@ -34,8 +34,12 @@ class Constructor:
     def plugins(self, group: str, specs: Iterable[PluginSpec], *methods: str) -> list[ResolvedPlugin]:
         """Load and construct plugins; each must have one of the `methods`, if any are named."""
         resolved: dict[str, ResolvedPlugin] = {}
-        for spec in specs:
+        # What derives from another one comes after it, as it has the same plugin.
+        for spec in sorted(specs, key=lambda spec: spec.source is not None):
             try:
+                if (origin := resolved.get(spec.source or "")) is not None:
+                    resolved[spec.label] = self._derived(origin, spec)
+                    continue
                 chosen = registry.select(group, spec.type)
                 if len(chosen) > 1 and spec.options:
                     raise PluginError(
@@ -50,7 +54,9 @@ class Constructor:
                     if label not in resolved or spec.options:
                         place = self.evaluation.source.place(spec.path, key=True) if spec.path else ""
                         about = self._characteristics(plugin, spec) if group == "keval.agents" else {}
-                        resolved[label] = ResolvedPlugin(label, component, plugin, place, about)
+                        resolved[label] = ResolvedPlugin(
+                            label, component, plugin, place, about, spec.interventions, spec.changed_at
+                        )
             except PluginError as error:
                 self.problem(spec.path, str(error), at_key=True)
         return list(resolved.values())
@@ -80,6 +86,16 @@ class Constructor:
     def problem(self, path: KeyPath, message: str, *, at_key: bool = False) -> None:
         """Add a problem at a path of the config."""
         self.problems.append(Problem(self.evaluation.source.place(path, key=at_key), message))
+
+    def _derived(self, source: ResolvedPlugin, spec: PluginSpec) -> ResolvedPlugin:
+        return attrs.evolve(
+            source,
+            label=spec.label,
+            place=self.evaluation.source.place(spec.path, key=True),
+            interventions=spec.interventions,
+            changed_at=spec.changed_at,
+            source=source.label,
+        )
 
     def _constructed(self, component: registry.Component, spec: PluginSpec) -> Any:
         target = registry.load(component)

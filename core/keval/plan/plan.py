@@ -13,10 +13,12 @@ import attrs
 from keval import registry
 from keval.config.evaluation import Condition, Evaluation
 from keval.config.prompt import Prompt
+from keval.config.source import KeyPath
 from keval.dataset.read import Dataset
 from keval.dataset.samples import Samples
 from keval.errors import Problem
 from keval.interfaces import PrerecordedAgent
+from keval.interventions import Intervention
 from keval.models import Model
 from keval.records import TrialKey
 from keval.registry import Component
@@ -29,7 +31,9 @@ __all__ = ["Arm", "Plan", "ResolvedPlugin", "Scorers", "ScoringPlan", "judge_see
 class ResolvedPlugin:
     """A plugin under its label, constructed with its options. `place` is its place in the config.
 
-    `characteristics` is what an agent's plugin and the config say about the agent.
+    `characteristics` is what an agent's plugin and the config say about the agent. `interventions` are what the config
+    changes about a context, first to last, each from the entry at its path in `changed_at`. `source` is the label of
+    the context that it derives from in the end.
     """
 
     label: str
@@ -37,6 +41,9 @@ class ResolvedPlugin:
     plugin: Any
     place: str = ""
     characteristics: Mapping[str, Any] = attrs.field(factory=dict)
+    interventions: tuple[Intervention, ...] = ()
+    changed_at: tuple[KeyPath, ...] = ()
+    source: str | None = None
 
     @property
     def models(self) -> Mapping[str, Model]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -33,7 +34,14 @@ def describe(plan: Plan) -> dict[str, Any]:
         "max_concurrent": execution.max_concurrent,
         "agents": {item.label: {"type": item.component.name, "model": item.model_name} for item in plan.agents},
         "conditions": {
-            arm.label: {"contexts": {label: plan.contexts[label].component.name for label in arm.contexts}}
+            arm.label: {
+                "contexts": {label: plan.contexts[label].component.name for label in arm.contexts},
+                "changes": {
+                    label: [each.as_config() for each in plan.contexts[label].interventions]
+                    for label in arm.contexts
+                    if plan.contexts[label].interventions
+                },
+            }
             for arm in plan.arms
         },
         "models": [str(model) for model in plan.models],
@@ -82,6 +90,9 @@ def print_plan(plan: Plan, console: Console) -> None:
     for label, condition in told["conditions"].items():
         given = ", ".join(f"{name} ({kind})" for name, kind in condition["contexts"].items()) or "no context"
         show(f"  condition  {label}: {given}")
+        for name, changes in condition["changes"].items():
+            source = plan.contexts[name].source
+            show(f"    {name}{f' is {source}' if source else ''} with {'; '.join(map(_change, changes))}")
     show(f"  models     {', '.join(told['models']) or 'none'}")
     show(f"  servers    {told['servers']} to start")
     for label, sharing in told["sharing"].items():
@@ -103,6 +114,19 @@ def print_plan(plan: Plan, console: Console) -> None:
         f"  about {told['estimated_model_calls']} model calls and {told['estimated_judge_calls']} judge calls;"
         " nothing was run"
     )
+
+
+def _change(change: Mapping[str, Any]) -> str:
+    """Say what an intervention changes, in the keys of the config."""
+    return ", ".join(f"{key} {_brief(value)}" for key, value in change.items()) or "no change"
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {'→ ' if isinstance(item, str) else ''}{item}" for key, item in value.items())
+    return str(value)
 
 
 def _cap(name: str, most: float) -> str:

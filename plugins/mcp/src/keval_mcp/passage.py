@@ -13,6 +13,7 @@ from mcp.types import INTERNAL_ERROR
 
 from keval import ToolCall
 from keval.plugin import CallLog, ServerLostError
+from keval_mcp.changes import TrialChanges
 from keval_mcp.company import Place
 from keval_mcp.connection import ServerConnection
 from keval_mcp.listing import Listing
@@ -27,12 +28,14 @@ class Passage:
     """Forwards the calls of one attempt, marked with `meta`, and records each of them in `log`.
 
     An agent in keval's own process uses it as its `keval.plugin.ServerChannel`; for others the tap serves it. `listing`
-    is what was read before the first trial, so that every trial is offered the same tools. `place` says whether a loss
-    of the server may be due to another attempt's call.
+    is what was read before the first trial, with what interventions change, so that every trial is offered the same
+    tools. `changes` leads the calls through the interventions. `place` says whether a loss of the server may be due to
+    another attempt's call.
     """
 
     connection: ServerConnection
     listing: Listing
+    changes: TrialChanges
     meta: Mapping[str, Any]
     place: Place
     log: CallLog = attrs.field(factory=CallLog)
@@ -83,15 +86,21 @@ class Passage:
         name, arguments = params["name"], params.get("arguments")
         call = ToolCall(name, arguments or {}, server=self.connection.server.name, executions=0)
         began = time.perf_counter()
-        try:
+
+        async def send(tool: str, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
+            nonlocal call, began
+            asked = time.perf_counter()
             upstream = await self.connection.upstream()
             if self._first not in (None, upstream):
                 self._lose(f"server '{self.connection.server.name}' was lost between two calls of this trial")
             self._first = upstream
             call = attrs.evolve(call, executions=1)
-            began = time.perf_counter()
+            began += time.perf_counter() - asked  # connecting again is no time of the call
             with self.place.calling():
-                result = await upstream.call(name, arguments, {**_custom(params.get("_meta")), **self.meta})
+                return await upstream.call(tool, given, {**_custom(params.get("_meta")), **self.meta})
+
+        try:
+            outcome = await self.changes.call(name, arguments, send)
         except ServerLostError as lost:
             self._lose(str(lost), lost.kind, by_itself=isinstance(lost, CallLostError))
             problem = str(lost).partition("\n")[0]  # the agent needs no standard error
@@ -107,6 +116,9 @@ class Passage:
         except asyncio.CancelledError:
             self._record(call, began, error="the trial ended before the server answered")
             raise
+        result = outcome.result
+        own = outcome.tool if outcome.tool != name else None
+        call = attrs.evolve(call, tool=own, error_kind=outcome.error_kind, changed=outcome.changed)
         if result.get("isError"):
             self._record(call, began, error=result_text(result))
         else:

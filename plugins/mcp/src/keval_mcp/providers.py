@@ -15,7 +15,6 @@ from keval.plugin import (
     ContextSource,
     Isolation,
     PreflightError,
-    ServerLogin,
     ServerSpec,
     Sharing,
     Transport,

@@ -19,11 +19,11 @@ from keval.plugin import (
     Sharing,
     ToolOffer,
 )
+from keval_mcp.changes import Changes
 from keval_mcp.company import Company
 from keval_mcp.connection import ServerConnection
 from keval_mcp.facts import tell
 from keval_mcp.folder import in_folder
-from keval_mcp.listing import Listing
 from keval_mcp.passage import Passage
 from keval_mcp.pool import Pool
 from keval_mcp.sharing import sharing_of
@@ -52,6 +52,7 @@ class McpProxy:
 
         Raises:
             PreflightError: the server does not come up, or has no tools.
+            InterventionError: an intervention on it cannot be made.
         """
         async with AsyncExitStack() as stack, AsyncExitStack() as first:
             try:
@@ -65,25 +66,24 @@ class McpProxy:
                     " check its configuration"
                 )
             connection.digest = listing.digest
-            sharing = sharing_of(server, listing.tools)
             if not server.server_instructions:
                 listing = attrs.evolve(listing, instructions=None)
-            offer = ToolOffer(
-                server.name, listing.names, listing.digest, instructions=listing.instructions, sharing=sharing
-            )
+            changes = Changes.of(server.interventions, {}, listing)
+            sharing = sharing_of(server, changes.listing.tools)
+            offer = _offer(server, changes, sharing)
             if not server.tap:
                 await first.aclose()
                 yield _Direct(offer)
                 return
             pool: Pool[ServerConnection] | None = None
             if not sharing.shared and server.start_ahead and not _is_told(server):
-                pool = Pool(partial(self._starter.started, server, listing.digest), server.start_ahead)
+                pool = Pool(partial(self._starter.started, server, connection.digest), server.start_ahead)
                 stack.push_async_callback(pool.close)
                 pool.add(connection, first.pop_all())
             elif not sharing.shared:
                 await first.aclose()
-            tapped = await stack.enter_async_context(tap(server.name, listing))
-            yield _Tapped(server, connection, tapped, listing, offer, sharing, self._starter, pool)
+            tapped = await stack.enter_async_context(tap(server.name, changes.listing))
+            yield _Tapped(server, connection, tapped, changes, offer, sharing, self._starter, pool)
 
 
 @attrs.frozen(eq=False)
@@ -117,7 +117,7 @@ class _Tapped:
     server: ServerSpec
     connection: ServerConnection
     tap: Tap
-    listing: Listing
+    changes: Changes
     offer: ToolOffer
     sharing: Sharing
     starter: Starter
@@ -136,19 +136,27 @@ class _Tapped:
             # A session of one's own with a server that others use, too, is no server of one's own.
             alone = own is not None and server.transport == "stdio"
             company = Company() if alone else self._company
-            passage = Passage(own or self.connection, self.listing, server.meta, company.join())
+            changes = self._named(server)
+            trial = changes.trial(seed=server.seed, trial=server.trial, others=server.others)
+            passage = Passage(own or self.connection, changes.listing, trial, server.meta, company.join())
             url = await stack.enter_async_context(self.tap.open(passage))
             yield McpServer(
                 name=server.name,
                 transport="http",
                 url=url,
-                tools=self.offer.tools,
+                tools=changes.listing.names,
                 # The tap notices first that a server does not answer, and tells the agent why.
                 timeout=server.timeout + 2 * CHECK_SECONDS,
                 log=passage.log,
                 channel=passage,
                 instructions=self.offer.instructions,
             )
+
+    def _named(self, server: ServerSpec) -> Changes:
+        """Return the changes with the aliases of the condition, which are known when all its servers are."""
+        if server.aliases != self.changes.aliases:
+            self.changes = Changes.of(server.interventions, server.aliases, self.changes.original)
+        return self.changes
 
     async def _own(self, server: ServerSpec, stack: AsyncExitStack) -> ServerConnection | None:
         """Connect to a server that no other trial uses, or to one that others use by a session of its own.
@@ -183,3 +191,19 @@ def _is_same_process(server: ServerSpec, other: ServerSpec) -> bool:
     """Return whether a process that was started for the one serves the other as well."""
     names = ("command", "args", "env", "cwd", "folder")
     return all(getattr(server, name) == getattr(other, name) for name in names)
+
+
+def _offer(server: ServerSpec, changes: Changes, sharing: Sharing) -> ToolOffer:
+    listing, original = changes.listing, changes.original if changes.interventions else None
+    return ToolOffer(
+        server=server.name,
+        tools=listing.names,
+        digest=listing.digest,
+        definitions=listing.tools,
+        instructions=listing.instructions,
+        original=original.tools if original else None,
+        original_digest=original.digest if original else None,
+        original_instructions=original.instructions if original else None,
+        unmatched=changes.unmatched,
+        sharing=sharing,
+    )

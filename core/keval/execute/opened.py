@@ -1,0 +1,51 @@
+"""A context that is up: its servers, and what of them agents get."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from keval.config.evaluation import Execution
+from keval.contexts import ServerSpec, ToolOffer, TrialInfo
+from keval.execute.aliases import renamed
+from keval.infrastructure import ConnectedServer
+from keval.interfaces import ContextSource
+from keval.interventions import Intervention
+
+__all__ = ["OpenedContext"]
+
+
+@attrs.frozen
+class OpenedContext:
+    """A context that is up for the trials of one condition, with the servers that keval connected to, by name.
+
+    `offers` are what agents get, and `aliases` the names of tools that are others there, by server.
+    """
+
+    source: ContextSource
+    interventions: tuple[Intervention, ...] = ()
+    servers: dict[str, ConnectedServer] = attrs.field(factory=dict)
+    offers: list[ToolOffer] = attrs.field(factory=list)
+    aliases: Mapping[str, Mapping[str, str]] = attrs.field(factory=dict)
+
+    @property
+    def tapped(self) -> frozenset[str]:
+        """The names of the servers that agents reach through the tap."""
+        return frozenset(each.name for each in self.source.servers if isinstance(each, ServerSpec) and each.tap)
+
+    def named(self, aliases: Mapping[str, Mapping[str, str]]) -> OpenedContext:
+        """Return the context with the aliases of its condition, by server and name."""
+        offers = [renamed(offer, aliases.get(offer.server, {})) for offer in self.offers]
+        return attrs.evolve(self, offers=offers, aliases=aliases)
+
+    def given(self, server: ServerSpec, execution: Execution, trial: TrialInfo | None = None) -> ServerSpec:
+        """Return one of its servers with what the run adds, as the proxy gets it."""
+        return attrs.evolve(
+            server,
+            max_result_bytes=execution.largest_result,
+            interventions=self.interventions,
+            aliases=self.aliases.get(server.name, {}),
+            seed=execution.seed,
+            trial=trial,
+        )

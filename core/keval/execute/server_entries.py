@@ -1,0 +1,48 @@
+"""What the manifest says of a condition's servers, and the listings that it refers to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from keval.contexts import ToolOffer
+from keval.execute.opened import OpenedContext
+from keval.listings import ServerListing
+from keval.manifest import ServerEntry
+from keval.recorder import Blob
+from keval.redaction import Redactor
+
+__all__ = ["listing_blobs", "server_entries"]
+
+
+def server_entries(contexts: Iterable[OpenedContext], redact: Redactor) -> dict[str, ServerEntry]:
+    """Describe the servers of a condition, by name."""
+    return {offer.server: _entry(offer, context, redact) for context in contexts for offer in context.offers}
+
+
+def listing_blobs(contexts: Iterable[OpenedContext], redact: Redactor) -> list[Blob]:
+    """Return what the servers of these contexts say of themselves, before and after interventions."""
+    return [blob for context in contexts for offer in context.offers for blob in _blobs(offer, redact) if blob]
+
+
+def _entry(offer: ToolOffer, context: OpenedContext, redact: Redactor) -> ServerEntry:
+    listing, original = _blobs(offer, redact)
+    return ServerEntry(
+        tools=tuple(redact.data(offer.tools)),
+        sha256=offer.digest,
+        listing=listing.sha256 if listing else None,
+        interventions=tuple(redact.data(each.as_config()) for each in context.interventions),
+        original_sha256=offer.original_digest,
+        original_listing=original.sha256 if original else None,
+        aliases=redact.data(dict(context.aliases.get(offer.server, {}))),
+        shared=offer.sharing.shared if offer.sharing else None,
+        sharing=redact.text(offer.sharing.why) if offer.sharing else None,
+        isolation_verified=offer.sharing.verified if offer.sharing else None,
+    )
+
+
+def _blobs(offer: ToolOffer, redact: Redactor) -> tuple[Blob | None, Blob | None]:
+    offered, original = ServerListing.offered(offer), ServerListing.original(offer)
+    return (
+        offered.blob(redact.content) if offered else None,
+        original.blob(redact.content) if original else None,
+    )

@@ -1,0 +1,39 @@
+"""The contexts of a plan: constructed, and checked for changes that cannot be made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from keval.plan.construct import Constructor
+from keval.plan.plan import ResolvedPlugin
+
+__all__ = ["UNTAPPED", "contexts_of"]
+
+UNTAPPED = (
+    "agents connect to this server themselves, so nothing about it can be changed; let keval connect to it"
+    " (leave out `tap: false`), or leave this out"
+)
+"""What is wrong with an intervention where no tap is."""
+
+
+def contexts_of(constructor: Constructor) -> Mapping[str, ResolvedPlugin]:
+    """Construct the contexts, by label; what is wrong is added to the constructor's problems."""
+    resolved = constructor.plugins("keval.contexts", constructor.evaluation.contexts, "start")
+    for item in resolved:
+        if item.changed_at and getattr(item.plugin, "tap", True) is False:
+            constructor.problem(item.changed_at[-1], UNTAPPED, at_key=True)
+    found = {item.label: item for item in resolved}
+    for label, condition in constructor.evaluation.conditions.items():
+        first: dict[str, str] = {}
+        for index, name in enumerate(condition.contexts):
+            if name not in found:
+                continue
+            source = found[name].source or name
+            if first.get(source, name) != name:
+                told = (
+                    f"{name!r} and {first[source]!r} are the same server, changed differently; put them into separate"
+                    " conditions"
+                )
+                constructor.problem(("conditions", label, "contexts", index), told)
+            first.setdefault(source, name)
+    return found

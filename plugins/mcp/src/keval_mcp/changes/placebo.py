@@ -1,0 +1,191 @@
+"""Placebos: results that say nothing, in the shape of those that they stand for.
+
+A result that is scrambled keeps its blocks, the keys of its JSON and its length, and is valid by the tool's output
+schema. Results are as MCP writes them (`CallToolResult`).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from keval_mcp.changes.blank import blank_audio, blank_image
+from keval_mcp.changes.words import Words
+
+__all__ = ["Placebo", "empty", "fixed"]
+
+_ROUNDS = 4
+"""How often what the output schema refuses is mended; each round mends what the one before made visible."""
+_WIDEST = 1000
+"""How far from its lower bound a bounded number may be."""
+
+
+def empty(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result without content."""
+    return _without_content(result) | {"content": []}
+
+
+def fixed(result: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """Return a result with this text as its content."""
+    return _without_content(result) | {"content": [{"type": "text", "text": text}]}
+
+
+def _without_content(result: Mapping[str, Any]) -> dict[str, Any]:
+    # `_meta` may say as much as the content does, and some frameworks show it to their model.
+    return {key: value for key, value in result.items() if key not in ("content", "structuredContent", "_meta")}
+
+
+@attrs.define
+class Placebo:
+    """Scrambles the results of one trial, with its `words`."""
+
+    words: Words
+    _chosen: dict[tuple[str, str], Any] = attrs.field(factory=dict, init=False)
+
+    def scrambled(self, result: Mapping[str, Any], output_schema: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return a result that is unreadable, and valid by the output schema if it was valid."""
+        made = _without_content(result)
+        structured = result.get("structuredContent")
+        if structured is not None:
+            made["structuredContent"] = self._fitting(structured, output_schema)
+        blocks = result.get("content")
+        made["content"] = [self._block(block) for block in blocks] if isinstance(blocks, list) else []
+        return made
+
+    def _block(self, block: Any) -> Any:
+        if not isinstance(block, dict):
+            return block
+        kind = block.get("type")
+        bare = {key: value for key, value in block.items() if key != "_meta"}
+        if kind == "text":
+            return bare | {"text": self._text(str(block.get("text", "")))}
+        if kind == "image":
+            return bare | blank_image(str(block.get("data", "")))
+        if kind == "audio":
+            return bare | blank_audio(str(block.get("data", "")))
+        if kind == "resource_link":
+            return bare | self._named(bare)
+        if kind == "resource" and isinstance(block.get("resource"), dict):
+            return bare | {"resource": self._resource(block["resource"])}
+        return self._value(bare, "")
+
+    def _named(self, described: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the words of a link or resource, scrambled."""
+        keys = ("uri", "name", "title", "description")
+        return {key: self.words.scramble(described[key]) for key in keys if isinstance(described.get(key), str)}
+
+    def _resource(self, resource: Mapping[str, Any]) -> dict[str, Any]:
+        made = {key: value for key, value in resource.items() if key != "_meta"} | self._named(resource)
+        if isinstance(resource.get("text"), str):
+            made["text"] = self._text(resource["text"])
+        if isinstance(resource.get("blob"), str):
+            if str(resource.get("mimeType", "")).startswith("image/"):
+                image = blank_image(resource["blob"])
+                return made | {"blob": image["data"], "mimeType": image["mimeType"]}
+            made["blob"] = base64.b64encode(bytes(len(resource["blob"]) * 3 // 4)).decode()
+        return made
+
+    def _text(self, text: str) -> str:
+        """Scramble a text; of one that is JSON, the keys and the layout stay."""
+        if text.lstrip()[:1] in ("{", "["):
+            try:
+                data = json.loads(text)
+            except (ValueError, RecursionError):
+                return self.words.scramble(text)
+            return _written_like(text, data, self._value(data, ""))
+        return self.words.scramble(text)
+
+    def _value(self, value: Any, key: str) -> Any:
+        if isinstance(value, dict):
+            return {name: self._value(item, name) for name, item in value.items()}
+        if isinstance(value, list):
+            return [self._value(item, key) for item in value]
+        if (chosen := self._chosen.get((key, json.dumps(value)))) is not None:
+            return chosen
+        if isinstance(value, bool):
+            return value is not self.words.flips(key)
+        if isinstance(value, int | float):
+            return self.words.number(value, key)
+        return self.words.scramble(value, key) if isinstance(value, str) else value
+
+    def _fitting(self, structured: Any, schema: Mapping[str, Any] | None) -> Any:
+        """Scramble structured content; what the schema does not allow becomes a value that it does.
+
+        That is another choice where it lists some, a number within its bounds, and else the value as it was.
+        """
+        made = self._value(structured, "")
+        if schema is None or _errors(structured, schema) != []:
+            return made
+        for _ in range(_ROUNDS):
+            errors = _errors(made, schema)
+            if not errors:
+                return made
+            for path, error in errors:
+                original = _at(structured, path)
+                value = self._allowed(original, path, error)
+                made = _with(made, path, value)
+                if path and not isinstance(value, dict | list):
+                    self._chosen[_key(path), json.dumps(original)] = value  # its text says the same
+        return structured
+
+    def _allowed(self, original: Any, path: Sequence[str | int], error: Any) -> Any:
+        seen = self._chosen.get((_key(path), json.dumps(original, default=str))) if path else None
+        for part in (error, *(error.context or ())):
+            if part.validator == "enum" and seen is None:
+                return self.words.pick(original, part.validator_value)
+            bounds = part.schema if isinstance(part.schema, dict) else {}
+            low, high = bounds.get("minimum"), bounds.get("maximum")
+            if seen is None and isinstance(original, int) and isinstance(low, int) and isinstance(high, int):
+                return self.words.pick(original, range(low, min(high, low + _WIDEST) + 1))
+        return original
+
+
+def _key(path: Sequence[str | int]) -> str:
+    return next((step for step in reversed(path) if isinstance(step, str)), "")
+
+
+def _errors(value: Any, schema: Mapping[str, Any]) -> list[tuple[list[str | int], Any]] | None:
+    """Return what the schema refuses, each with its path; `None` if the schema cannot be used."""
+    from jsonschema import SchemaError, validators  # takes 0.1 s to import, and few runs have a placebo
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
+
+    kind = validators.validator_for(schema)
+    try:
+        kind.check_schema(dict(schema))
+        # With a registry of its own it does not fetch what the schema refers to elsewhere.
+        found = list(kind(schema, registry=Registry()).iter_errors(value))
+    except (SchemaError, Unresolvable):
+        return None
+    return [(list(error.absolute_path), error) for error in found]
+
+
+def _at(value: Any, path: Sequence[str | int]) -> Any:
+    for step in path:
+        value = value[step]
+    return value
+
+
+def _with(value: Any, path: Sequence[str | int], item: Any) -> Any:
+    """Return a value with another item at a path."""
+    if not path:
+        return item
+    step, *rest = path
+    if isinstance(value, dict):
+        return {**value, step: _with(value[step], rest, item)}
+    return [_with(each, rest, item) if index == step else each for index, each in enumerate(value)]
+
+
+def _written_like(text: str, data: Any, other: Any) -> str:
+    """Write JSON in the layout of a text that holds `data`."""
+    for indent in (None, 2, 4, 1):
+        for separators in ((", ", ": "), (",", ":")) if indent is None else ((",", ": "),):
+            for ascii_only in (False, True):
+                layout: dict[str, Any] = {"indent": indent, "separators": separators, "ensure_ascii": ascii_only}
+                if json.dumps(data, **layout) == text.strip():
+                    return json.dumps(other, **layout)
+    return json.dumps(other, ensure_ascii=False, indent=2 if "\n" in text.strip() else None)
