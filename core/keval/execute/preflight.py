@@ -28,7 +28,7 @@ from keval.plan.hooks import Hooks
 from keval.plan.plan import Plan, ResolvedPlugin
 from keval.redaction import Redactor
 
-__all__ = ["Ready", "begin_judges", "preflight"]
+__all__ = ["Ready", "begin_judges", "open_context", "preflight"]
 
 _Field: TypeAlias = tuple[Asker, str]
 """A field of an agent or judge that names a model."""
@@ -66,7 +66,8 @@ async def preflight(
     ahead = 0 if hooks.prepare_trials else plan.trials_of_arm
     proxy = cache(_server_proxy)
     opening = [
-        _opened(plan.contexts[label], plan.evaluation, ahead, proxy, scope, redactor=redactor) for _, label in wanted
+        open_context(plan.contexts[label], plan.evaluation, scope, ahead, proxy, redactor=redactor)
+        for _, label in wanted
     ]
     exchange, endpoints, *opened = await _all(
         [
@@ -141,12 +142,12 @@ async def _prepared(resolved: ResolvedPlugin, plugin: object) -> None:
             await plugin.prepare()
 
 
-async def _opened(
+async def open_context(
     context: ResolvedPlugin,
     evaluation: Evaluation,
-    ahead: int,
-    proxy: Callable[[], ServerProxy],
     scope: ResourceScope,
+    ahead: int = 0,
+    proxy: Callable[[], ServerProxy] | None = None,
     *,
     redactor: Redactor,
 ) -> OpenedContext:
@@ -166,7 +167,7 @@ async def _opened(
             if server.login is not None:
                 server.login.learn_with(redactor.learn)
             given = attrs.evolve(opened.given(server, evaluation.execution), start_ahead=ahead)
-            opened.servers[server.name] = connected = await scope.enter(proxy().connect(given))
+            opened.servers[server.name] = connected = await scope.enter((proxy or _server_proxy)().connect(given))
             opened.offers.append(connected.offer)
         check_changes(context, opened.offers, opened.tapped)
         return opened
