@@ -132,8 +132,8 @@ class ServerSpec:
     aliases: Mapping[str, str] = attrs.field(factory=dict)
     seed: int = 0
     trial: TrialInfo | None = None
-    login: ServerLogin | None = attrs.field(default=None, eq=False, repr=False)
     others: OtherResults | None = attrs.field(default=None, eq=False, repr=False)
+    login: ServerLogin | None = attrs.field(default=None, eq=False, repr=False)
 
 
 @attrs.define

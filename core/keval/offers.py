@@ -50,7 +50,7 @@ async def read_offers(
     contexts = make_contexts(evaluation, labels)
     scope = ResourceScope()
     try:
-        opening = [open_context(context, evaluation, scope, redactor=redactor or Redactor()) for context in contexts]
+        opening = [open_context(context, evaluation, scope, redactor or Redactor()) for context in contexts]
         opened = await asyncio.gather(*opening, return_exceptions=True)
     finally:
         await scope.close()

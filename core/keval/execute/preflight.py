@@ -66,7 +66,7 @@ async def preflight(
     ahead = 0 if hooks.prepare_trials else plan.trials_of_arm
     proxy = cache(_server_proxy)
     opening = [
-        open_context(plan.contexts[label], plan.evaluation, scope, ahead, proxy, redactor=redactor)
+        open_context(plan.contexts[label], plan.evaluation, scope, redactor, ahead=ahead, proxy=proxy)
         for _, label in wanted
     ]
     exchange, endpoints, *opened = await _all(
@@ -146,10 +146,10 @@ async def open_context(
     context: ResolvedPlugin,
     evaluation: Evaluation,
     scope: ResourceScope,
+    redactor: Redactor,
+    *,
     ahead: int = 0,
     proxy: Callable[[], ServerProxy] | None = None,
-    *,
-    redactor: Redactor,
 ) -> OpenedContext:
     """Start a context, connect to its servers and list their tools; `ahead` processes may be started before trials.
 
