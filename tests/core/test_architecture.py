@@ -43,7 +43,7 @@ FLOORS = [
     {"plan"},
     {"execute"},
     {"score"},
-    {"stages", "doctor", "offers"},
+    {"stages", "doctor", "offers", "visits"},
     {"pipeline", "session", "forecast"},
     {"power"},
     {"report"},
