@@ -121,7 +121,6 @@ if TYPE_CHECKING:
         JudgeSpread,
         JudgingTotal,
         ScorerScale,
-        ToolUse,
         UsageTotal,
     )
     from keval.supervisor import supervised
@@ -234,7 +233,6 @@ __all__ = [
     "ServerSpec",
     "Sharing",
     "ToolOffer",
-    "ToolUse",
     "ToolsMissingError",
     "Transport",
     "TrialError",

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import attrs
 
+from keval.contrast import Contrast
 from keval.effects import Effect, Interaction
 from keval.manifest import JudgeEntry
 from keval.prices import Cost
@@ -24,6 +25,7 @@ __all__ = [
     "ArmScore",
     "ArmTrials",
     "Compliance",
+    "Contrast",
     "GateResult",
     "GivenUp",
     "JudgePair",
@@ -241,7 +243,8 @@ class Summary:
     met. `elapsed` is how long the run was worked on, in seconds: its trials and their scoring, without the time between
     an interruption and `resume`, or that of scoring it again later; `None` while it is, and for a run that was killed.
     `stopped` says why trials or judgements were left out, if a limit of the run did that. `tools` says how each tool
-    was used, arm by arm.
+    was used, arm by arm. `contrasts` are conditions that differ from another one in what the config changes of their
+    contexts.
     """
 
     run: str
@@ -266,4 +269,5 @@ class Summary:
     agreement: tuple[Agreement, ...] = ()
     stopped: str | None = None
     tools: tuple[ToolUse, ...] = ()
+    contrasts: tuple[Contrast, ...] = ()
     extra: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, repr=False, metadata={"unknown_keys": True})

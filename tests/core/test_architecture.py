@@ -28,6 +28,7 @@ FLOORS = [
     {"records", "redaction"},
     {"scores"},
     {"effects", "variation", "prices", "verdicts", "tool_use"},
+    {"contrast"},
     {"models", "recorder"},
     {"contexts", "manifest"},
     {"listing_changes"},

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from keval.report.claims import Claim, blocks
+from keval.report.claims import Claim
+from keval.report.contrasts import all_blocks
 from keval.report.effects import verdict_words
 from keval.report.figures import interval, number, signed
 from keval.report.gates import gate_rows, unmet_texts
@@ -94,7 +95,7 @@ def _gates(summary: Summary) -> Iterator[str]:
 
 def _effects(summary: Summary) -> Iterator[str]:
     yield "### Effects"
-    for block in blocks(summary):
+    for block in all_blocks(summary):
         yield f"#### {escaped(block.title)}"
         if block.claims:
             heads = ["metric", "for", "means", "difference", "95 % interval", "n", "verdict"]
