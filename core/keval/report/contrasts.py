@@ -138,7 +138,7 @@ def _placebo(summary: Summary, contrast: Contrast) -> Iterator[str]:
         against = f"{real} against its placebo {placebo}{whose}, where {results}"
         if helped:
             told = _turned(helped, names)
-            yield f"{against}: {told}. So it is the information that helps, and not only the longer prompt and more turns."
+            yield f"{against}: {told}. It is the information that helps, not only the longer prompt and more turns."
         if harmed:
             told = _turned(harmed, names)
             yield f"{against}: {told}. The placebo is better there, so the information does harm."

@@ -74,7 +74,7 @@ def _added(entry: ConditionEntry, base: ConditionEntry) -> _Changes | None:
             before.interventions
         ):
             return None
-        if more := [dict(change) for change in server.interventions[count:]]:
+        if more := list(server.interventions[count:]):
             added[name] = more
     return added
 
