@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import attrs
 
+from keval.contexts import Sharing
 from keval.contrast import Contrast
 from keval.effects import Effect, Interaction
 from keval.manifest import JudgeEntry
@@ -242,9 +243,9 @@ class Summary:
     place of a metric. `gates` are the verdicts, and `unmet` the first thousand expectations of samples that were not
     met. `elapsed` is how long the run was worked on, in seconds: its trials and their scoring, without the time between
     an interruption and `resume`, or that of scoring it again later; `None` while it is, and for a run that was killed.
-    `stopped` says why trials or judgements were left out, if a limit of the run did that. `tools` says how each tool
-    was used, arm by arm. `contrasts` are conditions that differ from another one in what the config changes of their
-    contexts.
+    `stopped` says why trials or judgements were left out, if a limit of the run did that. `servers` says by condition
+    and server whether trials shared it; it lacks those of which nothing is known. `tools` says how each tool was used,
+    arm by arm. `contrasts` are conditions that differ from another one in what the config changes of their contexts.
     """
 
     run: str
@@ -268,6 +269,7 @@ class Summary:
     judging: tuple[JudgingTotal, ...] = ()
     agreement: tuple[Agreement, ...] = ()
     stopped: str | None = None
+    servers: Mapping[str, Mapping[str, Sharing]] = attrs.field(factory=dict)
     tools: tuple[ToolUse, ...] = ()
     contrasts: tuple[Contrast, ...] = ()
     extra: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, repr=False, metadata={"unknown_keys": True})
