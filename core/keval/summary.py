@@ -18,6 +18,7 @@ from keval.prices import Cost
 from keval.records import Usage
 from keval.scores import Scale, Scorer
 from keval.tool_use import ToolUse
+from keval.traffic import ContentKind
 from keval.variation import Repetitions, VarianceComponents
 from keval.verdicts import GateResult, UnmetExpectation
 
@@ -101,7 +102,7 @@ class ArmTrials:
     that may be shortened. `tool_calls` and `model_calls` are `None` when nobody reported them. `duration` is the mean
     over samples, in seconds; `duration_median` and `duration_p95` are those of trials that were answered. `cost` is
     that of the trials with all of their attempts; `usage` leaves out failed attempts, whose usage and cost `given_up`
-    has.
+    has. `dropped` counts by kind what tools returned and the adapter could not pass to the model.
     """
 
     agent: str
@@ -120,6 +121,7 @@ class ArmTrials:
     duration_p95: float | None = None
     cost: Cost = Cost()
     failure_messages: Mapping[str, str] = attrs.field(factory=dict)
+    dropped: Mapping[ContentKind, int] = attrs.field(factory=dict)
 
 
 @attrs.frozen

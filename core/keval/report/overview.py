@@ -15,6 +15,7 @@ from keval.report.agreement import judging_lines
 from keval.report.averages import average_lines
 from keval.report.claims import Block
 from keval.report.console import print_sections, safe
+from keval.report.content import dropped_sentences
 from keval.report.contrasts import all_blocks
 from keval.report.effects import effect_lines
 from keval.report.figures import signed
@@ -85,6 +86,7 @@ def _remarks(summary: Summary, run: Path, *, under_way: bool) -> Iterator[Text]:
     yield from map(safe, judging_lines(summary))
     yield from map(safe, average_lines(summary))
     yield from sharing_lines(summary)
+    yield from (safe(sentence, "yellow") for sentence in dropped_sentences(summary))
     yield from trial_lines(summary, under_way=under_way)
 
 

@@ -55,24 +55,25 @@ def lacking(tool: str, *effects: Effect) -> Contrast:
 def test_a_placebo_that_does_worse_shows_that_it_is_the_information() -> None:
     told = summary(placebo(effect("sham", -0.4, "worse"), effect("sham", 0.02, "unclear", "acme/delay")))
 
-    assert [
-        "docs against its placebo sham, where results are scrambled: right +0.40 [+0.30 to +0.50] (n=20). It is the"
-        " information that helps, not only the longer prompt and more turns."
-    ] == [*contrast_sentences(told)]
+    (said,) = contrast_sentences(told)
+    figures = "right +0.40 [+0.30 to +0.50] (n=20)"
+    meaning = "It is the information that helps, not only the longer prompt and more turns."
+    assert f"docs against its placebo sham, where results are scrambled: {figures}. {meaning}" == said
 
 
 def test_a_placebo_that_does_as_well_leaves_it_open_agent_by_agent() -> None:
     same = effect("sham", -0.05, "unclear")
     better = effect("sham", 0.3, "better", agent="bob")
 
-    told = [*contrast_sentences(summary(placebo(same, better, results={"fixed": "No."}), agents=("ada", "bob")))]
+    same_said, better_said = contrast_sentences(
+        summary(placebo(same, better, results={"fixed": "No."}), agents=("ada", "bob"))
+    )
 
-    assert [
-        "docs against its placebo sham (ada), where every result is 'No.': right +0.05 [-0.05 to +0.15] (n=20). This run"
-        " cannot tell docs from its placebo (ada).",
-        "docs against its placebo sham (bob), where every result is 'No.': right -0.30 [-0.40 to -0.20] (n=20). The"
-        " placebo is better there, so the information does harm.",
-    ] == told
+    results = "where every result is 'No.'"
+    open_ = "right +0.05 [-0.05 to +0.15] (n=20). This run cannot tell docs from its placebo (ada)."
+    harm = "right -0.30 [-0.40 to -0.20] (n=20). The placebo is better there, so the information does harm."
+    assert f"docs against its placebo sham (ada), {results}: {open_}" == same_said
+    assert f"docs against its placebo sham (bob), {results}: {harm}" == better_said
 
 
 def test_tools_are_ranked_by_what_their_absence_costs() -> None:
@@ -88,9 +89,10 @@ def test_tools_are_ranked_by_what_their_absence_costs() -> None:
     assert "docs with one tool left out, against docs" == block.title
     assert ["vital", "some", "idle"] == [claim.label for claim in block.claims]
     assert (("no tool's absence surely changes", "delay"), ("nobody surely missed", "idle")) == block.remarks
+    vital = "without vital right by 0.60 [-0.70 to -0.50] worse"
+    some = "without some right by 0.20 [-0.30 to -0.10] worse"
     assert [
-        "Of the tools of docs, these are missed: without vital right by 0.60 [-0.70 to -0.50] worse; without some right"
-        " by 0.20 [-0.30 to -0.10] worse.",
+        f"Of the tools of docs, these are missed: {vital}; {some}.",
         "Without idle, this run sees no sure loss.",
     ] == said
 
