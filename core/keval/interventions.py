@@ -71,8 +71,18 @@ class Intervention:
             for field in attrs.fields(Intervention)
             if getattr(self, field.name) != getattr(nothing, field.name)
         )
-        written = attrs.asdict(self, retain_collection_types=False)
-        return {name: written[name] for name in fields}
+        return {name: _written(getattr(self, name)) for name in fields}
+
+
+def _written(value: Any) -> Any:
+    """Return a value without what it leaves to its default."""
+    if attrs.has(type(value)):
+        given = {field.name: getattr(value, field.name) for field in attrs.fields(type(value))}
+        defaults = {field.name: field.default for field in attrs.fields(type(value))}
+        return {key: _written(item) for key, item in given.items() if item != defaults[key] and item != {}}
+    if isinstance(value, Mapping):
+        return {key: _written(item) for key, item in value.items()}
+    return list(value) if isinstance(value, tuple) else value
 
 
 class OtherResults(Protocol):

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from keval.contexts import ToolOffer
 from keval.execute.opened import OpenedContext
+from keval.execute.preflight import Ready
 from keval.listings import ServerListing
 from keval.manifest import ServerEntry
 from keval.recorder import Blob
@@ -19,9 +20,10 @@ def server_entries(contexts: Iterable[OpenedContext], redact: Redactor) -> dict[
     return {offer.server: _entry(offer, context, redact) for context in contexts for offer in context.offers}
 
 
-def listing_blobs(contexts: Iterable[OpenedContext], redact: Redactor) -> list[Blob]:
-    """Return what the servers of these contexts say of themselves, before and after interventions."""
-    return [blob for context in contexts for offer in context.offers for blob in _blobs(offer, redact) if blob]
+def listing_blobs(ready: Ready, redact: Redactor) -> list[Blob]:
+    """Return what all servers say of themselves, before and after interventions."""
+    offers = [offer for contexts in ready.contexts.values() for context in contexts for offer in context.offers]
+    return [blob for offer in offers for blob in _blobs(offer, redact) if blob is not None]
 
 
 def _entry(offer: ToolOffer, context: OpenedContext, redact: Redactor) -> ServerEntry:
