@@ -90,8 +90,8 @@ def test_a_config_is_written_back_as_it_was_with_what_a_selection_derives_from()
             "command: docs-server",
             "command: docs-server, tap: false",
             (
-                "6:3: agents connect to this server themselves, so nothing about it can be changed; let keval connect to it"
-                " (leave out `tap: false`), or leave this out"
+                "6:3: agents connect to this server themselves, so nothing about it can be changed; let keval connect"
+                " to it (leave out `tap: false`), or leave this out"
             ),
         ),
         (
