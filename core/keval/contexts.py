@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
 import attrs
@@ -50,10 +51,17 @@ class TrialInfo:
 
 @attrs.frozen
 class WorkingFolder:
-    """A folder of its own for each process of a server, removed with it; it begins with the content of `copy`."""
+    """An empty folder that is made for a server that keval starts, and removed with it.
+
+    Every trial that has a process of its own has a folder of its own. It begins with a copy of what is in `copy`.
+    """
 
     fresh: bool = True
-    copy: str | None = None
+    copy: Path | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if not self.fresh:
+            raise ValueError("`fresh: false` makes no folder; give the path of one in place of the mapping")
 
 
 @attrs.frozen
@@ -82,14 +90,17 @@ class ServerSpec:
     a folder of its own in place of `cwd`.
 
     `meta` goes with every call through the tap as entries of `_meta`; `told` is the same for servers of one trial, as
-    environment variables or headers. `timeout` bounds a call and `startup_timeout` the start, in seconds; progress
-    extends a call up to `max_timeout`. `dynamic_tools` says what a change of the tools does to a trial.
+    environment variables or headers. A process is told so only with `isolation: trial` or without the tap, as others
+    may be started before their trial is known. `timeout` bounds a call and `startup_timeout` the start, in seconds;
+    progress extends a call up to `max_timeout`. `dynamic_tools` says what a change of the tools does to a trial.
     `server_instructions` says whether agents are told the server's instructions.
 
     The rest is set by keval: `max_result_bytes` from `execution.max_result_bytes`, as a larger result fails the trial;
-    `in_turn` for attempts that must not use the server while another one does that has it; `interventions`, first to
-    last; `aliases`, which maps a tool's name to the one that the agent gets; `seed` and `trial`, by which whatever an
-    intervention draws by chance is the same again; and `others`, if an intervention needs the results of other trials.
+    `in_turn` for attempts that must not use the server while another one does that has it; `start_ahead` is how many
+    processes may be started before the trials that they are for, 0 where a hook plugin prepares trials;
+    `interventions`, first to last; `aliases`, which maps a tool's name to the one that the agent gets; `seed` and
+    `trial`, by which whatever an intervention draws by chance is the same again; and `others`, if an intervention needs
+    the results of other trials.
     """
 
     name: str
@@ -109,6 +120,7 @@ class ServerSpec:
     in_turn: bool = False
     keeps_trials_apart: bool = False
     folder: WorkingFolder | None = None
+    start_ahead: int = 0
     told: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     max_timeout: float | None = None
     dynamic_tools: DynamicTools = "fail"

@@ -34,6 +34,7 @@ __all__ = [
     "PriceTable",
     "ProxyRoute",
     "RawRecord",
+    "RequestsByProxy",
     "RereadableDataset",
     "ServerProxy",
     "Worker",
@@ -96,6 +97,16 @@ class AppliesMiddleware(Protocol):
     """
 
     applies_middleware: bool
+
+
+@runtime_checkable
+class RequestsByProxy(Protocol):
+    """An agent whose model requests only a proxy can see, as a program of the framework's own sends them.
+
+    keval's proxy then always stands between it and its model, and reports the trial's first request in its place.
+    """
+
+    requests_by_proxy: bool
 
 
 @attrs.frozen

@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 
 import attrs
 
-from keval.contexts import Context, JudgeContext, McpServer, Provision, ServerSpec, TrialInfo
+from keval.contexts import Context, JudgeContext, McpServer, Provision, ServerSpec, Sharing, TrialInfo
 from keval.errors import FieldError, Problem, TrialError
 from keval.records import Sample, Transcript, Trial
 from keval.scores import Rubric, Score
@@ -28,8 +28,10 @@ __all__ = [
     "ConversationalAgent",
     "Judge",
     "Metric",
+    "PlansSharing",
     "Preparable",
     "PrerecordedAgent",
+    "ShowsServerInstructions",
     "run_conversation",
 ]
 
@@ -144,6 +146,16 @@ class PrerecordedAgent(Protocol):
 
 
 @runtime_checkable
+class ShowsServerInstructions(Protocol):
+    """An agent whose framework shows its model the `instructions` of MCP servers by itself.
+
+    For any other agent keval adds them to the system prompt.
+    """
+
+    shows_server_instructions: bool
+
+
+@runtime_checkable
 class ContextSource(Protocol):
     """A context provider that is up, shared by the trials of one condition."""
 
@@ -173,6 +185,15 @@ class ContextProvider(Protocol):
         Raises:
             PreflightError: it does not come up; the message shows what the server said.
         """
+        ...
+
+
+@runtime_checkable
+class PlansSharing(Protocol):
+    """A context provider that can say in a dry run whether trials will share its server."""
+
+    def planned_sharing(self) -> Sharing | None:
+        """Return whether they will, and why; `None` if that shows when the server starts."""
         ...
 
 

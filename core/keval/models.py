@@ -31,6 +31,14 @@ __all__ = [
 Wire: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
 """A wire protocol: OpenAI Chat Completions, OpenAI Responses, Anthropic Messages, Gemini generateContent."""
 
+_REPLY_PATHS: Mapping[Wire, tuple[str, ...]] = {
+    "openai-chat": ("/chat/completions",),
+    "openai-responses": ("/responses",),
+    "anthropic": ("/v1/messages",),
+    "gemini": (":generateContent", ":streamGenerateContent"),
+}
+"""How the path of a request ends that asks a model to write."""
+
 _HOP_BY_HOP = {
     *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer"),
     *("transfer-encoding", "upgrade"),
@@ -75,6 +83,12 @@ class ModelRequest:
     headers: Mapping[str, str]
     body: bytes = attrs.field(repr=False)
     asker: Asker = Asker("agent", "")
+
+    @property
+    def asks_for_reply(self) -> bool:
+        """Whether the model is to write something; other requests count tokens or list models, for example."""
+        path = self.path.partition("?")[0]
+        return self.method == "POST" and path.endswith(_REPLY_PATHS[self.wire])
 
 
 @attrs.define(eq=False)

@@ -67,7 +67,7 @@ async def run_plan(
     redact = redactor or Redactor()
     learn_config(redact, plan.evaluation)
     async with _resources() as scope:
-        ready = await preflight(plan, scope, redact)
+        ready = await preflight(plan, scope, redact, hooks)
         prices = find_prices(plan.evaluation, plan.askers, ready.endpoints)
         samples: dict[str, Sample] = {}
         writer = RunWriter.create(root, plan.evaluation.folder, started)
@@ -112,7 +112,7 @@ async def resume_run(
         before, frozen = writer.run.manifest, writer.run.samples
         working = attrs.evolve(working, earlier=before.elapsed)
         async with _resources() as scope:
-            ready = await preflight(plan, scope, redact)
+            ready = await preflight(plan, scope, redact, hooks)
             samples: dict[str, Sample] = {}
             running = Running.of(
                 plan,

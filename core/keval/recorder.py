@@ -77,7 +77,8 @@ class Recorder:
     _began: float | None = attrs.field(default=None, init=False)
     _wall: float | None = attrs.field(default=None, init=False)
     _replies: list[float] = attrs.field(factory=list, init=False)
-    _request: str | None = attrs.field(default=None, init=False)
+    _request: Blob | None = attrs.field(default=None, init=False)
+    _is_relayed: bool = attrs.field(default=False, init=False)
 
     @contextmanager
     def turn(self, text: str) -> Iterator[None]:
@@ -159,7 +160,12 @@ class Recorder:
     def requested(self, body: bytes) -> None:
         """Report a model request as it is sent, as JSON; the first of the trial is kept: what the model saw."""
         if self._request is None:
-            self._request = self.attach(body, "application/json")
+            self._request = Blob.of(body, "application/json")
+
+    def relayed(self, body: bytes) -> None:
+        """Report a model request as keval passes it on, past all middleware; the first replaces what was reported."""
+        if not self._is_relayed:
+            self._request, self._is_relayed = Blob.of(body, "application/json"), True
 
     def offered(self, tools: Iterable[str]) -> None:
         """Report the names of the tools that a model request offers; the latest report counts."""
@@ -173,7 +179,9 @@ class Recorder:
         return blob.sha256
 
     def transcript(self) -> Transcript:
-        """Return what was reported so far."""
+        """Return what was reported so far, and hand the first model request over to be kept."""
+        if self._request is not None and self._keep is not None:
+            self._keep(self._request)
         return Transcript(
             messages=tuple(self._messages),
             tool_calls=tuple(self._calls),
@@ -183,7 +191,7 @@ class Recorder:
             turn_durations=tuple(self._durations),
             tools=self._tools,
             refusals=tuple(self._refusals),
-            request=self._request,
+            request=self._request.sha256 if self._request else None,
             started=self._wall,
             replies=tuple(self._replies),
         )

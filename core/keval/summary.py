@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import attrs
 
+from keval.contexts import Sharing
 from keval.effects import Effect, Interaction
 from keval.manifest import JudgeEntry
 from keval.prices import Cost
@@ -238,7 +239,8 @@ class Summary:
     place of a metric. `gates` are the verdicts, and `unmet` the first thousand expectations of samples that were not
     met. `elapsed` is how long the run was worked on, in seconds: its trials and their scoring, without the time between
     an interruption and `resume`, or that of scoring it again later; `None` while it is, and for a run that was killed.
-    `stopped` says why trials or judgements were left out, if a limit of the run did that.
+    `stopped` says why trials or judgements were left out, if a limit of the run did that. `servers` says by condition
+    and server whether trials shared it; it lacks those of which nothing is known.
     """
 
     run: str
@@ -262,4 +264,5 @@ class Summary:
     judging: tuple[JudgingTotal, ...] = ()
     agreement: tuple[Agreement, ...] = ()
     stopped: str | None = None
+    servers: Mapping[str, Mapping[str, Sharing]] = attrs.field(factory=dict)
     extra: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, repr=False, metadata={"unknown_keys": True})

@@ -8,6 +8,7 @@ import click
 import orjson
 
 from keval.cli.options import json_option, results_option
+from keval.errors import RunError
 from keval.report.console import data_console, print_json, print_json_array
 from keval.report.listings import describe_failed, describe_unscored, print_failed, print_unscored
 from keval.report.side_by_side import describe_sides, print_sides, side_by_side
@@ -27,6 +28,7 @@ _WORST = 20
 @click.command("show")
 @click.argument("run")
 @click.option("--trial", metavar="ID", help="Show this trial: messages, tool calls and scores.")
+@click.option("--request", is_flag=True, help="With --trial: show its first model request, as it was sent.")
 @click.option("--sample", metavar="ID", help="Show the answers of all arms to this sample, side by side.")
 @click.option("--repetition", type=_POSITIVE, metavar="N", help="With --sample: which repetition.  [default: 1]")
 @click.option("--failed", is_flag=True, help="List the trials that failed, with their messages.")
@@ -39,6 +41,7 @@ def command(
     *,
     run: str,
     trial: str | None,
+    request: bool,
     sample: str | None,
     repetition: int | None,
     failed: bool,
@@ -51,12 +54,16 @@ def command(
     """Show RUN: a path, an id or its start, or `latest`; or one trial or sample of it, or what went wrong in it."""
     if sum((trial is not None, sample is not None, failed, unscored, worst is not None)) > 1:
         raise click.UsageError("--trial, --sample, --failed, --unscored and --worst exclude each other; choose one")
+    if request and trial is None:
+        raise click.UsageError("--request goes with --trial: it shows what the model of one trial was sent")
     if repetition is not None and sample is None:
         raise click.UsageError("--repetition goes with --sample; a trial's id has its repetition")
     if limit is not None and not (failed or unscored or worst is not None):
         raise click.UsageError("--limit goes with --failed, --unscored or --worst")
     found = find_run(run, output_dir)
-    if trial is not None:
+    if trial is not None and request:
+        _show_request(found, trial)
+    elif trial is not None:
         _show_trial(found, trial, as_json=as_json)
     elif sample is not None:
         view = side_by_side(found, sample, repetition or 1)
@@ -86,6 +93,15 @@ def _show_trial(run: Run, name: str, *, as_json: bool) -> None:
         print_json({**orjson.loads(trial_line(trial)), "scores": lines})
     else:
         print_trial(trial, scores, _bands(run), data_console())
+
+
+def _show_request(run: Run, name: str) -> None:
+    transcript = run.trial(name).transcript
+    if transcript is None or transcript.request is None:
+        raise RunError(
+            f"the trial {name!r} has no model request: none was sent, or its agent did not report it to the recorder"
+        )
+    print_json(orjson.loads(run.blob(transcript.request)))
 
 
 def _bands(run: Run) -> Bands:

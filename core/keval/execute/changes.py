@@ -70,6 +70,8 @@ def _changes(before: Manifest, now: Manifest, *, extended: bool) -> Iterator[str
                 yield from _difference(f"condition {label}: tools of the server {name}", server.tools, there.tools)
                 if server.tools == there.tools and server.sha256 != there.sha256:
                     yield f"condition {label}: the server {name} describes its tools otherwise"
+                if server.shared is not None:  # older runs do not say
+                    yield from _difference(f"condition {label}: trials share {name}", server.shared, there.shared)
     yield from _config_changes(before.config, now.config)
     for name, version in before.plugins.items():
         yield from _difference(f"plugin {name}", version, now.plugins.get(name, version))

@@ -14,11 +14,11 @@ from keval.config.evaluation import Retry
 from keval.errors import MiddlewareError, OutageError
 from keval.execute.gate import Asking, EndpointGate
 from keval.execute.stopwatch import Stopwatch
-from keval.infrastructure import AppliesMiddleware, Middleware, ProxyRoute
+from keval.infrastructure import AppliesMiddleware, Middleware, ProxyRoute, RequestsByProxy
 from keval.models import Asker, Endpoint, ModelRequest, ModelResponse, Next
 from keval.records import Refusal
 
-__all__ = ["ASKER_HEADER", "ModelExchange", "applies_middleware"]
+__all__ = ["ASKER_HEADER", "ModelExchange", "applies_middleware", "needs_proxy"]
 
 ASKER_HEADER = "x-keval-asker"
 """Identifies who sends a request by a token, so that neither a model nor a judge learns which trial it is."""
@@ -29,6 +29,11 @@ _TRIAL_HEADERS = ("x-keval-trial", "x-keval-repetition", "x-keval-resample")
 def applies_middleware(plugin: object) -> bool:
     """Return whether an agent or judge passes its requests through the middleware itself."""
     return isinstance(plugin, AppliesMiddleware) and plugin.applies_middleware
+
+
+def needs_proxy(plugin: object) -> bool:
+    """Return whether an agent's requests can be seen by a proxy only."""
+    return isinstance(plugin, RequestsByProxy) and plugin.requests_by_proxy
 
 
 @attrs.frozen
@@ -56,16 +61,23 @@ class ModelExchange:
         return self._outages.get((role, label))
 
     @contextmanager
-    def asking(self, asker: Asker, refused: Callable[[Refusal], object], watch: Stopwatch) -> Iterator[dict[str, str]]:
+    def asking(
+        self,
+        asker: Asker,
+        refused: Callable[[Refusal], object],
+        watch: Stopwatch,
+        relayed: Callable[[bytes], object] = lambda body: None,
+    ) -> Iterator[dict[str, str]]:
         """Yield the headers that mark requests as this asker's while the block runs.
 
-        `refused` is told of requests that are repeated; `watch` stops while they wait.
+        `refused` is told of requests that are repeated; `watch` stops while they wait. `relayed` is told the body of
+        each request that asks the model to write, as it leaves the innermost middleware.
         """
         if not self._gates:
             yield {}
             return
         token = secrets.token_urlsafe(12)
-        self._askers[token] = (asker, Asking(token, refused, watch.paused))
+        self._askers[token] = (asker, Asking(token, refused, watch.paused, relayed))
         try:
             yield {ASKER_HEADER: token}
         finally:
@@ -83,7 +95,8 @@ class ModelExchange:
         async def exchange(request: ModelRequest, send: Next) -> ModelResponse:
             who, asking = self._askers.get(request.headers.get(ASKER_HEADER, ""), (asker, unknown))
             try:
-                return await gate.ask(_known(request, who, endpoint), _chain(self.middleware, send), asking)
+                sending = _chain(self.middleware, _reporting(send, asking))
+                return await gate.ask(_known(request, who, endpoint), sending, asking)
             except OutageError as error:
                 self._outages[who.role, who.label] = error
                 raise
@@ -100,6 +113,17 @@ def _known(request: ModelRequest, asker: Asker, endpoint: Endpoint) -> ModelRequ
     own = {ASKER_HEADER} if endpoint.wants_trial else {ASKER_HEADER, *_TRIAL_HEADERS}
     kept = {name: value for name, value in request.headers.items() if name not in own}
     return attrs.evolve(request, asker=asker, headers=kept)
+
+
+def _reporting(send: Next, asking: Asking) -> Next:
+    """Return a `Next` that tells what is sent, and then sends it."""
+
+    async def reported(request: ModelRequest) -> ModelResponse:
+        if request.asks_for_reply:
+            asking.relayed(request.body)
+        return await send(request)
+
+    return reported
 
 
 def _chain(middleware: Mapping[str, Middleware], send: Next) -> Next:

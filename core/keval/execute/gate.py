@@ -42,11 +42,12 @@ _NEVER_ANSWERED = 30.0
 
 @attrs.frozen
 class Asking:
-    """Who asks: an id that tells askers apart, what is told of each refusal, and how its time is stopped."""
+    """Who asks: an id that tells askers apart, what is told of each refusal and request, and how its time stops."""
 
     id: str
     refused: Callable[[Refusal], object]
     paused: Callable[[], AbstractContextManager[object]]
+    relayed: Callable[[bytes], object] = lambda body: None
 
 
 @attrs.define(eq=False)

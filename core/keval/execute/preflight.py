@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, Literal, TypeAlias
 
 import attrs
@@ -16,12 +17,14 @@ from keval.contexts import McpServer, ToolOffer
 from keval.errors import InterventionError, PluginError, PreflightError
 from keval.execute.aliases import aliases_of
 from keval.execute.altered import changes_placed, check_changes
-from keval.execute.exchange import ModelExchange, applies_middleware
+from keval.execute.exchange import ModelExchange, applies_middleware, needs_proxy
 from keval.execute.opened import OpenedContext
 from keval.execute.resources import ResourceScope
-from keval.infrastructure import ProxyRoute
+from keval.infrastructure import ProxyRoute, ServerProxy
 from keval.interfaces import Agent, ContextSource, Judge, Preparable
 from keval.models import Asker, Endpoint, Model
+from keval.plan.build import hook_plugins
+from keval.plan.hooks import Hooks
 from keval.plan.plan import Plan, ResolvedPlugin
 from keval.redaction import Redactor
 
@@ -40,21 +43,27 @@ class Ready:
     contexts: Mapping[str, tuple[OpenedContext, ...]]
     endpoints: Mapping[str, Endpoint]
     exchange: ModelExchange
+    hooks: Hooks
 
     def offers(self, condition: str) -> list[ToolOffer]:
         """Return what a condition's servers offer."""
         return [offer for context in self.contexts[condition] for offer in context.offers]
 
 
-async def preflight(plan: Plan, scope: ResourceScope, redactor: Redactor | None = None) -> Ready:
+async def preflight(
+    plan: Plan, scope: ResourceScope, redactor: Redactor | None = None, hooks: Hooks | None = None
+) -> Ready:
     """Bring everything up at once, held by `scope`. Raises PreflightError with every problem.
 
-    `redactor` learns the keys of models before they are used.
+    `redactor` learns the keys of models before they are used. `hooks` are those of the plan and of who watches the run.
     """
+    hooks = hooks or Hooks.of(hook_plugins(plan.hooks))
     asked = any(agent.prerecorded is None for agent in plan.agents)
     wanted = [(arm.label, label) for arm in plan.arms for label in arm.contexts if asked]
     execution = plan.evaluation.execution
-    opening = [_opened(plan.contexts[label], plan.evaluation, scope) for _, label in wanted]
+    ahead = 0 if hooks.prepare_trials else plan.trials_of_arm
+    proxy = cache(_server_proxy)
+    opening = [_opened(plan.contexts[label], plan.evaluation, ahead, proxy, scope) for _, label in wanted]
     exchange, endpoints, *opened = await _all(
         [
             _begin_middleware(plan.middleware, execution, scope),
@@ -79,7 +88,7 @@ async def preflight(plan: Plan, scope: ResourceScope, redactor: Redactor | None 
     models = await _lead(plan.agents, plan.scorers.judges, endpoints, exchange, scope)
     agents = await _begin("agent", plan.agents, models, scope)
     judges = await _begin("judge", plan.scorers.judges, models, scope)
-    return Ready(agents, judges, contexts, endpoints, exchange)
+    return Ready(agents, judges, contexts, endpoints, exchange, hooks)
 
 
 async def begin_judges(
@@ -128,8 +137,10 @@ async def _prepared(resolved: ResolvedPlugin, plugin: object) -> None:
             await plugin.prepare()
 
 
-async def _opened(context: ResolvedPlugin, evaluation: Evaluation, scope: ResourceScope) -> OpenedContext:
-    """Start a context, connect to its servers and list their tools.
+async def _opened(
+    context: ResolvedPlugin, evaluation: Evaluation, ahead: int, proxy: Callable[[], ServerProxy], scope: ResourceScope
+) -> OpenedContext:
+    """Start a context, connect to its servers and list their tools; `ahead` processes may be started before trials.
 
     A server is named after the context that it is from in the end, so that agents cannot tell a changed one by that.
     """
@@ -142,16 +153,17 @@ async def _opened(context: ResolvedPlugin, evaluation: Evaluation, scope: Resour
             if isinstance(server, McpServer):  # the context itself is connected to it
                 opened.offers.append(ToolOffer(server.name, server.tools))
                 continue
-            given = opened.given(server, evaluation.execution)
-            opened.servers[server.name] = connected = await scope.enter(_server_proxy().connect(given))
+            given = attrs.evolve(opened.given(server, evaluation.execution), start_ahead=ahead)
+            opened.servers[server.name] = connected = await scope.enter(proxy().connect(given))
             opened.offers.append(connected.offer)
         check_changes(context, opened.offers, opened.tapped)
         return opened
 
 
-def _server_proxy() -> Any:
+def _server_proxy() -> ServerProxy:
     """Construct what connects to MCP servers. Raises PluginError when it is not installed."""
-    return registry.load(registry.find("keval.proxies", "servers"))()
+    proxy: ServerProxy = registry.load(registry.find("keval.proxies", "servers"))()
+    return proxy
 
 
 @contextmanager
@@ -205,7 +217,7 @@ async def _lead(
     for asker, item in askers:
         for field, model in item.models.items():
             endpoint = model.endpoint or endpoints[str(model)]
-            if exchange.leads(endpoint):
+            if exchange.leads(endpoint) or needs_proxy(item.plugin):
                 route = exchange.route(asker, endpoint)
                 if applies_middleware(item.plugin):
                     endpoint = attrs.evolve(endpoint, exchange=route.exchange)

@@ -36,6 +36,9 @@ def _entry(offer: ToolOffer, context: OpenedContext, redact: Redactor) -> Server
         original_sha256=offer.original_digest,
         original_listing=original.sha256 if original else None,
         aliases=redact.data(dict(context.aliases.get(offer.server, {}))),
+        shared=offer.sharing.shared if offer.sharing else None,
+        sharing=redact.text(offer.sharing.why) if offer.sharing else None,
+        isolation_verified=offer.sharing.verified if offer.sharing else None,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 
+from keval.contexts import TrialInfo
 from keval.execute.sharing import Sharing
 from keval.execute.stopwatch import Stopwatch
 from keval.infrastructure import Outbox
@@ -29,6 +30,12 @@ class Try:
     outbox: Outbox
     sharing: Sharing = attrs.field(factory=Sharing)
     watch: Stopwatch = attrs.field(factory=Stopwatch)
+
+    @property
+    def info(self) -> TrialInfo:
+        """What contexts and hook plugins are told of the attempt."""
+        key = self.key
+        return TrialInfo(key.id, self.sample, key.agent, key.condition, key.repetition, self.number)
 
     @property
     def emit(self) -> Any:

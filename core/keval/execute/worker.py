@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -13,16 +14,18 @@ import attrs
 
 from keval.config.evaluation import Condition
 from keval.config.load import rebuild
-from keval.contexts import Context, McpServer, Provision, TrialInfo
+from keval.contexts import Context, McpServer, Provision
 from keval.errors import PreflightError, TrialError
 from keval.execute.attempts import Attempted, Patience, Sleep, attempt, failure_of
 from keval.execute.compliance import ToolUseError, check_tool_use
 from keval.execute.opened import OpenedContext
 from keval.execute.preflight import Ready, preflight
+from keval.execute.preparation import prepared
 from keval.execute.reconcile import check, merge
 from keval.execute.resources import ResourceScope
 from keval.execute.sharing import Sharing
 from keval.execute.shorten import shorten
+from keval.execute.system_prompt import system_prompt
 from keval.execute.tries import Try
 from keval.infrastructure import Outbox
 from keval.interfaces import ConcurrencyLimited
@@ -111,7 +114,8 @@ class PlanWorker:
                 transcript, outcome = await self._recall(tries)
             else:
                 async with self._places.get(key.agent) or nullcontext():
-                    transcript, outcome = await self._attempt(tries)
+                    ask = partial(self._attempt, tries)
+                    transcript, outcome = await prepared(self.ready.hooks, tries.info, self._seconds, ask)
             complied, outcome = _held_to(condition, transcript, outcome)
             # A recorded answer would be the same the next time.
             resample = _asks_again(outcome, condition.on_missing_tool_use) and not prerecorded
@@ -149,22 +153,21 @@ class PlanWorker:
         prompts = [self._arms[key.condition].prompt.render(sample)]
         servers: list[McpServer] = []
         for opened in self.ready.contexts[key.condition]:
-            info = TrialInfo(key.id, sample, key.agent, key.condition, key.repetition, tries.number)
-            provision = await stack.enter_async_context(opened.source.open(info))
+            provision = await stack.enter_async_context(opened.source.open(tries.info))
             if not isinstance(provision, Provision):
                 problem = f"a context yielded {provision!r:.100} in place of a Provision"
                 raise TrialError(problem, stage="context", kind="bad_context")
             prompts.append(provision.instructions)
-            servers += [await self._reached(server, opened, stack, tries, info) for server in provision.servers]
+            servers += [await self._reached(server, opened, stack, tries) for server in provision.servers]
         asker = Asker("agent", key.agent, key.id, key.repetition, tries.number)
-        asking = self.ready.exchange.asking(asker, recorder.refused, tries.watch)
+        asking = self.ready.exchange.asking(asker, recorder.refused, tries.watch, recorder.relayed)
         headers = self._headers(tries) | stack.enter_context(asking)
         return Context(
             trial=key.id,
             condition=key.condition,
             repetition=key.repetition,
             attempt=tries.number,
-            instructions="\n\n".join(prompt.strip() for prompt in prompts if prompt.strip()),
+            instructions=system_prompt(prompts, servers, self.ready.agents[key.agent]),
             servers=tuple(servers),
             model_headers=headers,
             seed=trial_seed(self.plan.evaluation.execution.seed, sample.id, key.repetition, tries.resamples),
@@ -172,9 +175,7 @@ class PlanWorker:
             recorder=recorder,
         )
 
-    async def _reached(
-        self, server: Any, opened: OpenedContext, stack: AsyncExitStack, tries: Try, trial: TrialInfo
-    ) -> McpServer:
+    async def _reached(self, server: Any, opened: OpenedContext, stack: AsyncExitStack, tries: Try) -> McpServer:
         """Return how the agent reaches a server that a context gives."""
         if isinstance(server, McpServer):
             return _supervised(server)
@@ -182,9 +183,8 @@ class PlanWorker:
         if connected is None:
             problem = f"a context gives the trial {server!r:.100}, which is none of the servers that it started with"
             raise TrialError(problem, stage="context", kind="bad_context")
-        given = opened.given(server, self.plan.evaluation.execution, trial)
-        # A trial that lost its server does not pay for that with its time.
-        with tries.watch.paused() if tries.sharing.ended else nullcontext():
+        given = opened.given(server, self.plan.evaluation.execution, tries.info)
+        with tries.watch.paused():  # a trial does not pay for the start of its server with its time
             return _supervised(await stack.enter_async_context(connected.open(tries.sharing.give(given))))
 
     async def _recall(self, tries: Try) -> tuple[Transcript | None, Attempted[Transcript]]:

@@ -13,14 +13,17 @@ import pluggy
 from pluggy import HookImpl
 
 from keval import hookspecs
-from keval.errors import KevalError, PluginError, PluginWarning, PreflightError
-from keval.records import Sample
+from keval.contexts import TrialInfo
+from keval.errors import KevalError, PluginError, PluginWarning, PreflightError, TrialError
+from keval.records import Failure, Sample
 
 __all__ = ["HookPlugin", "Hooks"]
 
 _BATCH = 1_000
 """How many samples are in memory while their facts are looked up."""
-_AWAITED = "keval_sample_facts"
+_FACTS = "keval_sample_facts"
+_TRIAL_STARTED, _TRIAL_ENDED = "keval_trial_started", "keval_trial_ended"
+_AWAITED = (_FACTS, _TRIAL_STARTED, _TRIAL_ENDED)
 
 
 class HookPlugin(NamedTuple):
@@ -62,13 +65,41 @@ class Hooks:
             for call in implementations:
                 if call.hookwrapper or call.wrapper:
                     raise PluginError(f"{call.plugin_name}: {name} is a wrapper; write it as a plain function")
-                if name != _AWAITED and inspect.iscoroutinefunction(call.function):
+                if name not in _AWAITED and inspect.iscoroutinefunction(call.function):
                     raise PluginError(f"{call.plugin_name}: {name} is not awaited; write it as a plain function")
         return cls(calls, {plugin.name: plugin.origin for plugin in plugins})
 
     def implemented(self, hook: str) -> bool:
         """Return whether any plugin implements a hook."""
         return bool(self._calls[hook])
+
+    @property
+    def prepare_trials(self) -> bool:
+        """Whether any plugin prepares trials, or cleans up after them."""
+        return self.implemented(_TRIAL_STARTED) or self.implemented(_TRIAL_ENDED)
+
+    async def trial_started(self, trial: TrialInfo) -> None:
+        """Let every plugin prepare an attempt at a trial, one after the other.
+
+        Raises:
+            TrialError: of kind `hook_failed`; a plugin fails. It is retryable if the plugin says that its error is.
+        """
+        for call in self._calls[_TRIAL_STARTED]:
+            try:
+                await _awaited(call, trial=trial)
+            except Exception as error:
+                told = f"{self._named(call)} failed in {_TRIAL_STARTED}: {type(error).__name__}: {error}"
+                again = isinstance(error, TrialError) and error.retryable
+                raise TrialError(told, stage="context", kind="hook_failed", retryable=again) from error
+
+    async def trial_ended(self, trial: TrialInfo, failure: Failure | None) -> None:
+        """Let every plugin clean up after an attempt; one that raises is named in a warning."""
+        for call in self._calls[_TRIAL_ENDED]:
+            try:
+                await _awaited(call, trial=trial, failure=failure)
+            except Exception as error:  # noqa: BLE001 - a seam: the attempt is over, and other plugins clean up, too
+                told = f"{self._named(call)} failed in {_TRIAL_ENDED} of {trial.id}: {type(error).__name__}: {error}"
+                warnings.warn(told, PluginWarning, stacklevel=2)
 
     def announce(self, hook: str, **news: Any) -> None:
         """Tell every plugin. One that raises is named in a warning, and the others are told all the same."""
@@ -87,7 +118,7 @@ class Hooks:
         Raises:
             PreflightError: a plugin fails, or returns something other than a mapping.
         """
-        if not self.implemented(_AWAITED):
+        if not self.implemented(_FACTS):
             for sample in samples:
                 yield sample
             return
@@ -96,7 +127,7 @@ class Hooks:
         async def prepared(sample: Sample) -> Sample:
             async with limit:
                 facts: dict[str, Any] = dict(sample.facts)
-                for call in self._calls[_AWAITED]:
+                for call in self._calls[_FACTS]:
                     facts = {**await self._facts(call, sample), **facts}
                 added = tuple(name for name in facts if name not in sample.facts)
                 return attrs.evolve(sample, facts=facts, withheld=added) if added else sample
@@ -113,8 +144,7 @@ class Hooks:
     async def _facts(self, call: HookImpl, sample: Sample) -> Mapping[str, Any]:
         """Ask one plugin about one sample. Raises PreflightError."""
         try:
-            found = call.function(*([sample] if "sample" in call.argnames else []))
-            given = await found if inspect.isawaitable(found) else found
+            given = await _awaited(call, sample=sample)
             if not isinstance(given, Mapping | None):
                 raise TypeError(f"expected a mapping of facts, got {type(given).__name__}")
         except KevalError:
@@ -126,3 +156,9 @@ class Hooks:
 
     def _named(self, call: HookImpl) -> str:
         return f"the hook plugin {call.plugin_name!r} of {self._origins.get(call.plugin_name, 'keval')}"
+
+
+async def _awaited(call: HookImpl, **news: Any) -> Any:
+    """Call a hook, which may be a coroutine, with what it takes of `news`; returns what it returns."""
+    found = call.function(*(news[name] for name in call.argnames))
+    return await found if inspect.isawaitable(found) else found

@@ -144,6 +144,12 @@ class Plan:
         cells = ((sample, arm.label) for sample in self.samples.ids for arm in self.arms)
         return sum(self._repetitions(agent, *cell) for cell in cells for agent in prerecorded)
 
+    @property
+    def trials_of_arm(self) -> int:
+        """How many trials each condition has in which an agent is asked; a plan without samples is for one session."""
+        asked = sum(agent.prerecorded is None for agent in self.agents)
+        return asked * max(1, len(self.samples)) * self.evaluation.execution.num_repetitions
+
     def trials(self) -> Iterator[TrialKey]:
         """Enumerate the trials. Those of a sample follow each other, so that time affects all arms alike."""
         prerecorded = [agent.prerecorded for agent in self.agents]

@@ -23,6 +23,7 @@ from keval.report.lines import flowed, folded
 from keval.report.losses import compliance_lines, missing_lines, trial_lines, unscored_lines
 from keval.report.means import mean_lines
 from keval.report.names import display_names
+from keval.report.sharing import sharing_lines
 from keval.report.terminal import foreign
 from keval.report.totals import total_lines
 from keval.summary import Summary
@@ -80,6 +81,7 @@ def _remarks(summary: Summary, run: Path, *, under_way: bool) -> Iterator[Text]:
     yield from _per_protocol(summary)
     yield from map(safe, judging_lines(summary))
     yield from map(safe, average_lines(summary))
+    yield from sharing_lines(summary)
     yield from trial_lines(summary, under_way=under_way)
 
 

@@ -8,9 +8,11 @@ from typing import Any
 import attrs
 from rich.console import Console
 
+from keval.interfaces import PlansSharing
 from keval.plan.plan import Plan
 from keval.prices import dollars
 from keval.report.console import safe
+from keval.report.sharing import sharing_text
 
 __all__ = ["describe", "print_notices", "print_plan"]
 
@@ -22,6 +24,7 @@ def describe(plan: Plan) -> dict[str, Any]:
     execution = plan.evaluation.execution
     asked = sum(agent.prerecorded is None for agent in plan.agents)
     turns = sum(len(sample.asked) for sample in plan.samples) * execution.num_repetitions * asked if asked else 0
+    used = {label: plan.contexts[label] for arm in plan.arms for label in arm.contexts}
     model_calls = sum(turns * (2 if arm.contexts else 1) for arm in plan.arms)
     return {
         "evaluation": plan.evaluation.name,
@@ -40,6 +43,11 @@ def describe(plan: Plan) -> dict[str, Any]:
             if item.interventions
         },
         "models": [str(model) for model in plan.models],
+        "sharing": {
+            label: _sharing(item.plugin)
+            for label, item in used.items()
+            if asked and isinstance(item.plugin, PlansSharing)
+        },
         "servers": sum(len(arm.contexts) for arm in plan.arms) if asked else 0,
         "metrics": [item.label for item in plan.scorers.metrics],
         "judges": {item.label: {"type": item.component.name, "model": item.model_name} for item in plan.scorers.judges},
@@ -52,6 +60,13 @@ def describe(plan: Plan) -> dict[str, Any]:
         "estimated_model_calls": model_calls,
         "estimated_judge_calls": plan.trial_count * len(plan.scorers.judges) * execution.judge_repetitions,
     }
+
+
+def _sharing(context: PlansSharing) -> dict[str, Any]:
+    """Return whether trials will share a context's server, as far as that is known before it starts."""
+    sharing = context.planned_sharing()
+    known = {"shared": None, "why": None, "verified": None} if sharing is None else attrs.asdict(sharing)
+    return {**known, "told": sharing_text(sharing)}
 
 
 def print_plan(plan: Plan, console: Console) -> None:
@@ -78,6 +93,8 @@ def print_plan(plan: Plan, console: Console) -> None:
         show(f"  context    {label}:{server} {'; '.join(map(_change, changed['interventions']))}")
     show(f"  models     {', '.join(told['models']) or 'none'}")
     show(f"  servers    {told['servers']} to start")
+    for label, sharing in told["sharing"].items():
+        show(f"  sharing    {label}: {sharing['told']}")
     show(f"  metrics    {', '.join(told['metrics']) or 'none'}")
     for label, judge in told["judges"].items():
         show(f"  judge      {label}: {judge['type']}, model {judge['model'] or 'none'}")

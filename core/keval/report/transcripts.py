@@ -12,6 +12,7 @@ from rich.text import Text
 from keval.manifest import Manifest
 from keval.records import ToolCall, Trial
 from keval.report.console import safe
+from keval.report.sharing import entry_text
 from keval.scores import Score, ScoreLine, named_band
 
 __all__ = ["Bands", "call_lines", "claims", "print_run", "print_trial", "verdict", "whose"]
@@ -30,6 +31,9 @@ def print_run(manifest: Manifest, trials: Iterable[Trial], console: Console) -> 
     for label, condition in manifest.conditions.items():
         servers = (f"{name} ({', '.join(server.tools)})" for name, server in condition.servers.items())
         console.print(safe(f"  condition  {label}: {'; '.join(servers) or 'no servers'}"))
+        for name, server in condition.servers.items():
+            if told := entry_text(server):
+                console.print(safe(f"  server     {name}: {told}"))
     for label, judge in manifest.judges.items():
         model = f"{judge.model or 'none'}{' (simulated)' if judge.simulated else ''}"
         console.print(safe(f"  judge      {label}: {judge.type}, model {model}"))

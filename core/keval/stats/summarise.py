@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from keval.contexts import Sharing
 from keval.effects import Arm
 from keval.manifest import Manifest, ScorerEntry
 from keval.records import Trial
@@ -34,6 +35,18 @@ def is_current(line: ScoreLine, scorer: ScorerEntry | None) -> bool:
 def summarise(manifest: Manifest, trials: Iterable[Trial], scores: Iterable[ScoreLine]) -> Summary:
     """Summarise a run; its trials and scores are read once."""
     return Summariser(manifest).read(trials, scores).summary()
+
+
+def _servers(manifest: Manifest) -> Iterator[tuple[str, Mapping[str, Sharing]]]:
+    """Yield, for each condition with servers, which of them trials share; runs of older versions do not say."""
+    for condition, entry in manifest.conditions.items():
+        known = {
+            name: Sharing(server.shared, server.sharing or "unknown", server.isolation_verified is not False)
+            for name, server in entry.servers.items()
+            if server.shared is not None
+        }
+        if known:
+            yield condition, known
 
 
 class Summariser:
@@ -152,6 +165,7 @@ class Summariser:
             agreement=self._agreement.summary(),
             elapsed=manifest.elapsed,
             stopped=manifest.stopped,
+            servers=dict(_servers(manifest)),
         )
 
     def _row(self) -> Mapping[Scorer, Cell]:

@@ -23,6 +23,8 @@ from tests.processes import Listening
 from tests.stdio_server import ENVIRONMENT
 
 BARE = Path(__file__).parent / "servers" / "bare.py"
+SHARED = {"isolation": "condition"}
+"""Trials share a server unless a test is about what else there is."""
 
 
 @pytest.fixture
@@ -36,7 +38,7 @@ def server() -> Callable[..., Stdio]:
 
     def describe(name: str, *args: str, **options: Any) -> Stdio:
         module = f"tests.plugins.mcp.servers.{name}"
-        return Stdio(command="python", args=("-m", module, *args), env=ENVIRONMENT, **options)
+        return Stdio(command="python", args=("-m", module, *args), env=ENVIRONMENT, **{**SHARED, **options})
 
     return describe
 
@@ -56,7 +58,7 @@ def bare() -> Callable[..., Stdio]:
     """Describe the server that goes wrong on request, as a process of the test's own."""
 
     def describe(**options: Any) -> Stdio:
-        return Stdio(command="python", args=(str(BARE),), **options)
+        return Stdio(command="python", args=(str(BARE),), **{**SHARED, **options})
 
     return describe
 
@@ -121,7 +123,7 @@ def network(request: pytest.FixtureRequest) -> Callable[..., Http | Sse]:
     url = request.getfixturevalue(f"lasting_{request.param}")
 
     def describe(**options: Any) -> Http | Sse:
-        return provider(url=url, **options)
+        return provider(url=url, **{**SHARED, **options})
 
     return describe
 
@@ -131,7 +133,7 @@ def lasting(lasting_http: str) -> Callable[..., Http]:
     """Describe a server that is cheap to connect to."""
 
     def describe(**options: Any) -> Http:
-        return Http(url=lasting_http, **options)
+        return Http(url=lasting_http, **{**SHARED, **options})
 
     return describe
 

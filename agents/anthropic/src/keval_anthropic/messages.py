@@ -32,7 +32,7 @@ class MessagesChat:
     """A `keval_mcp.loop.Chat`: the messages so far, and what else is in every request."""
 
     _client: Client
-    _headers: Mapping[str, str]
+    _context: Context
     _options: Mapping[str, Any]
     _messages: list[dict[str, Any]]
 
@@ -44,13 +44,14 @@ class MessagesChat:
         if tools:
             fixed["tools"] = [_offer(tool) for tool in tools]
         messages = [{"role": message.role, "content": message.text} for message in context.history]
-        return cls(client, context.model_headers, fixed, messages)
+        return cls(client, context, fixed, messages)
 
     def say(self, text: str) -> None:
         self._messages.append({"role": "user", "content": text})
 
     async def ask(self) -> Reply:
-        answered = await self._client.post("/v1/messages", {**self._options, "messages": self._messages}, self._headers)
+        context, body = self._context, {**self._options, "messages": self._messages}
+        answered = await self._client.post("/v1/messages", body, context.model_headers, context.recorder.requested)
         try:
             reply = _read(answered)
             content = [block for block in answered["content"] if not _is_blank(block)]

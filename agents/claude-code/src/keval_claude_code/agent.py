@@ -6,7 +6,7 @@ import asyncio
 import os
 from contextlib import AbstractAsyncContextManager
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 from attrs.validators import ge
@@ -31,6 +31,8 @@ class ClaudeCode:
     `max_turns` bounds the model calls per message of the user, and a trial that wants more fails. `max_processes`
     bounds how many Claude Codes run at once: each is a process of some 200 MB.
     """
+
+    requests_by_proxy: ClassVar[bool] = True
 
     model: Model = attrs.field(metadata={"provider": "anthropic"})
     max_turns: int = attrs.field(default=20, validator=ge(1))

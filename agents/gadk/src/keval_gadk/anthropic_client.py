@@ -10,6 +10,7 @@ from google.adk.models.anthropic_llm import AnthropicLlm
 
 from keval.plugin import Endpoint, ModelError
 from keval_gadk.failure import refused, unreachable
+from keval_gadk.sending import report
 
 __all__ = ["AnthropicClient"]
 
@@ -23,7 +24,8 @@ class AnthropicClient:
     def __init__(self, url: str, endpoint: Endpoint) -> None:
         self._url = url
         self._endpoint = endpoint
-        self._http = DefaultAsyncHttpxClient(timeout=None)  # the trial's timeout bounds a request
+        # The trial's timeout bounds a request.
+        self._http = DefaultAsyncHttpxClient(timeout=None, event_hooks={"request": [report]})
 
     def llm(self, headers: Mapping[str, str], seed: int) -> BaseLlm:
         client = AsyncAnthropic(

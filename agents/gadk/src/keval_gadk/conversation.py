@@ -21,6 +21,7 @@ from keval.plugin import Context, TrialError
 from keval_gadk.client import ModelClient
 from keval_gadk.failure import bad_reply
 from keval_gadk.observer import Observer
+from keval_gadk.sending import reporting
 
 __all__ = ["Conversation"]
 
@@ -96,7 +97,7 @@ class Conversation:
             raise self._client.failure(error) from error
 
     async def _ask(self, text: str) -> None:
-        with self._context.recorder.turn(text):
+        with self._context.recorder.turn(text), reporting(self._context.recorder):
             events = self._runner.run_async(
                 user_id=_USER,
                 session_id=self._session.id,

@@ -12,6 +12,7 @@ from google.genai.types import HttpOptions
 
 from keval.plugin import Endpoint, ModelError
 from keval_gadk.failure import refused, unreachable
+from keval_gadk.sending import report
 
 __all__ = ["GeminiClient"]
 
@@ -25,7 +26,11 @@ class GeminiClient:
     def __init__(self, url: str, endpoint: Endpoint) -> None:
         self._model = endpoint.model
         # A client of our own keeps google-genai off aiohttp, where it retries broken connections by itself.
-        self._http = httpx.AsyncClient(timeout=None, follow_redirects=True)  # noqa: S113 -- the trial's timeout bounds it
+        self._http = httpx.AsyncClient(
+            timeout=None,  # noqa: S113 -- the trial's timeout bounds it
+            follow_redirects=True,
+            event_hooks={"request": [report]},
+        )
         self._client = Client(
             api_key=endpoint.api_key,
             enterprise=False,

@@ -11,6 +11,7 @@ from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAsync
 
 from keval.plugin import Endpoint, ModelError, Wire
 from keval_gadk.failure import refused, unreachable
+from keval_gadk.sending import report
 
 if TYPE_CHECKING:
     from openai._models import FinalRequestOptions
@@ -28,7 +29,8 @@ class OpenAIClient:
         self._url = url
         self._endpoint = endpoint
         self._wire = wire
-        self._http = DefaultAsyncHttpxClient(timeout=None)  # the trial's timeout bounds a request
+        # The trial's timeout bounds a request.
+        self._http = DefaultAsyncHttpxClient(timeout=None, event_hooks={"request": [report]})
 
     def llm(self, headers: Mapping[str, str], seed: int) -> BaseLlm:
         chat = self._wire == "openai-chat"

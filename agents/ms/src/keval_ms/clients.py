@@ -11,9 +11,10 @@ import attrs
 from agent_framework.openai import OpenAIChatClient, OpenAIChatCompletionClient
 from httpx2 import AsyncClient, Limits, Timeout
 from mcp import MCPDeprecationWarning
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
 from keval.plugin import Endpoint, Wire
+from keval_ms.sending import report
 
 __all__ = ["ChatClient", "Clients"]
 
@@ -36,7 +37,8 @@ class Clients:
         _keep_off_the_terminal()
         # keval retries in one place. A client of our own also leaves out the headers by which the framework tells
         # the model's host about itself.
-        openai = AsyncOpenAI(base_url=url, api_key=endpoint.api_key, max_retries=0)
+        http = DefaultAsyncHttpxClient(event_hooks={"request": [report]})
+        openai = AsyncOpenAI(base_url=url, api_key=endpoint.api_key, max_retries=0, http_client=http)
         kind = OpenAIChatCompletionClient if wire == "openai-chat" else OpenAIChatClient
         chat: ChatClient = kind(model=endpoint.model, async_client=openai)
         # At the next call the framework would ask for an answer without tools; there the trial fails instead.

@@ -13,6 +13,7 @@ from agent_framework.exceptions import ToolException
 from keval.plugin import Context, TrialError
 from keval_ms.clients import Clients
 from keval_ms.faults import causes
+from keval_ms.sending import reporting
 from keval_ms.sessions import open_sessions
 from keval_ms.watch import Watch
 
@@ -59,7 +60,8 @@ class Conversation:
         Raises:
             TrialError: a server is lost, the model fails, or it never answers.
         """
-        with self._context.recorder.turn(text), _unwrapped():
+        recorder = self._context.recorder
+        with recorder.turn(text), reporting(recorder), _unwrapped():
             response = await self._agent.run(
                 [*self._earlier, Message("user", [text])],
                 session=self._memory,

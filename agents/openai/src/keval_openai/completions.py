@@ -29,7 +29,7 @@ class CompletionsChat:
     """A `keval_mcp.loop.Chat`: the messages so far, and what else is in every request."""
 
     _client: Client
-    _headers: Mapping[str, str]
+    _context: Context
     _options: Mapping[str, Any]
     _messages: list[dict[str, Any]]
 
@@ -40,7 +40,7 @@ class CompletionsChat:
         messages = [{"role": "system", "content": context.instructions}] if context.instructions else []
         messages += [{"role": message.role, "content": message.text} for message in context.history]
         offered = {"tools": [_offer(tool) for tool in tools]} if tools else {}
-        return cls(client, context.model_headers, {**options, **offered}, messages)
+        return cls(client, context, {**options, **offered}, messages)
 
     def say(self, text: str) -> None:
         self._messages.append({"role": "user", "content": text})
@@ -65,7 +65,8 @@ class CompletionsChat:
     async def _post(self) -> dict[str, Any]:
         body = {**self._options, "messages": self._messages}
         try:
-            return await self._client.post("/chat/completions", body, self._headers)
+            context = self._context
+            return await self._client.post("/chat/completions", body, context.model_headers, context.recorder.requested)
         except ModelError as refused:
             if "seed" not in body or refused.status not in {400, 422} or not re.search(r"\bseed\b", str(refused)):
                 raise

@@ -41,7 +41,7 @@ class ResponsesChat:
 
     _client: Client
     _reasoning: Reasoning
-    _headers: Mapping[str, str]
+    _context: Context
     _options: Mapping[str, Any]
     _items: list[dict[str, Any]]
 
@@ -61,7 +61,7 @@ class ResponsesChat:
         if tools:
             fixed["tools"] = [_offer(tool) for tool in tools]
         items = [{"role": message.role, "content": message.text} for message in context.history]
-        return cls(client, reasoning, context.model_headers, fixed, items)
+        return cls(client, reasoning, context, fixed, items)
 
     def say(self, text: str) -> None:
         self._items.append({"role": "user", "content": text})
@@ -86,13 +86,16 @@ class ResponsesChat:
         body = {**self._options, "input": self._items}
         if self._reasoning.encrypted:
             try:
-                asking = {**body, "include": ["reasoning.encrypted_content"]}
-                return await self._client.post("/responses", asking, self._headers)
+                return await self._sent({**body, "include": ["reasoning.encrypted_content"]})
             except ModelError as refused:
                 if getattr(refused.__cause__, "param", None) != "include":
                     raise
                 self._reasoning.encrypted = False
-        return await self._client.post("/responses", body, self._headers)
+        return await self._sent(body)
+
+    async def _sent(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        context = self._context
+        return await self._client.post("/responses", body, context.model_headers, context.recorder.requested)
 
 
 def _offer(tool: Tool) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from markupsafe import Markup
 from keval.manifest import Manifest
 from keval.report.page.rendering import render
 from keval.report.page.report import Report
+from keval.report.sharing import entry_text
 
 __all__ = ["differences", "making"]
 
@@ -20,7 +21,8 @@ __all__ = ["differences", "making"]
 class _Condition:
     """A condition: its prompt as lines that are the same as, or differ from, the baseline's, its contexts and tools.
 
-    `options` are its other options, and `contexts` those of each context, as written.
+    `sharing` says of each server whether trials shared it. `options` are its other options, and `contexts` those of
+    each context, as written.
     """
 
     label: str
@@ -29,6 +31,7 @@ class _Condition:
     prompt: Sequence[tuple[str, str]]
     contexts: Mapping[str, Any]
     tools: Mapping[str, Sequence[str]]
+    sharing: Mapping[str, str | None]
     options: Mapping[str, Any]
 
 
@@ -59,6 +62,7 @@ def _conditions(manifest: Manifest) -> Iterator[_Condition]:
             prompt=[*_lines(prompt if label == manifest.baseline else base, prompt)],
             contexts={name: _options(manifest, "contexts", name) for name in entry.contexts},
             tools={name: server.tools for name, server in entry.servers.items()},
+            sharing={name: entry_text(server) for name, server in entry.servers.items()},
             options={key: value for key, value in options.items() if key not in ("system_prompt", "contexts")},
         )
 

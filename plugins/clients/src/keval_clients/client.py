@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
@@ -36,8 +37,16 @@ class Client:
     _refused: _Refused
     _failed: _Failed
 
-    async def post(self, path: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
+    async def post(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        headers: Mapping[str, str],
+        requested: Callable[[bytes], object] = lambda body: None,
+    ) -> dict[str, Any]:
         """Send a request and return the reply, in which only lone surrogates are replaced.
+
+        `requested` is told the body as it is sent.
 
         The SDKs' own methods take 1 to 1.5 ms of CPU more, to check a request and a reply against their types.
 
@@ -45,9 +54,11 @@ class Client:
             ModelError: the endpoint refused, failed or could not be reached.
             TrialError: kind `bad_reply`, it did not answer with a JSON object; `reply_too_large`.
         """
+        content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+        requested(content)
         try:
             response = await self._sdk.post(
-                path, cast_to=httpx2.Response, body=dict(body), options={"headers": dict(headers)}
+                path, cast_to=httpx2.Response, content=content, options={"headers": dict(headers)}
             )
         except self._refused as refused:
             wait = retry_after_seconds(refused.response.headers.get("retry-after"))

@@ -18,7 +18,7 @@ import attrs
 from keval import Sample
 from keval.plugin import ServerSpec, TrialInfo
 
-__all__ = ["Facts", "about", "as_meta", "no_facts", "tell"]
+__all__ = ["Facts", "about", "as_meta", "as_texts", "no_facts", "tell"]
 
 Facts: TypeAlias = Callable[[Sample], Mapping[str, Any]]
 """What a bundle tells its server about a sample, beside the trial's id: JSON values by identifier."""
@@ -42,14 +42,18 @@ def as_meta(told: Mapping[str, Any]) -> dict[str, Any]:
     return {f"keval/{name}": value for name, value in told.items()}
 
 
-def tell(server: ServerSpec, told: Mapping[str, Any]) -> ServerSpec:
-    """Return `server` as one trial connects to it: a text goes as it is, any other value as JSON.
+def as_texts(told: Mapping[str, Any]) -> dict[str, str]:
+    """Return what headers and variables can hold: a text as it is, any other value as JSON."""
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in told.items()}
+
+
+def tell(server: ServerSpec) -> ServerSpec:
+    """Return `server` as one trial connects to it, with what it is `told` in its environment or its headers.
 
     Headers hold no more than ASCII, so there the text is percent-encoded.
     """
-    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in told.items()}
     if server.transport == "stdio":
-        env = {f"KEVAL_{name.upper()}": text for name, text in texts.items()}
+        env = {f"KEVAL_{name.upper()}": text for name, text in server.told.items()}
         return attrs.evolve(server, env={**server.env, **env})
-    headers = {f"x-keval-{name}": quote(text, safe="") for name, text in texts.items()}
+    headers = {f"x-keval-{name}": quote(text, safe="") for name, text in server.told.items()}
     return attrs.evolve(server, headers={**server.headers, **headers})

@@ -10,9 +10,10 @@ from urllib.parse import urlsplit
 import attrs
 from attrs.validators import gt
 
-from keval.plugin import ContextSource, Isolation, ServerSpec, Transport
+from keval.plugin import ContextSource, Isolation, PreflightError, ServerSpec, Sharing, Transport, WorkingFolder
 from keval_mcp.command import find_command
 from keval_mcp.facts import Facts, no_facts
+from keval_mcp.sharing import planned_sharing
 from keval_mcp.source import ServerSource
 
 __all__ = ["Http", "Sse", "Stdio"]
@@ -27,6 +28,14 @@ def _is_url(provider: object, field: attrs.Attribute[str], url: str) -> None:
         raise ValueError(f"the {field.name} of a server is http://… or https://…; got {url!r}")
 
 
+def _needs_tap(provider: Stdio | Http | Sse, field: attrs.Attribute[bool], shown: bool) -> None:
+    if not (shown or provider.tap):
+        raise ValueError(
+            "the instructions of a server cannot be hidden from agents that connect to it themselves; leave out"
+            " tap: false"
+        )
+
+
 @attrs.frozen(kw_only=True)
 class Stdio:
     """An MCP server that keval starts as a process and talks to over its standard input and output.
@@ -37,29 +46,55 @@ class Stdio:
     command: str
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = attrs.field(factory=dict, repr=False)
-    cwd: Path | None = None
+    cwd: Path | WorkingFolder | None = None
     tap: bool = True
-    isolation: Isolation = "condition"
+    isolation: Isolation = "auto"
     startup_timeout: float = attrs.field(default=30.0, validator=gt(0))
     timeout: float = attrs.field(default=60.0, validator=gt(0))
     instructions: str = ""
+    server_instructions: bool = attrs.field(default=True, validator=_needs_tap)
 
     @asynccontextmanager
-    async def start(self, label: str, facts: Facts = no_facts) -> AsyncIterator[ContextSource]:
-        """Offer the server to trials; keval starts it. Raises PreflightError when its command is not found."""
-        server = ServerSpec(
-            name=label,
-            transport="stdio",
-            command=find_command(label, self.command, self.env, self.cwd),
+    async def start(
+        self, label: str, facts: Facts = no_facts, *, keeps_trials_apart: bool = False
+    ) -> AsyncIterator[ContextSource]:
+        """Offer the server to trials; keval starts it.
+
+        `keeps_trials_apart` says that the server keeps what it remembers of trials apart, by what it is told of them.
+
+        Raises:
+            PreflightError: its command, or the folder that it begins with, is not found.
+        """
+        folder = self.cwd if isinstance(self.cwd, WorkingFolder) else None
+        if folder is not None and folder.copy is not None and not folder.copy.is_dir():
+            raise PreflightError(f"server '{label}': '{folder.copy}', which is to be copied, is not a folder")
+        cwd = None if isinstance(self.cwd, WorkingFolder) else self.cwd
+        server = attrs.evolve(
+            self._spec(label),
+            command=find_command(label, self.command, self.env, folder.copy if folder else cwd),
             args=self.args,
             env=self.env,
-            cwd=None if self.cwd is None else str(self.cwd),
+            cwd=None if cwd is None else str(cwd),
             timeout=self.timeout,
             startup_timeout=self.startup_timeout,
-            tap=self.tap,
-            isolation=self.isolation,
+            keeps_trials_apart=keeps_trials_apart,
         )
         yield ServerSource(server, self.instructions, facts)
+
+    def planned_sharing(self) -> Sharing | None:
+        """Return whether trials share the server, as far as the options say."""
+        return planned_sharing(self._spec(""))
+
+    def _spec(self, label: str) -> ServerSpec:
+        folder = self.cwd if isinstance(self.cwd, WorkingFolder) else None
+        return ServerSpec(
+            label,
+            "stdio",
+            tap=self.tap,
+            isolation=self.isolation,
+            folder=folder,
+            server_instructions=self.server_instructions,
+        )
 
 
 @attrs.frozen(kw_only=True)
@@ -69,15 +104,23 @@ class Http:
     url: str = attrs.field(validator=_is_url)
     headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     tap: bool = True
-    isolation: Isolation = "condition"
+    isolation: Isolation = "auto"
     startup_timeout: float = attrs.field(default=30.0, validator=gt(0))
     timeout: float = attrs.field(default=60.0, validator=gt(0))
     instructions: str = ""
+    server_instructions: bool = attrs.field(default=True, validator=_needs_tap)
 
     @asynccontextmanager
-    async def start(self, label: str, facts: Facts = no_facts) -> AsyncIterator[ContextSource]:
-        """Offer the server to trials; keval connects to it."""
-        yield ServerSource(_remote(label, "http", self), self.instructions, facts)
+    async def start(
+        self, label: str, facts: Facts = no_facts, *, keeps_trials_apart: bool = False
+    ) -> AsyncIterator[ContextSource]:
+        """Offer the server to trials; keval connects to it. `keeps_trials_apart` is as for `Stdio`."""
+        server = attrs.evolve(_remote(label, "http", self), keeps_trials_apart=keeps_trials_apart)
+        yield ServerSource(server, self.instructions, facts)
+
+    def planned_sharing(self) -> Sharing | None:
+        """Return whether trials share the server, as far as the options say."""
+        return planned_sharing(_remote("", "http", self))
 
 
 @attrs.frozen(kw_only=True)
@@ -87,15 +130,23 @@ class Sse:
     url: str = attrs.field(validator=_is_url)
     headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     tap: bool = True
-    isolation: Isolation = "condition"
+    isolation: Isolation = "auto"
     startup_timeout: float = attrs.field(default=30.0, validator=gt(0))
     timeout: float = attrs.field(default=60.0, validator=gt(0))
     instructions: str = ""
+    server_instructions: bool = attrs.field(default=True, validator=_needs_tap)
 
     @asynccontextmanager
-    async def start(self, label: str, facts: Facts = no_facts) -> AsyncIterator[ContextSource]:
-        """Offer the server to trials; keval connects to it."""
-        yield ServerSource(_remote(label, "sse", self), self.instructions, facts)
+    async def start(
+        self, label: str, facts: Facts = no_facts, *, keeps_trials_apart: bool = False
+    ) -> AsyncIterator[ContextSource]:
+        """Offer the server to trials; keval connects to it. `keeps_trials_apart` is as for `Stdio`."""
+        server = attrs.evolve(_remote(label, "sse", self), keeps_trials_apart=keeps_trials_apart)
+        yield ServerSource(server, self.instructions, facts)
+
+    def planned_sharing(self) -> Sharing | None:
+        """Return whether trials share the server, as far as the options say."""
+        return planned_sharing(_remote("", "sse", self))
 
 
 def _remote(label: str, transport: Transport, given: Http | Sse) -> ServerSpec:
@@ -108,4 +159,5 @@ def _remote(label: str, transport: Transport, given: Http | Sse) -> ServerSpec:
         startup_timeout=given.startup_timeout,
         tap=given.tap,
         isolation=given.isolation,
+        server_instructions=given.server_instructions,
     )

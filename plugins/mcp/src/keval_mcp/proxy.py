@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 import attrs
 
@@ -16,13 +16,18 @@ from keval.plugin import (
     PreflightError,
     ServerLostError,
     ServerSpec,
+    Sharing,
     ToolOffer,
-    supervised,
 )
 from keval_mcp.changes import Changes
 from keval_mcp.company import Company
 from keval_mcp.connection import ServerConnection
+from keval_mcp.facts import tell
+from keval_mcp.folder import in_folder
 from keval_mcp.passage import Passage
+from keval_mcp.pool import Pool
+from keval_mcp.sharing import sharing_of
+from keval_mcp.starter import Starter, connection_to
 from keval_mcp.tap import Tap, tap
 from keval_mcp.upstream import CHECK_SECONDS
 
@@ -34,13 +39,12 @@ logging.getLogger("mcp").addHandler(logging.NullHandler())
 
 _log = logging.getLogger("keval_mcp")
 
-_PAUSE = 0.25
-"""Seconds until a server that is starting again is tried again."""
-
 
 @attrs.frozen
 class McpProxy:
     """Connects to servers over stdio, streamable HTTP and SSE; see `keval.plugin.ServerProxy`."""
+
+    _starter: Starter = attrs.field(factory=Starter, init=False)
 
     @asynccontextmanager
     async def connect(self, server: ServerSpec) -> AsyncIterator[ConnectedServer]:
@@ -50,9 +54,9 @@ class McpProxy:
             PreflightError: the server does not come up, or has no tools.
             InterventionError: an intervention on it cannot be made.
         """
-        connection = ServerConnection(_supervised(server))
-        try:
+        async with AsyncExitStack() as stack, AsyncExitStack() as first:
             try:
+                connection = await first.enter_async_context(connection_to(server))
                 listing = (await connection.upstream()).listing
             except ServerLostError as error:
                 raise PreflightError(str(error)) from error
@@ -62,18 +66,24 @@ class McpProxy:
                     " check its configuration"
                 )
             connection.digest = listing.digest
+            if not server.server_instructions:
+                listing = attrs.evolve(listing, instructions=None)
             changes = Changes.of(server.interventions, {}, listing)
-            offer = _offer(server, changes)
+            sharing = sharing_of(server, changes.listing.tools)
+            offer = _offer(server, changes, sharing)
             if not server.tap:
-                await connection.close()
+                await first.aclose()
                 yield _Direct(offer)
                 return
-            if server.isolation == "trial":
-                await connection.close()
-            async with tap(server.name, changes.listing) as tapped:
-                yield _Tapped(connection, tapped, changes, offer, shared=server.isolation == "condition")
-        finally:
-            await connection.close()
+            pool: Pool[ServerConnection] | None = None
+            if not sharing.shared and server.start_ahead and not _is_told(server):
+                pool = Pool(partial(self._starter.started, server, connection.digest), server.start_ahead)
+                stack.push_async_callback(pool.close)
+                pool.add(connection, first.pop_all())
+            elif not sharing.shared:
+                await first.aclose()
+            tapped = await stack.enter_async_context(tap(server.name, changes.listing))
+            yield _Tapped(server, connection, tapped, changes, offer, sharing, self._starter, pool)
 
 
 @attrs.frozen(eq=False)
@@ -84,44 +94,45 @@ class _Direct:
 
     @asynccontextmanager
     async def open(self, server: ServerSpec) -> AsyncIterator[McpServer]:
-        yield McpServer(
-            name=server.name,
-            transport=server.transport,
-            url=server.url,
-            headers=server.headers,
-            command=server.command,
-            args=server.args,
-            env=server.env,
-            cwd=server.cwd,
-            tools=self.offer.tools,
-            timeout=server.timeout,
-        )
+        async with in_folder(tell(server)) as placed:
+            yield McpServer(
+                name=placed.name,
+                transport=placed.transport,
+                url=placed.url,
+                headers=placed.headers,
+                command=placed.command,
+                args=placed.args,
+                env=placed.env,
+                cwd=placed.cwd,
+                tools=self.offer.tools,
+                timeout=placed.timeout,
+                instructions=self.offer.instructions,
+            )
 
 
 @attrs.define(eq=False)
 class _Tapped:
-    """A server that agents reach through the tap."""
+    """A server that agents reach through the tap. If trials share it, they do so by `connection`."""
 
+    server: ServerSpec
     connection: ServerConnection
     tap: Tap
     changes: Changes
     offer: ToolOffer
-    shared: bool
+    sharing: Sharing
+    starter: Starter
+    pool: Pool[ServerConnection] | None
     _company: Company = attrs.field(factory=Company, init=False)
     _turn: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
-    _gone: bool = attrs.field(default=False, init=False)
-    # A Python server costs most of a second of CPU to start, so no more start at a time than there are cores. Trials
-    # that are under way are not limited: two isolated servers in a condition could otherwise wait for each other.
-    _starts: asyncio.Semaphore = attrs.field(factory=lambda: asyncio.Semaphore(os.cpu_count() or 1))
 
     @asynccontextmanager
     async def open(self, server: ServerSpec) -> AsyncIterator[McpServer]:
         async with AsyncExitStack() as stack:
             if server.in_turn:
                 await stack.enter_async_context(self._turn)
-            own = await self._own(server, stack) if server.isolation == "trial" else None
+            own = await self._own(server, stack)
             if own is None:
-                await self._reach(self.connection)
+                await self.starter.reach(self.connection)
             # A session of one's own with a server that others use, too, is no server of one's own.
             alone = own is not None and server.transport == "stdio"
             company = Company() if alone else self._company
@@ -138,6 +149,7 @@ class _Tapped:
                 timeout=server.timeout + 2 * CHECK_SECONDS,
                 log=passage.log,
                 channel=passage,
+                instructions=self.offer.instructions,
             )
 
     def _named(self, server: ServerSpec) -> Changes:
@@ -149,39 +161,39 @@ class _Tapped:
     async def _own(self, server: ServerSpec, stack: AsyncExitStack) -> ServerConnection | None:
         """Connect to a server that no other trial uses, or to one that others use by a session of its own.
 
-        Returns `None` if it does not come up beside the one that the trials share, as one may that locks a file.
+        Returns `None` if the trial shares the server: as all do, or as none comes up beside the one that they share;
+        it may lock a file.
         """
-        connection = ServerConnection(_supervised(server), digest=self.connection.digest)
-        stack.push_async_callback(connection.close)
+        if self.sharing.shared and server.isolation != "trial":
+            return None
+        if not self.sharing.shared and _is_told(self.server):
+            server = tell(server)
+        started = self.starter.started(server, self.connection.digest)
+        if self.pool is not None and _is_same_process(server, self.server):
+            started = self.pool.take()
         try:
-            async with self._starts:
-                await self._reach(connection)
+            own = await stack.enter_async_context(started)
+            await self.starter.reach(own)  # what was started ahead may have ended since
         except ServerLostError as error:
-            if not self.shared:
+            if not self.sharing.shared:
                 raise
             _log.warning("a trial shares the server again that it lost, as it gets none of its own: %s", error)
             return None
-        return connection
-
-    async def _reach(self, connection: ServerConnection) -> None:
-        """Wait for a live session. A server that somebody else starts again has `startup_timeout` for it, but once."""
-        loop = asyncio.get_running_loop()
-        patient = connection.server.transport != "stdio"
-        until = loop.time() + connection.server.startup_timeout
-        while True:
-            try:
-                await connection.upstream()
-            except ServerLostError:
-                if not patient or self._gone or loop.time() + _PAUSE > until:
-                    self._gone = True
-                    raise
-                await asyncio.sleep(_PAUSE)
-            else:
-                self._gone = False
-                return
+        return own
 
 
-def _offer(server: ServerSpec, changes: Changes) -> ToolOffer:
+def _is_told(server: ServerSpec) -> bool:
+    """Return whether a server that serves one trial is told of it when it is connected to, beside each call."""
+    return server.transport != "stdio" or server.isolation == "trial"
+
+
+def _is_same_process(server: ServerSpec, other: ServerSpec) -> bool:
+    """Return whether a process that was started for the one serves the other as well."""
+    names = ("command", "args", "env", "cwd", "folder")
+    return all(getattr(server, name) == getattr(other, name) for name in names)
+
+
+def _offer(server: ServerSpec, changes: Changes, sharing: Sharing) -> ToolOffer:
     listing, original = changes.listing, changes.original if changes.interventions else None
     return ToolOffer(
         server=server.name,
@@ -193,12 +205,5 @@ def _offer(server: ServerSpec, changes: Changes) -> ToolOffer:
         original_digest=original.digest if original else None,
         original_instructions=original.instructions if original else None,
         unmatched=changes.unmatched,
+        sharing=sharing,
     )
-
-
-def _supervised(server: ServerSpec) -> ServerSpec:
-    """Return a server that keval starts, if it does, so that it ends with keval."""
-    if server.transport != "stdio" or server.command is None:
-        return server
-    command, *args = supervised((server.command, *server.args))
-    return attrs.evolve(server, command=command, args=tuple(args))

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import attrs
 
 from keval.plugin import Provision, ServerSpec, TrialInfo
-from keval_mcp.facts import Facts, about, as_meta, no_facts, tell
+from keval_mcp.facts import Facts, about, as_meta, as_texts, no_facts
 
 __all__ = ["ServerSource"]
 
@@ -17,8 +17,8 @@ __all__ = ["ServerSource"]
 class ServerSource:
     """Gives every trial one server and its instructions; `facts` are what the server is told about the sample.
 
-    A server that trials share is told with every call. One that a trial has to itself, or that agents connect to
-    themselves, is told in its environment or its headers.
+    The server is told with every call. One that serves a single trial may be told in its headers or its environment,
+    too; see `ServerSpec.told`.
     """
 
     server: ServerSpec
@@ -34,7 +34,5 @@ class ServerSource:
     async def open(self, trial: TrialInfo) -> AsyncIterator[Provision]:
         """Give the server to one attempt at a trial."""
         told = about(trial, self.facts)
-        server = attrs.evolve(self.server, meta=as_meta(told))
-        if server.isolation == "trial" or not server.tap:
-            server = tell(server, told)
+        server = attrs.evolve(self.server, meta=as_meta(told), told=as_texts(told))
         yield Provision(self.instructions, (server,))

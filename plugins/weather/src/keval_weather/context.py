@@ -15,8 +15,8 @@ import attrs
 from attrs.validators import gt
 
 from keval import Sample
-from keval.plugin import ContextSource, PreflightError, supervised
-from keval_mcp import Http, Stdio
+from keval.plugin import ContextSource, Isolation, PreflightError, ServerSpec, Sharing, supervised
+from keval_mcp import Http, Stdio, planned_sharing
 
 __all__ = ["Weather"]
 
@@ -34,14 +34,15 @@ _INHERITED_VARIABLES = {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"}
 class Weather:
     """Gives agents the weather server: current weather, forecasts and user preferences.
 
-    `transport` is how the server is spoken to. With `tap` off, agents connect to it directly. `isolation: trial` gives
-    every trial a server of its own over stdio, and a session of its own over http; state is kept apart without it too.
+    `transport` is how the server is spoken to. With `tap` off, agents connect to it directly. Trials share the server,
+    which keeps their state apart; with `isolation: trial` each has a server of its own over stdio, or a session over
+    http.
     `instructions` are added to the system prompt. Starting may take `startup_timeout` seconds, a call `timeout`.
     """
 
     transport: Literal["stdio", "http"] = "stdio"
     tap: bool = True
-    isolation: Literal["condition", "trial"] = "condition"
+    isolation: Isolation = "auto"
     instructions: str = _INSTRUCTIONS
     startup_timeout: float = attrs.field(default=30.0, validator=gt(0))
     timeout: float = attrs.field(default=60.0, validator=gt(0))
@@ -51,14 +52,19 @@ class Weather:
         """Bring the server up; raises PreflightError with what it printed when it does not come up."""
         if self.transport == "stdio":
             server = Stdio(command=sys.executable, args=_MODULE, env=_environment(), **self._common())
-            async with server.start(label, facts=_facts) as source:
+            async with server.start(label, facts=_facts, keeps_trials_apart=True) as source:
                 yield source
         else:
             async with (
                 _served(label, self.startup_timeout) as url,
-                Http(url=url, **self._common()).start(label, facts=_facts) as source,
+                Http(url=url, **self._common()).start(label, facts=_facts, keeps_trials_apart=True) as source,
             ):
                 yield source
+
+    def planned_sharing(self) -> Sharing | None:
+        """Return whether trials share the server, which keeps what each teaches it apart."""
+        server = ServerSpec("", self.transport, tap=self.tap, isolation=self.isolation, keeps_trials_apart=True)
+        return planned_sharing(server)
 
     def _common(self) -> dict[str, Any]:
         names = ("tap", "isolation", "instructions", "startup_timeout", "timeout")

@@ -1,0 +1,123 @@
+"""A pool: what takes long to start and serves one user each is started before somebody asks for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import Generic, TypeVar
+
+import attrs
+
+from keval_mcp.settle import settle
+
+__all__ = ["AHEAD", "Pool"]
+
+T = TypeVar("T")
+
+AHEAD = 4
+"""How many wait for a user at most. A Python server takes 45 MB of memory."""
+
+
+@attrs.frozen(eq=False)
+class _Started(Generic[T]):
+    """One thing that was started, and what ends it."""
+
+    value: T
+    stack: AsyncExitStack
+
+
+@attrs.define(eq=False)
+class Pool(Generic[T]):
+    """Starts things by `start`, each for one user, and some ahead: as many as are in use, up to `AHEAD`.
+
+    No more are started ahead than users still come, of `expected` in all. Who waits gets what is ready first, in the
+    order in which they came. What fails to start is raised to who has waited longest; if nobody waits, the next user
+    starts another one.
+    """
+
+    start: Callable[[], AbstractAsyncContextManager[T]]
+    expected: int
+    _ready: deque[_Started[T]] = attrs.field(factory=deque, init=False)
+    _waiting: deque[asyncio.Future[_Started[T]]] = attrs.field(factory=deque, init=False)
+    _starts: set[asyncio.Task[None]] = attrs.field(factory=set, init=False)
+    _starting: int = attrs.field(default=0, init=False)
+    _using: int = attrs.field(default=0, init=False)
+
+    def add(self, value: T, stack: AsyncExitStack) -> None:
+        """Add what was started already; `stack` ends it."""
+        self._ready.append(_Started(value, stack))
+
+    @asynccontextmanager
+    async def take(self) -> AsyncIterator[T]:
+        """Yield one that nobody else had or will have, and end it afterwards. Raises what starting it raises."""
+        self._using += 1
+        self.expected -= 1
+        try:
+            started = await self._next()
+            async with started.stack:
+                yield started.value
+        finally:
+            self._using -= 1
+
+    async def close(self) -> None:
+        """End what nobody asked for. Nobody may ask any more."""
+        self.expected = 0
+        starts = set(self._starts)
+        for start in starts:
+            start.cancel()
+        for start in starts:
+            await settle(start)
+        while self._ready:
+            await self._ready.popleft().stack.aclose()
+
+    async def _next(self) -> _Started[T]:
+        if self._ready:
+            started = self._ready.popleft()
+            self._fill()
+            return started
+        waiter: asyncio.Future[_Started[T]] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
+        self._fill()
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+                self._hand_over(waiter.result())
+            raise
+
+    def _fill(self) -> None:
+        """Start what those who wait lack, and then some ahead."""
+        ahead = max(0, min(AHEAD, self._using, self.expected))
+        waiting = sum(not waiter.done() for waiter in self._waiting)
+        for _ in range(waiting + ahead - len(self._ready) - self._starting):
+            self._starting += 1
+            start = asyncio.create_task(self._start())
+            self._starts.add(start)
+            start.add_done_callback(self._starts.discard)
+
+    async def _start(self) -> None:
+        stack = AsyncExitStack()
+        try:
+            value = await stack.enter_async_context(self.start())
+        except Exception as error:  # noqa: BLE001 - a seam: who waits is told, whatever it is
+            if (waiter := self._longest()) is not None:
+                waiter.set_exception(error)
+        else:
+            self._hand_over(_Started(value, stack))
+        finally:
+            self._starting -= 1
+
+    def _hand_over(self, started: _Started[T]) -> None:
+        if (waiter := self._longest()) is not None:
+            waiter.set_result(started)
+        else:
+            self._ready.append(started)
+
+    def _longest(self) -> asyncio.Future[_Started[T]] | None:
+        """Return who has waited longest and waits still."""
+        while self._waiting:
+            if not (waiter := self._waiting.popleft()).done():
+                return waiter
+        return None

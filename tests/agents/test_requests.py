@@ -1,0 +1,173 @@
+"""What models are sent, over every wire: the servers' instructions once, and the transcript has the first request."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import unquote
+
+import attrs
+import pytest
+from starlette.types import Message, Receive, Scope, Send
+
+from keval import Run, open_run
+from keval_gateway import ChatCall, ChatReply, ChatRequest, wire_urls
+from keval_gateway.app import build_app
+from keval_gateway.process import RunningGateway
+from keval_gateway.serving import serve
+from tests.agents.servers.library import INSTRUCTIONS
+from tests.conftest import Project
+from tests.processes import Listening
+
+AGENTS = {
+    "gadk-gemini": "{type: gadk, model: simulated/m, api: gemini}",
+    "gadk-chat": "{type: gadk, model: simulated/m, api: chat}",
+    "gadk-responses": "{type: gadk, model: simulated/m, api: responses}",
+    "gadk-anthropic": "{type: gadk, model: simulated/m, api: anthropic}",
+    "ms-chat": "{type: ms, model: simulated/m}",
+    "ms-responses": "{type: ms, model: simulated/m, api: responses}",
+    "openai-chat": "{type: openai, model: simulated/m}",
+    "openai-responses": "{type: openai, model: simulated/m, api: responses}",
+    "anthropic": "{type: anthropic, model: simulated/m}",
+    "claude-code": "{type: claude-code, model: simulated/m}",
+}
+CONDITIONS = ("shown", "hidden", "direct")
+CONFIG = """
+name: requests
+agents: {{{agents}}}
+contexts:
+  library: {{type: http, url: "{url}"}}
+  library_hidden: {{type: http, url: "{url}", server_instructions: false}}
+  library_direct: {{type: http, url: "{url}", tap: false}}
+conditions:
+  shown: {{contexts: [library], system_prompt: "Be brief."}}
+  hidden: {{contexts: [library_hidden], system_prompt: "Be brief."}}
+  direct: {{contexts: [library_direct], system_prompt: "Be brief."}}
+dataset: {{path: questions.jsonl}}
+metrics: [basic/contains]
+"""
+HEADING = "# MCP Server Instructions"
+
+
+@attrs.define
+class Sent:
+    """A run of every agent under every condition, and the bodies that reached the model, by trial."""
+
+    project: Project
+    bodies: dict[str, list[bytes]] = attrs.field(factory=dict)
+
+    @property
+    def run(self) -> Run:
+        return open_run(self.project.run_directory())
+
+
+def _respond(request: ChatRequest) -> ChatReply:
+    if any(message.role == "tool" for message in request.messages):
+        return ChatReply("Shelf 7.")
+    return ChatReply("", (ChatCall(request.tools[0].name, {"words": "Moby Dick"}),))
+
+
+def _served(sent: Sent) -> Any:
+    """A gateway that keeps the bodies of the requests that it answers."""
+    app = build_app(_respond, token="a-key")
+
+    async def serving(scope: Scope, receive: Receive, send: Send) -> None:
+        headers = dict(scope.get("headers", ()))
+        if b"x-keval-trial" not in headers:
+            await app(scope, receive, send)
+            return
+        body = bytearray()
+
+        async def keeping() -> Message:
+            message = await receive()
+            body.extend(message.get("body", b""))
+            return message
+
+        await app(scope, keeping, send)
+        sent.bodies.setdefault(unquote(headers[b"x-keval-trial"].decode()), []).append(bytes(body))
+
+    return serving
+
+
+@pytest.fixture(scope="module")
+def sent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sent]:
+    sent = Sent(Project(tmp_path_factory.mktemp("requests")))
+
+    @asynccontextmanager
+    async def here(*args: Any, **rest: Any) -> AsyncIterator[RunningGateway]:
+        async with serve(_served(sent)) as base:
+            yield RunningGateway(wire_urls(base), "a-key")
+
+    installed = importlib.util.find_spec("claude_agent_sdk") is not None
+    agents = ", ".join(f"{name}: {agent}" for name, agent in AGENTS.items() if installed or name != "claude-code")
+    server = Listening.start("tests.agents.servers.library")
+    url = f"http://127.0.0.1:{server.port}/mcp"
+    sent.project.write(
+        requests_yaml=CONFIG.format(agents=agents, url=url),
+        questions_jsonl='{"id": "q1", "question": "Where is Moby Dick?", "expect": {"contains": "7"}}\n',
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("keval_gateway.process.run_gateway", here)
+        outcome = sent.project.run("requests.yaml", "-j", "8")
+    server.stop()
+    assert outcome.code == 0, outcome.stderr
+    yield sent
+
+
+@pytest.fixture(params=[*AGENTS])
+def agent(request: pytest.FixtureRequest) -> str:
+    if request.param == "claude-code":
+        pytest.importorskip("claude_agent_sdk", reason="keval-claude-code is installed apart")
+    return str(request.param)
+
+
+def texts(value: object) -> Iterator[str]:
+    """Every text in a request, wherever its API has it."""
+    match value:
+        case str():
+            yield value
+        case dict():
+            for item in value.values():
+                yield from texts(item)
+        case list():
+            for item in value:
+                yield from texts(item)
+
+
+def test_a_server_s_instructions_are_in_every_request_once(sent: Sent, agent: str) -> None:
+    section = f"Be brief.\n\n{HEADING}\n\nThe following MCP servers have provided instructions for how to use their"
+    section += f" tools and resources:\n\n## library\n\n{INSTRUCTIONS}"
+
+    for condition, name in (("shown", "library"), ("direct", "library_direct")):
+        requests = sent.bodies[f"{agent}/{condition}/q1/1"]
+        found = ["\0".join(texts(json.loads(body))) for body in requests]
+        expected = section.replace("## library", f"## {name}")
+        assert [2, *[(1, 1)] * 2] == [len(found), *((text.count(expected), text.count(INSTRUCTIONS)) for text in found)]
+
+
+def test_hidden_instructions_reach_no_model(sent: Sent, agent: str) -> None:
+    found = "".join(text for body in sent.bodies[f"{agent}/hidden/q1/1"] for text in texts(json.loads(body)))
+
+    assert ("Be brief." in found, HEADING in found, INSTRUCTIONS in found) == (True, False, False)
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_the_transcript_has_the_first_request_as_it_was_sent(sent: Sent, agent: str, condition: str) -> None:
+    trial = f"{agent}/{condition}/q1/1"
+
+    transcript = sent.run.trial(trial).transcript
+
+    assert transcript is not None
+    assert transcript.request is not None
+    assert sent.bodies[trial][0] == sent.run.blob(transcript.request)
+
+
+def test_show_prints_the_first_request_of_a_trial(sent: Sent) -> None:
+    trial = "ms-chat/shown/q1/1"
+
+    outcome = sent.project.keval("show", "--trial", trial, "--request", str(sent.project.run_directory()))
+
+    assert (json.loads(sent.bodies[trial][0]), "") == (outcome.data, outcome.stderr)
