@@ -22,13 +22,13 @@ agents: {scripted: {}}
 contexts:
   terse: {from: docs, describe: {search: Finds pages., open: {parameters: {id: Its id.}}}}
   both: {from: terse, results: {fixed: Nothing.}, faults: {error: 0.5}}
-  docs: {type: stdio, command: docs-server, without: [close], server_instructions: false}
+  docs: {type: stdio, command: docs-server, without: [close]}
 conditions:
   baseline: {}
   changed: {contexts: [both]}
 metrics: [double/length]
 """
-DOCS = Intervention(without=("close",), server_instructions=False)
+DOCS = Intervention(without=("close",))
 TERSE = Intervention(describe={"search": Describe("Finds pages."), "open": Describe(None, {"id": "Its id."})})
 BOTH = Intervention(results=FixedResult("Nothing."), faults=Faults(error=0.5))
 
@@ -118,7 +118,7 @@ def test_a_plan_says_what_is_changed_of_which_server(project: Project) -> None:
     told = project.keval("run", "eval.yaml", "--dry-run", "--json").data["changes"]
 
     assert (
-        "  context    both: docs with without close, server_instructions False; describe search, open;"
+        "  context    both: docs with without close; describe search, open;"
         " results fixed: Nothing., faults error: 0.5\n"
     ) in shown
     assert {"of": "docs", "interventions": [DOCS.as_config(), TERSE.as_config(), BOTH.as_config()]} == told["both"]

@@ -59,7 +59,7 @@ def trial(*results: ResultChange, sample: str = "a", question: str = "Why?", age
 
 
 def called(
-    changes: TrialChanges, result: Mapping[str, Any], tool: str = "open", **arguments: Any
+    changes: TrialChanges, result: Mapping[str, Any], tool: Any = "open", **arguments: Any
 ) -> tuple[CallOutcome, dict[str, Any]]:
     """Make a call that the server answers with `result`, and return its outcome and what the server got."""
     got: dict[str, Any] = {}
