@@ -124,9 +124,11 @@ if TYPE_CHECKING:
         JudgeSpread,
         JudgingTotal,
         ScorerScale,
+        ToolUse,
         UsageTotal,
     )
     from keval.supervisor import supervised
+    from keval.tool_results import Media, ToolResult
     from keval.traffic import Content, ContentKind, ServerExchange
     from keval.variation import Repetitions, VarianceComponents
     from keval.verdicts import GateResult, UnmetExpectation
@@ -198,6 +200,7 @@ __all__ = [
     "LineFile",
     "LiveEvent",
     "McpServer",
+    "Media",
     "Metric",
     "Middleware",
     "MiddlewareError",
@@ -239,6 +242,8 @@ __all__ = [
     "Sharing",
     "ShowsServerInstructions",
     "ToolOffer",
+    "ToolResult",
+    "ToolUse",
     "ToolsMissingError",
     "Transport",
     "TrialError",
@@ -272,8 +277,8 @@ __all__ = [
 ]
 
 _HOMES = """
-errors endings traffic interventions input_file records scores models recorder contexts dataset.line_file hookspecs
-interfaces effects variation prices manifest summary infrastructure rubrics store.jsonl store.rows store.files
+errors endings traffic interventions input_file records scores models recorder contexts tool_results dataset.line_file
+hookspecs interfaces effects variation prices manifest summary infrastructure rubrics store.jsonl store.rows store.files
 store.converter verdicts store.export supervisor config.record_file execute.worker
 """.split()  # noqa: SIM905 - a name a line would be thirty lines
 """The modules that have the names; those that import quickly come first."""

@@ -14,7 +14,7 @@ import attrs
 from keval.endings import SILENCE
 from keval.records import Failure, Message, Refusal, ToolCall, Transcript, Usage
 from keval.scores import Judgement
-from keval.traffic import ContentKind
+from keval.traffic import Content, ContentKind
 
 __all__ = ["Blob", "EventKind", "JudgementRecorder", "LiveEvent", "Recorder"]
 
@@ -123,20 +123,27 @@ class Recorder:
         id: str | None = None,
         name: str | None = None,
         sent: bool = True,
+        content: Iterable[Content] = (),
         dropped: Iterable[ContentKind] = (),
     ) -> None:
         """Report the result or error of a tool call. The call is found by `id`, else by `name`, oldest first.
 
-        With `sent=False` the framework answered the call itself, and no server executed it. `dropped` are the kinds of
-        content in the result that could not be passed to the model.
+        With `sent=False` the framework answered the call itself, and no server executed it. `content` is what the
+        result holds beside text, for servers that no tap watches, and `dropped` has the kind of each piece of it that
+        could not be passed to the model.
         """
         for index, call in enumerate(self._calls):
             if index in self._started and (call.id == id if id is not None else name in (None, call.name)):
                 took = self._clock() - self._started.pop(index)
                 executions = None if sent else 0
-                lost = tuple(dict.fromkeys(dropped))
                 done = attrs.evolve(
-                    call, result=result, error=error, duration=took, executions=executions, dropped=lost
+                    call,
+                    result=result,
+                    error=error,
+                    duration=took,
+                    executions=executions,
+                    content=tuple(content),
+                    dropped=tuple(dropped),
                 )
                 self._calls[index] = done
                 self._messages.append(Message("tool", (error if result is None else result) or "", call.turn))

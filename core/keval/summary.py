@@ -16,6 +16,8 @@ from keval.manifest import JudgeEntry
 from keval.prices import Cost
 from keval.records import Usage
 from keval.scores import Scale, Scorer
+from keval.tool_use import ToolUse
+from keval.traffic import ContentKind
 from keval.variation import Repetitions, VarianceComponents
 from keval.verdicts import GateResult, UnmetExpectation
 
@@ -31,6 +33,7 @@ __all__ = [
     "JudgingTotal",
     "ScorerScale",
     "Summary",
+    "ToolUse",
     "UsageTotal",
 ]
 
@@ -97,7 +100,7 @@ class ArmTrials:
     that may be shortened. `tool_calls` and `model_calls` are `None` when nobody reported them. `duration` is the mean
     over samples, in seconds; `duration_median` and `duration_p95` are those of trials that were answered. `cost` is
     that of the trials with all of their attempts; `usage` leaves out failed attempts, whose usage and cost `given_up`
-    has.
+    has. `dropped` counts by kind what tools returned and the adapter could not pass to the model.
     """
 
     agent: str
@@ -116,6 +119,7 @@ class ArmTrials:
     duration_p95: float | None = None
     cost: Cost = Cost()
     failure_messages: Mapping[str, str] = attrs.field(factory=dict)
+    dropped: Mapping[ContentKind, int] = attrs.field(factory=dict)
 
 
 @attrs.frozen
@@ -240,7 +244,8 @@ class Summary:
     met. `elapsed` is how long the run was worked on, in seconds: its trials and their scoring, without the time between
     an interruption and `resume`, or that of scoring it again later; `None` while it is, and for a run that was killed.
     `stopped` says why trials or judgements were left out, if a limit of the run did that. `servers` says by condition
-    and server whether trials shared it; it lacks those of which nothing is known.
+    and server whether trials shared it; it lacks those of which nothing is known. `tools` says how each tool was used,
+    arm by arm.
     """
 
     run: str
@@ -265,4 +270,5 @@ class Summary:
     agreement: tuple[Agreement, ...] = ()
     stopped: str | None = None
     servers: Mapping[str, Mapping[str, Sharing]] = attrs.field(factory=dict)
+    tools: tuple[ToolUse, ...] = ()
     extra: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, repr=False, metadata={"unknown_keys": True})

@@ -23,13 +23,14 @@ ROOT = Path(__file__).parents[2]
 CORE = ROOT / "core" / "keval"
 # From the bottom up: a module may import from its own room and from those before it.
 FLOORS = [
-    {"errors", "input_file", "supervisor", "traffic", "interventions"},
+    {"errors", "input_file", "supervisor", "traffic", "interventions", "tokens"},
     {"endings"},
     {"records", "redaction"},
     {"scores"},
-    {"effects", "variation", "prices", "verdicts"},
+    {"effects", "variation", "prices", "verdicts", "tool_use"},
     {"models", "recorder"},
-    {"contexts", "manifest"},
+    {"contexts", "manifest", "tool_results"},
+    {"listing_changes"},
     {"listings", "summary"},
     {"interfaces", "infrastructure", "hookspecs"},
     {"registry"},
@@ -42,7 +43,7 @@ FLOORS = [
     {"plan"},
     {"execute"},
     {"score"},
-    {"stages", "doctor"},
+    {"stages", "doctor", "offers"},
     {"pipeline", "session", "forecast"},
     {"power"},
     {"report"},

@@ -24,6 +24,7 @@ _COMMANDS = {
     "list": "List the runs in the results directory.",
     "show": "Show what a run was made of, or one of its trials.",
     "export": "Write a run in the format of others.",
+    "tools": "Show what the servers of a config offer, as a model gets it.",
     "doctor": "Look whether what a run needs is there.",
     "plugins": "List what is installed, and where it comes from.",
     "schema": "Print the JSON Schema of a config.",

@@ -28,7 +28,7 @@ from keval.plan.hooks import Hooks
 from keval.plan.plan import Plan, ResolvedPlugin
 from keval.redaction import Redactor
 
-__all__ = ["Ready", "begin_judges", "preflight"]
+__all__ = ["Ready", "begin_judges", "open_context", "preflight"]
 
 _Field: TypeAlias = tuple[Asker, str]
 """A field of an agent or judge that names a model."""
@@ -63,7 +63,7 @@ async def preflight(
     execution = plan.evaluation.execution
     ahead = 0 if hooks.prepare_trials else plan.trials_of_arm
     proxy = cache(_server_proxy)
-    opening = [_opened(plan.contexts[label], plan.evaluation, ahead, proxy, scope) for _, label in wanted]
+    opening = [open_context(plan.contexts[label], plan.evaluation, scope, ahead, proxy) for _, label in wanted]
     exchange, endpoints, *opened = await _all(
         [
             _begin_middleware(plan.middleware, execution, scope),
@@ -137,8 +137,12 @@ async def _prepared(resolved: ResolvedPlugin, plugin: object) -> None:
             await plugin.prepare()
 
 
-async def _opened(
-    context: ResolvedPlugin, evaluation: Evaluation, ahead: int, proxy: Callable[[], ServerProxy], scope: ResourceScope
+async def open_context(
+    context: ResolvedPlugin,
+    evaluation: Evaluation,
+    scope: ResourceScope,
+    ahead: int = 0,
+    proxy: Callable[[], ServerProxy] | None = None,
 ) -> OpenedContext:
     """Start a context, connect to its servers and list their tools; `ahead` processes may be started before trials.
 
@@ -154,7 +158,7 @@ async def _opened(
                 opened.offers.append(ToolOffer(server.name, server.tools))
                 continue
             given = attrs.evolve(opened.given(server, evaluation.execution), start_ahead=ahead)
-            opened.servers[server.name] = connected = await scope.enter(proxy().connect(given))
+            opened.servers[server.name] = connected = await scope.enter((proxy or _server_proxy)().connect(given))
             opened.offers.append(connected.offer)
         check_changes(context, opened.offers, opened.tapped)
         return opened

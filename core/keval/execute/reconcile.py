@@ -43,7 +43,10 @@ def check(transcript: Transcript, context: Context) -> None:
 
 
 def merge(transcript: Transcript, context: Context) -> Transcript:
-    """Return the transcript with each call's result, error, duration and executions as the tap recorded them."""
+    """Return the transcript with each call's result and all else of it as the tap recorded them.
+
+    What was dropped of a result is what the adapter reports, as the tap cannot see it.
+    """
     if not context.servers:
         return transcript
     calls, observed = transcript.tool_calls, _observed(context)
@@ -79,6 +82,8 @@ def merge(transcript: Transcript, context: Context) -> Transcript:
                     changed=run.changed,
                     tool=run.tool,
                     executions=executions,
+                    content=run.content,
+                    listing=run.listing,
                 )
             )
         else:

@@ -219,6 +219,9 @@ class PlanWorker:
         if tried.failure is not None and (outage := self.ready.exchange.outage("agent", tries.key.agent)):
             raise outage
         tries.sharing.note(context.servers)
+        for server in context.servers:
+            for blob in server.log.blobs if server.log else ():
+                tries.outbox.blob(blob)
         transcript, outcome = _transcript_of(tried)
         if outcome.failure is None and transcript is not None:
             try:

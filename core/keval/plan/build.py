@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
+import attrs
+
 from keval import registry
+from keval.config.derive import with_bases
 from keval.config.evaluation import Evaluation
 from keval.config.prompt import Prompt, compile_prompt
 from keval.config.secrets import secret_notices
@@ -23,7 +26,7 @@ from keval.plan.notices import idle_keys, missing_answers, warm_judges
 from keval.plan.plan import Arm, Plan, ResolvedPlugin, Scorers, ScoringPlan
 from keval.records import Sample
 
-__all__ = ["hook_plugins", "make_plan", "make_scoring_plan", "make_session_plan"]
+__all__ = ["hook_plugins", "make_contexts", "make_plan", "make_scoring_plan", "make_session_plan"]
 
 T = TypeVar("T")
 
@@ -96,6 +99,26 @@ def make_session_plan(evaluation: Evaluation) -> Plan:
             executor=executors[0],
         ),
     )
+
+
+def make_contexts(evaluation: Evaluation, labels: Sequence[str] = ()) -> tuple[ResolvedPlugin, ...]:
+    """Construct the contexts with these labels, or all of them. Raises ConfigError with every problem.
+
+    What else an evaluation needs may be missing.
+    """
+    lacking = ("the key 'dataset' is missing", "the key 'agents' is missing", "nothing scores the answers")
+    problems = [problem for problem in evaluation.problems if not problem.message.startswith(lacking)]
+    known = [spec.label for spec in evaluation.contexts]
+    for label in labels:
+        if label not in known:
+            hint = suggestion(label, known) or f"; contexts: {', '.join(known) or 'none'}"
+            problems.append(Problem(f"--context {label}", f"no context named {label!r}{hint}"))
+    wanted = labels or known
+    needed = with_bases(evaluation.contexts, wanted)
+    specs = tuple(spec for spec in evaluation.contexts if spec.label in needed)
+    constructor = Constructor(attrs.evolve(evaluation, contexts=specs, conditions={}), problems)
+    contexts = contexts_of(constructor)
+    return _finished(constructor.problems, lambda: tuple(contexts[label] for label in known if label in wanted))
 
 
 def make_scoring_plan(evaluation: Evaluation, manifest: Manifest) -> ScoringPlan:

@@ -13,6 +13,7 @@ from keval.report.gates import gate_rows, unmet_texts
 from keval.report.page.comparisons import Comparison
 from keval.report.page.report import Report
 from keval.report.sentences import sentences
+from keval.report.tools import tool_texts
 from keval.summary import Summary
 
 __all__ = ["MOST_CHARACTERS", "escaped", "markdown"]
@@ -53,7 +54,7 @@ def _taken_apart(match: re.Match[str]) -> str:
 def markdown(report: Report) -> str:
     """Return a run as Markdown of less than 60,000 characters. Raises RunError."""
     summary = report.summary
-    blocks = chain(_head(summary), _gates(summary), _effects(summary), _worse(report), _made(report))
+    blocks = chain(_head(summary), _gates(summary), _effects(summary), _worse(report), _tools(summary), _made(report))
     return _cut(blocks)
 
 
@@ -149,6 +150,13 @@ def _fallen(report: Report, comparison: Comparison, index: int) -> Sequence[str]
     question, worst = report.outline.questions[index], comparison.worst(index)
     told = f"{report.names[worst.scorer]} {signed(worst.value)}" if worst else ""
     return escaped(question.id), escaped(told), escaped(question.asked, 120)
+
+
+def _tools(summary: Summary) -> Iterator[str]:
+    told = [f"- {escaped(condition)}: {escaped(text, _SENTENCE)}" for condition, text in tool_texts(summary)]
+    if told:
+        yield "### Use of tools"
+        yield "\n".join(told)
 
 
 def _made(report: Report) -> Iterator[str]:

@@ -15,6 +15,7 @@ from keval.report.agreement import judging_lines
 from keval.report.averages import average_lines
 from keval.report.claims import Block, blocks
 from keval.report.console import print_sections, safe
+from keval.report.content import dropped_sentences
 from keval.report.effects import effect_lines
 from keval.report.figures import signed
 from keval.report.gates import gate_lines, unmet_lines
@@ -25,6 +26,7 @@ from keval.report.means import mean_lines
 from keval.report.names import display_names
 from keval.report.sharing import sharing_lines
 from keval.report.terminal import foreign
+from keval.report.tools import tool_lines
 from keval.report.totals import total_lines
 from keval.summary import Summary
 
@@ -77,11 +79,13 @@ def _remarks(summary: Summary, run: Path, *, under_way: bool) -> Iterator[Text]:
     yield from _neutral(summary)
     yield from unscored_lines(summary)
     yield from missing_lines(summary, run, under_way=under_way)
+    yield from tool_lines(summary)
     yield from compliance_lines(summary)
     yield from _per_protocol(summary)
     yield from map(safe, judging_lines(summary))
     yield from map(safe, average_lines(summary))
     yield from sharing_lines(summary)
+    yield from (safe(sentence, "yellow") for sentence in dropped_sentences(summary))
     yield from trial_lines(summary, under_way=under_way)
 
 

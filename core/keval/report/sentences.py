@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from keval.effects import SMALL_SHARE, Effect
+from keval.report.content import dropped_sentences
 from keval.report.differences import better_share, is_flat
 from keval.report.figures import EXPENSE_UNITS, counted, number, signed
 from keval.report.names import display_names
@@ -31,7 +32,7 @@ def sentences(summary: Summary) -> list[str]:
     found += told.agents([group for group in groups if group[0].kind == "agent"])
     if not summary.effects:
         found += told.arms()
-    return [*found, *_trials(summary)]
+    return [*found, *dropped_sentences(summary), *_trials(summary)]
 
 
 def _compared(effects: Iterable[Effect]) -> Iterator[list[Effect]]:

@@ -15,9 +15,11 @@ from keval.effects import Effect
 from keval.report.agreement import judging_lines
 from keval.report.averages import average_lines
 from keval.report.console import safe
+from keval.report.content import dropped_sentences
 from keval.report.figures import number, signed
 from keval.report.losses import compliance_lines, missing_lines, trial_lines, unscored_lines
 from keval.report.time_spans import time_span
+from keval.report.tools import tool_tables
 from keval.report.worth import PARETO, worth
 from keval.scores import Scale, Scorer
 from keval.summary import ArmScore, Summary
@@ -46,6 +48,9 @@ def print_tables(summary: Summary, console: Console, run: Path, *, under_way: bo
         for start in range(0, len(shared), columns):
             console.print(_table(summary, arms, shared[start : start + columns]))
             console.print()
+    for part in tool_tables(summary):
+        console.print(part)
+        console.print()
     _print_footer(summary, console, run, under_way=under_way)
 
 
@@ -164,6 +169,8 @@ def _print_footer(summary: Summary, console: Console, run: Path, *, under_way: b
         console.print(safe(told))
     for line in compliance_lines(summary):
         console.print(line)
+    for told in dropped_sentences(summary):
+        console.print(safe(told, "yellow"))
     done, failed = sum(entry.trials for entry in summary.trials), sum(entry.failed for entry in summary.trials)
     retried = sum(entry.retried for entry in summary.trials)
     took = f" It took {time_span(summary.elapsed)}." if summary.elapsed is not None else ""

@@ -151,6 +151,7 @@ def _call(call: ToolCall, mark: str) -> Text:
     arguments = ", ".join(f"{name}={value!r}" for name, value in call.arguments.items())
     took = f" in {call.duration * 1000:.0f} ms" if call.duration is not None else ""
     ran = {None: "", 0: ", never ran", 1: ""}.get(call.executions, f", ran {call.executions} times")
+    ran += f", {', '.join(call.dropped)} not shown to the model" if call.dropped else ""
     outcome = ("error: " + call.error) if call.error is not None else (call.result or "")
     head = Text.assemble((f"  {mark} ", "green"), safe(f"{call.name}({arguments})"), (f"{took}{ran}: ", "dim"))
     return head.append_text(safe(" ".join(outcome.split())))

@@ -16,6 +16,7 @@ from keval.stats.agreement import JudgeAgreement
 from keval.stats.cells import Cell
 from keval.stats.rates import Rates
 from keval.stats.tally import JudgingTally, Tally
+from keval.stats.tool_tally import ToolTally
 from keval.stats.worth import with_worth
 from keval.summary import ScorerScale, Summary
 
@@ -62,6 +63,12 @@ class Summariser:
         self._arms = {(arm.agent, arm.condition): arm for arm in arms}
         self._rates = Rates.of(manifest)
         self._tallies = {arm: Tally(self._rates) for arm in arms}
+        self._tools = {
+            arm: ToolTally(
+                manifest.conditions[arm.condition], recorded=manifest.agents[arm.agent].recording is not None
+            )
+            for arm in arms
+        }
         self._scorers = {entry.scorer: entry for entry in manifest.scorers}
         self._cells = {arm: self._row() for arm in arms}
         # The scores of those trials alone that used tools as their condition requires.
@@ -87,6 +94,7 @@ class Summariser:
         """Add a trial."""
         arm, sample = self._arms[trial.agent, trial.condition], self._number(trial.sample.id)
         self._tallies[arm].add(trial, sample)
+        self._tools[arm].add(trial)
         if trial.failure is not None:
             self._failed[arm][sample] += 1
         if trial.complied is False:
@@ -163,6 +171,7 @@ class Summariser:
                 for judge, tally in judges.items()
             ),
             agreement=self._agreement.summary(),
+            tools=tuple(use for arm, tally in self._tools.items() for use in tally.total(arm.agent, arm.condition)),
             elapsed=manifest.elapsed,
             stopped=manifest.stopped,
             servers=dict(_servers(manifest)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import attrs
 
 from keval.manifest import ConditionEntry
@@ -13,6 +15,7 @@ from keval.stats.failures import FailureTally
 from keval.stats.quantiles import quantile
 from keval.stats.rates import Rates
 from keval.summary import ArmTrials, Compliance, GivenUp, JudgingTotal, UsageTotal
+from keval.traffic import ContentKind
 
 __all__ = ["JudgingTally", "Tally"]
 
@@ -96,6 +99,7 @@ class Tally:
     cost: Cost = Cost()
     expenses: Expenses = attrs.field(factory=Expenses)
     failures: FailureTally = attrs.field(factory=FailureTally)
+    dropped: Counter[ContentKind] = attrs.field(factory=Counter)
     _compliance: _ComplianceTally = attrs.field(factory=_ComplianceTally)
 
     @property
@@ -124,6 +128,8 @@ class Tally:
                 self.tool_calls = (self.tool_calls or 0) + listed + (unlisted or 0)
             if trial.transcript.model_calls is not None:
                 self.model_calls = (self.model_calls or 0) + trial.transcript.model_calls
+            for call in trial.transcript.tool_calls:
+                self.dropped.update(call.dropped)
             self.usage = self.usage.plus(trial.transcript.usage)
             usd = self._rates.attempt(trial.agent, trial.transcript)
             costs.append(usd)
@@ -157,4 +163,5 @@ class Tally:
             duration_median=quantile(durations, 0.5),
             duration_p95=quantile(durations, 0.95),
             cost=self.cost,
+            dropped=dict(self.dropped),
         )

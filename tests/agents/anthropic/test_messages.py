@@ -97,10 +97,10 @@ def test_tools_are_offered_under_their_aliases_and_results_told_in_order(
     uses = [use("t1", "sums_add", a=1), use("t2", "now"), use("t3", "now"), use("t4", "now")]
     asked = message(*uses, stop_reason="tool_use")
     results = [
-        Result("t1", "1", False),
-        Result("t2", "no clock", True),
-        Result("t3", "", False),
-        Result("t4", "", True),
+        Result("t1", ("1",), False),
+        Result("t2", ("no clock",), True),
+        Result("t3", ("",), False),
+        Result("t4", ("",), True),
     ]
 
     async def scenario() -> tuple[list[Any], list[Any]]:

@@ -46,7 +46,7 @@ def test_a_tool_call_is_run_and_reported(play: Any, toolbox: Any, api: str) -> N
     outcome = play(script, toolbox.server(), api=api)
 
     (call,) = outcome.transcript.tool_calls
-    assert [ToolCall("add", {"a": 2, "b": 3}, result='{"result": 5}')] == untimed(call)
+    assert [ToolCall("add", {"a": 2, "b": 3}, result="5")] == untimed(call)
     assert call.duration is not None
     assert 0 < call.duration < outcome.transcript.duration
     spoken = [(message.role, message.text) for message in outcome.transcript.messages]
@@ -57,7 +57,7 @@ def test_a_tool_call_is_run_and_reported(play: Any, toolbox: Any, api: str) -> N
         ("assistant", "It is 5."),
     ]
     assert expected == spoken
-    assert outcome.requests[1].messages[-1].text == '{"result": 5}'
+    assert outcome.requests[1].messages[-1].text == "5"
 
 
 def test_tools_asked_for_at_once_are_all_reported_in_the_order_asked(play: Any, toolbox: Any, api: str) -> None:
@@ -66,9 +66,9 @@ def test_tools_asked_for_at_once_are_all_reported_in_the_order_asked(play: Any, 
     outcome = play([ChatReply(calls=asked), ChatReply("Done.")], toolbox.server(), api=api)
 
     expected = [
-        ToolCall("add", {"a": 1, "b": 1}, result='{"result": 2}'),
-        ToolCall("echo", {"text": "hm"}, result='{"result": "hm"}'),
-        ToolCall("add", {"a": 2, "b": 2}, result='{"result": 4}'),
+        ToolCall("add", {"a": 1, "b": 1}, result="2"),
+        ToolCall("echo", {"text": "hm"}, result="hm"),
+        ToolCall("add", {"a": 2, "b": 2}, result="4"),
     ]
     assert expected == untimed(*outcome.transcript.tool_calls)
 
@@ -106,7 +106,7 @@ def test_a_tool_that_does_not_exist_is_an_error_of_that_call(play: Any, toolbox:
     unknown, echo = outcome.transcript.tool_calls
     assert (unknown.name, unknown.result) == ("fly", None)
     assert 'Function "fly" not found' in unknown.error
-    assert (echo.result, echo.error) == ('{"result": "hm"}', None)
+    assert (echo.result, echo.error) == ("hm", None)
 
 
 def test_arguments_that_the_framework_refuses_are_an_error_of_that_call(play: Any, toolbox: Any, api: str) -> None:
@@ -124,7 +124,7 @@ def test_an_undeclared_argument_is_reported_as_the_framework_treats_it(play: Any
 
     outcome = play(script, toolbox.server(), api=api)
 
-    dropped = ToolCall("echo", {"text": "hm"}, result='{"result": "hm"}')
+    dropped = ToolCall("echo", {"text": "hm"}, result="hm")
     refused = ToolCall(
         "echo", {"text": "hm", "loud": True}, executions=0, error="Unexpected argument(s) for 'echo': loud"
     )
@@ -158,7 +158,8 @@ def test_a_tool_is_named_as_its_server_names_it(play: Any, toolbox: Any, api: st
 def test_what_is_not_text_has_a_stand_in(play: Any, toolbox: Any, api: str) -> None:
     outcome = play([ChatReply(calls=(ChatCall("picture", {}),)), ChatReply("Nice.")], toolbox.server(), api=api)
 
-    assert [call.result for call in outcome.transcript.tool_calls] == ["[image/png]"]
+    shown = {"chat": "[image of type image/png, which cannot be shown here]", "responses": "[image/png]"}
+    assert [shown[api]] == [call.result for call in outcome.transcript.tool_calls]
 
 
 def test_usage_is_summed_over_the_model_calls(play: Any, toolbox: Any, api: str) -> None:
@@ -197,7 +198,7 @@ def test_turns_share_one_session(play: Any, toolbox: Any, api: str) -> None:
         ("assistant", "Hello!"),
         ("user", "1+2?"),
         ("assistant", ""),
-        ("tool", '{"result": 3}'),
+        ("tool", "3"),
         ("assistant", "Three."),
         ("user", "Twice?"),
     ]

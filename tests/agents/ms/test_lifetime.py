@@ -173,7 +173,7 @@ def test_trials_at_once_do_not_mix(runner: Any, staged: Any, toolbox: Any) -> No
     transcripts = runner.run(scenario())
 
     for n, transcript in enumerate(transcripts):
-        assert [f'{{"result": "question {n}"}}', f'{{"result": "t{n}"}}'] == [c.result for c in transcript.tool_calls]
+        assert [f"question {n}", f"t{n}"] == [c.result for c in transcript.tool_calls]
         assert transcript.output.startswith(f"t{n} heard")
         assert transcript.model_calls == 2
 
@@ -183,7 +183,7 @@ def test_a_server_gets_its_environment_and_directory(play: Any, stdio: Any, tmp_
 
     outcome = play(script, stdio(sdk=True, env={"KEVAL_TRIAL": "t1"}, cwd=str(tmp_path)))
 
-    assert [f'{{"result": "{tmp_path} t1"}}'] == [call.result for call in outcome.transcript.tool_calls]
+    assert [f"{tmp_path} t1"] == [call.result for call in outcome.transcript.tool_calls]
 
 
 @pytest.mark.parametrize("transport", ["http", "sse"])

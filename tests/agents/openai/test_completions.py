@@ -80,7 +80,7 @@ def test_tools_are_offered_under_their_aliases_and_results_told_in_order(
             chat = CompletionsChat.start(client, Context(), [add, now], {"model": "m"})
             chat.say("Add up.")
             reply = await chat.ask()
-            chat.tell([Result("c1", "1", False), Result("c2", "no clock", True)])
+            chat.tell([Result("c1", ("1",), False), Result("c2", ("no clock",), True)])
             await chat.ask()
             await client.aclose()
         return list(reply.calls), [request.body for request in endpoint.asked]

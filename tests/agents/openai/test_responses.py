@@ -110,7 +110,7 @@ def test_tools_are_offered_loosely_and_results_told_in_order(
             chat = ResponsesChat.start(client, Context(), [add], options, reasoning=Reasoning())
             chat.say("Add up.")
             reply = await chat.ask()
-            chat.tell([Result("c1", "1", False), Result("c2", "what?", True)])
+            chat.tell([Result("c1", ("1",), False), Result("c2", ("what?",), True)])
             await chat.ask()
             await client.aclose()
         return list(reply.calls), [request.body for request in endpoint.asked]

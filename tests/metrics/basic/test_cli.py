@@ -38,6 +38,8 @@ EVERY_OPTION = """
           tools: [{name: get_weather, arguments: {city: oslo}}]
           order: exact
           failed: skip
+      - basic/tool_choice: {k: 2, match: all}
+      - basic/argument_match: {tools: [{name: get_weather, arguments: {city: oslo, days: 5}}], arguments: exact}
       - basic/no_tool_errors
       - basic/latency: {limit: 30, turn: last}
       - basic/tokens: {count: output, limit: 100}
@@ -67,6 +69,8 @@ def test_all_metrics_with_options(project: Project) -> None:
         "similarity": 0.615385,
         "tool_called": 1.0,
         "tool_sequence": 1.0,
+        "tool_choice": 1.0,
+        "argument_match": 0.5,
         "no_tool_errors": 0.5,
         "latency": 1.0,
         "tokens": None,
@@ -81,7 +85,7 @@ def test_all_metrics_without_options(project: Project) -> None:
     outcome = project.keval("run", "eval.yaml")
 
     lines = {line["metric"]: line for line in project.lines("scores.jsonl")}
-    assert (0, 11) == (outcome.code, len(lines))
+    assert (0, 13) == (outcome.code, len(lines))
     assert [] == [line for line in lines.values() if line["failure"] or not line["reason"]]
     assert {"basic/latency", "basic/no_tool_errors", "basic/turns"} == {
         name for name, line in lines.items() if line["value"] is not None

@@ -28,7 +28,7 @@ def test_every_metric_and_every_option_is_described(page: Path) -> None:
     named = set(re.findall(r"[`{ ](\w+)[`:]", text))
     options = {field.name for metric in METRICS.values() for field in attrs.fields(metric) if field.init}
 
-    assert 11 == len(METRICS)
+    assert 13 == len(METRICS)
     assert {name.removeprefix("basic/") for name in METRICS} <= set(
         re.findall(r"^\| `(?:basic/)?(\w+)` \|", text, re.M)
     )

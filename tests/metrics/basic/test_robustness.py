@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from keval import Message, Sample, Score, ToolCall, Transcript, Trial, Usage
 from keval_metrics_basic import (
+    ArgumentMatch,
     Contains,
     Equals,
     ExpectedCall,
@@ -23,6 +24,7 @@ from keval_metrics_basic import (
     Similarity,
     Tokens,
     ToolCalled,
+    ToolChoice,
     ToolSequence,
     Turns,
 )
@@ -58,9 +60,13 @@ TOOLS: list[Any] = [
         ToolSequence(reference=place, order="exact", arguments="exact"),
         ToolSequence(reference=place, failed="count"),
         ToolSequence(reference=place, order="any_order"),
+        ToolChoice(2, reference=place, match="all"),
+        ArgumentMatch(reference=place, arguments="exact"),
     )
 ] + [
     ToolCalled(tools=("x", ExpectedCall("x", {"x": "x"})), never=("y",), match="any"),
+    ToolChoice(tools=("x",)),
+    ArgumentMatch(tools=(ExpectedCall("x", {"x": "x"}), ExpectedCall("x", {"x": ["x"], "y": 5}))),
     NoToolErrors(),
 ]
 QUANTITIES: list[Any] = [

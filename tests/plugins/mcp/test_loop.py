@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from keval import Sample, ToolCall, Transcript, Usage
-from keval.plugin import Context, ServerLostError, TrialError
+from keval.plugin import Context, Media, ServerLostError, TrialError
 from keval_mcp.loop import Call, Reply, Result, open_conversation
 from keval_mcp.sessions import Tool
 from tests.contexts import started
@@ -39,6 +39,9 @@ class ScriptedChat:
         if isinstance(reply, TrialError):
             raise reply
         return reply
+
+    def takes(self, media: Media, *, error: bool) -> bool:
+        return False
 
     def tell(self, results: Sequence[Result]) -> None:
         self.told.append(list(results))
@@ -101,7 +104,7 @@ def test_tools_are_run_and_their_results_told_until_there_is_an_answer(hold: Any
 
     held = hold(*replies, provider=lasting())
 
-    told = [Result("c1", "hm", False)], [Result("c2", "hm", False)]
+    told = [Result("c1", ("hm",), False)], [Result("c2", ("hm",), False)]
     assert held.chat.told == ["How are you?", *told]
     calls = [(call.name, call.result, call.id, call.model_call) for call in held.transcript.tool_calls]
     assert calls == [("echo", "hm", "c1", 1), ("echo", "hm", "c2", 2)]
@@ -115,7 +118,7 @@ def test_calls_of_one_reply_run_at_once_and_are_told_in_their_order(hold: Any, s
 
     held = hold(Reply(calls=calls), Reply("Done."), provider=server("meeting", tap=tap))
 
-    assert held.chat.told[1] == [Result("c1", "met", False), Result("c2", "came", False)]
+    assert held.chat.told[1] == [Result("c1", ("met",), False), Result("c2", ("came",), False)]
     told = [(call.name, call.result) for call in held.transcript.tool_calls]
     assert told == [("wait here", "met"), ("wait/here", "came")]
 
@@ -124,7 +127,7 @@ def test_an_error_of_a_tool_is_told_and_the_trial_goes_on(hold: Any, lasting: An
     held = hold(Reply(calls=(Call("c1", "fail", {}), ECHO)), Reply("It failed."), provider=lasting())
 
     problem = "Error executing tool fail: the tool has failed"
-    assert held.chat.told[1] == [Result("c1", problem, True), Result("c1", "hm", False)]
+    assert held.chat.told[1] == [Result("c1", (problem,), True), Result("c1", ("hm",), False)]
     assert [(call.result, call.error) for call in held.transcript.tool_calls] == [(None, problem), ("hm", None)]
     assert (held.transcript.output, held.error) == ("It failed.", None)
 
@@ -135,7 +138,7 @@ def test_a_call_that_cannot_be_made_reaches_no_server(hold: Any, lasting: Any) -
     held = hold(Reply(calls=calls), Reply("Sorry."), provider=lasting())
 
     unknown = "there is no tool named 'fly'"
-    assert held.chat.told[1] == [Result("c1", unknown, True), Result("c2", "no JSON", True)]
+    assert held.chat.told[1] == [Result("c1", (unknown,), True), Result("c2", ("no JSON",), True)]
     assert [(call.name, call.error, call.executions) for call in held.transcript.tool_calls] == [
         ("fly", unknown, 0),
         ("echo", "no JSON", 0),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from keval.plugin import CallLog
+from keval.plugin import Blob, CallLog
 from keval_mcp import Http, Stdio
 from tests.contexts import started
 
@@ -20,15 +21,17 @@ def test_calls_are_recorded_with_arguments_result_and_error(
 
     ((_, log),) = outcomes(lasting(), calls)
 
+    dot = Blob.of(base64.b64decode("R0lGODlhAQABAAAAACw="), "image/gif")
     expected = [
         ("echo", {"text": "hi"}, "hi", None),
-        ("picture", {}, "a dot\n[image/gif]", None),
+        ("picture", {}, f"a dot\n[image/gif blobs/{dot.sha256}]", None),
         ("fail", {}, None, "Error executing tool fail: the tool has failed"),
         ("no_such_tool", {"x": None}, None, "Unknown tool: no_such_tool"),
     ]
     assert expected == [(call.name, call.arguments, call.result, call.error) for call in log.calls]
     assert [("every", 1)] * 4 == [(call.server, call.executions) for call in log.calls]
     assert all(0 < call.duration < 30 for call in log.calls)
+    assert [dot] == log.blobs
     assert log.lost is None
 
 

@@ -13,7 +13,6 @@ import pytest
 
 from keval import Sample
 from keval.plugin import McpServer, ServerLostError, ToolsMissingError
-from keval_mcp.results import result_text
 from keval_mcp.sessions import Sessions, open_sessions
 from tests.contexts import started
 
@@ -181,22 +180,3 @@ def test_a_trial_cancelled_during_a_call_leaves_no_process_and_no_task(
     assert left == set()
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid), 0)
-
-
-def test_a_result_as_text_names_what_is_none() -> None:
-    shown = {"uri": "file:///a", "text": "from a file"}
-    blob = {"uri": "file:///b", "blob": ""}
-    result = {
-        "content": [
-            {"type": "text", "text": "a dot"},
-            {"type": "image", "data": "", "mimeType": "image/png"},
-            {"type": "resource", "resource": shown},
-            {"type": "resource", "resource": {**blob, "mimeType": "application/pdf"}},
-            {"type": "resource", "resource": blob},
-            {"type": "resource_link", "uri": "https://docs.example/a", "name": "a"},
-        ],
-        "structuredContent": {"dots": 1},
-    }
-
-    lines = ["a dot", "[image/png]", "from a file", "[application/pdf]", "[resource]", "https://docs.example/a"]
-    assert result_text(result).splitlines() == lines

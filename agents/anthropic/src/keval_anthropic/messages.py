@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval.plugin import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL, Context, Ending
+from keval.plugin import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL, Context, Ending, Media
 from keval_clients import messages_usage, no_reply, quoted
 from keval_mcp.loop import Call, Reply, Result
 from keval_mcp.sessions import Tool
@@ -23,6 +23,9 @@ _ENDINGS: Mapping[str | None, Ending] = {
     "refusal": REFUSAL,
 }
 """The values of `stop_reason` with which a reply may be cut off."""
+
+_MEDIA = frozenset({"image/gif", "image/jpeg", "image/png", "image/webp", "application/pdf"})
+"""The types of images and documents that the API takes in the result of a tool."""
 
 _SILENT = "the tool failed and said nothing"
 
@@ -61,6 +64,9 @@ class MessagesChat:
             self._messages.append({"role": "assistant", "content": content})
         return reply
 
+    def takes(self, media: Media, *, error: bool) -> bool:
+        return media.essence in _MEDIA and not error  # the API wants an error to be text
+
     def tell(self, results: Sequence[Result]) -> None:
         self._messages.append({"role": "user", "content": [_tell(result) for result in results]})
 
@@ -72,9 +78,18 @@ def _offer(tool: Tool) -> dict[str, Any]:
 
 def _tell(result: Result) -> dict[str, Any]:
     # The API wants a text for an error; for anything else it takes no empty one.
-    text = result.text or (_SILENT if result.is_error else "")
-    content = {"content": text} if text else {}
-    return {"type": "tool_result", "tool_use_id": result.id, "is_error": result.is_error, **content}
+    content: str | list[dict[str, Any]] = result.text or (_SILENT if result.is_error else "")
+    if any(isinstance(part, Media) for part in result.parts):
+        content = [_block(part) for part in result.parts if part]
+    told = {"content": content} if content else {}
+    return {"type": "tool_result", "tool_use_id": result.id, "is_error": result.is_error, **told}
+
+
+def _block(part: str | Media) -> dict[str, Any]:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    source = {"type": "base64", "media_type": part.essence, "data": part.data}
+    return {"type": "image" if part.essence.startswith("image/") else "document", "source": source}
 
 
 def _read(answered: Mapping[str, Any]) -> Reply:

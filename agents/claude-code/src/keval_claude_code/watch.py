@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -17,13 +18,16 @@ from claude_agent_sdk import (
 )
 
 from keval import Usage
-from keval.plugin import Recorder
+from keval.plugin import ContentKind, Recorder
 from keval_claude_code.servers import Servers
 
 __all__ = ["Watch"]
 
 _REFUSED = "<tool_use_error>"
 """How the result of a call begins that Claude Code answered itself, other than for want of a permission."""
+
+_SAVED = re.compile(r"\[(?P<what>Audio|Resource) from .*\] Binary content \(")
+"""How a text begins that stands for a sound or a file in a result."""
 
 _NOTHING = Usage(0, 0, 0, 0)
 
@@ -90,10 +94,11 @@ class Watch:
         name = self._open.pop(block.tool_use_id)
         text = _text(block.content)
         refused = text.startswith((_REFUSED, f"Permission to use {name} "))
+        dropped = _dropped(block.content)
         if block.is_error:
-            self.recorder.returned(error=text, id=block.tool_use_id, sent=not refused)
+            self.recorder.returned(error=text, id=block.tool_use_id, sent=not refused, dropped=dropped)
         else:
-            self.recorder.returned(text, id=block.tool_use_id)
+            self.recorder.returned(text, id=block.tool_use_id, dropped=dropped)
         # What a server answered is kept beside the message as a structure, and what Claude Code made up as a text.
         self.servers.check_call(name, text if isinstance(original, str) and not refused else None)
 
@@ -121,6 +126,13 @@ def _text(content: str | list[dict[str, Any]] | None) -> str:
     if not isinstance(content, list):
         return content or ""
     return "\n".join(str(item["text"]) if item.get("type") == "text" else f"[{item.get('type')}]" for item in content)
+
+
+def _dropped(content: str | list[dict[str, Any]] | None) -> Iterator[ContentKind]:
+    """Yield the kind of what Claude Code saved to a file in place of showing it; the model has no tool to read it."""
+    for item in content if isinstance(content, list) else ():
+        if item.get("type") == "text" and (saved := _SAVED.match(str(item["text"]))):
+            yield "audio" if saved["what"] == "Audio" else "resource"
 
 
 def _input_tokens(usage: Mapping[str, Any]) -> int | None:

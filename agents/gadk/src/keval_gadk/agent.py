@@ -94,7 +94,7 @@ class Gadk:
         async with open_toolsets(context.servers) as toolsets:
             conversation = await Conversation.start(
                 context,
-                Observer(context, toolsets, client.output_includes_thoughts),
+                Observer(context, toolsets, client.output_includes_thoughts, client.result_form),
                 client,
                 temperature=self.temperature,
                 max_tokens=self.max_tokens,

@@ -10,6 +10,7 @@ from google.adk.models.anthropic_llm import AnthropicLlm
 
 from keval.plugin import Endpoint, ModelError
 from keval_gadk.failure import refused, unreachable
+from keval_gadk.results import ResultForm
 from keval_gadk.sending import report
 
 __all__ = ["AnthropicClient"]
@@ -20,6 +21,9 @@ class AnthropicClient:
 
     errors = (APIStatusError, APIConnectionError)
     output_includes_thoughts = False
+    result_form = ResultForm(
+        frozenset({"image/gif", "image/jpeg", "image/png", "image/webp", "application/pdf"}), texts_only=True
+    )
 
     def __init__(self, url: str, endpoint: Endpoint) -> None:
         self._url = url

@@ -10,6 +10,8 @@ from keval.plugin import Endpoint, ModelError, Wire
 if TYPE_CHECKING:
     from google.adk.models import BaseLlm
 
+    from keval_gadk.results import ResultForm
+
 __all__ = ["ModelClient", "connect"]
 
 
@@ -24,6 +26,11 @@ class ModelClient(Protocol):
     @property
     def output_includes_thoughts(self) -> bool:
         """Whether ADK counts thinking within `candidates_token_count` for this wire, instead of beside it."""
+        ...
+
+    @property
+    def result_form(self) -> ResultForm:
+        """What ADK can say of a tool's result over this wire."""
         ...
 
     def llm(self, headers: Mapping[str, str], seed: int) -> BaseLlm:

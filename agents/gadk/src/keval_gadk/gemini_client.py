@@ -12,6 +12,7 @@ from google.genai.types import HttpOptions
 
 from keval.plugin import Endpoint, ModelError
 from keval_gadk.failure import refused, unreachable
+from keval_gadk.results import ResultForm
 from keval_gadk.sending import report
 
 __all__ = ["GeminiClient"]
@@ -22,6 +23,7 @@ class GeminiClient:
 
     errors = (APIError, httpx.TransportError)
     output_includes_thoughts = False
+    result_form = ResultForm(frozenset({"image/jpeg", "image/png", "image/webp", "application/pdf"}))
 
     def __init__(self, url: str, endpoint: Endpoint) -> None:
         self._model = endpoint.model

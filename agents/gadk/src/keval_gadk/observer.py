@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,8 +16,9 @@ from google.adk.tools.tool_context import ToolContext
 from google.genai.types import Tool
 
 from keval import Usage
-from keval.plugin import Context, Recorder, ToolsMissingError, TrialError
+from keval.plugin import ContentKind, Context, Recorder, ToolResult, ToolsMissingError, TrialError
 from keval_gadk.failure import silent
+from keval_gadk.results import ResultForm
 from keval_gadk.toolset import TrialToolset
 
 __all__ = ["Observer"]
@@ -34,6 +34,7 @@ class Observer:
     _context: Context
     toolsets: Sequence[TrialToolset]
     _output_includes_thoughts: bool
+    _result_form: ResultForm
     _open_calls: list[str | None] = attrs.field(factory=list, init=False)
     _silence: TrialError | None = attrs.field(default=None, init=False)
 
@@ -56,9 +57,14 @@ class Observer:
 
     def after_tool(
         self, tool: BaseTool, args: dict[str, Any], tool_context: ToolContext, tool_response: Mapping[str, Any]
-    ) -> None:
-        """Record a result when it comes; its event waits for the slowest of the calls made together."""
-        self._returned(tool_context.function_call_id, tool_response)
+    ) -> dict[str, Any]:
+        """Record a result when it comes, and return it as the model is to be shown it.
+
+        Its event waits for the slowest of the calls made together.
+        """
+        shown, dropped = self._result_form.shape(tool_response)
+        self._returned(tool_context.function_call_id, tool_response, dropped)
+        return shown
 
     def saw(self, event: Event) -> None:
         """Record an event: the calls the model asked for, results not yet known, and what was said."""
@@ -87,15 +93,16 @@ class Observer:
             if (loss := toolset.loss) is not None:
                 raise loss
 
-    def _returned(self, call: str | None, response: Mapping[str, Any]) -> None:
+    def _returned(self, call: str | None, response: Mapping[str, Any], dropped: Sequence[ContentKind] = ()) -> None:
         if call not in self._open_calls:
             return
         self._open_calls.remove(call)
-        text = _text(response)
-        if "error" in response or response.get("isError"):
-            self._recorder.returned(error=text, id=call)
-        else:
-            self._recorder.returned(text, id=call)
+        text, read = _text(response), ToolResult(response)
+        failed = "error" in response or read.is_error
+        result, error = (None, text) if failed else (text, None)
+        self._recorder.returned(result, error=error, id=call, content=read.content, dropped=dropped)
+        for blob in read.blobs:
+            self._recorder.attach(blob.content, blob.media_type)
 
 
 def _tool_names(request: LlmRequest) -> list[str]:
@@ -115,9 +122,6 @@ def _usage(response: LlmResponse, output_includes_thoughts: bool) -> Usage | Non
 
 def _text(response: Mapping[str, Any]) -> str:
     """Return what a tool answered: the text of an MCP result, or ADK's own words for a call that failed."""
-    blocks = response.get("content")
-    if isinstance(blocks, list):
-        return "\n".join(
-            block["text"] if block.get("type") == "text" else json.dumps(block, ensure_ascii=False) for block in blocks
-        )
+    if isinstance(response.get("content"), list):
+        return ToolResult(response).text
     return str(response.get("error", response))

@@ -11,6 +11,7 @@ from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAsync
 
 from keval.plugin import Endpoint, ModelError, Wire
 from keval_gadk.failure import refused, unreachable
+from keval_gadk.results import ResultForm
 from keval_gadk.sending import report
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ class OpenAIClient:
         self._url = url
         self._endpoint = endpoint
         self._wire = wire
+        # Over both wires ADK leaves out the media of a tool's result.
+        self.result_form = ResultForm(texts_only=wire == "openai-responses")
         # The trial's timeout bounds a request.
         self._http = DefaultAsyncHttpxClient(timeout=None, event_hooks={"request": [report]})
 

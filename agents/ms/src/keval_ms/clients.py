@@ -25,8 +25,9 @@ _CONNECT_TIMEOUT = 30.0
 
 @attrs.frozen
 class Clients:
-    """The framework's chat client for one model, and the HTTP client under its MCP connections."""
+    """The framework's chat client for one model over one wire, and the HTTP client under its MCP connections."""
 
+    wire: Wire
     chat: ChatClient
     mcp: AsyncClient
     _openai: AsyncOpenAI
@@ -43,7 +44,7 @@ class Clients:
         chat: ChatClient = kind(model=endpoint.model, async_client=openai)
         # At the next call the framework would ask for an answer without tools; there the trial fails instead.
         chat.function_invocation_configuration["max_iterations"] = max_turns
-        return cls(chat, _mcp_client(), openai)
+        return cls(wire, chat, _mcp_client(), openai)
 
     async def aclose(self) -> None:
         """Close every pooled connection."""

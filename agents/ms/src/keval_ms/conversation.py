@@ -13,6 +13,7 @@ from agent_framework.exceptions import ToolException
 from keval.plugin import Context, TrialError
 from keval_ms.clients import Clients
 from keval_ms.faults import causes
+from keval_ms.results import result_parser
 from keval_ms.sending import reporting
 from keval_ms.sessions import open_sessions
 from keval_ms.watch import Watch
@@ -29,7 +30,7 @@ async def open_conversation(
     Raises:
         TrialError: the servers do not come up, or offer other tools than the condition's.
     """
-    async with open_sessions(context.servers, clients.mcp) as sessions:
+    async with open_sessions(context.servers, clients.mcp, result_parser(clients.wire)) as sessions:
         watch = Watch(context, max_turns, sessions)
         agent = Agent(
             clients.chat,

@@ -16,6 +16,7 @@ from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, PARSE_
 
 from keval.plugin import McpServer, ServerLostError, ToolsMissingError
 from keval_ms.faults import causes, described
+from keval_ms.results import ParseResult
 from keval_ms.tools import HttpTool, McpTool, SseTool, StdioTool
 
 __all__ = ["Session", "open_sessions"]
@@ -91,28 +92,33 @@ class Session:
 
 
 @asynccontextmanager
-async def open_sessions(servers: Sequence[McpServer], client: AsyncClient) -> AsyncIterator[Sequence[Session]]:
-    """Open a session with every server, and close all however the body ends. Raises as `Session.open` does."""
+async def open_sessions(
+    servers: Sequence[McpServer], client: AsyncClient, parse: ParseResult
+) -> AsyncIterator[Sequence[Session]]:
+    """Open a session with every server, and close all however the body ends. Raises as `Session.open` does.
+
+    `parse` reads the results of their tools.
+    """
     async with AsyncExitStack() as stack:
         sessions = []
         for server in servers:
-            session = _session(server, client, stack)
+            session = _session(server, client, parse, stack)
             stack.push_async_callback(session.close)
             await session.open()
             sessions.append(session)
         yield sessions
 
 
-def _session(server: McpServer, client: AsyncClient, stack: AsyncExitStack) -> Session:
+def _session(server: McpServer, client: AsyncClient, parse: ParseResult, stack: AsyncExitStack) -> Session:
     match server.transport:
         case "stdio":
             file = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed by the stack
             stderr = stack.enter_context(file)
-            return Session(server, StdioTool(server, stderr), stderr)
+            return Session(server, StdioTool(server, parse, stderr), stderr)
         case "http":
-            return Session(server, HttpTool(server, client))
+            return Session(server, HttpTool(server, parse, client))
         case "sse":
-            return Session(server, SseTool(server))
+            return Session(server, SseTool(server, parse))
 
 
 def _remote_name(function: FunctionTool) -> str:

@@ -19,6 +19,7 @@ from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
 
 from keval.plugin import McpServer, ServerLostError
+from keval_ms.results import ParseResult
 
 __all__ = ["HttpTool", "McpTool", "SseTool", "StdioTool"]
 
@@ -54,8 +55,14 @@ class Connection:
 class StdioTool(MCPStdioTool):
     """A server in a process of its own, whose stderr goes to a file instead of the terminal."""
 
-    def __init__(self, server: McpServer, stderr: TextIO) -> None:
-        super().__init__(server.name, server.command, load_prompts=False, request_timeout=math.ceil(server.timeout))
+    def __init__(self, server: McpServer, parse: ParseResult, stderr: TextIO) -> None:
+        super().__init__(
+            server.name,
+            server.command,
+            load_prompts=False,
+            request_timeout=math.ceil(server.timeout),
+            parse_tool_results=parse,
+        )
         self.connection = Connection(server.name)
         self._process = StdioServerParameters(
             command=server.command or "", args=list(server.args), env=dict(server.env), cwd=server.cwd
@@ -74,7 +81,7 @@ class StdioTool(MCPStdioTool):
 class HttpTool(MCPStreamableHTTPTool):
     """A server over streamable HTTP; `client` is shared by many and outlives the tool."""
 
-    def __init__(self, server: McpServer, client: AsyncClient) -> None:
+    def __init__(self, server: McpServer, parse: ParseResult, client: AsyncClient) -> None:
         super().__init__(
             server.name,
             server.url,
@@ -82,6 +89,7 @@ class HttpTool(MCPStreamableHTTPTool):
             request_timeout=math.ceil(server.timeout),
             http_client=client,
             static_headers=server.headers,
+            parse_tool_results=parse,
         )
         self.connection = Connection(server.name)
 
@@ -97,8 +105,14 @@ class HttpTool(MCPStreamableHTTPTool):
 class SseTool(MCPStreamableHTTPTool):
     """A server over the older HTTP+SSE transport, for which the framework has no tool of its own."""
 
-    def __init__(self, server: McpServer) -> None:
-        super().__init__(server.name, server.url, load_prompts=False, request_timeout=math.ceil(server.timeout))
+    def __init__(self, server: McpServer, parse: ParseResult) -> None:
+        super().__init__(
+            server.name,
+            server.url,
+            load_prompts=False,
+            request_timeout=math.ceil(server.timeout),
+            parse_tool_results=parse,
+        )
         self.connection = Connection(server.name)
         self._server = server
 

@@ -18,9 +18,10 @@ from agent_framework import (
 )
 
 from keval import Usage
-from keval.plugin import Context, ServerLostError, ToolsMissingError, TrialError
+from keval.plugin import ContentKind, Context, ServerLostError, ToolsMissingError, TrialError
 from keval_ms.arguments import passed_on
 from keval_ms.faults import described, model_fault, reply_fault
+from keval_ms.results import dropped_kinds
 from keval_ms.sessions import Session
 
 __all__ = ["Watch"]
@@ -98,7 +99,7 @@ class Watch:
             self._returned(call, error=described(error), sent=not isinstance(error, TypeError))
             _end_if(session.loss(error))
             raise
-        self._returned(call, result=_text(context.result))
+        self._returned(call, result=_text(context.result), dropped=dropped_kinds(context.result))
         _end_if(session.loss())
 
     def _check(self, offered: Iterable[str]) -> None:
@@ -124,9 +125,17 @@ class Watch:
         self.context.recorder.called(self._names.get(name, name), arguments, call)
         self._open.append(call)
 
-    def _returned(self, call: str, *, result: str | None = None, error: str | None = None, sent: bool = True) -> None:
+    def _returned(
+        self,
+        call: str,
+        *,
+        result: str | None = None,
+        error: str | None = None,
+        sent: bool = True,
+        dropped: Iterable[ContentKind] = (),
+    ) -> None:
         self._open.remove(call)
-        self.context.recorder.returned(result, error=error, id=call, sent=sent)
+        self.context.recorder.returned(result, error=error, id=call, sent=sent, dropped=dropped)
 
     def _settle(self, messages: Iterable[Message]) -> None:
         """Report the calls that the framework answered itself, such as those of tools that do not exist.

@@ -18,6 +18,7 @@ from keval_mcp.loop import Chat, Conversation, open_conversation
 from keval_mcp.sessions import Tool
 from keval_openai.completions import CompletionsChat
 from keval_openai.responses import Reasoning, ResponsesChat
+from keval_openai.written import Input, media_types
 
 if TYPE_CHECKING:
     from keval_clients.client import Client
@@ -31,7 +32,8 @@ class OpenAI:
 
     `api` chooses the API. `max_turns` bounds the model calls per message of the user, and a trial that wants more
     fails. A trial's seed reaches the model with `api: chat` only, as the Responses API has none; with `seed` off it is
-    not sent, for endpoints that refuse it.
+    not sent, for endpoints that refuse it. `inputs` is what the model takes beside text of what tools return; the
+    Responses API has no audio.
     """
 
     applies_middleware: ClassVar[bool] = True
@@ -42,8 +44,14 @@ class OpenAI:
     max_tokens: int | None = attrs.field(default=None, validator=optional(ge(1)))
     max_turns: int = attrs.field(default=20, validator=ge(1))
     seed: bool = True
+    inputs: tuple[Input, ...] = attrs.field(default=("image", "pdf"))
     _client: Client | None = attrs.field(default=None, init=False, repr=False, eq=False)
     _reasoning: Reasoning = attrs.field(factory=Reasoning, init=False, repr=False, eq=False)
+
+    @inputs.validator
+    def _check_inputs(self, attribute: object, value: tuple[Input, ...]) -> None:
+        if "audio" in value and self.api == "responses":
+            raise ValueError("the Responses API takes no audio; leave it out, or set `api: chat`")
 
     def __attrs_post_init__(self) -> None:
         # The core adds the endpoint before the first trial: the moment to find that the model does not speak the API.
@@ -75,11 +83,11 @@ class OpenAI:
             await client.aclose()
 
     def _chat(self, context: Context, tools: Sequence[Tool]) -> Chat:
-        client = self._ready()
+        client, media = self._ready(), media_types(self.inputs)
         if self.api == "chat":
             fixed = {"seed": context.seed} if self.seed else {}
-            return CompletionsChat.start(client, context, tools, self._options(**fixed))
-        return ResponsesChat.start(client, context, tools, self._options(), reasoning=self._reasoning)
+            return CompletionsChat.start(client, context, tools, self._options(**fixed), media=media)
+        return ResponsesChat.start(client, context, tools, self._options(), reasoning=self._reasoning, media=media)
 
     def _options(self, **fixed: Any) -> dict[str, Any]:
         options = {"model": self._ready().model, **fixed}

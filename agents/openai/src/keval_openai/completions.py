@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, Ending, ModelError
+from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, Ending, Media, ModelError
 from keval_clients import completions_usage, no_reply
 from keval_mcp.loop import Call, Reply, Result
 from keval_mcp.sessions import Tool
 from keval_openai.failure import read_failure
-from keval_openai.written import parameters, read_call, result_content
+from keval_openai.written import file_name, parameters, read_call, result_parts
 
 if TYPE_CHECKING:
     from keval_clients.client import Client
@@ -32,15 +32,22 @@ class CompletionsChat:
     _context: Context
     _options: Mapping[str, Any]
     _messages: list[dict[str, Any]]
+    _media: frozenset[str] = frozenset()
 
     @classmethod
     def start(
-        cls, client: Client, context: Context, tools: Sequence[Tool], options: Mapping[str, Any]
+        cls,
+        client: Client,
+        context: Context,
+        tools: Sequence[Tool],
+        options: Mapping[str, Any],
+        *,
+        media: frozenset[str] = frozenset(),
     ) -> CompletionsChat:
         messages = [{"role": "system", "content": context.instructions}] if context.instructions else []
         messages += [{"role": message.role, "content": message.text} for message in context.history]
         offered = {"tools": [_offer(tool) for tool in tools]} if tools else {}
-        return cls(client, context, {**options, **offered}, messages)
+        return cls(client, context, {**options, **offered}, messages, media)
 
     def say(self, text: str) -> None:
         self._messages.append({"role": "user", "content": text})
@@ -57,10 +64,23 @@ class CompletionsChat:
         self._messages.append(message if reply.calls else {"role": "assistant", "content": reply.text})
         return reply
 
+    def takes(self, media: Media, *, error: bool) -> bool:
+        return media.essence in self._media
+
     def tell(self, results: Sequence[Result]) -> None:
-        self._messages.extend(
-            {"role": "tool", "tool_call_id": result.id, "content": result_content(result)} for result in results
-        )
+        # A tool message holds text only, so media follow in a message of the user's, in the order they are numbered.
+        shown: list[dict[str, Any]] = []
+        for result in results:
+            lines = []
+            for part in result_parts(result):
+                if isinstance(part, Media):
+                    shown.append(_input(part))
+                    lines.append(f"[{part.kind} {len(shown)} of the next message]")
+                else:
+                    lines.append(part)
+            self._messages.append({"role": "tool", "tool_call_id": result.id, "content": "\n".join(lines)})
+        if shown:
+            self._messages.append({"role": "user", "content": shown})
 
     async def _post(self) -> dict[str, Any]:
         body = {**self._options, "messages": self._messages}
@@ -77,6 +97,15 @@ class CompletionsChat:
 def _offer(tool: Tool) -> dict[str, Any]:
     function = {"name": tool.alias, "description": tool.description, "parameters": parameters(tool)}
     return {"type": "function", "function": function}
+
+
+def _input(media: Media) -> dict[str, Any]:
+    if media.essence.startswith("image/"):
+        return {"type": "image_url", "image_url": {"url": media.data_url}}
+    if media.essence.startswith("audio/"):
+        form = "wav" if "wav" in media.essence else "mp3"
+        return {"type": "input_audio", "input_audio": {"data": media.data, "format": form}}
+    return {"type": "file", "file": {"filename": file_name(media), "file_data": media.data_url}}
 
 
 def _read(choice: Mapping[str, Any], usage: object) -> Reply:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, Ending, ModelError
+from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, Ending, Media, ModelError
 from keval_clients import no_reply, responses_usage
 from keval_mcp.loop import Reply, Result
 from keval_mcp.sessions import Tool
 from keval_openai.failure import read_failure
-from keval_openai.written import parameters, read_call, result_content
+from keval_openai.written import file_name, parameters, read_call, result_parts
 
 if TYPE_CHECKING:
     from keval_clients.client import Client
@@ -44,6 +44,7 @@ class ResponsesChat:
     _context: Context
     _options: Mapping[str, Any]
     _items: list[dict[str, Any]]
+    _media: frozenset[str] = frozenset()
 
     @classmethod
     def start(
@@ -54,6 +55,7 @@ class ResponsesChat:
         options: Mapping[str, Any],
         *,
         reasoning: Reasoning,
+        media: frozenset[str] = frozenset(),
     ) -> ResponsesChat:
         fixed = {**options, "store": False}
         if context.instructions:
@@ -61,7 +63,7 @@ class ResponsesChat:
         if tools:
             fixed["tools"] = [_offer(tool) for tool in tools]
         items = [{"role": message.role, "content": message.text} for message in context.history]
-        return cls(client, reasoning, context, fixed, items)
+        return cls(client, reasoning, context, fixed, items, media)
 
     def say(self, text: str) -> None:
         self._items.append({"role": "user", "content": text})
@@ -76,10 +78,12 @@ class ResponsesChat:
             raise no_reply(answered) from error
         return reply
 
+    def takes(self, media: Media, *, error: bool) -> bool:
+        return media.essence in self._media
+
     def tell(self, results: Sequence[Result]) -> None:
         self._items.extend(
-            {"type": "function_call_output", "call_id": result.id, "output": result_content(result)}
-            for result in results
+            {"type": "function_call_output", "call_id": result.id, "output": _output(result)} for result in results
         )
 
     async def _post(self) -> dict[str, Any]:
@@ -102,6 +106,20 @@ def _offer(tool: Tool) -> dict[str, Any]:
     # Left out, `strict` would be on, and refuse most schemas of MCP servers.
     schema = {"parameters": parameters(tool), "strict": False}
     return {"type": "function", "name": tool.alias, "description": tool.description, **schema}
+
+
+def _output(result: Result) -> str | list[dict[str, Any]]:
+    parts = result_parts(result)
+    texts = [part for part in parts if isinstance(part, str)]
+    return "\n".join(texts) if len(texts) == len(parts) else [_input(part) for part in parts]
+
+
+def _input(part: str | Media) -> dict[str, Any]:
+    if isinstance(part, str):
+        return {"type": "input_text", "text": part}
+    if part.essence.startswith("image/"):
+        return {"type": "input_image", "image_url": part.data_url, "detail": "auto"}
+    return {"type": "input_file", "filename": file_name(part), "file_data": part.data_url}
 
 
 def _read(answered: Mapping[str, Any]) -> Reply:

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypeAlias
 
-from keval.plugin import Ending
+from keval.plugin import Ending, Media
 from keval_clients import quoted, read_json
 from keval_mcp.loop import Call, Result
 from keval_mcp.sessions import Tool
 
-__all__ = ["parameters", "read_call", "result_content"]
+__all__ = ["Input", "file_name", "media_types", "parameters", "read_call", "result_parts"]
+
+Input: TypeAlias = Literal["image", "pdf", "audio"]
+"""What a model may take beside text."""
+
+_TYPES: Mapping[Input, frozenset[str]] = {
+    "image": frozenset({"image/gif", "image/jpeg", "image/png", "image/webp"}),
+    "pdf": frozenset({"application/pdf"}),
+    "audio": frozenset({"audio/mp3", "audio/mpeg", "audio/wav", "audio/wave", "audio/x-wav"}),
+}
+"""The media types that the APIs name in their references."""
+
+
+def media_types(inputs: Iterable[Input]) -> frozenset[str]:
+    """Return the media types of what a model takes."""
+    return frozenset[str]().union(*(_TYPES[each] for each in inputs))
 
 
 def read_call(id: str, name: str, arguments: str, cut: Ending | None) -> Call:
@@ -24,9 +39,17 @@ def read_call(id: str, name: str, arguments: str, cut: Ending | None) -> Call:
     return Call(id, name, {}, cut.problem if cut else f"the arguments are not a JSON object: {quoted(arguments)}")
 
 
-def result_content(result: Result) -> str:
-    """Return what the model reads of a result; the APIs have no other mark for an error."""
-    return f"Error: {result.text}" if result.is_error else result.text
+def result_parts(result: Result) -> tuple[str | Media, ...]:
+    """Return what the model is shown of a result; the APIs have no other mark for an error than the text."""
+    if not result.is_error:
+        return result.parts
+    first, *others = result.parts or ("",)
+    return (f"Error: {first}", *others) if isinstance(first, str) else ("Error:", first, *others)
+
+
+def file_name(media: Media) -> str:
+    """Return a name for a file, which the APIs want; the last part of its URI, if it has one."""
+    return (media.uri or "").rpartition("/")[2] or "file.pdf"
 
 
 def parameters(tool: Tool) -> Mapping[str, Any]:

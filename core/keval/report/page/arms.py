@@ -1,4 +1,4 @@
-"""The arms of a run: how the scores of each are spread, and what became of its trials."""
+"""The arms of a run: how the scores of each are spread, what became of its trials, and how they used tools."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from keval.report.agreement import judging_lines
 from keval.report.page.drawing import Axis, Histogram, axis_of, histogram
 from keval.report.page.rendering import render
 from keval.report.page.report import Report
+from keval.report.tools import HEADS, tool_cells, used_tools
 from keval.report.worth import PARETO, worth
 from keval.scores import Scale
 from keval.summary import ArmScore
 
-__all__ = ["distributions", "trials"]
+__all__ = ["distributions", "tools", "trials"]
 
 
 @attrs.frozen
@@ -55,6 +56,11 @@ def distributions(report: Report) -> Markup:
 def trials(report: Report) -> Markup:
     """Render what became of each arm's trials: failures, tokens, time and cost."""
     return render("trials.html", summary=report.summary)
+
+
+def tools(report: Report) -> Markup:
+    """Render how the trials of each condition used each tool; nothing for a run without tools."""
+    return render("tools.html", conditions=used_tools(report.summary), heads=HEADS, cells=tool_cells)
 
 
 def _metrics(report: Report) -> Iterator[_Metric]:

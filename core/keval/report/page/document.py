@@ -10,7 +10,7 @@ from importlib.resources import files
 
 from markupsafe import Markup
 
-from keval.report.page.arms import distributions, trials
+from keval.report.page.arms import distributions, tools, trials
 from keval.report.page.effects import effects
 from keval.report.page.making import differences, making
 from keval.report.page.overview import findings, gates, header
@@ -31,6 +31,7 @@ FRAGMENTS: Mapping[str, Callable[[Report], Markup]] = {
     "slices": slices,
     "differences": differences,
     "trials": trials,
+    "tools": tools,
     "making": making,
 }
 """The parts of a page in their order, by name. Each is HTML by itself, with its text escaped."""

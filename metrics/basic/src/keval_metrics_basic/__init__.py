@@ -4,6 +4,7 @@ Each is a class whose fields are its options; `basic/equals` in a configuration 
 answer against an option, else against a place in the sample; without either they leave it unscored.
 """
 
+from keval_metrics_basic.argument_match import ArgumentMatch
 from keval_metrics_basic.calls import ExpectedCall
 from keval_metrics_basic.contains import Contains
 from keval_metrics_basic.equals import Equals
@@ -14,10 +15,12 @@ from keval_metrics_basic.patterns import Regex
 from keval_metrics_basic.similarity import Similarity
 from keval_metrics_basic.tokens import Tokens
 from keval_metrics_basic.tool_called import ToolCalled
+from keval_metrics_basic.tool_choice import ToolChoice
 from keval_metrics_basic.tool_sequence import ToolSequence
 from keval_metrics_basic.turns import Turns
 
 __all__ = [
+    "ArgumentMatch",
     "Contains",
     "Equals",
     "ExpectedCall",
@@ -28,6 +31,7 @@ __all__ = [
     "Similarity",
     "Tokens",
     "ToolCalled",
+    "ToolChoice",
     "ToolSequence",
     "Turns",
 ]

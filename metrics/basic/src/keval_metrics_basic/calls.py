@@ -8,11 +8,12 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from keval import ToolCall, Trial
+from keval import Sample, ToolCall, Trial
 from keval_metrics_basic.arguments import Comparison, agree
 from keval_metrics_basic.evidence import excerpt
+from keval_metrics_basic.references import value_at
 
-__all__ = ["WANTED", "ExpectedCall", "Tools", "are_named", "calls_at", "read_calls", "shown", "unlisted"]
+__all__ = ["WANTED", "ExpectedCall", "Tools", "are_named", "calls_at", "expected_of", "read_calls", "shown", "unlisted"]
 
 WANTED = "a list of tool names or of {name, arguments}"
 
@@ -30,11 +31,13 @@ class ExpectedCall:
     def __str__(self) -> str:
         return shown(self.name, self.arguments)
 
+    def is_of(self, call: ToolCall) -> bool:
+        """Say whether a call is of this tool, by the name that the agent has for it or by the server's."""
+        return self.name in (call.name, call.tool)
+
     def fits(self, call: ToolCall, how: Comparison) -> bool:
         """Say whether a call is this one."""
-        if call.name != self.name:
-            return False
-        return self.arguments is None or agree(self.arguments, call.arguments, how)
+        return self.is_of(call) and (self.arguments is None or agree(self.arguments, call.arguments, how))
 
 
 Tools: TypeAlias = tuple[str | ExpectedCall, ...]
@@ -50,6 +53,14 @@ def are_named(instance: object, attribute: attrs.Attribute[Any], value: Tools | 
 def read_calls(tools: Iterable[str | ExpectedCall]) -> tuple[ExpectedCall, ...]:
     """Return the expected calls of an option."""
     return tuple(ExpectedCall(tool) if isinstance(tool, str) else tool for tool in tools)
+
+
+def expected_of(tools: Tools | None, sample: Sample, reference: str) -> tuple[ExpectedCall, ...] | None:
+    """Return the expected calls of an option, else those of the sample; `None` when neither names any."""
+    if tools is not None:
+        return read_calls(tools)
+    value = value_at(sample, reference)
+    return None if value is None else calls_at(value)
 
 
 def calls_at(value: Any) -> tuple[ExpectedCall, ...] | None:

@@ -10,9 +10,9 @@ import attrs
 
 from keval import Score, ToolCall, Trial
 from keval_metrics_basic.arguments import Comparison
-from keval_metrics_basic.calls import WANTED, ExpectedCall, Tools, are_named, calls_at, read_calls, shown, unlisted
+from keval_metrics_basic.calls import WANTED, ExpectedCall, Tools, are_named, expected_of, shown, unlisted
 from keval_metrics_basic.evidence import listed
-from keval_metrics_basic.references import is_place, no_reference, value_at
+from keval_metrics_basic.references import is_place, no_reference
 
 __all__ = ["ToolSequence"]
 
@@ -33,11 +33,7 @@ class ToolSequence:
 
     def score(self, trial: Trial) -> Score:
         """Compare the trial's calls, of all its turns, with the expected ones."""
-        if self.tools is None:
-            value = value_at(trial.sample, self.reference)
-            expected = None if value is None else calls_at(value)
-        else:
-            expected = read_calls(self.tools)
+        expected = expected_of(self.tools, trial.sample, self.reference)
         if expected is None:
             return no_reference(trial.sample, self.reference, WANTED, "`tools`")
         unknown = unlisted(trial)

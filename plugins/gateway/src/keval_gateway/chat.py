@@ -55,7 +55,8 @@ class ChatMessage:
     """One message: the user's or assistant's text, the assistant's tool calls, or the result of one call.
 
     `call_id` and `name` tell which call a `tool` message answers, as far as the protocol says; `error` is true where
-    the protocol marks the result as an error.
+    the protocol marks the result as an error. `media` are the type and SHA-256 of each image, sound or file, of which a
+    responder knows no more.
     """
 
     role: Literal["user", "assistant", "tool"]
@@ -64,6 +65,7 @@ class ChatMessage:
     call_id: str = ""
     name: str = ""
     error: bool = False
+    media: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -98,7 +100,7 @@ class ChatRequest:
             {
                 "system": self.system,
                 "messages": [
-                    [m.role, m.text, m.name, m.error, [[call.name, call.arguments] for call in m.calls]]
+                    [m.role, m.text, m.name, m.error, [[call.name, call.arguments] for call in m.calls], *m.media]
                     for m in self.messages
                 ],
                 "tools": [[tool.name, tool.description, tool.parameters] for tool in self.tools],

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import attrs
 
 from keval import Usage
-from keval.plugin import Context, ServerLostError, TrialError
+from keval.plugin import Context, Media, ServerLostError, TrialError
 from keval_mcp.sessions import Sessions, Tool, open_sessions
 
 __all__ = ["Call", "Chat", "Conversation", "Reply", "Result", "StartChat", "open_conversation"]
@@ -48,11 +48,16 @@ class Reply:
 
 @attrs.frozen
 class Result:
-    """What the model is told of one of its calls."""
+    """What the model is told of one of its calls: texts, and media that its chat takes."""
 
     id: str
-    text: str
+    parts: tuple[str | Media, ...]
     is_error: bool
+
+    @property
+    def text(self) -> str:
+        """Its texts, a line each."""
+        return "\n".join(part for part in self.parts if isinstance(part, str))
 
 
 class Chat(Protocol):
@@ -68,6 +73,10 @@ class Chat(Protocol):
         Raises:
             TrialError: the model failed, or its reply is not understood.
         """
+        ...
+
+    def takes(self, media: Media, *, error: bool) -> bool:
+        """Return whether a result, or an error, can be told with this; otherwise a text stands in for it."""
         ...
 
     def tell(self, results: Sequence[Result]) -> None:
@@ -157,17 +166,19 @@ class Conversation:
         problem = call.problem or ("" if tool else f"there is no tool named {call.name!r}")
         if problem or tool is None:
             recorder.returned(error=problem, id=label, sent=False)
-            return Result(call.id, problem, is_error=True)
+            return Result(call.id, (problem,), is_error=True)
         try:
-            outcome = await self.sessions.call(tool, call.arguments)
+            result = await self.sessions.call(tool, call.arguments)
         except ServerLostError as lost:
             recorder.returned(error=str(lost), id=label)
             raise
-        if outcome.is_error:
-            recorder.returned(error=outcome.text, id=label)
-        else:
-            recorder.returned(outcome.text, id=label)
-        return Result(call.id, outcome.text, outcome.is_error)
+        error = result.is_error
+        shown, dropped = result.shown(lambda media: self.chat.takes(media, error=error))
+        outcome, problem = (None, result.text) if error else (result.text, None)
+        recorder.returned(outcome, error=problem, id=label, content=result.content, dropped=dropped)
+        for blob in result.blobs:
+            recorder.attach(blob.content, blob.media_type)
+        return Result(call.id, shown, error)
 
 
 def _labels(calls: Sequence[Call]) -> list[str]:

@@ -12,12 +12,12 @@ from mcp import MCPError
 from mcp.types import INTERNAL_ERROR
 
 from keval import ToolCall
-from keval.plugin import CallLog, ServerLostError
+from keval.plugin import CallLog, ServerLostError, ToolResult
 from keval_mcp.changes import TrialChanges
 from keval_mcp.company import Place
 from keval_mcp.connection import ServerConnection
 from keval_mcp.listing import Listing
-from keval_mcp.results import result_text, tool_error
+from keval_mcp.results import tool_error
 from keval_mcp.upstream import CallLostError, Upstream
 
 __all__ = ["Passage"]
@@ -116,14 +116,20 @@ class Passage:
         except asyncio.CancelledError:
             self._record(call, began, error="the trial ended before the server answered")
             raise
-        result = outcome.result
-        own = outcome.tool if outcome.tool != name else None
-        call = attrs.evolve(call, tool=own, error_kind=outcome.error_kind, changed=outcome.changed)
-        if result.get("isError"):
-            self._record(call, began, error=result_text(result))
+        read = ToolResult(outcome.result)
+        self.log.blobs.extend(read.blobs)
+        call = attrs.evolve(
+            call,
+            tool=outcome.tool if outcome.tool != name else None,
+            error_kind=outcome.error_kind,
+            changed=outcome.changed,
+            content=read.content,
+        )
+        if read.is_error:
+            self._record(call, began, error=read.text)
         else:
-            self._record(call, began, result=result_text(result))
-        return result
+            self._record(call, began, result=read.text)
+        return outcome.result
 
     def _record(self, call: ToolCall, began: float, result: str | None = None, error: str | None = None) -> None:
         took = time.perf_counter() - began

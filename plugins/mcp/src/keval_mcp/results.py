@@ -1,12 +1,11 @@
-"""What a tool's result says in text, which is what a model reads and a transcript keeps."""
+"""Results of tool calls: whether what came is one, and those that keval makes of an error."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["check_result", "result_text", "tool_error"]
+__all__ = ["check_result", "tool_error"]
 
 _MEMBERS: Mapping[str, tuple[str, ...]] = {
     "text": ("text",),
@@ -35,32 +34,6 @@ def check_result(result: Mapping[str, Any]) -> None:
             raise ValueError(f"its content has a block of type {block['type']!r} without {', '.join(missing)}")
     if not isinstance(result.get("isError", False), bool):
         raise ValueError(f"its isError is neither true nor false: {result['isError']!r:.200}")
-
-
-def result_text(result: Mapping[str, Any]) -> str:
-    """Return the text of a result, a line per block.
-
-    Structured content stands as JSON where it comes alone, as by the protocol it otherwise repeats the text. Of a link
-    the URI is given, and of an image or a sound its type in brackets.
-    """
-    content = result.get("content", [])
-    if not content and result.get("structuredContent") is not None:
-        return json.dumps(result["structuredContent"], ensure_ascii=False)
-    return "\n".join(map(_block_text, content))
-
-
-def _block_text(block: Mapping[str, Any]) -> str:
-    match block:
-        case {"type": "text", "text": text}:
-            return str(text)
-        case {"type": "resource", "resource": {"text": text}}:
-            return str(text)
-        case {"type": "resource", "resource": resource}:
-            return f"[{resource.get('mimeType') or 'resource'}]"
-        case {"type": "resource_link", "uri": uri}:
-            return str(uri)
-        case _:
-            return f"[{block.get('mimeType') or block['type']}]"
 
 
 def _is_resource(resource: object) -> bool:

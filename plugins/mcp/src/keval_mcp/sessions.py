@@ -14,10 +14,9 @@ from typing import Any
 
 import attrs
 
-from keval.plugin import McpServer, ServerChannel, ToolsMissingError
-from keval_mcp.results import result_text
+from keval.plugin import McpServer, ServerChannel, ToolResult, ToolsMissingError
 
-__all__ = ["Outcome", "Sessions", "Tool", "open_sessions"]
+__all__ = ["Sessions", "Tool", "open_sessions"]
 
 _LONGEST_ALIAS = 64
 
@@ -40,14 +39,6 @@ class Tool:
     input_schema: Mapping[str, Any]
 
 
-@attrs.frozen
-class Outcome:
-    """What a tool answered, as text; with `is_error` the server says that the call failed."""
-
-    text: str
-    is_error: bool = False
-
-
 @attrs.frozen(eq=False)
 class Sessions:
     """The ways to all servers of a trial; `tools` are theirs, in the servers' own order."""
@@ -55,14 +46,13 @@ class Sessions:
     tools: tuple[Tool, ...] = ()
     _channels: Mapping[str, ServerChannel] = attrs.field(factory=dict)
 
-    async def call(self, tool: Tool, arguments: Mapping[str, Any]) -> Outcome:
+    async def call(self, tool: Tool, arguments: Mapping[str, Any]) -> ToolResult:
         """Call a tool, once; any number of calls may be under way.
 
         Raises:
             ServerLostError: its server died, did not answer in time, or an HTTP error came in place of an answer.
         """
-        result = await self._channels[tool.server].call_tool(tool.name, arguments)
-        return Outcome(result_text(result), bool(result.get("isError")))
+        return ToolResult(await self._channels[tool.server].call_tool(tool.name, arguments))
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from keval_gateway.chat import ChatCall, ChatMessage, ChatRequest, ChatTool, ModelFault, ToolChoice
-from keval_gateway.protocols.protocol import Answer, frame, pieces, plain_text
+from keval_gateway.protocols.protocol import Answer, frame, media, pieces, plain_text
 
 __all__ = ["AnthropicMessages"]
 
@@ -107,9 +107,10 @@ def _messages(item: Mapping[str, Any], names: dict[str, str]) -> Iterator[ChatMe
                 call_id=call_id,
                 name=names[call_id],
                 error=bool(block.get("is_error")),
+                media=media(block.get("content")),
             )
-    if texts:
-        yield ChatMessage("user", "\n".join(texts))
+    if texts or media(blocks):
+        yield ChatMessage("user", "\n".join(texts), media=media(blocks))
 
 
 def _head(request: ChatRequest, answer: Answer) -> dict[str, Any]:

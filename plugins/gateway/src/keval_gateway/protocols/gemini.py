@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from keval_gateway.chat import ChatCall, ChatMessage, ChatRequest, ChatTool, ModelFault
-from keval_gateway.protocols.protocol import Answer, frame, pieces
+from keval_gateway.protocols.protocol import Answer, frame, media, pieces
 
 __all__ = ["GeminiContent"]
 
@@ -97,9 +97,10 @@ def _messages(content: Mapping[str, Any]) -> Iterator[ChatMessage]:
                 call_id=answered.get("id") or "",
                 name=answered["name"],
                 error="error" in result or result.get("isError") is True,
+                media=media(answered.get("parts")),
             )
-    if text:
-        yield ChatMessage("user", text)
+    if text or media(parts):
+        yield ChatMessage("user", text, media=media(parts))
 
 
 def _tool(item: Mapping[str, Any]) -> ChatTool:

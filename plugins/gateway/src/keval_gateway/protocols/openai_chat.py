@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import attrs
 import orjson
 
 from keval_gateway.chat import ChatCall, ChatMessage, ChatRequest, ChatTool, ModelFault
-from keval_gateway.protocols.protocol import Answer, arguments_object, frame, pieces, plain_text, tool_choice
+from keval_gateway.protocols.protocol import Answer, arguments_object, frame, media, pieces, plain_text, tool_choice
 
 __all__ = ["OpenAIChat", "openai_fault"]
 
@@ -38,7 +39,12 @@ class OpenAIChat:
                 case "system" | "developer":
                     system.append(text)
                 case "user":
-                    messages.append(ChatMessage("user", text))
+                    shown = media(item.get("content"))
+                    if shown and not text and messages and messages[-1].role == "tool":
+                        # Tool messages take text only, so what a tool showed comes in a message of the user's.
+                        messages[-1] = attrs.evolve(messages[-1], media=shown)
+                    else:
+                        messages.append(ChatMessage("user", text, media=shown))
                 case "assistant":
                     calls = tuple(_call(call) for call in item.get("tool_calls") or ())
                     names.update((call.id, call.name) for call in calls)

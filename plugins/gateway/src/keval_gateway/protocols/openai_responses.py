@@ -11,7 +11,7 @@ import orjson
 
 from keval_gateway.chat import ChatCall, ChatMessage, ChatRequest, ChatTool, ModelFault
 from keval_gateway.protocols.openai_chat import openai_fault
-from keval_gateway.protocols.protocol import Answer, arguments_object, frame, pieces, plain_text, tool_choice
+from keval_gateway.protocols.protocol import Answer, arguments_object, frame, media, pieces, plain_text, tool_choice
 
 __all__ = ["OpenAIResponses"]
 
@@ -92,7 +92,7 @@ def _conversation(
                 if item["role"] in ("system", "developer"):
                     system.append(text)
                 else:
-                    messages.append(ChatMessage(item["role"], text))
+                    messages.append(ChatMessage(item["role"], text, media=media(item.get("content"))))
             case "function_call":
                 call = ChatCall(item["name"], arguments_object(item.get("arguments") or ""), item["call_id"])
                 names[call.id] = call.name
@@ -104,9 +104,8 @@ def _conversation(
                 call_id = item["call_id"]
                 if call_id not in names:
                     raise ModelFault(400, f"input: no tool call found for function call output with call_id {call_id}")
-                messages.append(
-                    ChatMessage("tool", plain_text(item.get("output")), call_id=call_id, name=names[call_id])
-                )
+                text, shown = plain_text(item.get("output")), media(item.get("output"))
+                messages.append(ChatMessage("tool", text, call_id=call_id, name=names[call_id], media=shown))
             case "reasoning":
                 continue
             case kind:

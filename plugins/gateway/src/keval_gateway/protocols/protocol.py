@@ -19,10 +19,16 @@ __all__ = [
     "arguments_object",
     "complete",
     "frame",
+    "media",
     "pieces",
     "plain_text",
     "tool_choice",
 ]
+
+_MEDIA = frozenset(
+    {"audio", "document", "file", "image", "image_url", "inlineData", "input_audio", "input_file", "input_image"}
+)
+"""The types of parts that are no text, over all protocols."""
 
 _PIECE = 48
 """Characters of text per streamed event: a few words, as the vendors send them."""
@@ -123,15 +129,33 @@ def tool_choice(choice: Any, forced: str | None) -> ToolChoice:
 def plain_text(content: Any) -> str:
     """Return the text of a message's content, which is a string, a list of typed parts, or nothing.
 
-    Other values (a tool's structured output) become JSON.
+    Other values (a tool's structured output) become JSON. Images and the like are left out; see `media`.
     """
     if content is None:
         return ""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
-        return "\n".join(_part_text(part) for part in content)
+        return "\n".join(_part_text(part) for part in content if not _is_media(part))
     return orjson.dumps(content).decode()
+
+
+def media(content: Any) -> tuple[str, ...]:
+    """Return the type and a digest of each image, sound or file among the parts of a message's content."""
+    if not isinstance(content, list):
+        return ()
+    return tuple(
+        f"{_kind(part)} {hashlib.sha256(orjson.dumps(part)).hexdigest()}" for part in content if _is_media(part)
+    )
+
+
+def _is_media(part: Any) -> bool:
+    return isinstance(part, dict) and _kind(part) in _MEDIA
+
+
+def _kind(part: Mapping[str, Any]) -> str:
+    # Google's JSON takes snake_case, too, and its SDK writes it here.
+    return "inlineData" if "inlineData" in part or "inline_data" in part else str(part.get("type", ""))
 
 
 def _part_text(part: Any) -> str:
