@@ -91,14 +91,16 @@ def serve(name: str, tools: Callable[[], Mapping[str, Tool]]) -> None:
     answer_each(name, answer)
 
 
-def answer_each(name: str, answer: Callable[[str, dict[str, Any]], dict[str, Any]]) -> None:
+def answer_each(
+    name: str, answer: Callable[[str, dict[str, Any]], dict[str, Any]], instructions: str | None = None
+) -> None:
     """Serve until stdin closes, with what `answer` returns for a method and its parameters."""
     writing = threading.Lock()
 
     def handle(message: dict[str, Any]) -> None:
         method, params = message["method"], message.get("params", {})
         try:
-            outcome = {"result": _begin(name) if method == "initialize" else answer(method, params)}
+            outcome = {"result": _begin(name, instructions) if method == "initialize" else answer(method, params)}
         except NoAnswerError:
             return
         except RefusedError as refused:
@@ -115,6 +117,7 @@ def answer_each(name: str, answer: Callable[[str, dict[str, Any]], dict[str, Any
             threading.Thread(target=handle, args=(message,), daemon=True).start()
 
 
-def _begin(name: str) -> dict[str, Any]:
+def _begin(name: str, instructions: str | None) -> dict[str, Any]:
     info = {"name": name, "version": "1"}
-    return {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}
+    begun: dict[str, Any] = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}
+    return begun if instructions is None else {**begun, "instructions": instructions}
