@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -24,6 +24,7 @@ __all__ = [
     "McpServer",
     "Provision",
     "ServerChannel",
+    "ServerLogin",
     "ServerSpec",
     "Sharing",
     "ToolOffer",
@@ -77,11 +78,20 @@ class ClientPolicy:
     roots: tuple[str, ...] = ()
 
 
+class ServerLogin(Protocol):
+    """Logs keval in to a server over HTTP. Only the plugin that made it, and connects to the server, looks into it."""
+
+    def learn_with(self, learn: Callable[[Iterable[tuple[str, str]]], None]) -> None:
+        """Pass every token to `learn`, with a name, before it is used: keval shows and writes it nowhere then."""
+        ...
+
+
 @attrs.frozen
 class ServerSpec:
     """An MCP server that a context gives, before anybody is connected to it.
 
-    A `stdio` server has `command`, `args`, `env` and `cwd`; the others have `url` and `headers`. keval connects to it
+    A `stdio` server has `command`, `args`, `env` and `cwd`; the others have `url`, `headers` and perhaps a `login`, by
+    which all sessions with the server are authenticated. keval connects to it
     and offers it to agents through the tap; with `tap=False` agents connect to it themselves.
 
     `isolation` says whether the trials of a condition share one connection (`condition`) or each trial has its own
@@ -131,6 +141,7 @@ class ServerSpec:
     seed: int = 0
     trial: TrialInfo | None = None
     others: OtherResults | None = attrs.field(default=None, eq=False, repr=False)
+    login: ServerLogin | None = attrs.field(default=None, eq=False, repr=False)
 
 
 @attrs.define

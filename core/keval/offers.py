@@ -15,6 +15,7 @@ from keval.errors import PreflightError
 from keval.execute.preflight import open_context
 from keval.execute.resources import ResourceScope
 from keval.plan.build import make_contexts
+from keval.redaction import Redactor
 from keval.tokens import estimated_tokens
 
 __all__ = ["ContextOffers", "definition_tokens", "instruction_tokens", "read_offers"]
@@ -45,7 +46,7 @@ async def read_offers(evaluation: Evaluation, labels: Sequence[str] = ()) -> lis
     contexts = make_contexts(evaluation, labels)
     scope = ResourceScope()
     try:
-        opening = [open_context(context, evaluation, scope) for context in contexts]
+        opening = [open_context(context, evaluation, scope, Redactor()) for context in contexts]
         opened = await asyncio.gather(*opening, return_exceptions=True)
     finally:
         await scope.close()

@@ -132,7 +132,7 @@ def test_yaml_is_a_valid_part_of_a_config(folder: Project, block: str) -> None:
     config = block if {"dataset", "conditions"} <= given.keys() else yaml.safe_dump({**REST, **given})
     (folder.root / "eval.yaml").write_text(config, encoding="utf-8")
 
-    secrets = dict.fromkeys(("TOKEN", "WEATHER_KEY", "TICKETS_TOKEN"), "sk-0123456789")
+    secrets = dict.fromkeys(("TOKEN", "WEATHER_KEY", "TICKETS_TOKEN", "ORDERS_SECRET"), "sk-0123456789")
     outcome = folder.keval("validate", "eval.yaml", env=secrets)
 
     if re.search("claude.code", block) and find_spec("keval_claude_code") is None:

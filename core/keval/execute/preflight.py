@@ -55,15 +55,19 @@ async def preflight(
 ) -> Ready:
     """Bring everything up at once, held by `scope`. Raises PreflightError with every problem.
 
-    `redactor` learns the keys of models before they are used. `hooks` are those of the plan and of who watches the run.
+    `redactor` learns the keys of models, and the tokens for servers, before they are used. `hooks` are those of the
+    plan and of who watches the run.
     """
     hooks = hooks or Hooks.of(hook_plugins(plan.hooks))
     asked = any(agent.prerecorded is None for agent in plan.agents)
     wanted = [(arm.label, label) for arm in plan.arms for label in arm.contexts if asked]
     execution = plan.evaluation.execution
+    redactor = redactor or Redactor()
     ahead = 0 if hooks.prepare_trials else plan.trials_of_arm
     proxy = cache(_server_proxy)
-    opening = [open_context(plan.contexts[label], plan.evaluation, scope, ahead, proxy) for _, label in wanted]
+    opening = [
+        open_context(plan.contexts[label], plan.evaluation, scope, redactor, ahead, proxy) for _, label in wanted
+    ]
     exchange, endpoints, *opened = await _all(
         [
             _begin_middleware(plan.middleware, execution, scope),
@@ -71,7 +75,7 @@ async def preflight(
             *opening,
         ]
     )
-    learn_endpoints(redactor or Redactor(), endpoints.values())
+    learn_endpoints(redactor, endpoints.values())
     contexts = {
         arm.label: tuple(each for (condition, _), each in zip(wanted, opened, strict=True) if condition == arm.label)
         for arm in plan.arms
@@ -141,6 +145,7 @@ async def open_context(
     context: ResolvedPlugin,
     evaluation: Evaluation,
     scope: ResourceScope,
+    redactor: Redactor,
     ahead: int = 0,
     proxy: Callable[[], ServerProxy] | None = None,
 ) -> OpenedContext:
@@ -157,6 +162,8 @@ async def open_context(
             if isinstance(server, McpServer):  # the context itself is connected to it
                 opened.offers.append(ToolOffer(server.name, server.tools))
                 continue
+            if server.login is not None:
+                server.login.learn_with(redactor.learn)
             given = attrs.evolve(opened.given(server, evaluation.execution), start_ahead=ahead)
             opened.servers[server.name] = connected = await scope.enter((proxy or _server_proxy)().connect(given))
             opened.offers.append(connected.offer)

@@ -14,7 +14,7 @@ import yaml
 
 from keval import Sample
 from keval.plugin import ContextProvider, PreflightError
-from keval_mcp import Http, Sse, Stdio
+from keval_mcp import Auth, Http, Sse, Stdio
 from tests.contexts import started
 
 README = (Path(__file__).parents[3] / "plugins" / "mcp" / "README.md").read_text(encoding="utf-8")
@@ -37,8 +37,8 @@ def test_contexts_are_valid_options() -> None:
     assert [Stdio, Http] == made
 
 
-def test_table_has_every_option() -> None:
-    options = {field.name for provider in (Stdio, Http, Sse) for field in attrs.fields(provider)}
+def test_tables_have_every_option() -> None:
+    options = {field.name for described in (Stdio, Http, Sse, Auth) for field in attrs.fields(described)}
 
     assert options == set(re.findall(r"`(\w+)`", " ".join(re.findall(r"^\|([^|]*)\|", README, re.MULTILINE))))
 

@@ -5,16 +5,29 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import attrs
 from attrs.validators import gt
 
-from keval.plugin import ContextSource, Isolation, PreflightError, ServerSpec, Sharing, Transport, WorkingFolder
+from keval.plugin import (
+    ContextSource,
+    Isolation,
+    PreflightError,
+    ServerSpec,
+    Sharing,
+    Transport,
+    WorkingFolder,
+)
+from keval_mcp.auth import Auth
 from keval_mcp.command import find_command
 from keval_mcp.facts import Facts, no_facts
 from keval_mcp.sharing import planned_sharing
 from keval_mcp.source import ServerSource
+
+if TYPE_CHECKING:
+    from keval_mcp.login import Login
 
 __all__ = ["Http", "Sse", "Stdio"]
 
@@ -26,6 +39,13 @@ def _is_url(provider: object, field: attrs.Attribute[str], url: str) -> None:
         good = False
     if not good:
         raise ValueError(f"the {field.name} of a server is http://… or https://…; got {url!r}")
+
+
+def _stands_alone(provider: Http | Sse, field: attrs.Attribute[Auth | None], auth: Auth | None) -> None:
+    if auth is not None and not provider.tap:
+        raise ValueError("'auth' must go with the tap, as agents that connect themselves get no token; set tap: true")
+    if auth is not None and "authorization" in {name.lower() for name in provider.headers}:
+        raise ValueError("'auth' must stand alone; remove authorization from headers, or remove auth")
 
 
 def _needs_tap(provider: Stdio | Http | Sse, field: attrs.Attribute[bool], shown: bool) -> None:
@@ -103,6 +123,7 @@ class Http:
 
     url: str = attrs.field(validator=_is_url)
     headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    auth: Auth | None = attrs.field(default=None, validator=_stands_alone)
     tap: bool = True
     isolation: Isolation = "auto"
     startup_timeout: float = attrs.field(default=30.0, validator=gt(0))
@@ -115,7 +136,8 @@ class Http:
         self, label: str, facts: Facts = no_facts, *, keeps_trials_apart: bool = False
     ) -> AsyncIterator[ContextSource]:
         """Offer the server to trials; keval connects to it. `keeps_trials_apart` is as for `Stdio`."""
-        server = attrs.evolve(_remote(label, "http", self), keeps_trials_apart=keeps_trials_apart)
+        login = await _login(label, self)
+        server = attrs.evolve(_remote(label, "http", self), keeps_trials_apart=keeps_trials_apart, login=login)
         yield ServerSource(server, self.instructions, facts)
 
     def planned_sharing(self) -> Sharing | None:
@@ -129,6 +151,7 @@ class Sse:
 
     url: str = attrs.field(validator=_is_url)
     headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    auth: Auth | None = attrs.field(default=None, validator=_stands_alone)
     tap: bool = True
     isolation: Isolation = "auto"
     startup_timeout: float = attrs.field(default=30.0, validator=gt(0))
@@ -141,12 +164,21 @@ class Sse:
         self, label: str, facts: Facts = no_facts, *, keeps_trials_apart: bool = False
     ) -> AsyncIterator[ContextSource]:
         """Offer the server to trials; keval connects to it. `keeps_trials_apart` is as for `Stdio`."""
-        server = attrs.evolve(_remote(label, "sse", self), keeps_trials_apart=keeps_trials_apart)
+        login = await _login(label, self)
+        server = attrs.evolve(_remote(label, "sse", self), keeps_trials_apart=keeps_trials_apart, login=login)
         yield ServerSource(server, self.instructions, facts)
 
     def planned_sharing(self) -> Sharing | None:
         """Return whether trials share the server, as far as the options say."""
         return planned_sharing(_remote("", "sse", self))
+
+
+async def _login(label: str, given: Http | Sse) -> Login | None:
+    if given.auth is None:
+        return None
+    from keval_mcp.login import make_login  # the MCP SDK takes 0.4 s to import
+
+    return await make_login(given.auth, label, given.url)
 
 
 def _remote(label: str, transport: Transport, given: Http | Sse) -> ServerSpec:

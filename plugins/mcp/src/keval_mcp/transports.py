@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import httpx2
 from mcp.client import Transport
@@ -26,7 +26,10 @@ from keval_mcp.streams import WatchedStream
 if TYPE_CHECKING:  # the SDK exports no name for its stream types
     from mcp.client._transport import TransportStreams
 
-__all__ = ["connect", "refusals"]
+__all__ = ["RENEWABLE", "certificates", "connect", "refusals"]
+
+RENEWABLE = "keval.renewable"
+"""The extension of a request that is sent again with a new token, if the server refuses the one it has."""
 
 _refusals: ContextVar[list[str | TooLargeError] | None] = ContextVar("keval_mcp_refusals", default=None)
 
@@ -47,7 +50,8 @@ def refusals() -> Iterator[list[str | TooLargeError]]:
 
 async def _note_refusal(response: httpx2.Response) -> None:
     noted = _refusals.get()
-    if noted is None:
+    renewable = response.request.extensions.get(RENEWABLE)
+    if noted is None or (renewable is not None and renewable(response)):
         return
     if response.status_code < 400:
         kind = response.headers.get("content-type", "")
@@ -60,7 +64,7 @@ async def _note_refusal(response: httpx2.Response) -> None:
 
 
 @cache
-def _certificates() -> ssl.SSLContext:
+def certificates() -> ssl.SSLContext:
     """Load what HTTPS needs once: it takes 20 ms of CPU, and an agent's session opens for every trial."""
     return httpx2.create_ssl_context()
 
@@ -90,7 +94,7 @@ def _http_client(
     return httpx2.AsyncClient(
         headers=headers,
         auth=auth,
-        verify=_certificates(),
+        verify=certificates(),
         timeout=httpx2.Timeout(30.0, read=None),
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
         event_hooks={"response": [_note_refusal, keep_small]},
@@ -127,9 +131,10 @@ async def _transport(server: McpServer | ServerSpec, stderr: Stderr, stack: Asyn
         )
         return stdio_client(parameters, errlog=file)
     url, headers = server.url or "", dict(server.headers)
+    auth = cast("httpx2.Auth | None", server.login) if isinstance(server, ServerSpec) else None
     if server.transport == "sse":
         bounded = partial(_http_client, limit=min(limit or SSE_LIMIT, SSE_LIMIT))
-        return sse_client(url, headers=headers, httpx_client_factory=bounded)
-    client = await stack.enter_async_context(_http_client(headers, limit=limit))
+        return sse_client(url, headers=headers, httpx_client_factory=bounded, auth=auth)
+    client = await stack.enter_async_context(_http_client(headers, auth=auth, limit=limit))
     # A large result arrives as one event, and our client has a limit of its own.
     return streamable_http_client(url, http_client=client, max_sse_event_size=None)

@@ -1,0 +1,99 @@
+"""Logging in to a server over HTTP: every request carries a token, which is renewed in time, and when it is refused.
+
+The MCP SDK's own OAuth providers let one request pass at a time, so that the calls of concurrent trials would wait for
+each other. Here they are asked for tokens only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable
+
+import attrs
+import httpx2
+
+from keval.plugin import PreflightError
+from keval_mcp.auth import Auth
+from keval_mcp.command import find_command
+from keval_mcp.tokens import CommandToken, CredentialsToken, FixedToken, Token, TokenError, refuses
+from keval_mcp.transports import RENEWABLE
+
+__all__ = ["Login", "make_login"]
+
+
+@attrs.define(eq=False)
+class Login(httpx2.Auth):
+    """Adds a token to every request of all sessions with the server `label`; see `keval.contexts.ServerLogin`."""
+
+    label: str
+    token: Token
+    _learn: Callable[[Iterable[tuple[str, str]]], None] | None = attrs.field(default=None, init=False)
+    _renewing: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
+
+    def learn_with(self, learn: Callable[[Iterable[tuple[str, str]]], None]) -> None:
+        """Tell `learn` every token before it is used."""
+        self._learn = learn
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """Send the request with a token, and once more with a new one if the server refuses it.
+
+        Raises:
+            TokenError: there is no token, or the server refuses the new one, too.
+        """
+        used = self.token.current()
+        if used is None:
+            used = await self._renew(None, None)
+        request.headers["authorization"] = f"Bearer {used}"
+        request.extensions = {**request.extensions, RENEWABLE: refuses}
+        response = yield request
+        if not refuses(response):
+            return
+        request.headers["authorization"] = f"Bearer {await self._renew(used, response)}"
+        response = yield request
+        if refuses(response):
+            said = response.headers.get("www-authenticate", "")
+            raise TokenError(
+                f"the server refuses a new token with HTTP {response.status_code}{f' ({said})' if said else ''};"
+                " see whether it is for this server and has the scopes that it asks for"
+            )
+
+    async def _renew(self, used: str | None, refused: httpx2.Response | None) -> str:
+        """Return a token that is not the one that was `used`; concurrent requests get one together."""
+        async with self._renewing:
+            token = self.token.current()
+            if token is None or token == used:
+                token = await self.token.renew(refused)
+                if self._learn is not None:
+                    self._learn([(f"the token of {self.label}", token)])
+            return token
+
+
+async def make_login(auth: Auth, label: str, url: str) -> Login:
+    """Return what logs in to the server `label` at `url`, for all sessions with it.
+
+    Raises:
+        PreflightError: the command is not found, or the key cannot be read or does not sign.
+    """
+    if auth.token is not None:
+        return Login(label, FixedToken(auth.token))
+    if auth.command:
+        program = find_command(label, auth.command[0], {}, None)
+        return Login(label, CommandToken((program, *auth.command[1:]), auth.lifetime))
+    if auth.client_secret is not None:
+        return Login(label, CredentialsToken.by_secret(auth, url))
+    try:
+        return Login(label, await CredentialsToken.by_key(auth, url, _key(auth, label)))
+    except TokenError as error:
+        raise PreflightError(f"server '{label}': {error}") from error
+
+
+def _key(auth: Auth, label: str) -> str:
+    if auth.private_key_file is None:
+        return auth.private_key or ""
+    try:
+        return auth.private_key_file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PreflightError(
+            f"server '{label}': the private key {auth.private_key_file} cannot be read: {error};"
+            " correct auth.private_key_file"
+        ) from error

@@ -1,0 +1,73 @@
+"""The official conformance suite of MCP, which runs on Node 22 or newer.
+
+`KEVAL_CONFORMANCE` names a folder where `npm install @modelcontextprotocol/conformance node@24` was run; without it, or
+with a Node that is too old, the tests that need the suite are skipped. `.ci/run` makes such a folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import attrs
+import pytest
+
+__all__ = ["Outcome", "run_suite"]
+
+_NEWEST_TOO_OLD = 21
+
+
+@attrs.frozen
+class Outcome:
+    """What the suite found: its exit code, what it printed, and the status of each check.
+
+    A check that was made more than once has the worst status that it had.
+    """
+
+    code: int
+    printed: str
+    checks: Mapping[str, str]
+
+
+def run_suite(folder: Path, *args: str, environ: Mapping[str, str] | None = None) -> Outcome:
+    """Run the suite and read what it writes to `folder`; skips the test where there is no suite."""
+    node, suite = _installed()
+    done = subprocess.run(
+        [node, suite, *args, "--output-dir", str(folder)],
+        env={**os.environ, **(environ or {})},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    checks: dict[str, str] = {}
+    for path in folder.rglob("checks.json"):
+        for check in json.loads(path.read_text(encoding="utf-8")):
+            if check["status"] != "INFO" and checks.get(check["id"], "SUCCESS") == "SUCCESS":
+                checks[check["id"]] = check["status"]
+    return Outcome(done.returncode, done.stdout + done.stderr, checks)
+
+
+def _installed() -> tuple[str, str]:
+    root = os.environ.get("KEVAL_CONFORMANCE")
+    if not root:
+        pytest.skip("KEVAL_CONFORMANCE names no folder with the conformance suite from npm")
+    modules = Path(root, "node_modules")
+    suite = modules / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
+    assert suite.is_file(), f"KEVAL_CONFORMANCE={root}: there is no {suite}"
+    own = modules / "node" / "bin" / "node"
+    node = str(own) if own.is_file() else shutil.which("node")
+    if node is None or _version(node) <= _NEWEST_TOO_OLD:
+        pytest.skip("the conformance suite needs Node 22 or newer")
+    return node, str(suite)
+
+
+def _version(node: str) -> int:
+    said = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=30, check=True).stdout
+    found = re.match(r"v(\d+)", said)
+    return int(found[1]) if found else 0

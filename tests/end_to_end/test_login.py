@@ -1,0 +1,97 @@
+"""Servers behind a login in a config: mistakes have their place, and a token that keval obtained is left nowhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from keval_gateway import ChatCall, ChatReply, ChatRequest
+from tests.conftest import Project
+from tests.end_to_end.servers.model import gateway
+from tests.processes import Listening
+
+CONFIG = """
+dataset: {path: questions.jsonl}
+agents: {openai: {model: openai/gpt-test}}
+contexts:
+  by_secret: {type: http, url: "URL/mcp", auth: {client_id: keval, client_secret: "${PASSED}", issuer: "URL"}}
+  by_key:
+    type: http
+    url: URL/mcp
+    auth: {client_id: signer, private_key_file: key.pem, algorithm: ES256, issuer: "URL"}
+conditions:
+  by_secret: {contexts: [by_secret]}
+  by_key: {contexts: [by_key]}
+metrics: [basic/no_tool_errors]
+"""
+
+
+@pytest.fixture
+def key() -> tuple[str, str]:
+    """A private and a public key."""
+    private, encoding = ec.generate_private_key(ec.SECP256R1()), serialization.Encoding.PEM
+    secret = private.private_bytes(encoding, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    public = private.public_key().public_bytes(encoding, serialization.PublicFormat.SubjectPublicKeyInfo)
+    return secret.decode(), public.decode()
+
+
+@pytest.fixture
+def guarded(key: tuple[str, str]) -> Iterator[str]:
+    """The URL of a server behind a login."""
+    process = Listening.start("tests.plugins.mcp.servers.guarded", "http", key[1])
+    yield f"http://127.0.0.1:{process.port}"
+    process.stop()
+
+
+def tells_who(request: ChatRequest) -> ChatReply:
+    """Call the tool `whoami`, and repeat the token that it tells."""
+    last = request.messages[-1]
+    return ChatReply(last.text) if last.role == "tool" else ChatReply(calls=(ChatCall("whoami"),))
+
+
+def test_token_that_keval_obtained_is_left_nowhere(project: Project, guarded: str, key: tuple[str, str]) -> None:
+    project.write(
+        eval_yaml=CONFIG.replace("URL", guarded), questions_jsonl='{"id": "q", "question": "Who?"}\n', key_pem=key[0]
+    )
+
+    with gateway(tells_who) as environ:
+        outcome = project.keval("run", "eval.yaml", env={**environ, "PASSED": "s3cret-of-keval"})
+
+    assert 0 == outcome.code, outcome.stderr
+    told = {line["condition"]: line["transcript"]["tool_calls"][0]["result"] for line in project.lines("trials.jsonl")}
+    assert {"by_secret": "keval has [secret]", "by_key": "signer has [secret]"} == told
+
+
+@pytest.mark.parametrize(
+    ("wrong", "place", "problem"),
+    [
+        ({"client_secret": "written"}, "6:", "write client_secret: ${CLIENT_SECRET} and export that"),
+        ({"issuer": None}, "6:", "'issuer' must be the URL of the authorization server that knows the client_id"),
+        ({"algorithm": "RS255"}, "6:", "got 'RS255'"),
+        ({"scopes": "read"}, "6:", "unknown key 'scopes'; did you mean 'scope'?"),
+    ],
+)
+def test_mistake_in_a_login_has_its_place(
+    project: Project, wrong: dict[str, str | None], place: str, problem: str
+) -> None:
+    auth = {"client_id": "keval", "client_secret": "${PASSED}", "issuer": "http://127.0.0.1:9", **wrong}
+    given = json.dumps({name: value for name, value in auth.items() if value is not None})
+    config = f"""
+        dataset: {{path: questions.jsonl}}
+        agents: {{openai: {{model: openai/gpt-test}}}}
+        metrics: [basic/no_tool_errors]
+        contexts:
+          orders: {{type: http, url: "http://127.0.0.1:9",
+            auth: {given}}}
+        """
+    project.write(eval_yaml=config, questions_jsonl='{"question": "Who?"}\n')
+
+    outcome = project.keval("validate", "eval.yaml", env={"PASSED": "s3cret"})
+
+    assert 2 == outcome.code
+    (line,) = [line for line in outcome.stderr.splitlines() if problem in line]
+    assert line.removeprefix("error: ").startswith(f"eval.yaml:{place}"), outcome.stderr

@@ -1,0 +1,61 @@
+"""keval as the client that the official conformance suite starts: `conformance_client.py URL`.
+
+It does what a run does with a server over HTTP: connects, lists the tools, and calls each of them through the tap, in
+place of an agent. Where the suite gives credentials, it logs in with them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+
+from keval import Sample
+from keval.plugin import PreflightError
+from keval_mcp import Auth, Http
+from tests.contexts import started
+
+
+def auth(url: str) -> Auth | None:
+    """Return how to log in with the credentials of the suite; the server names its authorization server."""
+    given = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
+    if "client_secret" not in given and "private_key_pem" not in given:
+        return None
+    parts = urlsplit(url)
+    about = httpx2.get(f"{parts.scheme}://{parts.netloc}/.well-known/oauth-protected-resource{parts.path}").json()
+    (issuer,) = about["authorization_servers"]
+    if key := given.get("private_key_pem"):
+        return Auth(client_id=given["client_id"], private_key=key, algorithm=given["signing_algorithm"], issuer=issuer)
+    return Auth(client_id=given["client_id"], client_secret=given["client_secret"], issuer=issuer)
+
+
+def arguments(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments that fit a tool's schema, as far as the suite's tools go."""
+    of_type = {"number": 5, "integer": 5, "boolean": True}
+    return {name: of_type.get(each.get("type"), "text") for name, each in schema.get("properties", {}).items()}
+
+
+async def main(url: str) -> None:
+    async with (
+        started(Http(url=url, auth=auth(url)), "suite") as source,
+        source.open(Sample("one", "Does it conform?"), "t") as context,
+    ):
+        (server,) = context.servers
+        assert server.channel is not None
+        for tool in await server.channel.list_tools():
+            await server.channel.call_tool(tool["name"], arguments(tool["inputSchema"]))
+
+
+if __name__ == "__main__":
+    try:
+        asyncio.run(main(sys.argv[1]))
+    except PreflightError as error:
+        # The server of the scenario `initialize` has no tools, and so keval tells that it is of no use.
+        if "lists no tools" not in str(error):
+            raise
