@@ -46,8 +46,8 @@ def problem(project: Project, changes: str, **options: object) -> str:
             ),
             [
                 "30: the server has no tool 'x*'; tools: search, open_page",
-                "46: the server has no tool 'open_pag'; did you mean 'open_page'?",
-                "66: the server has no tool 'serch'; did you mean 'search'?",
+                "50: the server has no tool 'open_pag'; did you mean 'open_page'?",
+                "70: the server has no tool 'serch'; did you mean 'search'?",
                 "134: the server has no tool 'x'; tools: search, open_page",
                 "117: the tool 'search' has no parameter 'words'; it has query",
             ],
