@@ -93,7 +93,7 @@ def _served(sent: Sent) -> Any:
 
 
 @pytest.fixture(scope="module")
-def sent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sent]:
+def sent(tmp_path_factory: pytest.TempPathFactory) -> Sent:
     sent = Sent(Project(tmp_path_factory.mktemp("requests")))
 
     @asynccontextmanager
@@ -114,7 +114,7 @@ def sent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sent]:
         outcome = sent.project.run("requests.yaml", "-j", "8")
     server.stop()
     assert outcome.code == 0, outcome.stderr
-    yield sent
+    return sent
 
 
 @pytest.fixture(params=[*AGENTS])

@@ -66,7 +66,8 @@ async def preflight(
     ahead = 0 if hooks.prepare_trials else plan.trials_of_arm
     proxy = cache(_server_proxy)
     opening = [
-        open_context(plan.contexts[label], plan.evaluation, scope, redactor, ahead, proxy) for _, label in wanted
+        open_context(plan.contexts[label], plan.evaluation, scope, redactor, ahead=ahead, proxy=proxy)
+        for _, label in wanted
     ]
     exchange, endpoints, *opened = await _all(
         [
@@ -146,6 +147,7 @@ async def open_context(
     evaluation: Evaluation,
     scope: ResourceScope,
     redactor: Redactor,
+    *,
     ahead: int = 0,
     proxy: Callable[[], ServerProxy] | None = None,
 ) -> OpenedContext:
