@@ -15,7 +15,7 @@ import attrs
 from keval.config.evaluation import Condition
 from keval.config.load import rebuild
 from keval.contexts import Context, McpServer, Provision
-from keval.errors import PreflightError, TrialError
+from keval.errors import TrialError
 from keval.execute.attempts import Attempted, Patience, Sleep, attempt, failure_of
 from keval.execute.compliance import ToolUseError, check_tool_use
 from keval.execute.donors import Donors
@@ -24,6 +24,7 @@ from keval.execute.preflight import Ready, preflight
 from keval.execute.preparation import prepared
 from keval.execute.reconcile import check, merge
 from keval.execute.resources import ResourceScope
+from keval.execute.server_entries import check_offers
 from keval.execute.sharing import Sharing
 from keval.execute.shorten import shorten
 from keval.execute.system_prompt import system_prompt
@@ -53,21 +54,10 @@ async def open_worker(manifest: Manifest) -> AsyncIterator[PlanWorker]:
     scope = ResourceScope()
     try:
         ready = await preflight(plan, scope)
-        _check_offers(manifest, ready)
+        check_offers(manifest, ready)
         yield PlanWorker(plan, ready)
     finally:
         await scope.close()
-
-
-def _check_offers(manifest: Manifest, ready: Ready) -> None:
-    for condition, entry in manifest.conditions.items():
-        for offer in ready.offers(condition):
-            expected = entry.servers.get(offer.server)
-            if expected is not None and expected.sha256 != offer.digest:
-                raise PreflightError(
-                    f"condition {condition!r}: the server {offer.server!r} offers other tools here than the manifest of"
-                    f" {manifest.run} says; run it in the same version"
-                )
 
 
 @attrs.define(eq=False)
