@@ -92,7 +92,7 @@ class PlanWorker:
         self._arms = {arm.label: arm for arm in self.plan.arms}
         self._prerecorded = {item.label for item in self.plan.agents if item.prerecorded}
         self._models = {item.label: item.model_name for item in self.plan.agents}
-        self._donors = Donors(self.plan)
+        self._donors = Donors.of(self.plan)
 
     async def run(self, key: TrialKey, sample: Sample, outbox: Outbox) -> Trial:
         """Attempt a trial until it is answered, fails for good, or has used up its attempts."""
