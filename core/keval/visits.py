@@ -16,6 +16,7 @@ from keval.execute.preflight import open_context
 from keval.execute.resources import ResourceScope
 from keval.plan.build import make_contexts
 from keval.records import Sample
+from keval.redaction import Redactor
 
 __all__ = ["Visits"]
 
@@ -42,7 +43,7 @@ class Visits:
         (context,) = make_contexts(evaluation, [label])
         scope = ResourceScope()
         try:
-            yield cls(label, await open_context(context, evaluation, scope), evaluation.execution)
+            yield cls(label, await open_context(context, evaluation, scope, Redactor()), evaluation.execution)
         finally:
             await scope.close()
 

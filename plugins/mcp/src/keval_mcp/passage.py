@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import attrs
 from mcp import MCPError
-from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR
+from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, REQUEST_TIMEOUT
 
 from keval import ToolCall
 from keval.plugin import CallLog, ServerExchange, ServerLostError, ToolResult
@@ -19,8 +19,9 @@ from keval_mcp.changes import TrialChanges
 from keval_mcp.company import Place
 from keval_mcp.connection import ServerConnection
 from keval_mcp.listing import Listing
+from keval_mcp.patience import Patience
 from keval_mcp.results import tool_error
-from keval_mcp.upstream import CallLostError, Upstream
+from keval_mcp.upstream import CallLostError, CallTimeoutError, Upstream
 
 __all__ = ["Passage"]
 
@@ -157,8 +158,10 @@ class Passage:
     async def _request(self, method: str, params: Mapping[str, Any], progressed: Progressed | None) -> dict[str, Any]:
         try:
             upstream = await self._reach()
-            with self._asking(params, progressed) as asked, self.place.calling():
-                result = await upstream.request(method, asked)
+            with self._asking(params, progressed) as (asked, patience), self.place.calling():
+                result = await upstream.request(method, asked, patience=patience)
+        except CallTimeoutError as late:
+            raise MCPError(REQUEST_TIMEOUT, str(late)) from late
         except ServerLostError as lost:
             self._lose(str(lost), lost.kind, by_itself=isinstance(lost, CallLostError))
             raise MCPError(INTERNAL_ERROR, str(lost).partition("\n")[0]) from lost
@@ -170,14 +173,27 @@ class Passage:
         return result
 
     @contextmanager
-    def _asking(self, params: Mapping[str, Any], progressed: Progressed | None) -> Iterator[Mapping[str, Any]]:
-        """Yield the parameters as the server gets them: marked with `meta`, with a progress token of keval's own."""
+    def _asking(
+        self, params: Mapping[str, Any], progressed: Progressed | None
+    ) -> Iterator[tuple[Mapping[str, Any], Patience]]:
+        """Yield the parameters as the server gets them, marked with `meta`, and the time that it has.
+
+        The server gets a progress token of keval's own, if anybody wants to know of progress.
+        """
+        server = self.connection.server
+        patience = Patience(server.timeout, server.max_timeout)
         meta = {**_custom(params.get("_meta")), **self.meta}
         rest = {name: value for name, value in params.items() if name != "_meta"}
-        with ExitStack() as stack:
+
+        def heard(progress: Mapping[str, Any]) -> None:
+            patience.extend()
             if progressed is not None:
-                meta["progressToken"] = stack.enter_context(self.connection.audience.listening(progressed))
-            yield {**rest, "_meta": meta} if meta else rest
+                progressed(progress)
+
+        with ExitStack() as stack:
+            if progressed is not None or patience.extends:
+                meta["progressToken"] = stack.enter_context(self.connection.audience.listening(heard))
+            yield ({**rest, "_meta": meta} if meta else rest), patience
 
     async def _forward(self, params: Mapping[str, Any], progressed: Progressed | None) -> Mapping[str, Any]:
         name, arguments = params["name"], params.get("arguments")
@@ -191,11 +207,14 @@ class Passage:
             call = attrs.evolve(call, executions=1)
             began += time.perf_counter() - before  # connecting again is no time of the call
             changed = {**params, "name": tool} if given is None else {**params, "name": tool, "arguments": dict(given)}
-            with self._asking(changed, progressed) as asked, self.place.calling():
-                return await upstream.call(asked)
+            with self._asking(changed, progressed) as (asked, patience), self.place.calling():
+                return await upstream.call(asked, patience)
 
         try:
             outcome = await self.changes.call(name, arguments, send)
+        except CallTimeoutError as late:
+            self._record(attrs.evolve(call, error_kind="tool_timeout"), began, error=str(late))
+            return tool_error(str(late))
         except ServerLostError as lost:
             self._lose(str(lost), lost.kind, by_itself=isinstance(lost, CallLostError))
             problem = str(lost).partition("\n")[0]  # the agent needs no standard error

@@ -13,6 +13,7 @@ from attrs.validators import gt
 
 from keval.plugin import (
     ContextSource,
+    DynamicTools,
     Isolation,
     PreflightError,
     ServerSpec,
@@ -71,6 +72,8 @@ class Stdio:
     isolation: Isolation = "auto"
     startup_timeout: float = attrs.field(default=30.0, validator=gt(0))
     timeout: float = attrs.field(default=60.0, validator=gt(0))
+    max_timeout: float = attrs.field(default=600.0, validator=gt(0))
+    dynamic_tools: DynamicTools = "fail"
     instructions: str = ""
     server_instructions: bool = attrs.field(default=True, validator=_needs_tap)
 
@@ -96,6 +99,8 @@ class Stdio:
             env=self.env,
             cwd=None if cwd is None else str(cwd),
             timeout=self.timeout,
+            max_timeout=self.max_timeout,
+            dynamic_tools=self.dynamic_tools,
             startup_timeout=self.startup_timeout,
             keeps_trials_apart=keeps_trials_apart,
         )
@@ -128,6 +133,8 @@ class Http:
     isolation: Isolation = "auto"
     startup_timeout: float = attrs.field(default=30.0, validator=gt(0))
     timeout: float = attrs.field(default=60.0, validator=gt(0))
+    max_timeout: float = attrs.field(default=600.0, validator=gt(0))
+    dynamic_tools: DynamicTools = "fail"
     instructions: str = ""
     server_instructions: bool = attrs.field(default=True, validator=_needs_tap)
 
@@ -156,6 +163,8 @@ class Sse:
     isolation: Isolation = "auto"
     startup_timeout: float = attrs.field(default=30.0, validator=gt(0))
     timeout: float = attrs.field(default=60.0, validator=gt(0))
+    max_timeout: float = attrs.field(default=600.0, validator=gt(0))
+    dynamic_tools: DynamicTools = "fail"
     instructions: str = ""
     server_instructions: bool = attrs.field(default=True, validator=_needs_tap)
 
@@ -188,6 +197,8 @@ def _remote(label: str, transport: Transport, given: Http | Sse) -> ServerSpec:
         url=given.url,
         headers=given.headers,
         timeout=given.timeout,
+        max_timeout=given.max_timeout,
+        dynamic_tools=given.dynamic_tools,
         startup_timeout=given.startup_timeout,
         tap=given.tap,
         isolation=given.isolation,
