@@ -10,13 +10,14 @@ import attrs
 
 from keval.config.evaluation import Execution
 from keval.config.load import load
+from keval.config.secrets import learn_config
 from keval.contexts import McpServer, ServerSpec, TrialInfo
 from keval.execute.opened import OpenedContext
 from keval.execute.preflight import open_context
 from keval.execute.resources import ResourceScope
 from keval.plan.build import make_contexts
 from keval.records import Sample
-from keval.redaction import Redactor
+from keval.report.terminal import redactor
 
 __all__ = ["Visits"]
 
@@ -33,17 +34,19 @@ class Visits:
     @classmethod
     @asynccontextmanager
     async def open(cls, config: Path, label: str) -> AsyncIterator[Visits]:
-        """Bring up the context with this label, and hold it.
+        """Bring up the context with this label, and hold it; the terminal learns the config's secrets.
 
         Raises:
             ConfigError: the config is wrong, or has no such context.
             PreflightError: a server does not come up.
         """
-        evaluation = load(config)
+        evaluation, known = load(config), redactor()
+        learn_config(known, evaluation)
         (context,) = make_contexts(evaluation, [label])
         scope = ResourceScope()
         try:
-            yield cls(label, await open_context(context, evaluation, scope, Redactor()), evaluation.execution)
+            opened = await open_context(context, evaluation, scope, known)
+            yield cls(label, opened, evaluation.execution)
         finally:
             await scope.close()
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import attrs
 
 from keval import registry
+from keval.config.ablate import ablate_errors
 from keval.config.derive import derive, is_derived
 from keval.config.evaluation import Budget, Condition, DatasetFile, Evaluation, Execution, Header, PluginSpec
 from keval.config.gate_list import read_gate_list
@@ -57,7 +58,7 @@ class SectionReader:
         data = self.source.data
         self._check_keys(data)
         headers = {key: data[key] for key in attrs.fields_dict(Header) if key in data}
-        header = self._record(Header, headers, ())
+        header = self._record(Header, headers, ()) or Header()
         if "dataset" not in data:
             self._problem((), "the key 'dataset' is missing; add `dataset: {path: questions.jsonl}`")
         dataset = self._dataset(data["dataset"]) if "dataset" in data else None
@@ -66,19 +67,18 @@ class SectionReader:
         prices, wrong = read_prices(data.get("prices"), self.source.base)
         self._field_errors(wrong)
         spoiled = bool(self.problems)
-        agents = self._named("agents")
+        agents, judges = self._named("agents"), self._named("judges")
         contexts, wrong = derive(self.source, self._named("contexts"))
         self._field_errors(wrong)
         conditions = self._conditions()
-        judges = self._named("judges")
         metrics, rubrics = self._listed("metrics"), self._listed("rubrics")
         middleware, plugins = self._listed("middleware"), self._listed("plugins")
         if not agents and "agents" not in data and not spoiled:
             self._problem((), "the key 'agents' is missing; add `agents: {label: {type: …, model: provider/name}}`")
         gates, wrong = read_gate_list(self.source)
         self._field_errors(wrong)
-        header = header or Header()
         self._check_reference(("baseline",), "condition", header.baseline, [*self._labels("conditions"), *conditions])
+        self._field_errors(ablate_errors(header.ablate, conditions, self._labels("conditions")))
         return Evaluation(
             self.source,
             header,

@@ -10,13 +10,16 @@ from typing import Any, Protocol
 
 import attrs
 from mcp import MCPError
+from mcp.types import METHOD_NOT_FOUND
 
 from keval.plugin import CallLog, ClientPolicy, ServerExchange
 from keval_mcp.policy import declared, policy_answer
 
-__all__ = ["AgentSession", "Audience", "Member", "note", "recorded"]
+__all__ = ["NEEDED", "PROGRESS", "AgentSession", "Audience", "Member", "note", "recorded"]
 
-_NEEDED = {"elicitation/create": "elicitation", "roots/list": "roots", "sampling/createMessage": "sampling"}
+PROGRESS = "notifications/progress"
+
+NEEDED = {"elicitation/create": "elicitation", "roots/list": "roots", "sampling/createMessage": "sampling"}
 """The capability that a client declares to be asked each of these."""
 
 _MOST = 1000
@@ -74,18 +77,22 @@ class Audience:
     async def answer(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Answer a request of the server; it is recorded in the log of each attempt with a request under way."""
         logs = [member.log for member in self._concerned()]
-        needed = _NEEDED.get(method)
+        needed = NEEDED.get(method)
         for member in self.members:
             for agent in member.agents:
                 if member.own and needed in self.passed_on and needed in agent.capabilities:
                     asked = ServerExchange(self.name, method, "server", params, answered_by="agent")
                     return await recorded(logs, asked, agent.ask(method, params))
+        return await self.answer_by_policy(logs, method, params)
+
+    async def answer_by_policy(self, logs: Iterable[CallLog], method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer a request of the server as the policy says. Raises MCPError when it has no answer."""
         asked = ServerExchange(self.name, method, "server", params, answered_by="policy")
         return await recorded(logs, asked, self._by_policy(method, params))
 
     def hear(self, method: str, params: Mapping[str, Any]) -> None:
         """Record a notification of the server, and pass it on to the agents that it concerns."""
-        if method == "notifications/progress":
+        if method == PROGRESS:
             listener = self._progress.get(str(params.get("progressToken")))
             if listener is not None:
                 listener(params)
@@ -110,7 +117,10 @@ class Audience:
             del self._progress[token]
 
     async def _by_policy(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        return policy_answer(self.policy, method, params)
+        answer = policy_answer(self.policy, method, params)
+        if answer is None:
+            raise MCPError(METHOD_NOT_FOUND, f"no client here answers {method}")
+        return answer
 
     def _concerned(self) -> list[Member]:
         """Return the attempts that a request of the server may be about: those that wait for it, or all."""

@@ -54,8 +54,7 @@ class Front:
     async def close(self) -> None:
         """End all visits."""
         visits, self._visits = [*self._visits.values()], {}
-        for visit in visits:
-            await visit.end()
+        await asyncio.gather(*(visit.end() for visit in visits))
 
     async def _welcome(self, receive: Receive, send: Send) -> None:
         message = await received(receive, send)

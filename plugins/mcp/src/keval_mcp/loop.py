@@ -174,8 +174,8 @@ class Conversation:
             raise
         error = result.is_error
         shown, dropped = result.shown(lambda media: self.chat.takes(media, error=error))
-        said = {"error": result.text} if error else {"result": result.text}
-        recorder.returned(**said, id=label, content=result.content, dropped=dropped)
+        answer, refusal = (None, result.text) if error else (result.text, None)
+        recorder.returned(answer, error=refusal, id=label, content=result.content, dropped=dropped)
         for blob in result.blobs:
             recorder.attach(blob.content, blob.media_type)
         return Result(call.id, shown, error)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeAlias
 
 import attrs
@@ -14,11 +15,13 @@ from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, REQUEST_TIMEOUT
 
 from keval import ToolCall
 from keval.plugin import CallLog, ServerExchange, ServerLostError, ToolResult
-from keval_mcp.audience import AgentSession, note, recorded
+from keval_mcp.audience import PROGRESS, AgentSession, note, recorded
 from keval_mcp.changes import TrialChanges
 from keval_mcp.company import Place
 from keval_mcp.connection import ServerConnection
+from keval_mcp.inputs import Inputs, is_input_required
 from keval_mcp.listing import Listing
+from keval_mcp.marks import marked
 from keval_mcp.patience import Patience
 from keval_mcp.results import tool_error
 from keval_mcp.upstream import CallLostError, CallTimeoutError, Upstream
@@ -55,7 +58,10 @@ class Passage:
     _calls: set[asyncio.Task[Mapping[str, Any]]] = attrs.field(factory=set, init=False)
     _closed: bool = attrs.field(default=False, init=False)
 
+    _inputs: Inputs = attrs.field(init=False)
+
     def __attrs_post_init__(self) -> None:
+        self._inputs = Inputs(self.connection.audience, self.log)
         self.connection.audience.members.append(self)
 
     @property
@@ -158,8 +164,8 @@ class Passage:
     async def _request(self, method: str, params: Mapping[str, Any], progressed: Progressed | None) -> dict[str, Any]:
         try:
             upstream = await self._reach()
-            with self._asking(params, progressed) as (asked, patience), self.place.calling():
-                result = await upstream.request(method, asked, patience=patience)
+            with self._asking(params, progressed) as (asked, patience):
+                result = await self._inputs.answer(asked, partial(upstream.request, method, patience=patience))
         except CallTimeoutError as late:
             raise MCPError(REQUEST_TIMEOUT, str(late)) from late
         except ServerLostError as lost:
@@ -176,24 +182,19 @@ class Passage:
     def _asking(
         self, params: Mapping[str, Any], progressed: Progressed | None
     ) -> Iterator[tuple[Mapping[str, Any], Patience]]:
-        """Yield the parameters as the server gets them, marked with `meta`, and the time that it has.
-
-        The server gets a progress token of keval's own, if anybody wants to know of progress.
-        """
+        """Yield the parameters as the server gets them, and how long it may take; meanwhile its progress is heard."""
         server = self.connection.server
         patience = Patience(server.timeout, server.max_timeout)
-        meta = {**_custom(params.get("_meta")), **self.meta}
-        rest = {name: value for name, value in params.items() if name != "_meta"}
 
         def heard(progress: Mapping[str, Any]) -> None:
             patience.extend()
+            note([self.log], ServerExchange(server.name, PROGRESS, "server", progress, at=time.time()))
             if progressed is not None:
                 progressed(progress)
 
-        with ExitStack() as stack:
-            if progressed is not None or patience.extends:
-                meta["progressToken"] = stack.enter_context(self.connection.audience.listening(heard))
-            yield ({**rest, "_meta": meta} if meta else rest), patience
+        listener = heard if progressed is not None or patience.extends else None
+        with marked(params, self.meta, self.connection.audience, listener) as asked, self.place.calling():
+            yield asked, patience
 
     async def _forward(self, params: Mapping[str, Any], progressed: Progressed | None) -> Mapping[str, Any]:
         name, arguments = params["name"], params.get("arguments")
@@ -207,8 +208,8 @@ class Passage:
             call = attrs.evolve(call, executions=1)
             began += time.perf_counter() - before  # connecting again is no time of the call
             changed = {**params, "name": tool} if given is None else {**params, "name": tool, "arguments": dict(given)}
-            with self._asking(changed, progressed) as (asked, patience), self.place.calling():
-                return await upstream.call(asked, patience)
+            with self._asking(changed, progressed) as (asked, patience):
+                return await self._inputs.answer(asked, partial(upstream.call, patience=patience))
 
         try:
             outcome = await self.changes.call(name, arguments, send)
@@ -231,6 +232,8 @@ class Passage:
             who = "the trial ended" if self._closed else "the agent gave the call up"
             self._record(call, began, error=f"{who} before the server answered")
             raise
+        if is_input_required(outcome.result):  # the agent makes the call again, with what is needed
+            return outcome.result
         read = ToolResult(outcome.result)
         self.log.blobs.extend(read.blobs)
         call = attrs.evolve(
@@ -254,9 +257,3 @@ class Passage:
         if self.log.lost is None:
             self.log.lost, self.log.kind = reason, kind
             self.log.bystander = not by_itself and self.place.bystander
-
-
-def _custom(meta: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what the agent itself put into `_meta`; the rest belongs to its connection with the tap."""
-    own = ("progressToken", "io.modelcontextprotocol/")
-    return {name: value for name, value in (meta or {}).items() if not name.startswith(own)}

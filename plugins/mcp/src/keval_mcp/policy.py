@@ -4,14 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
-from mcp import MCPError
-from mcp.types import METHOD_NOT_FOUND
+import attrs
 
-from keval.plugin import ClientPolicy
+from keval.plugin import ClientPolicy, PreflightError
 
-__all__ = ["declared", "policy_answer"]
+__all__ = ["Accept", "Elicitation", "client_policy", "declared", "policy_answer"]
+
+
+@attrs.frozen
+class Accept:
+    """Forms that a server sends are filled in with these values, by the names of their fields."""
+
+    accept: Mapping[str, Any]
+
+
+Elicitation: TypeAlias = Literal["decline", "defaults"] | Accept
+"""What becomes of a form: it is declined, or filled in with its schema's defaults, or with values given."""
+
+
+def client_policy(label: str, elicitation: Elicitation, roots: tuple[Path, ...]) -> ClientPolicy:
+    """Return the policy that the options of a context say. Raises PreflightError when a root is no folder."""
+    for root in roots:
+        if not root.is_dir():
+            raise PreflightError(f"server '{label}': the root '{root}' is not a folder; correct it or leave it out")
+    answer = elicitation.accept if isinstance(elicitation, Accept) else elicitation
+    return ClientPolicy(answer, tuple(str(root.absolute()) for root in roots))
 
 
 def declared(policy: ClientPolicy) -> dict[str, Any]:
@@ -24,19 +43,15 @@ def declared(policy: ClientPolicy) -> dict[str, Any]:
     return capabilities
 
 
-def policy_answer(policy: ClientPolicy, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the result of a server's request.
-
-    Raises:
-        MCPError: the policy has no answer, as none to sampling.
-    """
+def policy_answer(policy: ClientPolicy, method: str, params: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the result of a server's request; `None` for one that the policy has no answer to, as sampling."""
     match method:
         case "elicitation/create":
             content = _filled(policy, params)
             return {"action": "decline"} if content is None else {"action": "accept", "content": content}
         case "roots/list":
             return {"roots": [{"uri": Path(root).as_uri(), "name": Path(root).name} for root in policy.roots]}
-    raise MCPError(METHOD_NOT_FOUND, f"no client here answers {method}")
+    return None
 
 
 def _filled(policy: ClientPolicy, params: Mapping[str, Any]) -> dict[str, Any] | None:

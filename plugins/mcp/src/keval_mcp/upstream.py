@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 import anyio
 import attrs
@@ -20,7 +19,7 @@ from mcp.shared.transport_context import TransportContext
 from mcp.types import CONNECTION_CLOSED, METHOD_NOT_FOUND, PARSE_ERROR
 
 from keval.plugin import McpServer, ServerLostError, ServerSpec
-from keval_mcp.explain import explain
+from keval_mcp.explain import explain, place_of
 from keval_mcp.handshake import Session, begin
 from keval_mcp.limits import TOO_LARGE, TooLargeError
 from keval_mcp.listing import Listing
@@ -98,12 +97,12 @@ class Upstream:
         except TimeoutError:
             await upstream.close()
             slow = "" if upstream._junk else "; raise its startup_timeout if it is only slow to start"
-            raise upstream._lost(f"{_place(server)}did not answer within {within:g} s{slow}") from None
+            raise upstream._lost(f"{place_of(server)}did not answer within {within:g} s{slow}") from None
         except asyncio.CancelledError:
             await upstream.close()
             raise
         if not upstream.alive:
-            raise upstream._lost(f"{_place(server)}did not come up: {upstream.reason}")
+            raise upstream._lost(f"{place_of(server)}did not come up: {upstream.reason}")
         return upstream
 
     @property
@@ -280,11 +279,3 @@ class Upstream:
 
 async def _nothing_left(context: object, method: str, params: object) -> None:
     """Take what `_heard` leaves of a notification: nothing."""
-
-
-def _place(server: McpServer | ServerSpec) -> str:
-    """Return where a server is reached, without what may be secret in its URL."""
-    if server.url is None:
-        return ""
-    parts = urlsplit(server.url)
-    return f"at {parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path} "
