@@ -135,7 +135,7 @@ def test_the_core_names_no_plugin_and_no_word_of_weather() -> None:
     transports = {"http", "sse", "stdio"}
     roles = {"models", "servers"}  # names of proxies, by which the core asks for them
     wires = {"anthropic", "gemini"}
-    keys = {"simulated"}  # of manifest and summary
+    keys = {"simulated", "tap"}  # of manifest and summary, and of contexts
     # The one place that says what k-eval's words mean here.
     dialect = CORE / "config" / "k_eval.py"
     known = plugin_names() - transports - roles - wires - keys
