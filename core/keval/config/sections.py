@@ -17,10 +17,10 @@ from keval.config.implied_judge import implied_judge, implies_judge
 from keval.config.prices import read_prices
 from keval.config.source import KeyPath, Source
 from keval.config.structure import resolve_fields, structure
-from keval.config.variables import interpolate, written_passwords
+from keval.config.variables import interpolate, written_secrets
 from keval.errors import FieldError, PluginError, Problem, suggestion
 
-__all__ = ["NOUNS", "SECRET_OPTION", "SECTIONS", "SectionReader"]
+__all__ = ["NOUNS", "SECTIONS", "SectionReader"]
 
 T = TypeVar("T")
 
@@ -41,13 +41,10 @@ SECTIONS = {
 }
 NOUNS = {"agents": "agent", "contexts": "context", "judges": "judge"}
 """The sections that map labels to plugins, and what one of each is called."""
-SECRET_OPTION = re.compile(r"(?:.*_)?(?:api_key|password|private_key|secret|token)")
-"""Names of options that hold a secret. Only a variable may stand there, because a run keeps its config."""
 
 _ONLY = "baseline"
 """The label of the only condition of an evaluation that lists none."""
 _LABEL = re.compile(r"\w[\w.+-]*(?: [\w.+-]+)*")
-_ONLY_VARIABLE = re.compile(r"\$\{\w+(?::-)?\}|")
 
 
 class SectionReader:
@@ -254,20 +251,8 @@ class SectionReader:
         return PluginSpec(label, kind, given, path, implied, about)
 
     def _check_secrets(self, options: Mapping[Any, Any], path: KeyPath) -> None:
-        for at in written_passwords(options, path):
-            problem = "write the password in the address as a variable, such as ${PASSWORD}, and export that"
+        for at, problem in written_secrets(options, path):
             self._problem(at, f"{problem}; what stands here is in every copy of this file")
-        self._check_written(options, path)
-
-    def _check_written(self, options: Mapping[Any, Any], path: KeyPath) -> None:
-        for key, value in options.items():
-            if key == "auth" and isinstance(value, Mapping):
-                self._check_written(value, (*path, key))
-            if SECRET_OPTION.fullmatch(str(key)) and isinstance(value, str) and not _ONLY_VARIABLE.fullmatch(value):
-                problem = (
-                    f"write {key}: ${{{key.upper()}}} and export that; what stands here is in every copy of this file"
-                )
-                self._problem((*path, key), problem)
 
     def _filled(self, text: str, path: KeyPath) -> str:
         """Fill in the variables of a plugin's name."""
