@@ -112,8 +112,8 @@ class Running:
         missing: bool = False,
     ) -> Summary:
         """Run the trials that are not `done`, and score. With `missing`, only scores that are lacking are made."""
-        for contexts in self.ready.contexts.values():
-            self.writer.write_blobs(listing_blobs(contexts, self.redact))
+        if listings := listing_blobs(self.ready, self.redact):
+            self.writer.write_blobs(listings)
         self.writer.write_manifest(manifest)
         with working.kept(self.writer):
             return await self._finish(manifest, working, stop or Stop(), done, missing=missing)

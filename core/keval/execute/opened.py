@@ -9,6 +9,7 @@ import attrs
 from keval.config.evaluation import Execution
 from keval.contexts import ServerSpec, ToolOffer, TrialInfo
 from keval.execute.aliases import renamed
+from keval.execute.donors import TrialResults
 from keval.infrastructure import ConnectedServer
 from keval.interfaces import ContextSource
 from keval.interventions import Intervention
@@ -39,8 +40,14 @@ class OpenedContext:
         offers = [renamed(offer, aliases.get(offer.server, {})) for offer in self.offers]
         return attrs.evolve(self, offers=offers, aliases=aliases)
 
-    def given(self, server: ServerSpec, execution: Execution, trial: TrialInfo | None = None) -> ServerSpec:
-        """Return one of its servers with what the run adds, as the proxy gets it."""
+    def given(
+        self,
+        server: ServerSpec,
+        execution: Execution,
+        trial: TrialInfo | None = None,
+        others: TrialResults | None = None,
+    ) -> ServerSpec:
+        """Return one of its servers with what the run adds, as the proxy gets it: at the start, or for a trial."""
         return attrs.evolve(
             server,
             max_result_bytes=execution.largest_result,
@@ -48,4 +55,5 @@ class OpenedContext:
             aliases=self.aliases.get(server.name, {}),
             seed=execution.seed,
             trial=trial,
+            others=others.attempt(server.name) if others else None,
         )

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from keval.contexts import ToolOffer
+from keval.errors import PreflightError
 from keval.execute.opened import OpenedContext
+from keval.execute.preflight import Ready
 from keval.listings import ServerListing
-from keval.manifest import ServerEntry
+from keval.manifest import Manifest, ServerEntry
 from keval.recorder import Blob
 from keval.redaction import Redactor
 
-__all__ = ["listing_blobs", "server_entries"]
+__all__ = ["check_offers", "listing_blobs", "server_entries"]
 
 
 def server_entries(contexts: Iterable[OpenedContext], redact: Redactor) -> dict[str, ServerEntry]:
@@ -19,9 +21,22 @@ def server_entries(contexts: Iterable[OpenedContext], redact: Redactor) -> dict[
     return {offer.server: _entry(offer, context, redact) for context in contexts for offer in context.offers}
 
 
-def listing_blobs(contexts: Iterable[OpenedContext], redact: Redactor) -> list[Blob]:
-    """Return what the servers of these contexts say of themselves, before and after interventions."""
-    return [blob for context in contexts for offer in context.offers for blob in _blobs(offer, redact) if blob]
+def listing_blobs(ready: Ready, redact: Redactor) -> list[Blob]:
+    """Return what all servers say of themselves, before and after interventions."""
+    offers = [offer for contexts in ready.contexts.values() for context in contexts for offer in context.offers]
+    return [blob for offer in offers for blob in _blobs(offer, redact) if blob is not None]
+
+
+def check_offers(manifest: Manifest, ready: Ready) -> None:
+    """Raise PreflightError if a server offers other tools here than a manifest says."""
+    for condition, entry in manifest.conditions.items():
+        for offer in ready.offers(condition):
+            expected = entry.servers.get(offer.server)
+            if expected is not None and expected.sha256 != offer.digest:
+                raise PreflightError(
+                    f"condition {condition!r}: the server {offer.server!r} offers other tools here than the manifest of"
+                    f" {manifest.run} says; run it in the same version"
+                )
 
 
 def _entry(offer: ToolOffer, context: OpenedContext, redact: Redactor) -> ServerEntry:

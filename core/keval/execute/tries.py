@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from keval.contexts import TrialInfo
+from keval.execute.donors import TrialResults
 from keval.execute.losses import Losses
 from keval.execute.stopwatch import Stopwatch
 from keval.infrastructure import Outbox
@@ -30,6 +31,7 @@ class Try:
     outbox: Outbox
     losses: Losses = attrs.field(factory=Losses)
     watch: Stopwatch = attrs.field(factory=Stopwatch)
+    others: TrialResults | None = None
 
     @property
     def info(self) -> TrialInfo:

@@ -15,15 +15,17 @@ import attrs
 from keval.config.evaluation import Condition
 from keval.config.load import rebuild
 from keval.contexts import Context, McpServer, Provision
-from keval.errors import PreflightError, TrialError
+from keval.errors import TrialError
 from keval.execute.attempts import Attempted, Patience, Sleep, attempt, failure_of
 from keval.execute.compliance import ToolUseError, check_tool_use
+from keval.execute.donors import Donors
 from keval.execute.losses import Losses
 from keval.execute.opened import OpenedContext
 from keval.execute.preflight import Ready, preflight
 from keval.execute.preparation import prepared
 from keval.execute.reconcile import check, merge
 from keval.execute.resources import ResourceScope
+from keval.execute.server_entries import check_offers
 from keval.execute.shorten import shorten
 from keval.execute.system_prompt import system_prompt
 from keval.execute.tries import Try
@@ -52,21 +54,10 @@ async def open_worker(manifest: Manifest) -> AsyncIterator[PlanWorker]:
     scope = ResourceScope()
     try:
         ready = await preflight(plan, scope)
-        _check_offers(manifest, ready)
+        check_offers(manifest, ready)
         yield PlanWorker(plan, ready)
     finally:
         await scope.close()
-
-
-def _check_offers(manifest: Manifest, ready: Ready) -> None:
-    for condition, entry in manifest.conditions.items():
-        for offer in ready.offers(condition):
-            expected = entry.servers.get(offer.server)
-            if expected is not None and expected.sha256 != offer.digest:
-                raise PreflightError(
-                    f"condition {condition!r}: the server {offer.server!r} offers other tools here than the manifest of"
-                    f" {manifest.run} says; run it in the same version"
-                )
 
 
 @attrs.define(eq=False)
@@ -85,6 +76,7 @@ class PlanWorker:
     _prerecorded: Collection[str] = attrs.field(init=False)
     _seconds: float = attrs.field(init=False)
     _late: TrialError = attrs.field(init=False)
+    _donors: Donors = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         execution = self.plan.evaluation.execution
@@ -100,6 +92,7 @@ class PlanWorker:
         self._arms = {arm.label: arm for arm in self.plan.arms}
         self._prerecorded = {item.label for item in self.plan.agents if item.prerecorded}
         self._models = {item.label: item.model_name for item in self.plan.agents}
+        self._donors = Donors.of(self.plan)
 
     async def run(self, key: TrialKey, sample: Sample, outbox: Outbox) -> Trial:
         """Attempt a trial until it is answered, fails for good, or has used up its attempts."""
@@ -108,39 +101,40 @@ class PlanWorker:
         attempts: list[Attempt] = []
         resamples = 0
         losses = Losses()
-        while True:
-            tries = Try(key, sample, len(attempts) + 1, resamples, outbox, losses)
-            if prerecorded:
-                transcript, outcome = await self._recall(tries)
-            else:
-                async with self._places.get(key.agent) or nullcontext():
-                    ask = partial(self._attempt, tries)
-                    transcript, outcome = await prepared(self.ready.hooks, tries.info, self._seconds, ask)
-            complied, outcome = _held_to(condition, transcript, outcome)
-            # A recorded answer would be the same the next time.
-            resample = _asks_again(outcome, condition.on_missing_tool_use) and not prerecorded
-            done = outcome.failure is None or not (resample or outcome.retryable)
-            spared = not done and losses.spares()
-            if done or (not spared and self._patience.exhausted(sum(each.counted for each in attempts) + 1)):
-                return Trial(
-                    id=key.id,
-                    sample=sample,
-                    agent=key.agent,
-                    condition=key.condition,
-                    repetition=key.repetition,
-                    transcript=transcript,
-                    failure=outcome.failure,
-                    attempts=tuple(_without_repeating(attempts, transcript)),
-                    complied=complied,
-                    characteristics=self._agents[key.agent].characteristics,
-                    model=self._models[key.agent],
-                )
-            assert outcome.failure is not None  # noqa: S101 - for mypy: it is not done
-            attempts.append(Attempt(outcome.failure, transcript, counted=not spared))
-            if resample:
-                resamples += 1
-            else:
-                await self._patience.wait(len(attempts), outcome.error)
+        with self._donors.trial(key) as others:
+            while True:
+                tries = Try(key, sample, len(attempts) + 1, resamples, outbox, losses, others=others)
+                if prerecorded:
+                    transcript, outcome = await self._recall(tries)
+                else:
+                    async with self._places.get(key.agent) or nullcontext():
+                        ask = partial(self._attempt, tries)
+                        transcript, outcome = await prepared(self.ready.hooks, tries.info, self._seconds, ask)
+                complied, outcome = _held_to(condition, transcript, outcome)
+                # A recorded answer would be the same the next time.
+                resample = _asks_again(outcome, condition.on_missing_tool_use) and not prerecorded
+                done = outcome.failure is None or not (resample or outcome.retryable)
+                spared = not done and losses.spares()
+                if done or (not spared and self._patience.exhausted(sum(each.counted for each in attempts) + 1)):
+                    return Trial(
+                        id=key.id,
+                        sample=sample,
+                        agent=key.agent,
+                        condition=key.condition,
+                        repetition=key.repetition,
+                        transcript=transcript,
+                        failure=outcome.failure,
+                        attempts=tuple(_without_repeating(attempts, transcript)),
+                        complied=complied,
+                        characteristics=self._agents[key.agent].characteristics,
+                        model=self._models[key.agent],
+                    )
+                assert outcome.failure is not None  # noqa: S101 - for mypy: it is not done
+                attempts.append(Attempt(outcome.failure, transcript, counted=not spared))
+                if resample:
+                    resamples += 1
+                else:
+                    await self._patience.wait(len(attempts), outcome.error)
 
     @asynccontextmanager
     async def context(self, tries: Try, recorder: Recorder) -> AsyncIterator[Context]:
@@ -183,7 +177,7 @@ class PlanWorker:
         if connected is None:
             problem = f"a context gives the trial {server!r:.100}, which is none of the servers that it started with"
             raise TrialError(problem, stage="context", kind="bad_context")
-        given = opened.given(server, self.plan.evaluation.execution, tries.info)
+        given = opened.given(server, self.plan.evaluation.execution, tries.info, tries.others)
         with tries.watch.paused():  # a trial does not pay for the start of its server with its time
             return _supervised(await stack.enter_async_context(connected.open(tries.losses.give(given))))
 

@@ -34,15 +34,13 @@ def describe(plan: Plan) -> dict[str, Any]:
         "max_concurrent": execution.max_concurrent,
         "agents": {item.label: {"type": item.component.name, "model": item.model_name} for item in plan.agents},
         "conditions": {
-            arm.label: {
-                "contexts": {label: plan.contexts[label].component.name for label in arm.contexts},
-                "changes": {
-                    label: [each.as_config() for each in plan.contexts[label].interventions]
-                    for label in arm.contexts
-                    if plan.contexts[label].interventions
-                },
-            }
+            arm.label: {"contexts": {label: plan.contexts[label].component.name for label in arm.contexts}}
             for arm in plan.arms
+        },
+        "changes": {
+            label: {"of": item.source, "interventions": [each.as_config() for each in item.interventions]}
+            for label, item in plan.contexts.items()
+            if item.interventions
         },
         "models": [str(model) for model in plan.models],
         "sharing": {
@@ -90,9 +88,9 @@ def print_plan(plan: Plan, console: Console) -> None:
     for label, condition in told["conditions"].items():
         given = ", ".join(f"{name} ({kind})" for name, kind in condition["contexts"].items()) or "no context"
         show(f"  condition  {label}: {given}")
-        for name, changes in condition["changes"].items():
-            source = plan.contexts[name].source
-            show(f"    {name}{f' is {source}' if source else ''} with {'; '.join(map(_change, changes))}")
+    for label, changed in told["changes"].items():
+        server = f" {changed['of']} with" if changed["of"] else ""
+        show(f"  context    {label}:{server} {'; '.join(map(_change, changed['interventions']))}")
     show(f"  models     {', '.join(told['models']) or 'none'}")
     show(f"  servers    {told['servers']} to start")
     for label, sharing in told["sharing"].items():
@@ -125,7 +123,7 @@ def _brief(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {'→ ' if isinstance(item, str) else ''}{item}" for key, item in value.items())
+        return ", ".join(key if isinstance(item, Mapping) else f"{key}: {item}" for key, item in value.items())
     return str(value)
 
 

@@ -11,9 +11,8 @@ import pytest
 from keval import Sample, Transcript
 from keval.plugin import Context, McpServer, ServerLostError
 from keval_gateway import ChatCall, ChatReply, ChatRequest
-from keval_mcp import Stdio
+from keval_mcp import Stdio, plain
 from keval_mcp.passage import Passage
-from keval_mcp.plain import Plain
 from tests.contexts import started
 
 if TYPE_CHECKING:
@@ -54,18 +53,18 @@ def test_the_tools_are_listed_once_if_they_cannot_change(
     driver: Driver, stdio_server: McpServer, monkeypatch: pytest.MonkeyPatch, *, announces: bool, listings: int
 ) -> None:
     asked: list[Passage] = []
-    introduction = Plain._introduction
+    introduction = plain._introduction
 
     async def list_tools(passage: Passage) -> Any:
         asked.append(passage)
         return await listing(passage)
 
-    def introduced(plain: Plain, version: object) -> dict[str, Any]:
-        return {**introduction(plain, version), "capabilities": {"tools": {"listChanged": announces}}}
+    def introduced(passage: Passage, version: object) -> dict[str, Any]:
+        return {**introduction(passage, version), "capabilities": {"tools": {"listChanged": announces}}}
 
     listing = Passage.list_tools
     monkeypatch.setattr(Passage, "list_tools", list_tools)
-    monkeypatch.setattr(Plain, "_introduction", introduced)
+    monkeypatch.setattr(plain, "_introduction", introduced)
     sample = Sample("s1", "Weather?", turns=("And now?",))
 
     asyncio.run(_tapped(driver, stdio_server, lambda _: ChatReply("Fine."), [], sample))

@@ -67,7 +67,7 @@ def test_a_run_directory_has_what_the_design_says(project: Project) -> None:
     project.keval("run", "eval.yaml")
 
     files = sorted(path.name for path in project.run_directory().glob("[!.]*"))
-    assert ["blobs", "manifest.json", "samples.jsonl", "scores.jsonl", "summary.json", "trials.jsonl"] == files
+    assert ["manifest.json", "samples.jsonl", "scores.jsonl", "summary.json", "trials.jsonl"] == files
     (trial,), (score,), manifest = (
         project.lines("trials.jsonl"),
         project.lines("scores.jsonl"),

@@ -86,7 +86,7 @@ class TrialChanges:
                 await asyncio.sleep(draw.faults.delay_seconds)
                 if failing:
                     return CallOutcome(_error(FAULT), tool, sent=False, error_kind="injected")
-            if self.interventions[index].results == "scrambled" and arguments:
+            if index in self._placebos and arguments:
                 arguments = self._placebos[index].words.restore(arguments)
         outcome = CallOutcome(await send(tool, arguments), tool)
         for index, change in enumerate(self.interventions):

@@ -1,0 +1,286 @@
+"""What interventions make of results: unreadable, of the same shape, and open to calls that follow from them."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import re
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import pytest
+from jsonschema import validate
+
+from keval import Message, Sample
+from keval.interventions import ResultChange
+from keval.plugin import Faults, FixedResult, Intervention, TrialInfo
+from keval_mcp.changes import CallOutcome, Changes, TrialChanges
+from keval_mcp.listing import Listing
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "integer", "minimum": 1, "maximum": 99},
+        "sky": {"enum": ["sunny", "cloudy", "rainy"]},
+        "at": {"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$"},
+        "note": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        "wind": {"type": "number"},
+        "storm": {"type": "boolean"},
+    },
+    "required": ["id", "sky"],
+    "additionalProperties": False,
+}
+DATA = {
+    "id": 17,
+    "sky": "rainy",
+    "at": "2026-11-22T18:30:00Z",
+    "note": "Take the tram to Kauppatori.",
+    "wind": 12.5,
+    "storm": True,
+}
+LISTING = Listing(
+    (
+        {"name": "look", "inputSchema": {"type": "object"}, "outputSchema": SCHEMA},
+        {"name": "open", "inputSchema": {"type": "object"}},
+    )
+)
+PROSE = "Issue #17 (key DOC-482-xa): Restart the gateway with `sudo reload gateway`, see https://docs.example/restart."
+
+
+def text(said: str) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": said}]}
+
+
+def trial(*results: ResultChange, sample: str = "a", question: str = "Why?", agent: str = "one") -> TrialChanges:
+    info = TrialInfo(f"{agent}/c/{sample}/1", Sample(sample, question, history=(Message("user", "Hi"),)), agent, "c")
+    return Changes.of([Intervention(results=each) for each in results], {}, LISTING).trial(seed=7, trial=info)
+
+
+def called(
+    changes: TrialChanges, result: Mapping[str, Any], tool: Any = "open", **arguments: Any
+) -> tuple[CallOutcome, dict[str, Any]]:
+    """Make a call that the server answers with `result`, and return its outcome and what the server got."""
+    got: dict[str, Any] = {}
+
+    async def send(name: str, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        got.update(given or {})
+        return result
+
+    return asyncio.run(changes.call(tool, arguments, send)), got
+
+
+def said(outcome: CallOutcome) -> str:
+    found: str = outcome.result["content"][0]["text"]
+    return found
+
+
+def test_scrambled_prose_has_its_shape_and_none_of_its_words() -> None:
+    outcome, _ = called(trial("scrambled"), text(PROSE))
+
+    def shape(prose: str) -> str:
+        return re.sub(r"[A-Z]", "A", re.sub(r"[a-z]", "a", re.sub(r"\d", "0", prose)))
+
+    def words(prose: str) -> set[str]:
+        return {*re.findall(r"\w{3,}", prose.lower())} - {"https"}
+
+    assert "scrambled" == outcome.changed
+    assert shape(PROSE) == shape(said(outcome))
+    assert set() == words(PROSE) & words(said(outcome))
+
+
+def test_scrambled_data_is_valid_and_its_text_says_the_same() -> None:
+    result = {**text(json.dumps(DATA, indent=2)), "structuredContent": DATA, "_meta": {"note": "Kauppatori"}}
+
+    outcome, _ = called(trial("scrambled"), result, "look")
+
+    data = outcome.result["structuredContent"]
+    validate(data, SCHEMA)
+    assert data == json.loads(said(outcome))
+    assert [*DATA] == [*data]
+    assert [] == [key for key in ("id", "sky", "at", "note", "wind") if data[key] == DATA[key]]
+    assert len(json.dumps(DATA)) == pytest.approx(len(json.dumps(data)), abs=3)
+    assert "_meta" not in outcome.result
+
+
+def test_scrambling_is_the_same_for_a_trial_of_every_arm_and_another_for_another_sample() -> None:
+    first = called(trial("scrambled"), text(PROSE))[0]
+
+    assert first == called(trial("scrambled", agent="two"), text(PROSE))[0]
+    assert said(first) != said(called(trial("scrambled", sample="b"), text(PROSE))[0])
+
+
+@pytest.mark.parametrize(
+    ("found", "argument", "expected"),
+    [
+        (r"key (\S+)\)|\((?:\w+) (\S+)\)", "key", "DOC-482-xa"),
+        (r"#(\d+)", "issue_number", 17),
+        (r"(https://[\w./]+)\.", "url", "https://docs.example/restart"),
+        (r"`(\w+ \w+ \w+)`", "command", "sudo reload gateway"),
+    ],
+)
+def test_what_an_agent_read_is_the_servers_own_again_in_the_next_call(
+    found: str, argument: str, expected: str | int
+) -> None:
+    changes = trial("scrambled")
+    outcome, _ = called(changes, text(PROSE))
+    match = re.search(found, said(outcome))
+    assert match is not None
+    read = next(group for group in match.groups() if group)
+
+    _, got = called(changes, text("yes"), **{argument: int(read) if isinstance(expected, int) else read})
+
+    assert {argument: expected} == got
+
+
+def test_ids_in_data_lead_back_wherever_they_are_passed() -> None:
+    changes = trial("scrambled")
+    data = {"items": [{"id": 7, "slug": "fi"}, {"id": 8, "slug": "se-north"}], "cursor": "eyJvIjoxMH0="}
+    outcome, _ = called(changes, text(json.dumps(data)))
+    read = json.loads(said(outcome))
+
+    _, got = called(
+        changes,
+        text("yes"),
+        item_id=read["items"][0]["id"],
+        filter={"slugs": [item["slug"] for item in read["items"]]},
+        cursor=read["cursor"],
+    )
+
+    assert {"item_id": 7, "filter": {"slugs": ["fi", "se-north"]}, "cursor": "eyJvIjoxMH0="} == got
+
+
+def test_what_an_agent_says_of_its_own_reaches_the_server_as_it_is() -> None:
+    question = "What's the weather in Oslo on 2026-11-24, in 3 days? Look at most 10 up, please: alpha beta gamma."
+    changes = trial("scrambled", question=question)
+    for number in range(30):
+        called(changes, text(f"{number} pages of town {number:04}, {'abcdefghij'[number % 10] * 4}"))
+
+    own = {"city": "Oslo", "day": "2026-11-24", "days": 3, "limit": 10, "query": "alpha beta gamma", "page": 2}
+    _, got = called(changes, text("yes"), **own)
+
+    assert own == got
+
+
+def test_an_error_stays_readable_without_what_the_server_was_told_in_its_own_words() -> None:
+    changes = trial("scrambled")
+    read = said(called(changes, text("frobnicator"))[0])
+
+    outcome, got = called(changes, {**text("no page 'frobnicator' is there"), "isError": True}, page=read)
+
+    assert {"page": "frobnicator"} == got
+    assert (f"no page '{read}' is there", True) == (said(outcome), outcome.result["isError"])
+
+
+def test_pictures_and_sounds_say_nothing_either() -> None:
+    png = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", 320, 200) + b"secret"
+    blocks = [
+        {"type": "image", "mimeType": "image/jpeg", "data": base64.b64encode(png).decode()},
+        {"type": "audio", "mimeType": "audio/mpeg", "data": base64.b64encode(bytes(range(100))).decode()},
+        {"type": "resource_link", "uri": "file:///tmp/secret.txt", "name": "secret"},
+        {"type": "resource", "resource": {"uri": "file:///tmp/secret.txt", "text": "secret", "mimeType": "text/plain"}},
+    ]
+
+    outcome, _ = called(trial("scrambled"), {"content": blocks})
+
+    image, audio, link, resource = outcome.result["content"]
+    drawn, silence = base64.b64decode(image["data"]), base64.b64decode(audio["data"])
+    assert ("image/png", (320, 200)) == (image["mimeType"], struct.unpack(">II", drawn[16:24]))
+    assert ("audio/wav", b"RIFF", {0x80}) == (audio["mimeType"], silence[:4], {*silence[44:]})
+    assert ("file:///", "file:///") == (link["uri"][:8], resource["resource"]["uri"][:8])
+    assert "secret" not in json.dumps(outcome.result)
+
+
+@pytest.mark.parametrize(
+    ("change", "content", "kind"),
+    [("empty", [], "empty"), (FixedResult("Nothing."), [{"type": "text", "text": "Nothing."}], "fixed")],
+)
+def test_results_without_information(change: ResultChange, content: list[Any], kind: str) -> None:
+    result = {**text(PROSE), "structuredContent": DATA, "_meta": {"a": PROSE}}
+
+    outcome, _ = called(trial(change), result, "look")
+
+    assert ({"content": content}, kind) == (outcome.result, outcome.changed)
+
+
+@pytest.mark.parametrize("change", ["empty", "scrambled", FixedResult("Nothing.")])
+def test_a_failed_call_stays_one(change: ResultChange) -> None:
+    failed = {**text("no such city"), "isError": True}
+
+    outcome, _ = called(trial(change), failed)
+
+    assert (failed, None) == (outcome.result, outcome.changed)
+
+
+def test_changes_of_results_compose() -> None:
+    outcome, _ = called(trial(FixedResult("Nothing here."), "scrambled"), text(PROSE))
+
+    assert re.fullmatch(r"[A-Z][a-z]{6} [a-z]{4}\.", said(outcome))
+    assert "Nothing here." != said(outcome)
+
+
+class Given:
+    """Results of another sample, by the number of the call."""
+
+    def __init__(self, *results: str) -> None:
+        self.results = results
+        self.got: list[Any] = []
+
+    def give(self, key: str, result: Mapping[str, Any]) -> None:
+        self.got.append(result)
+
+    async def take(self, key: str, number: int) -> Mapping[str, Any] | None:
+        return text(self.results[(number - 1) % len(self.results)]) if self.results else None
+
+
+@pytest.mark.parametrize(("other", "kind"), [(("north", "south"), "shuffled"), ((), "scrambled")])
+def test_shuffled_results_are_another_samples_or_scrambled(
+    other: tuple[str, ...], kind: Literal["shuffled", "scrambled"]
+) -> None:
+    given = Given(*other)
+    changes = Changes.of([Intervention(results="shuffled")], {}, LISTING).trial(others=given)
+
+    outcomes = [called(changes, text("east"))[0] for _ in range(3)]
+
+    assert [text("east")] * 3 == given.got
+    assert [kind] * 3 == [outcome.changed for outcome in outcomes]
+    if other:
+        assert ["north", "south", "north"] == [said(outcome) for outcome in outcomes]
+
+
+def flaky(share: float, sample: str = "a", agent: str = "one", seed: int = 7) -> Callable[..., CallOutcome]:
+    info = TrialInfo(f"{agent}/c/{sample}/1", Sample(sample, "Why?"), agent, "c")
+    changes = Changes.of([Intervention(faults=Faults(error=share, seed=seed))], {}, LISTING).trial(trial=info)
+    return lambda **arguments: called(changes, text("fine"), **arguments)[0]
+
+
+def test_the_share_of_calls_that_fail_is_about_the_one_asked_for() -> None:
+    failed = [flaky(0.2, f"s{number}")(q="x").error_kind == "injected" for number in range(500)]
+
+    assert 0.2 == pytest.approx(sum(failed) / len(failed), abs=0.05)
+
+
+def test_which_calls_fail_does_not_depend_on_their_order_or_their_agent() -> None:
+    first, second = flaky(0.5), flaky(0.5, agent="two")
+    forth = {number: first(q=number).sent for number in range(40)}
+    back = {number: second(q=number).sent for number in reversed(range(40))}
+
+    assert forth == back
+    assert {True, False} == {*forth.values()}
+    assert forth != {number: flaky(0.5, seed=8)(q=number).sent for number in range(40)}
+
+
+def test_a_call_that_is_made_again_is_drawn_again() -> None:
+    call = flaky(0.5)
+
+    assert {True, False} == {call(q="the same").sent for _ in range(20)}
+
+
+def test_a_call_that_fails_on_purpose_does_not_reach_the_server() -> None:
+    info = TrialInfo("t", Sample("a", "Why?"), "one", "c")
+    changes = Changes.of([Intervention(faults=Faults(error=1.0))], {}, LISTING).trial(trial=info)
+
+    outcome, got = called(changes, text("fine"), q="x")
+
+    assert ({}, False, "injected", True) == (got, outcome.sent, outcome.error_kind, outcome.result["isError"])
