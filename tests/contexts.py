@@ -38,12 +38,13 @@ class Started:
 
 
 @asynccontextmanager
-async def started(provider: Any, label: str, **facts: Any) -> AsyncIterator[Started]:
-    """Start a context provider and connect to its servers."""
+async def started(provider: Any, label: str, *, start_ahead: int = 0, **facts: Any) -> AsyncIterator[Started]:
+    """Start a context provider and connect to its servers; `start_ahead` is how many trials are to come."""
     async with AsyncExitStack() as stack:
         source: ContextSource = await stack.enter_async_context(provider.start(label, **facts))
         connected: dict[str, ConnectedServer] = {}
         for server in source.servers:
             assert isinstance(server, ServerSpec)
-            connected[server.name] = await stack.enter_async_context(server_proxy().connect(server))
+            planned = attrs.evolve(server, start_ahead=start_ahead)
+            connected[server.name] = await stack.enter_async_context(server_proxy().connect(planned))
         yield Started(source, connected, [server.offer for server in connected.values()])

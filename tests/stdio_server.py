@@ -35,11 +35,11 @@ class ToolFailedError(Exception):
 
 
 class RefusedError(Exception):
-    """The call is refused as one with wrong parameters, with `data` that says more."""
+    """The call is refused, by default as one with wrong parameters, with `data` that says more."""
 
-    def __init__(self, message: str, data: object = None) -> None:
+    def __init__(self, message: str, data: object = None, code: int = -32602) -> None:
         super().__init__(message)
-        self.data = data
+        self.data, self.code = data, code
 
 
 class NoAnswerError(Exception):
@@ -53,10 +53,12 @@ class Tool(NamedTuple):
     properties: Mapping[str, Any] = {}
     required: tuple[str, ...] = ()
     description: str = ""
+    annotations: Mapping[str, Any] | None = None
 
     def listed(self, name: str) -> dict[str, Any]:
         schema = {"type": "object", "properties": self.properties, "required": self.required}
-        return {"name": name, "description": self.description, "inputSchema": schema}
+        hints = {} if self.annotations is None else {"annotations": self.annotations}
+        return {"name": name, "description": self.description, "inputSchema": schema, **hints}
 
 
 def text(said: str) -> Content:
@@ -91,20 +93,21 @@ def serve(name: str, tools: Callable[[], Mapping[str, Tool]]) -> None:
     answer_each(name, answer)
 
 
-def answer_each(
-    name: str, answer: Callable[[str, dict[str, Any]], dict[str, Any]], instructions: str | None = None
-) -> None:
-    """Serve until stdin closes, with what `answer` returns for a method and its parameters."""
+def answer_each(name: str, answer: Callable[[str, dict[str, Any]], dict[str, Any]], *, begins: bool = True) -> None:
+    """Serve until stdin closes, with what `answer` returns for a method and its parameters.
+
+    Unless the server `begins` sessions, `answer` is asked for that, too.
+    """
     writing = threading.Lock()
 
     def handle(message: dict[str, Any]) -> None:
         method, params = message["method"], message.get("params", {})
         try:
-            outcome = {"result": _begin(name, instructions) if method == "initialize" else answer(method, params)}
+            outcome = {"result": _begin(name) if begins and method == "initialize" else answer(method, params)}
         except NoAnswerError:
             return
         except RefusedError as refused:
-            outcome = {"error": {"code": -32602, "message": str(refused), "data": refused.data}}
+            outcome = {"error": {"code": refused.code, "message": str(refused), "data": refused.data}}
         except LookupError as error:
             outcome = {"error": {"code": -32601, "message": f"no such method: {error}"}}
         with writing:
@@ -115,9 +118,9 @@ def answer_each(
         message = json.loads(line)
         if "id" in message:
             threading.Thread(target=handle, args=(message,), daemon=True).start()
+    writing.acquire(timeout=1)  # for good: Python does not end while a thread that it has stopped holds stdout
 
 
-def _begin(name: str, instructions: str | None) -> dict[str, Any]:
+def _begin(name: str) -> dict[str, Any]:
     info = {"name": name, "version": "1"}
-    begun: dict[str, Any] = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}
-    return begun if instructions is None else {**begun, "instructions": instructions}
+    return {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}

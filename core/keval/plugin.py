@@ -132,6 +132,7 @@ if TYPE_CHECKING:
     from keval.traffic import Content, ContentKind, ServerExchange
     from keval.variation import Repetitions, VarianceComponents
     from keval.verdicts import GateResult, UnmetExpectation
+    from keval.visits import Visits
 
 __all__ = [
     "CONTEXT_WINDOW",
@@ -253,6 +254,7 @@ __all__ = [
     "UsageTotal",
     "VarianceComponents",
     "Verdict",
+    "Visits",
     "Wire",
     "Worker",
     "WorkingFolder",
@@ -279,7 +281,7 @@ __all__ = [
 _HOMES = """
 errors endings traffic interventions input_file records scores models recorder contexts tool_results dataset.line_file
 hookspecs interfaces effects variation prices manifest summary infrastructure rubrics store.jsonl store.rows store.files
-store.converter verdicts store.export supervisor config.record_file execute.worker
+store.converter verdicts store.export supervisor config.record_file execute.worker visits
 """.split()  # noqa: SIM905 - a name a line would be thirty lines
 """The modules that have the names; those that import quickly come first."""
 

@@ -48,6 +48,7 @@ FLOORS = [
     {"pipeline", "session", "forecast"},
     {"power"},
     {"report"},
+    {"visits"},
     {"plugin"},
     {"cli"},
     {"__main__"},

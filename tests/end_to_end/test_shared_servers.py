@@ -19,7 +19,7 @@ CITIES = ("Helsinki", "Oslo", "Rome", "Lima", "Cairo", "Delhi", "Quito", "Turku"
 def _ask(weather: Callable[..., Project], agent: str, context: dict[str, Any]) -> tuple[Project, int]:
     project = weather(
         ("gadk: ", f"{agent}: "),
-        ("weather: {}", f"weather: {json.dumps(context)}"),
+        ("weather: {}", f"weather: {json.dumps({**context, 'isolation': 'condition'})}"),
         ("retry: {", "retry: {max_attempts: 2, "),
         ("metrics: [weather/accuracy, weather/tool_call_count]", "metrics: [weather/tool_call_count]"),
         ("plugins: [weather/ground-truth]", ""),

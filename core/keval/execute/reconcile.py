@@ -43,7 +43,7 @@ def check(transcript: Transcript, context: Context) -> None:
 
 
 def merge(transcript: Transcript, context: Context) -> Transcript:
-    """Return the transcript with each call's result and all else of it as the tap recorded them.
+    """Return the transcript with each call's result and all else that passed as the tap recorded it.
 
     What was dropped of a result is what the adapter reports, as the tap cannot see it.
     """
@@ -88,7 +88,9 @@ def merge(transcript: Transcript, context: Context) -> Transcript:
             )
         else:
             merged.append(attrs.evolve(call, executions=0) if call.name not in direct else call)
-    return attrs.evolve(transcript, tool_calls=tuple(merged))
+    passed = [exchange for server in context.servers if server.log is not None for exchange in server.log.exchanges]
+    exchanges = sorted(passed, key=lambda exchange: exchange.at or 0.0)
+    return attrs.evolve(transcript, tool_calls=tuple(merged), exchanges=tuple(exchanges))
 
 
 def _observed(context: Context) -> list[ToolCall]:

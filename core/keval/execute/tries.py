@@ -11,7 +11,7 @@ import attrs
 
 from keval.contexts import TrialInfo
 from keval.execute.donors import TrialResults
-from keval.execute.sharing import Sharing
+from keval.execute.losses import Losses
 from keval.execute.stopwatch import Stopwatch
 from keval.infrastructure import Outbox
 from keval.recorder import EventKind, LiveEvent
@@ -29,7 +29,7 @@ class Try:
     number: int
     resamples: int
     outbox: Outbox
-    sharing: Sharing = attrs.field(factory=Sharing)
+    losses: Losses = attrs.field(factory=Losses)
     watch: Stopwatch = attrs.field(factory=Stopwatch)
     others: TrialResults | None = None
 

@@ -19,13 +19,13 @@ from keval.errors import TrialError
 from keval.execute.attempts import Attempted, Patience, Sleep, attempt, failure_of
 from keval.execute.compliance import ToolUseError, check_tool_use
 from keval.execute.donors import Donors
+from keval.execute.losses import Losses
 from keval.execute.opened import OpenedContext
 from keval.execute.preflight import Ready, preflight
 from keval.execute.preparation import prepared
 from keval.execute.reconcile import check, merge
 from keval.execute.resources import ResourceScope
 from keval.execute.server_entries import check_offers
-from keval.execute.sharing import Sharing
 from keval.execute.shorten import shorten
 from keval.execute.system_prompt import system_prompt
 from keval.execute.tries import Try
@@ -100,10 +100,10 @@ class PlanWorker:
         prerecorded = key.agent in self._prerecorded
         attempts: list[Attempt] = []
         resamples = 0
-        sharing = Sharing()
+        losses = Losses()
         with self._donors.trial(key) as others:
             while True:
-                tries = Try(key, sample, len(attempts) + 1, resamples, outbox, sharing, others=others)
+                tries = Try(key, sample, len(attempts) + 1, resamples, outbox, losses, others=others)
                 if prerecorded:
                     transcript, outcome = await self._recall(tries)
                 else:
@@ -114,7 +114,7 @@ class PlanWorker:
                 # A recorded answer would be the same the next time.
                 resample = _asks_again(outcome, condition.on_missing_tool_use) and not prerecorded
                 done = outcome.failure is None or not (resample or outcome.retryable)
-                spared = not done and sharing.spares()
+                spared = not done and losses.spares()
                 if done or (not spared and self._patience.exhausted(sum(each.counted for each in attempts) + 1)):
                     return Trial(
                         id=key.id,
@@ -179,7 +179,7 @@ class PlanWorker:
             raise TrialError(problem, stage="context", kind="bad_context")
         given = opened.given(server, self.plan.evaluation.execution, tries.info, tries.others)
         with tries.watch.paused():  # a trial does not pay for the start of its server with its time
-            return _supervised(await stack.enter_async_context(connected.open(tries.sharing.give(given))))
+            return _supervised(await stack.enter_async_context(connected.open(tries.losses.give(given))))
 
     async def _recall(self, tries: Try) -> tuple[Transcript | None, Attempted[Transcript]]:
         """Take a recorded answer. No model and no server is involved, so nothing is opened or reconciled."""
@@ -208,7 +208,7 @@ class PlanWorker:
         tried = await attempt(asked, seconds=self._seconds, late=self._late, watch=tries.watch)
         if tried.failure is not None and (outage := self.ready.exchange.outage("agent", tries.key.agent)):
             raise outage
-        tries.sharing.note(context.servers)
+        tries.losses.note(context.servers)
         for server in context.servers:
             for blob in server.log.blobs if server.log else ():
                 tries.outbox.blob(blob)

@@ -16,6 +16,7 @@ from keval.offers import ContextOffers, definition_tokens, instruction_tokens
 from keval.report.changes import call_words, change_lines
 from keval.report.figures import counted
 from keval.report.lines import folded, one_line
+from keval.report.sharing import sharing_text
 from keval.report.terminal import foreign
 
 __all__ = ["describe_offers", "print_offers"]
@@ -88,9 +89,7 @@ def _lines(offer: ToolOffer, context: ContextOffers, width: int) -> Iterator[Tex
     tokens = f", about {_tokens(offer):,} tokens" if offer.definitions else ""
     yield Text(f"  server {one_line(offer.server)}: {counted(len(offer.tools), 'tool')}{tokens}")
     if offer.sharing is not None:
-        how = "shared by all trials" if offer.sharing.shared else "one for each trial"
-        unsure = "" if offer.sharing.verified else "; unverified"
-        yield from _folded(f"{how}: {offer.sharing.why}{unsure}", width, 4)
+        yield from _folded(sharing_text(offer.sharing), width, 4)
     if offer.instructions:
         yield Text(f"    instructions: about {instruction_tokens(offer):,} tokens")
         yield from _block(offer.instructions, width, 6)

@@ -33,7 +33,7 @@ def print_run(manifest: Manifest, trials: Iterable[Trial], console: Console) -> 
         console.print(safe(f"  condition  {label}: {'; '.join(servers) or 'no servers'}"))
         for name, server in condition.servers.items():
             if told := entry_text(server):
-                console.print(safe(f"  server     {name}: {told}"))
+                console.print(safe(f"  server     {name}: {told}"), soft_wrap=True)
     for label, judge in manifest.judges.items():
         model = f"{judge.model or 'none'}{' (simulated)' if judge.simulated else ''}"
         console.print(safe(f"  judge      {label}: {judge.type}, model {model}"))

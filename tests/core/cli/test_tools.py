@@ -58,7 +58,7 @@ def test_tools_are_shown_with_parameters_hints_and_tokens(project: Project) -> N
     assert 0 == outcome.code
     assert [
         "pages  stdio",
-        "    one for each trial: not read-only: drop",
+        "    one for each trial (not read-only: drop)",
         "      Finds pages.",
         "      Use it first.",
         "        query (string): Words to look for.",

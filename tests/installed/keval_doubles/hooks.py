@@ -1,5 +1,6 @@
 """Hook plugins that add facts."""
 
+import asyncio
 import json
 import logging
 import warnings
@@ -9,8 +10,8 @@ from typing import Any
 
 import attrs
 
-from keval import Manifest, Sample, ScoreLine, Summary, Trial
-from keval.plugin import LiveEvent, hookimpl
+from keval import Failure, Manifest, Sample, ScoreLine, Summary, Trial
+from keval.plugin import LiveEvent, TrialInfo, hookimpl
 
 
 @attrs.frozen
@@ -97,6 +98,34 @@ class Pacing:
     def keval_endpoint_changed(self, model: str, at_once: int | None, down: bool) -> None:
         with Path("paces.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps([model, at_once, down]) + "\n")
+
+
+@attrs.frozen
+class Stagehand:
+    """Prepares each attempt by a file `ready`, and writes down what it is told; fails at a sample if asked to."""
+
+    path: Path
+    fails_at: str = ""
+    ends_badly: bool = False
+
+    @hookimpl
+    async def keval_trial_started(self, trial: TrialInfo) -> None:
+        await asyncio.sleep(0)
+        self._write(f"started {trial.id} {trial.attempt}")
+        if trial.sample.id == self.fails_at:
+            raise ConnectionError("no stage")
+        (self.path / "ready").touch()
+
+    @hookimpl
+    def keval_trial_ended(self, trial: TrialInfo, failure: Failure | None) -> None:
+        self._write(f"ended {trial.id} {trial.attempt} {failure and failure.kind}")
+        (self.path / "ready").unlink(missing_ok=True)
+        if self.ends_badly:
+            raise ConnectionError("no broom")
+
+    def _write(self, line: str) -> None:
+        with (self.path / "stage.txt").open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
 
 
 class UnknownHook:

@@ -1,16 +1,19 @@
-"""With `isolation: trial` every trial has a server of its own, which ends with it."""
+"""A trial has a server of its own unless sharing is harmless, or the config decides; it ends with the trial."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
+import signal
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from keval import Sample
+from keval.plugin import Sharing
 from keval_mcp import Http, Stdio
 from keval_mcp.upstream import Upstream
 from tests.contexts import started
@@ -39,6 +42,66 @@ def test_trials_have_processes_of_their_own(bare: Callable[..., Stdio], attempt:
 
     assert first != second
     assert [True, True, True, False, False, False] == running
+
+
+def test_trials_share_no_process_whose_tools_may_change_something(
+    bare: Callable[..., Stdio], attempt: Callable[..., Any]
+) -> None:
+    async def run() -> tuple[int, Any, Sharing | None]:
+        async with started(bare(isolation="auto"), "every", start_ahead=3) as source:
+            pids, told = set(), {}
+            for name in "abc":
+                async with attempt(source, name) as tapped:
+                    pids.add(await tapped.call("pid"))
+                    told = json.loads(await tapped.call("told"))
+        return len(pids), told, source.offers[0].sharing
+
+    processes, told, sharing = asyncio.run(run())
+
+    assert 3 == processes
+    assert ({}, "c") == (told["environment"], told["meta"]["keval/trial"]), "it started before it had a trial"
+    assert Sharing(False, "not read-only: echo, pid, told and 3 more") == sharing
+
+
+def test_a_process_that_ended_before_its_trial_came_is_started_again(
+    bare: Callable[..., Stdio], attempt: Callable[..., Any]
+) -> None:
+    async def run() -> tuple[bool, str, str | None]:
+        before = _children()
+        async with started(bare(isolation="auto"), "every", start_ahead=1) as source:
+            (ahead,) = _children() - before
+            (owner,) = [task for task in asyncio.all_tasks() if task.get_name() == "mcp server every"]
+            os.kill(ahead, signal.SIGTERM)
+            await asyncio.wait({owner})
+            async with attempt(source, "a") as tapped:
+                return ahead in _children(), await tapped.call("pid"), tapped.log.lost
+
+    unchanged, pid, lost = asyncio.run(run())
+
+    assert (False, True, None) == (unchanged, pid.isdecimal(), lost)
+
+
+def _children() -> set[int]:
+    """The processes that this one has started; of servers, these are the supervisors."""
+    return {int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="utf-8").split()}
+
+
+def test_a_remote_server_gives_each_trial_a_session_that_is_told_of_it(
+    lasting: Callable[..., Http], attempt: Callable[..., Any]
+) -> None:
+    async def run() -> tuple[list[Any], Sharing | None]:
+        async with started(lasting(isolation="auto"), "every") as source:
+            told = []
+            for name in "ab":
+                async with attempt(source, name) as tapped:
+                    told.append(json.loads(await tapped.call("told"))["headers"]["x-keval-trial"])
+            return told, source.offers[0].sharing
+
+    told, sharing = asyncio.run(run())
+
+    assert ["a", "b"] == told
+    assert sharing is not None
+    assert (False, False) == (sharing.shared, sharing.verified)
 
 
 def test_process_of_a_trial_is_told_of_it_when_it_starts(

@@ -7,10 +7,11 @@ its `start(label, facts=…)`. Importing this package imports no MCP SDK.
 from keval.plugin import ServerProxy
 from keval_mcp.auth import Auth
 from keval_mcp.facts import Facts
+from keval_mcp.policy import Accept
 from keval_mcp.providers import Http, Sse, Stdio
 from keval_mcp.sharing import planned_sharing
 
-__all__ = ["Auth", "Facts", "Http", "Sse", "Stdio", "planned_sharing", "server_proxy"]
+__all__ = ["Accept", "Auth", "Facts", "Http", "Sse", "Stdio", "planned_sharing", "server_proxy"]
 
 
 def server_proxy() -> ServerProxy:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
+from typing import Any
 
 import attrs
 
 from keval.plugin import ServerLostError, ServerSpec
+from keval_mcp.audience import Audience
 from keval_mcp.settle import settle
 from keval_mcp.upstream import Upstream
 
@@ -25,8 +28,21 @@ class ServerConnection:
 
     server: ServerSpec
     digest: str | None = None
+    audience: Audience = attrs.field(init=False)
     _upstream: Upstream | None = attrs.field(default=None, init=False)
     _connecting: asyncio.Task[Upstream] | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.audience = Audience(self.server.name, self.server.policy)
+
+    async def declare(self, capabilities: Mapping[str, Any]) -> bool:
+        """Tell the server what an agent can do, in a session of its own for that; return whether it began anew."""
+        if capabilities == self.audience.passed_on:
+            return False
+        self.audience.passed_on = capabilities
+        await self.close()
+        self._upstream = None
+        return True
 
     async def upstream(self) -> Upstream:
         """Return a live session. All who ask while one is being opened share the outcome.
@@ -55,7 +71,7 @@ class ServerConnection:
         if self._upstream is not None:
             _log.warning("server '%s' is connected to again: %s", self.server.name, self._upstream.reason)
             await self._upstream.close()
-        upstream = await Upstream.connect(self.server, self.server.startup_timeout)
+        upstream = await Upstream.connect(self.server, self.server.startup_timeout, self.audience)
         if self.digest is not None and self.digest != upstream.listing.digest:
             await upstream.close()
             raise ServerLostError(

@@ -35,7 +35,7 @@ class _Direct:
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         try:
-            return await self._upstream.call(name, arguments)
+            return await self._upstream.call({"name": name, "arguments": dict(arguments)})
         except MCPError as refused:
             return tool_error(refused.message)
         except ValueError as invalid:

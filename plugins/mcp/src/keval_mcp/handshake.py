@@ -154,11 +154,12 @@ def _enveloped(
     method: str, params: Mapping[str, Any], version: str, capabilities: Mapping[str, Any]
 ) -> tuple[dict[str, Any], CallOptions]:
     """Return a request of the revision without sessions: its parameters, and the headers that HTTP adds."""
+    own = params.get("_meta") or {}
     meta = {
-        **(params.get("_meta") or {}),
+        **own,
         PROTOCOL_VERSION_META_KEY: version,
         CLIENT_INFO_META_KEY: dict(CLIENT_INFO),
-        CLIENT_CAPABILITIES_META_KEY: dict(capabilities),
+        CLIENT_CAPABILITIES_META_KEY: {**(own.get(CLIENT_CAPABILITIES_META_KEY) or {}), **capabilities},
     }
     headers = {MCP_PROTOCOL_VERSION_HEADER: version, MCP_METHOD_HEADER: method}
     name = params.get(NAME_BEARING_METHODS.get(method, ""))

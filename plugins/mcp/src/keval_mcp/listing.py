@@ -50,6 +50,11 @@ class Listing:
         return cls(tuple(tools), said.info, said.instructions, said.capabilities, said.version)
 
     @property
+    def begins_sessions(self) -> bool:
+        """Whether the server is spoken to in sessions; the revision 2026-07-28 has none."""
+        return self.version < "2026"
+
+    @property
     def names(self) -> tuple[str, ...]:
         return tuple(tool["name"] for tool in self.tools)
 

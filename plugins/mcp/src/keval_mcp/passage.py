@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any, TypeAlias
 
 import attrs
 from mcp import MCPError
-from mcp.types import INTERNAL_ERROR
+from mcp.types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    CONNECTION_CLOSED,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    LOG_LEVEL_META_KEY,
+)
 
 from keval import ToolCall
-from keval.plugin import CallLog, ServerLostError, ToolResult
+from keval.plugin import CallLog, ServerExchange, ServerLostError, ToolResult
+from keval_mcp.audience import AgentSession, note, recorded
 from keval_mcp.changes import TrialChanges
 from keval_mcp.company import Place
 from keval_mcp.connection import ServerConnection
+from keval_mcp.inputs import Inputs, is_input_required
 from keval_mcp.listing import Listing
 from keval_mcp.results import tool_error
 from keval_mcp.upstream import CallLostError, Upstream
 
 __all__ = ["Passage"]
+
+_ASKED = ("sampling", "elicitation", "roots")
+"""What an agent may be able to do that servers ask for."""
+
+Progressed: TypeAlias = Callable[[Mapping[str, Any]], object]
 
 
 @attrs.define(eq=False)
@@ -30,7 +46,8 @@ class Passage:
     An agent in keval's own process uses it as its `keval.plugin.ServerChannel`; for others the tap serves it. `listing`
     is what was read before the first trial, with what interventions change, so that every trial is offered the same
     tools. `changes` leads the calls through the interventions. `place` says whether a loss of the server may be due to
-    another attempt's call.
+    another attempt's call, and `own` that no other attempt uses it. What else passes than calls is recorded as
+    exchanges; `agents` are the sessions in which the agent hears of it.
     """
 
     connection: ServerConnection
@@ -38,10 +55,30 @@ class Passage:
     changes: TrialChanges
     meta: Mapping[str, Any]
     place: Place
+    own: bool = False
     log: CallLog = attrs.field(factory=CallLog)
+    agents: list[AgentSession] = attrs.field(factory=list, init=False)
+    subscribed: set[str] = attrs.field(factory=set, init=False)
     _first: Upstream | None = attrs.field(default=None, init=False)
     _calls: set[asyncio.Task[Mapping[str, Any]]] = attrs.field(factory=set, init=False)
     _closed: bool = attrs.field(default=False, init=False)
+
+    _inputs: Inputs = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._inputs = Inputs(self.connection.audience, self.log)
+        self.connection.audience.members.append(self)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request of the agent is under way."""
+        return bool(self._calls)
+
+    async def declare(self, capabilities: Mapping[str, Any]) -> None:
+        """Tell a server of the attempt's own what the agent can do of what a server may ask."""
+        asked = {name: capabilities[name] for name in _ASKED if capabilities.get(name) is not None}
+        if await self.connection.declare(asked):
+            self._first = None
 
     async def list_tools(self) -> tuple[Mapping[str, Any], ...]:
         """Return the definitions of the tools; see `keval.plugin.ServerChannel`."""
@@ -57,22 +94,40 @@ class Passage:
             raise ServerLostError(self.log.lost, kind=self.log.kind)
         return result
 
-    async def forward(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def forward(self, params: Mapping[str, Any], progressed: Progressed | None = None) -> Mapping[str, Any]:
         """Call the server with the parameters of `tools/call`, and return its answer as it came.
 
         A server that is lost is a tool error that says so. The call is a task of its own: an agent that hangs up does
-        not undo what the server is already doing, so the outcome is still waited for and recorded.
+        not undo what the server is already doing, so the outcome is still waited for and recorded. `progressed` gets
+        each notification of the call's progress.
 
         Raises:
             MCPError: the server refused the call; raised again towards the agent as it came.
         """
-        if self._closed:
-            return tool_error("the trial has ended")
-        call = asyncio.create_task(self._forward(params))
-        self._calls.add(call)
-        call.add_done_callback(self._calls.discard)
-        await asyncio.wait({call})
-        return tool_error("the trial has ended") if call.cancelled() else call.result()
+        call = self._begin(self._forward(params, progressed))
+        return tool_error("the trial has ended") if call is None else await self._ended(call)
+
+    async def request(
+        self, method: str, params: Mapping[str, Any], progressed: Progressed | None = None
+    ) -> Mapping[str, Any]:
+        """Pass on a request that is no tool call, and return its result as it came.
+
+        Raises:
+            MCPError: the server refused it, or was lost.
+        """
+        asked = ServerExchange(self.connection.server.name, method, "agent", params, answered_by="server")
+        request = self._begin(recorded([self.log], asked, self._request(method, params, progressed)))
+        if request is None:
+            raise MCPError(CONNECTION_CLOSED, "the trial has ended")
+        return await self._ended(request)
+
+    async def notify(self, method: str, params: Mapping[str, Any]) -> None:
+        """Pass on a notification of the agent."""
+        note([self.log], ServerExchange(self.connection.server.name, method, "agent", params, at=time.time()))
+        try:
+            await (await self._reach()).notify(method, params)
+        except ServerLostError as lost:
+            self._lose(str(lost), lost.kind)
 
     async def close(self) -> None:
         """End the calls still under way; each is recorded as abandoned."""
@@ -81,23 +136,78 @@ class Passage:
         for call in calls:
             call.cancel()
         await asyncio.gather(*calls, return_exceptions=True)  # `forward` has shown or will show their outcome
+        if self in self.connection.audience.members:
+            self.connection.audience.members.remove(self)
 
-    async def _forward(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _begin(self, request: Coroutine[Any, Any, Mapping[str, Any]]) -> asyncio.Task[Mapping[str, Any]] | None:
+        """Begin a request as a task of its own; `None` if the trial has ended."""
+        if self._closed:
+            request.close()
+            return None
+        task = asyncio.create_task(request)
+        self._calls.add(task)
+        task.add_done_callback(self._calls.discard)
+        return task
+
+    async def _ended(self, task: asyncio.Task[Mapping[str, Any]]) -> Mapping[str, Any]:
+        """Wait for a request. An agent that gives it up gives it up at the server, too."""
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        return tool_error("the trial has ended") if task.cancelled() else task.result()
+
+    async def _reach(self) -> Upstream:
+        """Return a live session with the server. Raises ServerLostError."""
+        upstream = await self.connection.upstream()
+        if self._first not in (None, upstream):
+            self._lose(f"server '{self.connection.server.name}' was lost between two calls of this trial")
+        self._first = upstream
+        return upstream
+
+    async def _request(self, method: str, params: Mapping[str, Any], progressed: Progressed | None) -> dict[str, Any]:
+        try:
+            upstream = await self._reach()
+            with self._asking(params, progressed) as asked, self.place.calling():
+                result = await self._inputs.answer(asked, partial(upstream.request, method))
+        except ServerLostError as lost:
+            self._lose(str(lost), lost.kind, by_itself=isinstance(lost, CallLostError))
+            raise MCPError(INTERNAL_ERROR, str(lost).partition("\n")[0]) from lost
+        uri = str(params.get("uri"))
+        if method == "resources/subscribe":
+            self.subscribed.add(uri)
+        elif method == "resources/unsubscribe":
+            self.subscribed.discard(uri)
+        return result
+
+    @contextmanager
+    def _asking(self, params: Mapping[str, Any], progressed: Progressed | None) -> Iterator[Mapping[str, Any]]:
+        """Yield the parameters as the server gets them: marked with `meta`, with a progress token of keval's own."""
+        if not _is_unicode(params):
+            raise MCPError(INVALID_PARAMS, "a text holds half a character (a surrogate), which JSON in UTF-8 cannot")
+        meta = {**_custom(params.get("_meta")), **self.meta}
+        rest = {name: value for name, value in params.items() if name != "_meta"}
+        with ExitStack() as stack:
+            if progressed is not None:
+                hearing = partial(self._progressed, progressed)
+                meta["progressToken"] = stack.enter_context(self.connection.audience.listening(hearing))
+            yield {**rest, "_meta": meta} if meta else rest
+
+    async def _forward(self, params: Mapping[str, Any], progressed: Progressed | None) -> Mapping[str, Any]:
         name, arguments = params["name"], params.get("arguments")
         call = ToolCall(name, arguments or {}, server=self.connection.server.name, executions=0)
         began = time.perf_counter()
 
         async def send(tool: str, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
             nonlocal call, began
-            asked = time.perf_counter()
-            upstream = await self.connection.upstream()
-            if self._first not in (None, upstream):
-                self._lose(f"server '{self.connection.server.name}' was lost between two calls of this trial")
-            self._first = upstream
+            before = time.perf_counter()
+            upstream = await self._reach()
             call = attrs.evolve(call, executions=1)
-            began += time.perf_counter() - asked  # connecting again is no time of the call
-            with self.place.calling():
-                return await upstream.call(tool, given, {**_custom(params.get("_meta")), **self.meta})
+            began += time.perf_counter() - before  # connecting again is no time of the call
+            changed = {**params, "name": tool} if given is None else {**params, "name": tool, "arguments": dict(given)}
+            with self._asking(changed, progressed) as asked, self.place.calling():
+                return await self._inputs.answer(asked, upstream.call)
 
         try:
             outcome = await self.changes.call(name, arguments, send)
@@ -114,8 +224,11 @@ class Passage:
             self._record(call, began, error=f"{problem}: {invalid}")
             raise MCPError(INTERNAL_ERROR, problem) from invalid
         except asyncio.CancelledError:
-            self._record(call, began, error="the trial ended before the server answered")
+            who = "the trial ended" if self._closed else "the agent gave the call up"
+            self._record(call, began, error=f"{who} before the server answered")
             raise
+        if is_input_required(outcome.result):  # the agent makes the call again, with what is needed
+            return outcome.result
         read = ToolResult(outcome.result)
         self.log.blobs.extend(read.blobs)
         call = attrs.evolve(
@@ -131,6 +244,11 @@ class Passage:
             self._record(call, began, result=read.text)
         return outcome.result
 
+    def _progressed(self, progressed: Progressed, params: Mapping[str, Any]) -> None:
+        method = "notifications/progress"
+        note([self.log], ServerExchange(self.connection.server.name, method, "server", params, at=time.time()))
+        progressed(params)
+
     def _record(self, call: ToolCall, began: float, result: str | None = None, error: str | None = None) -> None:
         took = time.perf_counter() - began
         self.log.calls.append(attrs.evolve(call, result=result, error=error, duration=took))
@@ -141,7 +259,19 @@ class Passage:
             self.log.bystander = not by_itself and self.place.bystander
 
 
+def _is_unicode(params: Mapping[str, Any]) -> bool:
+    try:
+        json.dumps(params, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _custom(meta: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what the agent itself put into `_meta`; the rest belongs to its connection with the tap."""
+    """Return what the agent itself put into `_meta`; the rest belongs to its connection with the tap.
+
+    What it can do is passed on to a server without sessions.
+    """
     own = ("progressToken", "io.modelcontextprotocol/")
-    return {name: value for name, value in (meta or {}).items() if not name.startswith(own)}
+    passed = (CLIENT_CAPABILITIES_META_KEY, LOG_LEVEL_META_KEY)
+    return {name: value for name, value in (meta or {}).items() if name in passed or not name.startswith(own)}

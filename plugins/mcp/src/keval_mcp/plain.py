@@ -1,103 +1,102 @@
-"""The plain way to a server: every POST is answered with one JSON document, and there is no session.
-
-It serves what nearly every agent asks of nearly every server: the handshake, the list of tools, and calls.
-"""
+"""What the tap answers an agent: the handshake and the list of tools itself, and all else with the server's answer."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import attrs
 from mcp import MCPError
-from mcp.types import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR
+from mcp.types import INVALID_PARAMS, METHOD_NOT_FOUND, SERVER_INFO_META_KEY, UNSUPPORTED_PROTOCOL_VERSION
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
-from starlette.types import Receive, Scope, Send
 
 from keval_mcp.listing import Listing
+from keval_mcp.messages import answered, refused
 from keval_mcp.passage import Passage
 
-__all__ = ["Plain", "read_body", "respond"]
+__all__ = ["needs_session", "plain_answer", "result_of"]
 
 
-@attrs.frozen(eq=False)
-class Plain:
-    """Stands for the server `label`, and introduces itself as that."""
+def needs_session(passage: Passage, capabilities: Mapping[str, Any]) -> bool:
+    """Return whether an agent with these capabilities needs a session with the tap, in which the server can speak.
 
-    label: str
-    listing: Listing
-
-    async def serve(self, passage: Passage, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one POST of an agent."""
-        status, answer = await self._answered(passage, await read_body(receive))
-        await respond(send, status, b"" if answer is None else json.dumps(answer, ensure_ascii=False).encode())
-
-    async def _answered(self, passage: Passage, body: bytes) -> tuple[int, dict[str, Any] | None]:
-        """Return the status and the JSON-RPC message that answer a body."""
-        try:
-            message = json.loads(body)
-        except ValueError:
-            return 400, _error(None, PARSE_ERROR, "the body is no JSON")
-        if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
-            return 400, _error(None, INVALID_REQUEST, "the body is no JSON-RPC message")
-        number, method, params = message.get("id"), message.get("method"), message.get("params")
-        if not isinstance(method, str) or number is None:  # a response, or a notification
-            return 202, None
-        try:
-            result = await self._result(passage, method, params if isinstance(params, dict) else {})
-        except MCPError as refused:
-            return 200, _error(number, refused.code, refused.message, refused.data)
-        return 200, {"jsonrpc": "2.0", "id": number, "result": result}
-
-    async def _result(self, passage: Passage, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        match method:
-            case "tools/call":
-                if not isinstance(params.get("name"), str) or not isinstance(params.get("arguments"), dict | None):
-                    raise MCPError(INVALID_PARAMS, "a call has a name, and arguments that are an object")
-                return await passage.forward(params)
-            case "tools/list":
-                return {"tools": await passage.list_tools()}
-            case "initialize":
-                return self._introduction(params.get("protocolVersion"))
-            case "ping":
-                return {}
-        raise MCPError(METHOD_NOT_FOUND, f"Method not found: {method}")
-
-    def _introduction(self, asked: object) -> dict[str, Any]:
-        """Return the result of `initialize`, in the revision that client and server both speak."""
-        known, version = HANDSHAKE_PROTOCOL_VERSIONS, self.listing.version
-        if asked in known and (version not in known or known.index(asked) < known.index(version)):
-            version = asked
-        introduction = {
-            "protocolVersion": version if version in known else known[-1],
-            "capabilities": {"tools": {}},
-            "serverInfo": self.listing.info or {"name": self.label, "version": ""},
-        }
-        if self.listing.instructions is not None:
-            introduction["instructions"] = self.listing.instructions
-        return introduction
+    Lists of tools, prompts and resources are answered without one.
+    """
+    listed = ("tools", "prompts", "resources")
+    offered = passage.listing.capabilities
+    if not passage.listing.begins_sessions:
+        return False
+    if any(name not in (*listed, "experimental") for name in offered):
+        return True
+    if any(offered.get(name, {}).get(aspect) for name in listed for aspect in ("listChanged", "subscribe")):
+        return True
+    return passage.own and any(capabilities.get(name) is not None for name in ("sampling", "elicitation", "roots"))
 
 
-async def read_body(receive: Receive) -> bytes:
-    """Return the body of a request."""
-    pieces: list[bytes] = []
-    while True:
-        message = await receive()
-        pieces.append(message.get("body", b""))
-        if not message.get("more_body"):
-            return b"".join(pieces)
+async def plain_answer(passage: Passage, message: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the message that answers a request without a session; `None` if there is nothing to answer."""
+    number, method = message.get("id"), message.get("method")
+    if not isinstance(method, str) or number is None:
+        return None
+    try:
+        return answered(number, await result_of(passage, method, message.get("params", {})))
+    except MCPError as error:
+        return refused(number, error)
 
 
-async def respond(send: Send, status: int, body: bytes = b"", *headers: tuple[bytes, bytes]) -> None:
-    """Send a whole response: JSON if it has a body."""
-    about = [(b"content-length", str(len(body)).encode()), *headers]
-    if body:
-        about.append((b"content-type", b"application/json"))
-    await send({"type": "http.response.start", "status": status, "headers": about})
-    await send({"type": "http.response.body", "body": body})
+async def result_of(
+    passage: Passage,
+    method: str,
+    params: Mapping[str, Any],
+    progressed: Callable[[Mapping[str, Any]], object] | None = None,
+) -> Mapping[str, Any]:
+    """Return the result of an agent's request; `progressed` gets each notification of its progress.
+
+    Raises:
+        MCPError: the server refuses it, or the tap does.
+    """
+    match method:
+        case "tools/call":
+            if not isinstance(params.get("name"), str) or not isinstance(params.get("arguments"), dict | None):
+                raise MCPError(INVALID_PARAMS, "a call has a name, and arguments that are an object")
+            return await passage.forward(params, progressed)
+        case "tools/list":
+            tools = {"tools": await passage.list_tools()}
+            return tools if passage.listing.begins_sessions else {"resultType": "complete", **tools, **_UNCACHED}
+        case "ping":
+            return {}
+        case "initialize":
+            return _introduction(passage, params.get("protocolVersion"))
+        case "server/discover":
+            return _discovered(passage.listing)
+    return await passage.request(method, params, progressed)
 
 
-def _error(number: Any, code: int, message: str, data: Any = None) -> dict[str, Any]:
-    error = {"code": code, "message": message}
-    return {"jsonrpc": "2.0", "id": number, "error": error if data is None else {**error, "data": data}}
+_UNCACHED = {"ttlMs": 0, "cacheScope": "private"}
+
+
+def _introduction(passage: Passage, asked: object) -> dict[str, Any]:
+    """Return the result of `initialize`, in the revision that client and server both speak."""
+    listing = passage.listing
+    if not listing.begins_sessions:
+        data = {"supported": [listing.version], "requested": str(asked)}
+        raise MCPError(UNSUPPORTED_PROTOCOL_VERSION, f"the server speaks {listing.version} alone", data)
+    known, version = HANDSHAKE_PROTOCOL_VERSIONS, listing.version
+    if asked in known and known.index(str(asked)) < known.index(version):
+        version = str(asked)
+    info = listing.info or {"name": passage.connection.server.name, "version": ""}
+    introduction = {"protocolVersion": version, "capabilities": listing.capabilities, "serverInfo": info}
+    return introduction if listing.instructions is None else {**introduction, "instructions": listing.instructions}
+
+
+def _discovered(listing: Listing) -> dict[str, Any]:
+    """Return the result of `server/discover`; servers with a handshake are spoken to by that."""
+    if listing.begins_sessions:
+        raise MCPError(METHOD_NOT_FOUND, "Method not found: server/discover")
+    found = {
+        "resultType": "complete",
+        "supportedVersions": [listing.version],
+        "capabilities": listing.capabilities,
+        "_meta": {SERVER_INFO_META_KEY: listing.info},
+        **_UNCACHED,
+    }
+    return found if listing.instructions is None else {**found, "instructions": listing.instructions}

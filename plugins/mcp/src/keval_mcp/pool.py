@@ -42,6 +42,7 @@ class Pool(Generic[T]):
     _ready: deque[_Started[T]] = attrs.field(factory=deque, init=False)
     _waiting: deque[asyncio.Future[_Started[T]]] = attrs.field(factory=deque, init=False)
     _starts: set[asyncio.Task[None]] = attrs.field(factory=set, init=False)
+    _ends: set[asyncio.Task[None]] = attrs.field(factory=set, init=False)
     _starting: int = attrs.field(default=0, init=False)
     _using: int = attrs.field(default=0, init=False)
 
@@ -51,26 +52,46 @@ class Pool(Generic[T]):
 
     @asynccontextmanager
     async def take(self) -> AsyncIterator[T]:
-        """Yield one that nobody else had or will have, and end it afterwards. Raises what starting it raises."""
+        """Yield one that nobody else had or will have. Raises what starting it raises.
+
+        It is ended afterwards, which nobody waits for but `close`: a server may take seconds to end.
+        """
         self._using += 1
         self.expected -= 1
         try:
             started = await self._next()
-            async with started.stack:
+            try:
                 yield started.value
+            finally:
+                self._end(started)
         finally:
             self._using -= 1
 
     async def close(self) -> None:
-        """End what nobody asked for. Nobody may ask any more."""
+        """End everything, also what nobody asked for. Nobody may ask any more. Raises what ending something raised."""
+        closing = asyncio.create_task(self._close())
+        await settle(closing)
+        closing.result()
+
+    async def _close(self) -> None:
         self.expected = 0
-        starts = set(self._starts)
-        for start in starts:
+        for start in self._starts:
             start.cancel()
-        for start in starts:
-            await settle(start)
+        await asyncio.gather(*self._starts, return_exceptions=True)
         while self._ready:
-            await self._ready.popleft().stack.aclose()
+            self._end(self._ready.popleft())
+        for outcome in await asyncio.gather(*self._ends, return_exceptions=True):
+            if outcome is not None:
+                raise outcome
+
+    def _end(self, started: _Started[T]) -> None:
+        end = asyncio.create_task(started.stack.aclose())
+        self._ends.add(end)
+        end.add_done_callback(self._ended)
+
+    def _ended(self, end: asyncio.Task[None]) -> None:
+        if end.cancelled() or end.exception() is None:
+            self._ends.discard(end)
 
     async def _next(self) -> _Started[T]:
         if self._ready:

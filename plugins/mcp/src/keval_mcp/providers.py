@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import attrs
@@ -23,6 +23,7 @@ from keval.plugin import (
 from keval_mcp.auth import Auth
 from keval_mcp.command import find_command
 from keval_mcp.facts import Facts, no_facts
+from keval_mcp.policy import Elicitation, client_policy
 from keval_mcp.sharing import planned_sharing
 from keval_mcp.source import ServerSource
 
@@ -56,6 +57,14 @@ def _needs_tap(provider: Stdio | Http | Sse, field: attrs.Attribute[bool], shown
         )
 
 
+def _answered_by_tap(provider: Stdio | Http | Sse, field: attrs.Attribute[Any], given: Any) -> None:
+    if given != field.default and not provider.tap:
+        raise ValueError(
+            f"keval answers no server that agents connect to themselves: {field.name!r} must go with the tap; set tap:"
+            " true"
+        )
+
+
 @attrs.frozen(kw_only=True)
 class Stdio:
     """An MCP server that keval starts as a process and talks to over its standard input and output.
@@ -73,6 +82,8 @@ class Stdio:
     timeout: float = attrs.field(default=60.0, validator=gt(0))
     instructions: str = ""
     server_instructions: bool = attrs.field(default=True, validator=_needs_tap)
+    elicitation: Elicitation = attrs.field(default="decline", validator=_answered_by_tap)
+    roots: tuple[Path, ...] = attrs.field(default=(), validator=_answered_by_tap)
 
     @asynccontextmanager
     async def start(
@@ -98,6 +109,7 @@ class Stdio:
             timeout=self.timeout,
             startup_timeout=self.startup_timeout,
             keeps_trials_apart=keeps_trials_apart,
+            policy=client_policy(label, self.elicitation, self.roots),
         )
         yield ServerSource(server, self.instructions, facts)
 
@@ -130,6 +142,8 @@ class Http:
     timeout: float = attrs.field(default=60.0, validator=gt(0))
     instructions: str = ""
     server_instructions: bool = attrs.field(default=True, validator=_needs_tap)
+    elicitation: Elicitation = attrs.field(default="decline", validator=_answered_by_tap)
+    roots: tuple[Path, ...] = attrs.field(default=(), validator=_answered_by_tap)
 
     @asynccontextmanager
     async def start(
@@ -137,7 +151,9 @@ class Http:
     ) -> AsyncIterator[ContextSource]:
         """Offer the server to trials; keval connects to it. `keeps_trials_apart` is as for `Stdio`."""
         login = await _login(label, self)
-        server = attrs.evolve(_remote(label, "http", self), keeps_trials_apart=keeps_trials_apart, login=login)
+        policy = client_policy(label, self.elicitation, self.roots)
+        spec = _remote(label, "http", self)
+        server = attrs.evolve(spec, keeps_trials_apart=keeps_trials_apart, login=login, policy=policy)
         yield ServerSource(server, self.instructions, facts)
 
     def planned_sharing(self) -> Sharing | None:
@@ -158,6 +174,8 @@ class Sse:
     timeout: float = attrs.field(default=60.0, validator=gt(0))
     instructions: str = ""
     server_instructions: bool = attrs.field(default=True, validator=_needs_tap)
+    elicitation: Elicitation = attrs.field(default="decline", validator=_answered_by_tap)
+    roots: tuple[Path, ...] = attrs.field(default=(), validator=_answered_by_tap)
 
     @asynccontextmanager
     async def start(
@@ -165,7 +183,9 @@ class Sse:
     ) -> AsyncIterator[ContextSource]:
         """Offer the server to trials; keval connects to it. `keeps_trials_apart` is as for `Stdio`."""
         login = await _login(label, self)
-        server = attrs.evolve(_remote(label, "sse", self), keeps_trials_apart=keeps_trials_apart, login=login)
+        policy = client_policy(label, self.elicitation, self.roots)
+        spec = _remote(label, "sse", self)
+        server = attrs.evolve(spec, keeps_trials_apart=keeps_trials_apart, login=login, policy=policy)
         yield ServerSource(server, self.instructions, facts)
 
     def planned_sharing(self) -> Sharing | None:

@@ -82,7 +82,7 @@ class McpProxy:
                 pool.add(connection, first.pop_all())
             elif not sharing.shared:
                 await first.aclose()
-            tapped = await stack.enter_async_context(tap(server.name, changes.listing))
+            tapped = await stack.enter_async_context(tap(server.name))
             yield _Tapped(server, connection, tapped, changes, offer, sharing, self._starter, pool)
 
 
@@ -138,7 +138,9 @@ class _Tapped:
             company = Company() if alone else self._company
             changes = self._named(server)
             trial = changes.trial(seed=server.seed, trial=server.trial, others=server.others)
-            passage = Passage(own or self.connection, changes.listing, trial, server.meta, company.join())
+            passage = Passage(
+                own or self.connection, changes.listing, trial, server.meta, company.join(), own=own is not None
+            )
             url = await stack.enter_async_context(self.tap.open(passage))
             yield McpServer(
                 name=server.name,

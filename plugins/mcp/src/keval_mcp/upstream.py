@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import anyio
@@ -30,7 +30,7 @@ from keval_mcp.settle import settle
 from keval_mcp.stderr import Stderr
 from keval_mcp.transports import connect, refusals
 
-__all__ = ["CHECK_SECONDS", "CallLostError", "Upstream"]
+__all__ = ["CHECK_SECONDS", "CallLostError", "Peer", "Upstream"]
 
 CHECK_SECONDS = 5.0
 """How long a server that failed a call may take to list its tools before its session is given up."""
@@ -44,11 +44,32 @@ class CallLostError(ServerLostError):
     """A call got no answer that can be used, by itself: the server still lists its tools."""
 
 
+class Peer(Protocol):
+    """Whom a server talks to."""
+
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        """What the server is told that its client can do."""
+        ...
+
+    async def answer(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer a request of the server. Raises MCPError."""
+        ...
+
+    def hear(self, method: str, params: Mapping[str, Any]) -> None:
+        """Take a notification of the server."""
+        ...
+
+
 @attrs.define(eq=False)
 class Upstream:
-    """A session with `server`, made by `Upstream.connect` and ended by `close`; `reason` says why it has ended."""
+    """A session with `server`, made by `Upstream.connect` and ended by `close`; `reason` says why it has ended.
+
+    What the server asks and says is `peer`'s to answer and hear.
+    """
 
     server: McpServer | ServerSpec
+    peer: Peer | None = None
     listing: Listing = attrs.field(init=False)
     reason: str = attrs.field(default="it closed the connection", init=False)
     _session: Session = attrs.field(init=False)
@@ -63,9 +84,9 @@ class Upstream:
     _given_up: set[asyncio.Task[Any]] = attrs.field(factory=set, init=False)
 
     @classmethod
-    async def connect(cls, server: McpServer | ServerSpec, within: float) -> Upstream:
+    async def connect(cls, server: McpServer | ServerSpec, within: float, peer: Peer | None = None) -> Upstream:
         """Open a session and list the tools. Raises ServerLostError when that fails or takes longer than `within`."""
-        upstream = cls(server)
+        upstream = cls(server, peer)
         upstream._owner = asyncio.create_task(upstream._own(), name=f"mcp server {server.name}")
         try:
             async with asyncio.timeout(within):
@@ -90,22 +111,15 @@ class Upstream:
         """Whether calls can be sent; the server's end is noticed at once, also while nobody calls."""
         return not self._ended.is_set()
 
-    async def call(
-        self, name: str, arguments: Mapping[str, Any] | None, meta: Mapping[str, Any] | None = None
-    ) -> dict[str, Any]:
-        """Call a tool once and return what the server answers, as it wrote it.
+    async def call(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Call a tool once, with the parameters of `tools/call`, and return what the server answers, as it wrote it.
 
         Raises:
             MCPError: the server refuses the call.
             ServerLostError: it ended, did not answer in time, or an HTTP error came in its place.
             ValueError: the answer is not the result of a tool call.
         """
-        params: dict[str, Any] = {"name": name}
-        if arguments is not None:
-            params["arguments"] = dict(arguments)
-        if meta:
-            params["_meta"] = dict(meta)
-        result = await self.request("tools/call", params, repr(name))
+        result = await self.request("tools/call", params, repr(params["name"]))
         check_result(result)
         return result
 
@@ -171,8 +185,8 @@ class Upstream:
                     anyio.create_task_group() as group,
                 ):
                     dispatcher = JSONRPCDispatcher(incoming, outgoing)
-                    await group.start(dispatcher.run, self._asked, self._told)
-                    self._session = await begin(dispatcher, {})
+                    await group.start(dispatcher.run, self._asked, _nothing_left, self._heard)
+                    self._session = await begin(dispatcher, self.peer.capabilities if self.peer else {})
                     self.listing = await Listing.read(self._session)
                     self._ready.set()
                     await self._ended.wait()
@@ -184,6 +198,10 @@ class Upstream:
                 self._ended.set()
                 self._ready.set()
 
+    async def notify(self, method: str, params: Mapping[str, Any]) -> None:
+        """Send a notification; one that cannot be sent any more is dropped."""
+        await self._session.notify(method, params)
+
     async def _send(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         schema = self._schemas.get(params["name"]) if method == "tools/call" else None
         return await self._session.request(method, params, schema=schema)
@@ -194,12 +212,15 @@ class Upstream:
         """Answer what the server asks of its client."""
         if method == "ping":
             return {}
-        raise MCPError(METHOD_NOT_FOUND, f"Method not found: {method}")
+        if self.peer is None:
+            raise MCPError(METHOD_NOT_FOUND, f"no client here answers {method}")
+        return await self.peer.answer(method, params or {})
 
-    async def _told(
-        self, context: DispatchContext[TransportContext], method: str, params: Mapping[str, Any] | None
-    ) -> None:
-        """Take a notification of the server."""
+    def _heard(self, method: str, params: Mapping[str, Any] | None) -> bool:
+        """Take a notification of the server, in the order in which they come."""
+        if self.peer is not None:
+            self.peer.hear(method, params or {})
+        return True
 
     async def _check(self) -> None:
         """Give the session up unless the server still lists its tools: one slow tool is not a hung server."""
@@ -251,6 +272,10 @@ class Upstream:
         said = self._stderr.tail()
         ending = f"\nits standard error ends:\n{said}" if said else ""
         return error(f"server '{self.server.name}' {problem}{ending}", kind=kind)
+
+
+async def _nothing_left(context: object, method: str, params: object) -> None:
+    """Take what `_heard` leaves of a notification: nothing."""
 
 
 def _place(server: McpServer | ServerSpec) -> str:

@@ -1,4 +1,4 @@
-"""Whether a trial shares the servers of its condition with other trials, and what it is granted for losing one."""
+"""What a trial is granted for losing a server that it may share with others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import attrs
 from keval.contexts import McpServer, ServerSpec
 from keval.errors import ServerLostError
 
-__all__ = ["Sharing"]
+__all__ = ["Losses"]
 
 _UNCOUNTED = 3
 """How many attempts of a trial do not count because a call of another trial may have cost it a server."""
@@ -18,7 +18,7 @@ _PARALLEL = 2
 
 
 @attrs.define
-class Sharing:
+class Losses:
     """What became of the servers of one trial, over all its attempts.
 
     A trial that has lost a server gets servers of its own from then on. If its call was the cause, it harms no other
@@ -26,19 +26,19 @@ class Sharing:
     than a session; if that is lost, too, such trials take turns.
     """
 
-    ended: bool = False
+    _lost: bool = False
     _stood_by: bool = False
     _uncounted: int = 0
 
     def note(self, servers: Iterable[McpServer]) -> None:
         """Note which servers an attempt has lost."""
         logs = [server.log for server in servers if server.log is not None and server.log.lost is not None]
-        self.ended = self.ended or any(log.bystander or log.kind == ServerLostError.kind for log in logs)
+        self._lost = self._lost or any(log.bystander or log.kind == ServerLostError.kind for log in logs)
         self._stood_by = bool(logs) and all(log.bystander for log in logs)
 
     def give(self, server: ServerSpec) -> ServerSpec:
         """Return a server as the next attempt gets it."""
-        if not self.ended:
+        if not self._lost:
             return server
         return attrs.evolve(server, isolation="trial", in_turn=self._uncounted >= _PARALLEL)
 

@@ -1,0 +1,158 @@
+"""The audience of a server: who answers what it asks, and hears what it says unasked."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import attrs
+from mcp import MCPError
+from mcp.types import METHOD_NOT_FOUND
+
+from keval.plugin import CallLog, ClientPolicy, ServerExchange
+from keval_mcp.policy import declared, policy_answer
+
+__all__ = ["NEEDED", "AgentSession", "Audience", "Member", "note", "recorded"]
+
+NEEDED = {"elicitation/create": "elicitation", "roots/list": "roots", "sampling/createMessage": "sampling"}
+"""The capability that a client declares to be asked each of these."""
+
+_MOST = 1000
+"""Exchanges that are kept of one attempt with one server."""
+
+
+class AgentSession(Protocol):
+    """An agent's session with the tap, through which a server reaches the agent."""
+
+    capabilities: Mapping[str, Any]
+
+    async def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Ask the agent. Raises MCPError when it refuses."""
+        ...
+
+    def tell(self, method: str, params: Mapping[str, Any]) -> None:
+        """Pass a notification on to the agent."""
+        ...
+
+
+class Member(Protocol):
+    """One attempt that uses the server; `own` says that no other does."""
+
+    own: bool
+    log: CallLog
+    agents: list[AgentSession]
+    subscribed: set[str]
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request of this attempt is under way."""
+        ...
+
+
+@attrs.define(eq=False)
+class Audience:
+    """The attempts that use one connection with the server `name`.
+
+    An attempt with a server of its own passes on to its agent what the agent declares that it can do. All else is
+    answered by `policy`. `passed_on` are the capabilities of the agent that the server is told of.
+    """
+
+    name: str
+    policy: ClientPolicy
+    passed_on: Mapping[str, Any] = attrs.field(factory=dict)
+    members: list[Member] = attrs.field(factory=list, init=False)
+    _progress: dict[str, Callable[[Mapping[str, Any]], object]] = attrs.field(factory=dict, init=False)
+    _numbers: Iterator[int] = attrs.field(factory=itertools.count, init=False)
+
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        """What the server is told that its client can do."""
+        return {**declared(self.policy), **self.passed_on}
+
+    async def answer(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer a request of the server; it is recorded in the log of each attempt with a request under way."""
+        logs = [member.log for member in self._concerned()]
+        needed = NEEDED.get(method)
+        for member in self.members:
+            for agent in member.agents:
+                if member.own and needed in self.passed_on and needed in agent.capabilities:
+                    asked = ServerExchange(self.name, method, "server", params, answered_by="agent")
+                    return await recorded(logs, asked, agent.ask(method, params))
+        return await self.answer_by_policy(logs, method, params)
+
+    async def answer_by_policy(self, logs: Iterable[CallLog], method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer a request of the server as the policy says. Raises MCPError when it has no answer."""
+        asked = ServerExchange(self.name, method, "server", params, answered_by="policy")
+        return await recorded(logs, asked, self._by_policy(method, params))
+
+    def hear(self, method: str, params: Mapping[str, Any]) -> None:
+        """Record a notification of the server, and pass it on to the agents that it concerns."""
+        if method == "notifications/progress":
+            listener = self._progress.get(str(params.get("progressToken")))
+            if listener is not None:
+                listener(params)
+            return
+        if method == "notifications/cancelled":  # of a request of the server, whose answering has ended with it
+            return
+        for member in self._hearers(method, params):
+            note([member.log], ServerExchange(self.name, method, "server", params, at=time.time()))
+            if method == "notifications/tools/list_changed":  # every trial keeps the list from before the first one
+                continue
+            for agent in member.agents:
+                agent.tell(method, params)
+
+    @contextmanager
+    def listening(self, listener: Callable[[Mapping[str, Any]], object]) -> Iterator[str]:
+        """Yield a progress token; `listener` gets the parameters of each progress notification for it."""
+        token = f"keval-{next(self._numbers)}"
+        self._progress[token] = listener
+        try:
+            yield token
+        finally:
+            del self._progress[token]
+
+    async def _by_policy(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        answer = policy_answer(self.policy, method, params)
+        if answer is None:
+            raise MCPError(METHOD_NOT_FOUND, f"no client here answers {method}")
+        return answer
+
+    def _concerned(self) -> list[Member]:
+        """Return the attempts that a request of the server may be about: those that wait for it, or all."""
+        return [member for member in self.members if member.busy] or [*self.members]
+
+    def _hearers(self, method: str, params: Mapping[str, Any]) -> Iterable[Member]:
+        if method == "notifications/resources/updated":
+            return [member for member in self.members if member.own or params.get("uri") in member.subscribed]
+        if method.endswith("/list_changed"):
+            return [*self.members]
+        return [member for member in self.members if member.own or member.busy]
+
+
+async def recorded(
+    logs: Iterable[CallLog], exchange: ServerExchange, answer: Awaitable[dict[str, Any]]
+) -> dict[str, Any]:
+    """Wait for the answer to a request and return it; the exchange is recorded however it ends."""
+    at, began = time.time(), time.perf_counter()
+    result: dict[str, Any] | None = None
+    error: str | None = "it was not answered"
+    try:
+        result = await answer
+        error = None
+        return result
+    except MCPError as refused:
+        error = refused.message
+        raise
+    finally:
+        took = time.perf_counter() - began
+        note(logs, attrs.evolve(exchange, result=result, error=error, at=at, duration=took))
+
+
+def note(logs: Iterable[CallLog], exchange: ServerExchange) -> None:
+    """Add an exchange to logs, the first 1,000 of each."""
+    for log in logs:
+        if len(log.exchanges) < _MOST:
+            log.exchanges.append(exchange)

@@ -1,0 +1,69 @@
+"""`keval tap`: serves the tap of one context, for any MCP client, until Ctrl-C."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+
+import click
+
+from keval.plugin import ConfigError, McpServer, Visits
+
+__all__ = ["tap"]
+
+
+@click.command()
+@click.argument("config", type=click.Path(path_type=Path))
+@click.option("--context", required=True, metavar="NAME", help="The context to serve.")
+@click.option("--server", metavar="NAME", help="Which of its servers, if it has several.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8090, show_default=True, help="0 takes a free port.")
+def tap(*, config: Path, context: str, server: str | None, port: int) -> None:
+    """Serve one context of CONFIG as agents get it, with all that is changed of it, on loopback.
+
+    For the MCP Inspector, the conformance suite, or any other client. Every session of a client has a server of its
+    own, where keval starts it.
+    """
+    import asyncio  # `keval --help` need not wait for it
+
+    with suppress(KeyboardInterrupt):
+        asyncio.run(_serve(config, context, server, port))
+
+
+async def _serve(config: Path, label: str, name: str | None, port: int) -> None:
+    from keval_mcp.front import PATH, Front  # the web server takes a third of a second to import
+    from keval_mcp.web import listening, serving
+
+    async with AsyncExitStack() as stack:
+        try:
+            listener = stack.enter_context(listening(port))
+        except OSError as error:
+            raise ConfigError(f"port {port}: {error.strerror}; choose another with --port, or 0") from error
+        visits = await stack.enter_async_context(Visits.open(config, label))
+        names = [name] if name else [*visits.servers]
+        if len(names) != 1 or names[0] not in visits.servers:
+            has = ", ".join(visits.servers) or "no server behind the tap"
+            raise ConfigError(f"{config}: the context {label!r} has {has}; name one with --server")
+
+        @asynccontextmanager
+        async def visit() -> AsyncIterator[McpServer]:
+            async with visits.visit() as servers:
+                yield next(each for each in servers if each.name == names[0])
+
+        front = Front(listener.getsockname()[1], visit)
+        await stack.enter_async_context(serving(f"tap of {label}", front, listener))
+        stack.push_async_callback(front.close)
+        click.echo(f"http://127.0.0.1:{front.port}{PATH}")
+        await _stopped()
+
+
+async def _stopped() -> None:
+    """Wait for Ctrl-C, or until the process is told to end."""
+    import asyncio
+    import signal
+
+    stopping = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError):  # on Windows, Ctrl-C raises KeyboardInterrupt
+            asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    await stopping.wait()

@@ -1,0 +1,214 @@
+"""No trial sees what another one did with its server: a server that remembers anything serves one trial."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keval_gateway import ChatCall, ChatReply, ChatRequest
+from tests.conftest import Project
+from tests.end_to_end.servers.model import gateway
+from tests.stdio_server import ENVIRONMENT
+
+CONFIG: dict[str, Any] = {
+    "dataset": {"path": "questions.jsonl"},
+    "agents": {
+        "openai": {"model": "openai/gpt-test"},
+        "anthropic": {"model": "anthropic/claude-test", "max_tokens": 1000},
+    },
+    "metrics": ["basic/tool_called"],
+    "execution": {"num_repetitions": 3, "max_concurrent": 8},
+}
+FRAMEWORKS = {
+    "gadk": {"model": "google/gemini-test"},
+    "ms": {"model": "openai/gpt-test"},
+}
+
+
+def counter(*args: str, **options: Any) -> dict[str, Any]:
+    module = ["-m", "tests.end_to_end.servers.counter", *args]
+    return {"type": "stdio", "command": sys.executable, "args": module, "env": ENVIRONMENT, **options}
+
+
+def respond(request: ChatRequest) -> ChatReply:
+    """Call the tool that the question names, and answer with its result."""
+    last = request.messages[-1]
+    return ChatReply(last.text) if last.role == "tool" else ChatReply("", (ChatCall(last.text, {}),))
+
+
+@pytest.fixture(scope="module")
+def environ() -> Iterator[dict[str, str]]:
+    with gateway(respond) as environ:
+        yield environ
+
+
+def run(root: Path, environ: Mapping[str, str], context: Mapping[str, Any], asked: str, **changes: Any) -> Project:
+    root.mkdir(exist_ok=True)
+    project = Project(root)
+    arms = {"contexts": {"server": context}, "conditions": {"it": {"contexts": ["server"]}}}
+    project.write(
+        eval_yaml=json.dumps({**CONFIG, **arms, **changes}),
+        questions_jsonl=json.dumps({"id": "one", "question": asked, "tool": asked}),
+    )
+    outcome = project.run("eval.yaml", env=environ)
+    assert outcome.code == 0, outcome.stderr
+    return project
+
+
+def results(project: Project) -> list[str]:
+    return [call["result"] for trial in project.lines("trials.jsonl") for call in trial["transcript"]["tool_calls"]]
+
+
+def server_entry(project: Project) -> tuple[Any, Any, Any]:
+    entry = project.read("manifest.json")["conditions"]["it"]["servers"]["server"]
+    return entry["shared"], entry["sharing"], entry["isolation_verified"]
+
+
+def test_every_trial_finds_a_server_that_nobody_has_used(tmp_path: Path, environ: dict[str, str]) -> None:
+    first, again = (run(tmp_path / name, environ, counter(), "count") for name in ("first", "again"))
+
+    assert ["1"] * 6 == results(first)
+    assert _told(first) == _told(again)
+    assert (False, "not read-only: count, begun", True) == server_entry(first)
+    shown = first.keval("report", str(first.run_directory())).stdout
+    assert "server server: one for each trial (not read-only: count, begun)" in " ".join(shown.split())
+
+
+@pytest.mark.slow
+def test_every_trial_of_a_framework_finds_a_server_that_nobody_has_used(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    first, again = (run(tmp_path / name, environ, counter(), "count", agents=FRAMEWORKS) for name in ("first", "again"))
+
+    assert ["1"] * 6 == results(first)
+    assert _told(first) == _told(again)
+
+
+def _told(project: Project) -> list[tuple[str, str, str]]:
+    """What a run says of each trial, but for its times."""
+    return sorted(
+        (trial["id"], trial["transcript"]["messages"][-1]["text"], trial["transcript"]["tool_calls"][0]["result"])
+        for trial in project.lines("trials.jsonl")
+    )
+
+
+@pytest.mark.parametrize(
+    ("context", "entry", "told"),
+    [
+        (
+            counter("--read-only"),
+            (True, "every tool is read-only", True),
+            "shared by trials (every tool is read-only)\n",
+        ),
+        (
+            counter(isolation="condition"),
+            (True, "isolation: condition", False),
+            "shared by trials (isolation: condition); that it keeps trials apart is not verified\n",
+        ),
+    ],
+)
+def test_trials_share_a_server_that_is_said_to_be_harmless(
+    tmp_path: Path, environ: dict[str, str], context: dict[str, Any], entry: tuple[Any, ...], told: str
+) -> None:
+    project = run(tmp_path, environ, context, "count")
+
+    assert ["1", "2", "3", "4", "5", "6"] == sorted(results(project))
+    assert entry == server_entry(project)
+    assert f"  server     server: {told}" in project.keval("show", str(project.run_directory())).stdout
+
+
+@pytest.mark.parametrize(
+    ("tap", "told"),
+    [
+        (True, ([], "each trial has a folder of its own")),
+        (False, (["KEVAL_ATTEMPT", "KEVAL_TRIAL"], "agents connect to it themselves (tap: false)")),
+    ],
+)
+def test_each_trial_has_a_folder_of_its_own_with_a_copy_of_what_it_begins_with(
+    tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch, tap: bool, told: tuple[list[str], str]
+) -> None:
+    for name in ("start", "temporary"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "start" / "data.txt").touch()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+
+    project = run(tmp_path, environ, counter(cwd={"fresh": True, "copy": "start"}, tap=tap), "begun")
+
+    environment, why = told
+    assert [f"True {environment} ['data.txt', 'note']"] * 6 == results(project)
+    left = [path.name for name in ("start", "temporary") for path in (tmp_path / name).iterdir()]
+    assert ["data.txt"] == left, "nobody works in the folder itself, and the copies are gone"
+    assert (False, why, True) == server_entry(project)
+
+
+@pytest.mark.parametrize(
+    ("cwd", "problem"),
+    [
+        (
+            {"fresh": False},
+            "eval.yaml:25:11: `fresh: false` makes no folder; give the path of one in place of the mapping",
+        ),
+        ({"copy": "absent"}, "absent', which is to be copied, is not a folder"),
+    ],
+)
+def test_a_folder_that_cannot_be_made_is_an_error_before_the_run(
+    project: Project, cwd: dict[str, Any], problem: str
+) -> None:
+    server = {"type": "stdio", "command": sys.executable, "cwd": cwd}
+    arms = {"contexts": {"server": server}, "conditions": {"it": {"contexts": ["server"]}}}
+    project.write(eval_yaml=json.dumps({**CONFIG, **arms}, indent=1), questions_jsonl='{"id": "one", "question": "?"}')
+
+    outcome = project.run("eval.yaml", env={"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"})
+
+    assert (2, True) == (outcome.code, problem in outcome.stderr), outcome.stderr
+
+
+def test_a_server_starts_after_the_hook_that_prepares_its_trial(tmp_path: Path, environ: dict[str, str]) -> None:
+    stage = {"plugins": [{"double/stagehand": {"path": str(tmp_path)}}]}
+    one_by_one = {"execution": {"num_repetitions": 3, "max_concurrent": 1}}
+
+    project = run(
+        tmp_path, environ, counter(str(tmp_path / "ready"), cwd={"fresh": True}), "begun", **stage, **one_by_one
+    )
+
+    assert ["True [] ['note']"] * 6 == results(project), "the file is there only between the hooks of an attempt"
+    told = (tmp_path / "stage.txt").read_text(encoding="utf-8").splitlines()
+    trials = [trial["id"] for trial in project.lines("trials.jsonl")]
+    assert [line for trial in trials for line in (f"started {trial} 1", f"ended {trial} 1 None")] == told
+
+
+def test_a_dry_run_says_which_servers_trials_will_share(project: Project) -> None:
+    remote = {"type": "http", "url": "http://127.0.0.1:1/mcp"}
+    contexts = {
+        "hints": counter(),
+        "word": counter(isolation="condition"),
+        "own": counter(isolation="trial"),
+        "folder": counter(cwd={"fresh": True}),
+        "direct": counter(tap=False),
+        "remote": {**remote, "isolation": "trial"},
+        "apart": {"type": "weather"},
+    }
+    arms = {"contexts": contexts, "conditions": {label: {"contexts": [label]} for label in contexts}}
+    project.write(eval_yaml=json.dumps({**CONFIG, **arms}), questions_jsonl='{"id": "one", "question": "count"}')
+
+    outcome = project.run("eval.yaml", "--dry-run", "--json")
+    lines = project.run("eval.yaml", "--dry-run").stdout.splitlines()
+
+    assert {
+        "hints": (None, None),
+        "word": (True, False),
+        "own": (False, True),
+        "folder": (False, True),
+        "direct": (False, True),
+        "remote": (False, False),
+        "apart": (True, True),
+    } == {label: (told["shared"], told["verified"]) for label, told in outcome.data["sharing"].items()}
+    told = [line.split(None, 1)[1] for line in lines if line.startswith("  sharing")]
+    assert "hints: shared if every tool is read-only by its hint, which shows when it starts" == told[0]
+    assert "remote: one for each trial (isolation: trial); that it keeps trials apart is not verified" == told[5]

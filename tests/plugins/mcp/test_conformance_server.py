@@ -1,0 +1,91 @@
+"""What stands behind the tap, by the official conformance suite: the tap changes nothing of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conformance import run_suite
+from tests.processes import Listening
+from tests.stdio_server import ENVIRONMENT
+
+CONFIG = """\
+dataset: {{path: questions.csv}}
+agents: {{nobody: {{type: recorded, path: answers.jsonl}}}}
+contexts:
+  suite: {server}
+conditions: {{with_suite: {{contexts: [suite]}}}}
+"""
+
+
+@contextlib.contextmanager
+def tapped(folder: Path, server: str) -> Iterator[str]:
+    """Yield the URL at which `keval tap` serves a context."""
+    config = folder / "config.yaml"
+    config.write_text(CONFIG.format(server=server), encoding="utf-8")
+    command = [sys.executable, "-m", "keval", "tap", str(config), "--context", "suite", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
+            assert process.wait(30) == 0
+
+
+@contextlib.contextmanager
+def served() -> Iterator[str]:
+    """Yield the URL of the server of these tests, or of the one in the folder `KEVAL_CONFORMANCE_SERVER`.
+
+    That has the package `mcp_everything_server`, the reference server of the suite.
+    """
+    folder = os.environ.get("KEVAL_CONFORMANCE_SERVER")
+    if folder is None:
+        one = Listening.start("tests.plugins.mcp.servers.conforming")
+        yield f"http://127.0.0.1:{one.port}/mcp"
+        one.stop()
+        return
+    command = [sys.executable, "-m", "mcp_everything_server", "--port", "3901"]
+    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        while "running" not in process.stderr.readline():
+            assert process.poll() is None
+        yield "http://127.0.0.1:3901/mcp"
+        process.kill()
+
+
+@pytest.mark.slow
+def test_the_suite_finds_through_the_tap_what_it_finds_directly(tmp_path: Path) -> None:
+    with served() as url:
+        direct = run_suite(tmp_path / "direct", "server", "--url", url)
+        with tapped(tmp_path, f'{{type: http, url: "{url}"}}') as address:
+            through = run_suite(tmp_path / "through", "server", "--url", address)
+
+    assert direct.checks == through.checks
+    assert {"SUCCESS"} == {*through.checks.values()}, through.printed
+    assert len(through.checks) > 30
+
+
+@pytest.mark.slow
+def test_a_server_over_stdio_passes_the_suite_through_the_tap(tmp_path: Path) -> None:
+    scenarios = (
+        "tools-call-with-progress",
+        "tools-call-sampling",
+        "elicitation-sep1034-defaults",
+        "resources-subscribe",
+    )
+    module = "tests.plugins.mcp.servers.conforming"
+    env = f'{{PYTHONPATH: "{ENVIRONMENT["PYTHONPATH"]}"}}'
+
+    with tapped(tmp_path, f"{{type: stdio, command: python, args: [-m, {module}], env: {env}}}") as address:
+        found = [run_suite(tmp_path / name, "server", "--url", address, "--scenario", name) for name in scenarios]
+
+    assert [{"SUCCESS"}] * len(scenarios) == [{*each.checks.values()} for each in found], [
+        each.printed for each in found
+    ]
