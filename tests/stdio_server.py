@@ -93,7 +93,13 @@ def serve(name: str, tools: Callable[[], Mapping[str, Tool]]) -> None:
     answer_each(name, answer)
 
 
-def answer_each(name: str, answer: Callable[[str, dict[str, Any]], dict[str, Any]], *, begins: bool = True) -> None:
+def answer_each(
+    name: str,
+    answer: Callable[[str, dict[str, Any]], dict[str, Any]],
+    instructions: str | None = None,
+    *,
+    begins: bool = True,
+) -> None:
     """Serve until stdin closes, with what `answer` returns for a method and its parameters.
 
     Unless the server `begins` sessions, `answer` is asked for that, too.
@@ -103,7 +109,8 @@ def answer_each(name: str, answer: Callable[[str, dict[str, Any]], dict[str, Any
     def handle(message: dict[str, Any]) -> None:
         method, params = message["method"], message.get("params", {})
         try:
-            outcome = {"result": _begin(name) if begins and method == "initialize" else answer(method, params)}
+            begun = begins and method == "initialize"
+            outcome = {"result": _begin(name, instructions) if begun else answer(method, params)}
         except NoAnswerError:
             return
         except RefusedError as refused:
@@ -121,6 +128,7 @@ def answer_each(name: str, answer: Callable[[str, dict[str, Any]], dict[str, Any
     writing.acquire(timeout=1)  # for good: Python does not end while a thread that it has stopped holds stdout
 
 
-def _begin(name: str) -> dict[str, Any]:
+def _begin(name: str, instructions: str | None) -> dict[str, Any]:
     info = {"name": name, "version": "1"}
-    return {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}
+    begun: dict[str, Any] = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}
+    return begun if instructions is None else {**begun, "instructions": instructions}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -12,6 +12,7 @@ from keval.errors import FieldError
 from keval.interventions import Intervention, OtherResults
 from keval.recorder import Blob, JudgementRecorder, Recorder
 from keval.records import Message, Sample, ToolCall
+from keval.redaction import ServerLogin
 from keval.traffic import ServerExchange
 
 __all__ = [
@@ -24,7 +25,6 @@ __all__ = [
     "McpServer",
     "Provision",
     "ServerChannel",
-    "ServerLogin",
     "ServerSpec",
     "Sharing",
     "ToolOffer",
@@ -78,21 +78,13 @@ class ClientPolicy:
     roots: tuple[str, ...] = ()
 
 
-class ServerLogin(Protocol):
-    """Logs keval in to a server over HTTP. Only the plugin that made it, and connects to the server, looks into it."""
-
-    def learn_with(self, learn: Callable[[Iterable[tuple[str, str]]], None]) -> None:
-        """Pass every token to `learn`, with a name, before it is used: keval shows and writes it nowhere then."""
-        ...
-
-
 @attrs.frozen
 class ServerSpec:
     """An MCP server that a context gives, before anybody is connected to it.
 
     A `stdio` server has `command`, `args`, `env` and `cwd`; the others have `url`, `headers` and perhaps a `login`, by
-    which all sessions with the server are authenticated. keval connects to it
-    and offers it to agents through the tap; with `tap=False` agents connect to it themselves.
+    which all sessions with it are authenticated. keval connects to it and offers it to agents through the tap; with
+    `tap=False` agents connect to it themselves.
 
     `isolation` says whether the trials of a condition share one connection (`condition`) or each trial has its own
     (`trial`). With `auto` they share it if every tool that is offered is read-only by its `readOnlyHint`, or if

@@ -36,8 +36,12 @@ class ContextOffers:
     interventions: Sequence[Mapping[str, Any]] = ()
 
 
-async def read_offers(evaluation: Evaluation, labels: Sequence[str] = ()) -> list[ContextOffers]:
+async def read_offers(
+    evaluation: Evaluation, labels: Sequence[str] = (), redactor: Redactor | None = None
+) -> list[ContextOffers]:
     """Start the contexts with these labels, or all of an evaluation, and return what their servers list.
+
+    `redactor` learns the tokens for servers before they are used.
 
     Raises:
         ConfigError: the evaluation is wrong, or has no such context.
@@ -46,7 +50,7 @@ async def read_offers(evaluation: Evaluation, labels: Sequence[str] = ()) -> lis
     contexts = make_contexts(evaluation, labels)
     scope = ResourceScope()
     try:
-        opening = [open_context(context, evaluation, scope, Redactor()) for context in contexts]
+        opening = [open_context(context, evaluation, scope, redactor or Redactor()) for context in contexts]
         opened = await asyncio.gather(*opening, return_exceptions=True)
     finally:
         await scope.close()

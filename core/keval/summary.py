@@ -11,6 +11,7 @@ from typing import Any, Literal
 import attrs
 
 from keval.contexts import Sharing
+from keval.contrast import Contrast
 from keval.effects import Effect, Interaction
 from keval.manifest import JudgeEntry
 from keval.prices import Cost
@@ -26,6 +27,7 @@ __all__ = [
     "ArmScore",
     "ArmTrials",
     "Compliance",
+    "Contrast",
     "GateResult",
     "GivenUp",
     "JudgePair",
@@ -245,7 +247,7 @@ class Summary:
     an interruption and `resume`, or that of scoring it again later; `None` while it is, and for a run that was killed.
     `stopped` says why trials or judgements were left out, if a limit of the run did that. `servers` says by condition
     and server whether trials shared it; it lacks those of which nothing is known. `tools` says how each tool was used,
-    arm by arm.
+    arm by arm. `contrasts` are conditions that differ from another one in what the config changes of their contexts.
     """
 
     run: str
@@ -271,4 +273,5 @@ class Summary:
     stopped: str | None = None
     servers: Mapping[str, Mapping[str, Sharing]] = attrs.field(factory=dict)
     tools: tuple[ToolUse, ...] = ()
+    contrasts: tuple[Contrast, ...] = ()
     extra: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, repr=False, metadata={"unknown_keys": True})

@@ -25,9 +25,9 @@ _UNKNOWN_TYPE = "application/octet-stream"
 
 @attrs.frozen
 class Media:
-    """An image, a sound or a binary resource in a tool's result; `data` is its base64 as the server wrote it.
+    """An image, a sound or a binary resource in a tool's result.
 
-    `uri` is that of a resource.
+    `data` is its base64 as the server wrote it, without line breaks, and `uri` that of a resource.
     """
 
     kind: ContentKind
@@ -39,7 +39,7 @@ class Media:
     def content(self) -> bytes:
         """Its bytes; those of the text itself where that is no base64."""
         try:
-            return base64.b64decode(self.data)
+            return base64.b64decode(self.data, validate=True)
         except (binascii.Error, ValueError):
             return self.data.encode("utf-8", "surrogatepass")
 
@@ -51,7 +51,7 @@ class Media:
     @property
     def data_url(self) -> str:
         """It as a `data:` URL."""
-        return f"data:{self.media_type};base64,{self.data}"
+        return f"data:{self.essence};base64,{self.data}"
 
     @property
     def stand_in(self) -> str:
@@ -107,9 +107,15 @@ class ToolResult:
 
     def shown(self, takes: Callable[[Media], bool]) -> tuple[tuple[str | Media, ...], tuple[ContentKind, ...]]:
         """Return the parts with a stand-in for each medium that is not taken, and the kind of each of those."""
-        dropped = [part for part in self.parts if isinstance(part, Media) and not takes(part)]
-        shown = [part.stand_in if part in dropped and isinstance(part, Media) else part for part in self.parts]
-        return tuple(shown), tuple(part.kind for part in dropped)
+        shown: list[str | Media] = []
+        dropped: list[ContentKind] = []
+        for part in self.parts:
+            if isinstance(part, Media) and not takes(part):
+                shown.append(part.stand_in)
+                dropped.append(part.kind)
+            else:
+                shown.append(part)
+        return tuple(shown), tuple(dropped)
 
 
 def _blocks(result: Mapping[str, Any]) -> list[Any]:
@@ -122,11 +128,11 @@ def _part(block: Any) -> str | Media:
         case {"type": "text", "text": str(text)}:
             return text
         case {"type": "image" | "audio" as kind, "data": str(data)}:
-            return Media(kind, block.get("mimeType") or f"{kind}/*", data)
+            return Media(kind, block.get("mimeType") or f"{kind}/*", _joined(data))
         case {"type": "resource", "resource": {"text": str(text)} as resource}:
             return f"[{resource['uri']}]\n{text}" if resource.get("uri") else text
         case {"type": "resource", "resource": {"blob": str(data)} as resource}:
-            return Media("resource", resource.get("mimeType") or _UNKNOWN_TYPE, data, resource.get("uri"))
+            return Media("resource", resource.get("mimeType") or _UNKNOWN_TYPE, _joined(data), resource.get("uri"))
         case {"type": "resource_link", "uri": str(uri)}:
             name, about = block.get("title") or block.get("name"), block.get("description")
             return f"[{name or 'resource'}]({uri})" + (f": {about}" if about else "")
@@ -146,6 +152,10 @@ def _content(block: Any) -> tuple[Content, Blob | None] | None:
             return Content("resource_link", block.get("mimeType"), uri=uri), None
         case _:
             return None
+
+
+def _joined(data: str) -> str:
+    return "".join(data.split())
 
 
 def _kept(kind: ContentKind, content: bytes, media_type: str, uri: str | None = None) -> tuple[Content, Blob]:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from importlib import import_module
 from pathlib import Path
@@ -28,6 +28,7 @@ from keval_gateway.app import build_app
 from keval_gateway.serving import serve
 from keval_mcp import Stdio
 from tests.agents.servers import gallery
+from tests.conftest import Project
 from tests.contexts import started
 from tests.stdio_server import ENVIRONMENT
 
@@ -76,19 +77,22 @@ class Told:
     blobs: Mapping[str, Blob]
 
 
-async def play(module: str, name: str, options: Mapping[str, Any]) -> Told:
-    """Run a trial in which the model calls all tools at once, through the tap."""
+async def play(
+    module: str, name: str, options: Mapping[str, Any], only: Sequence[str] = (), *, tap: bool = True
+) -> Told:
+    """Run a trial in which the model calls all tools, or only some, at once, through the tap or without it."""
     requests: list[ChatRequest] = []
 
     def respond(request: ChatRequest) -> ChatReply:
         requests.append(request)
         if any(message.role == "tool" for message in request.messages):
             return ChatReply("Done.")
-        return ChatReply(calls=tuple(ChatCall(tool.name, {}) for tool in request.tools))
+        names = only or [tool.name for tool in request.tools]
+        return ChatReply(calls=tuple(ChatCall(name, {}) for name in names))
 
     blobs: dict[str, Blob] = {}
     async with AsyncExitStack() as stack:
-        provider = Stdio(command=sys.executable, args=("-m", "tests.agents.servers.gallery"), env=ENVIRONMENT)
+        provider = Stdio(command=sys.executable, args=("-m", "tests.agents.servers.gallery"), env=ENVIRONMENT, tap=tap)
         source = await stack.enter_async_context(started(provider, "gallery"))
         base = await stack.enter_async_context(serve(build_app(respond)))
         agent = getattr(import_module(module), name)(
@@ -99,9 +103,8 @@ async def play(module: str, name: str, options: Mapping[str, Any]) -> Told:
         context = attrs.evolve(given, recorder=recorder)
         transcript = merge(await agent.run(sample, context), context)
         check(transcript, context)
-        for server in context.servers:
-            assert server.log is not None
-            blobs.update({blob.sha256: blob for blob in server.log.blobs})
+        logs = [server.log for server in context.servers if server.log is not None]
+        blobs.update({blob.sha256: blob for log in logs for blob in log.blobs})
         if isinstance(agent, Closable):
             await agent.aclose()
     names = {call.id: call.name.rpartition("__")[2] for m in requests[-1].messages for call in m.calls}
@@ -214,7 +217,51 @@ def test_a_transcript_keeps_content_in_blobs(told: Told) -> None:
     assert {"total": gallery.TOTAL} == json.loads(told.blobs[structured.sha256 or ""].content)
 
 
+@pytest.mark.parametrize("adapter", ["`openai`, `chat`", "`gadk`, `gemini`"])
+def test_without_a_tap_an_adapter_keeps_what_it_saw(adapter: str) -> None:
+    told = asyncio.run(asyncio.wait_for(play(*ADAPTERS[adapter], only=("image", "audio"), tap=False), 60))
+
+    kept = {name: told.blobs[content.sha256 or ""].content for name, c in told.calls.items() for content in c.content}
+    assert {"image": gallery.PNG, "audio": gallery.WAV} == kept
+    assert {"image": (), "audio": ("audio",)} == {name: call.dropped for name, call in told.calls.items()}
+
+
 def test_structured_content_is_shown_once(told: Told) -> None:
     shown = {name: orjson.dumps(told.shown[name]).decode().count("mat") for name in told.shown if "repeated" in name}
 
     assert dict.fromkeys(("repeated", "repeated_items", "repeated_object"), 1) == shown
+
+
+@pytest.mark.parametrize(
+    ("adapter", "shown", "dropped"),
+    [
+        ("`openai`, `chat`", "Error:\n[image 2 of the next message]\nbroken", ()),
+        ("`anthropic`", "[image of type image/png, which cannot be shown here]\nbroken", ("image",)),
+    ],
+)
+def test_an_error_has_the_form_that_its_api_takes(adapter: str, shown: str, dropped: tuple[str, ...]) -> None:
+    told = asyncio.run(asyncio.wait_for(play(*ADAPTERS[adapter], only=("image", "failed")), 60))
+
+    failed = told.shown["failed"]
+    assert (shown, dropped) == (failed[0] if isinstance(failed, list) else failed, told.calls["failed"].dropped)
+    assert (dropped == ()) == (gallery.encoded(gallery.PNG) in orjson.dumps(failed).decode())
+
+
+def test_a_model_that_reads_only_text_is_shown_only_text() -> None:
+    told = asyncio.run(asyncio.wait_for(play("keval_openai", "OpenAI", {"inputs": ()}, only=("image",)), 60))
+
+    assert {"image": ["a dot\n[image of type image/png, which cannot be shown here]"]} == told.shown
+    assert ("image",) == told.calls["image"].dropped
+
+
+def test_audio_is_refused_for_an_api_that_has_none(project: Project) -> None:
+    agents = "agents: {gpt: {type: openai, model: gpt-4o, api: responses, inputs: [audio]}}"
+    project.write(eval_yaml=f"dataset: {{path: q.jsonl}}\n{agents}\n", q_jsonl='{"id": "q", "question": "?"}\n')
+
+    outcome = project.keval("validate", str(project.root / "eval.yaml"))
+
+    assert 2 == outcome.code
+    assert (
+        "eval.yaml:2:15: the Responses API takes no `audio` as one of the `inputs`; leave it out, or set `api: chat`"
+        in outcome.stderr
+    )

@@ -14,6 +14,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from keval import Run, open_run
+from keval.listings import ServerListing
 from keval_gateway import ChatCall, ChatReply, ChatRequest, wire_urls
 from keval_gateway.app import build_app
 from keval_gateway.process import RunningGateway
@@ -49,6 +50,21 @@ conditions:
 dataset: {{path: questions.jsonl}}
 metrics: [basic/contains]
 """
+CALLS: dict[str, dict[str, Any]] = {
+    "search": {"words": "Moby Dick"},
+    "lend": {
+        "session": "reading",
+        "thread": 3,
+        "tools": ["lamp"],
+        "tool_choice": "auto",
+        "options": {"days": 7},
+        "chat_options": {},
+        "conversation_id": "c1",
+        "response_format": "card",
+    },
+    "declared": {},
+}
+ADK_MARK = "UNTRUSTED_TOOL_DESCRIPTION"
 HEADING = "# MCP Server Instructions"
 
 
@@ -67,7 +83,8 @@ class Sent:
 def _respond(request: ChatRequest) -> ChatReply:
     if any(message.role == "tool" for message in request.messages):
         return ChatReply("Shelf 7.")
-    return ChatReply("", (ChatCall(request.tools[0].name, {"words": "Moby Dick"}),))
+    names = {tool.name.rpartition("__")[2]: tool.name for tool in request.tools}
+    return ChatReply("", tuple(ChatCall(names[name], arguments) for name, arguments in CALLS.items()))
 
 
 def _served(sent: Sent) -> Any:
@@ -137,6 +154,31 @@ def texts(value: object) -> Iterator[str]:
                 yield from texts(item)
 
 
+def offers(value: object) -> Iterator[tuple[str, tuple[str, object]]]:
+    """The tools in a request by their own names: each with its description and its schema."""
+    match value:
+        case list():
+            for item in value:
+                yield from offers(item)
+        case {"function": function} | {"functionDeclarations": function}:
+            yield from offers(function)
+        case {"name": name, "description": description, **rest}:
+            (schema,) = (rest[key] for key in ("parameters", "parameters_json_schema", "input_schema") if key in rest)
+            yield name.rpartition("__")[2], (bare(description), bare(schema))
+
+
+def bare(value: Any) -> Any:
+    """A value without the marks that ADK puts around every description."""
+    match value:
+        case str():
+            return value.removeprefix(f"<<<BEGIN_{ADK_MARK}>>>\n").removesuffix(f"\n<<<END_{ADK_MARK}>>>")
+        case dict():
+            return {key: bare(item) for key, item in value.items()}
+        case list():
+            return [bare(item) for item in value]
+    return value
+
+
 def test_a_server_s_instructions_are_in_every_request_once(sent: Sent, agent: str) -> None:
     section = f"Be brief.\n\n{HEADING}\n\nThe following MCP servers have provided instructions for how to use their"
     section += f" tools and resources:\n\n## library\n\n{INSTRUCTIONS}"
@@ -146,6 +188,18 @@ def test_a_server_s_instructions_are_in_every_request_once(sent: Sent, agent: st
         found = ["\0".join(texts(json.loads(body))) for body in requests]
         expected = section.replace("## library", f"## {name}")
         assert [2, *[(1, 1)] * 2] == [len(found), *((text.count(expected), text.count(INSTRUCTIONS)) for text in found)]
+
+
+def test_the_tools_are_offered_as_the_server_defines_them(sent: Sent, agent: str) -> None:
+    listing = sent.run.manifest.conditions["shown"].servers["library"].listing
+    assert listing is not None
+    tools = ServerListing.parse(sent.run.blob(listing)).tools
+    first = json.loads(sent.bodies[f"{agent}/shown/q1/1"][0])
+
+    added = {"additionalProperties": False} if agent == "ms-responses" else {}  # by the framework
+    expected = {tool["name"]: (tool["description"], {**tool["inputSchema"], **added}) for tool in tools}
+    assert {*CALLS} == {*expected}
+    assert expected == dict(offers(first["tools"]))
 
 
 def test_hidden_instructions_reach_no_model(sent: Sent, agent: str) -> None:
@@ -163,6 +217,26 @@ def test_the_transcript_has_the_first_request_as_it_was_sent(sent: Sent, agent: 
     assert transcript is not None
     assert transcript.request is not None
     assert sent.bodies[trial][0] == sent.run.blob(transcript.request)
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_arguments_reach_the_server_whatever_their_names(sent: Sent, agent: str, condition: str) -> None:
+    transcript = sent.run.trial(f"{agent}/{condition}/q1/1").transcript
+
+    assert transcript is not None
+    (call,) = [call for call in transcript.tool_calls if call.name == "lend"]
+    arguments = CALLS["lend"]
+    assert (arguments, json.dumps([*arguments.values()])) == (dict(call.arguments), call.result)
+
+
+def test_no_client_declares_what_it_would_only_refuse(sent: Sent, agent: str) -> None:
+    transcript = sent.run.trial(f"{agent}/direct/q1/1").transcript
+
+    assert transcript is not None
+    (call,) = [call for call in transcript.tool_calls if call.name == "declared"]
+    assert call.result is not None
+    # Claude Code answers for its roots and asks its user, who is none, by itself.
+    assert ({"roots", "elicitation"} if agent == "claude-code" else set()) == set(json.loads(call.result))
 
 
 def test_show_prints_the_first_request_of_a_trial(sent: Sent) -> None:

@@ -59,7 +59,8 @@ def test_vendors_models_are_reached_by_name(weather: Callable[..., Project], ven
     assert ["get_current_weather"] * 5 == [trial["transcript"]["tool_calls"][0]["name"] for trial in trials.values()]
     # What stands behind a vendor's URL is the user's business: nothing is called simulated here.
     assert [] == project.read("manifest.json")["simulated"]
-    kept = [path for path in project.run_directory().iterdir() if KEY in path.read_text(encoding="utf-8")]
+    files = [path for path in project.run_directory().rglob("*") if path.is_file()]
+    kept = [path for path in files if KEY in path.read_text(encoding="utf-8")]
     assert [] == kept
 
 

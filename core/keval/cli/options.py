@@ -172,6 +172,7 @@ def selection_options(function: F) -> F:
         *,
         agent: tuple[str, ...],
         condition: tuple[str, ...],
+        ablate: tuple[str, ...],
         metric: tuple[str, ...],
         judge: tuple[str, ...],
         plugin: tuple[str, ...],
@@ -189,6 +190,7 @@ def selection_options(function: F) -> F:
         selection = Selection(
             agents=agent,
             conditions=condition,
+            ablate=ablate,
             metrics=metric,
             judges=judge,
             plugins=plugin,
@@ -212,6 +214,7 @@ def selection_options(function: F) -> F:
 _SELECTION = [
     click.option("--agent", multiple=True, metavar="NAME", help="Only this agent: a label, or any installed one."),
     click.option("--condition", multiple=True, metavar="LABEL", help="Only this condition."),
+    click.option("--ablate", multiple=True, metavar="LABEL", help="Also run this condition without each of its tools."),
     click.option("--metric", multiple=True, metavar="NAME", help="Only this metric: a name, or any installed one."),
     click.option("--judge", multiple=True, metavar="NAME", help="Only this judge: a label, or any installed one."),
     click.option("-p", "plugin", multiple=True, metavar="NAME", help="Load a hook plugin; no:NAME leaves it out."),

@@ -19,7 +19,7 @@ from keval.cli.options import (
     results_option,
     wide_option,
 )
-from keval.cli.session import finish, log_watchers, run_to_end, tell_replaced
+from keval.cli.session import ablated, finish, log_watchers, run_to_end, tell_replaced
 from keval.config.evaluation import Evaluation
 from keval.config.load import load, rebuild
 from keval.config.secrets import learn_config
@@ -102,7 +102,7 @@ def command(
         )
         # What the run was narrowed to before stays so.
         narrowed = attrs.evolve(wanted, limit=evaluation.limit, sample_ids=evaluation.sample_ids)
-        plan = make_plan(select(evaluation, narrowed))
+        plan = make_plan(ablated(select(evaluation, narrowed)))
         regression = gate_flags.regression(output_dir, found)
         messages = message_console(quiet=quiet)
         if extend:  # those of the run's own config were shown when it began

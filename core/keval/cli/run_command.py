@@ -19,7 +19,7 @@ from keval.cli.options import (
     selection_options,
     wide_option,
 )
-from keval.cli.session import finish, log_watchers, run_to_end, tell_replaced
+from keval.cli.session import ablated, finish, log_watchers, run_to_end, tell_replaced
 from keval.config.load import load
 from keval.config.secrets import learn_config
 from keval.config.select import Selection, select
@@ -66,7 +66,7 @@ def command(
     log = log_watchers(log_format)
     evaluation = load(config)
     learn_config(redactor(), evaluation)
-    plan = make_plan(select(evaluation, attrs.evolve(selection, gates=gate_flags.gates)))
+    plan = make_plan(ablated(select(evaluation, attrs.evolve(selection, gates=gate_flags.gates))))
     regression = gate_flags.regression(output_dir)
     messages = message_console(quiet=quiet)
     print_notices(plan, messages)

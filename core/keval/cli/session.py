@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rich.console import Console
 
 from keval.cli.interruption import Interruption
+from keval.config.evaluation import Evaluation
 from keval.redaction import MARK
 from keval.report.console import data_console, message_console, print_json, safe
 from keval.report.event_log import EventLog
@@ -26,7 +27,7 @@ from keval.summary import Summary
 if TYPE_CHECKING:  # it imports what a report does not need
     from keval.pipeline import Watchers
 
-__all__ = ["exit_code", "finish", "log_watchers", "run_to_end", "tell_replaced"]
+__all__ = ["ablated", "exit_code", "finish", "log_watchers", "run_to_end", "tell_replaced"]
 
 T = TypeVar("T")
 
@@ -39,6 +40,18 @@ def run_to_end(work: Coroutine[Any, Any, T], interruption: Interruption | None =
     _bypass_proxy_on_loopback(os.environ)
     gc.freeze()  # modules stay loaded, so collections need not look at them
     return (interruption or Interruption()).run(work)
+
+
+def ablated(evaluation: Evaluation) -> Evaluation:
+    """Return an evaluation with the conditions that `ablate` adds; servers are started only if it names any.
+
+    Raises ConfigError and PreflightError.
+    """
+    if not evaluation.header.ablate:
+        return evaluation
+    from keval.ablation import with_ablations  # imports what brings servers up
+
+    return run_to_end(with_ablations(evaluation))
 
 
 def log_watchers(log_format: str) -> Watchers:

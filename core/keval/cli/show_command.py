@@ -10,6 +10,7 @@ import orjson
 from keval.cli.options import json_option, results_option
 from keval.errors import RunError
 from keval.report.console import data_console, print_json, print_json_array
+from keval.report.contexts import describe_differences, print_differences
 from keval.report.listings import describe_failed, describe_unscored, print_failed, print_unscored
 from keval.report.side_by_side import describe_sides, print_sides, side_by_side
 from keval.report.transcripts import Bands, print_run, print_trial
@@ -31,6 +32,7 @@ _WORST = 20
 @click.option("--request", is_flag=True, help="With --trial: show its first model request, as it was sent.")
 @click.option("--sample", metavar="ID", help="Show the answers of all arms to this sample, side by side.")
 @click.option("--repetition", type=_POSITIVE, metavar="N", help="With --sample: which repetition.  [default: 1]")
+@click.option("--contexts", is_flag=True, help="Show how the servers of the conditions differ.")
 @click.option("--failed", is_flag=True, help="List the trials that failed, with their messages.")
 @click.option("--unscored", is_flag=True, help="List the scores without a value, with their reasons.")
 @click.option("--worst", metavar="METRIC", help="List the trials that scored worst; METRIC@JUDGE for one judge.")
@@ -44,6 +46,7 @@ def command(
     request: bool,
     sample: str | None,
     repetition: int | None,
+    contexts: bool,
     failed: bool,
     unscored: bool,
     worst: str | None,
@@ -52,8 +55,9 @@ def command(
     as_json: bool,
 ) -> None:
     """Show RUN: a path, an id or its start, or `latest`; or one trial or sample of it, or what went wrong in it."""
-    if sum((trial is not None, sample is not None, failed, unscored, worst is not None)) > 1:
-        raise click.UsageError("--trial, --sample, --failed, --unscored and --worst exclude each other; choose one")
+    if sum((trial is not None, sample is not None, contexts, failed, unscored, worst is not None)) > 1:
+        told = "--trial, --sample, --contexts, --failed, --unscored and --worst exclude each other; choose one"
+        raise click.UsageError(told)
     if request and trial is None:
         raise click.UsageError("--request goes with --trial: it shows what the model of one trial was sent")
     if repetition is not None and sample is None:
@@ -68,6 +72,8 @@ def command(
     elif sample is not None:
         view = side_by_side(found, sample, repetition or 1)
         print_json(describe_sides(view)) if as_json else print_sides(view, _bands(found), data_console())
+    elif contexts:
+        print_json(describe_differences(found)) if as_json else print_differences(found, data_console())
     elif failed and as_json:
         print_json_array(describe_failed(found.trials(), limit))
     elif failed:

@@ -31,7 +31,7 @@ def command(*, config: Path, contexts: tuple[str, ...], as_json: bool) -> None:
 
     evaluation = load(config)
     learn_config(redactor(), evaluation)
-    found = run_to_end(read_offers(evaluation, contexts))
+    found = run_to_end(read_offers(evaluation, contexts, redactor()))
     if as_json:
         print_json(describe_offers(found))
     else:

@@ -33,5 +33,6 @@ def command(config: Path, selection: Selection) -> None:
     print_notices(plan, message_console())
     judges = len(plan.scorers.judges)
     judged = plan.trial_count * judges * plan.evaluation.execution.judge_repetitions
-    more = f", {judged} judgements by {', '.join(item.label for item in plan.scorers.judges)}" if judges else ""
+    more = "".join(f", and those of {of} without each of its tools" for of in plan.evaluation.header.ablate)
+    more += f", {judged} judgements by {', '.join(item.label for item in plan.scorers.judges)}" if judges else ""
     click.echo(foreign(f"{config}: valid; {plan.trial_count} trials ({len(plan.samples)} samples){more}"))

@@ -179,6 +179,7 @@ class Header:
     """The keys of an evaluation that stand alone. `public` names variables whose values are no secret.
 
     `thresholds` maps a metric or rubric to the value from which a score passes, where repetitions are counted.
+    `ablate` names conditions to run without each of their tools, too; `ablated` has the labels that this added.
     """
 
     name: str | None = attrs.field(default=None, validator=_optional_name)
@@ -188,6 +189,8 @@ class Header:
     neutral: Literal["omit", "count"] = "omit"
     thresholds: Mapping[str, float] = attrs.field(factory=dict)
     public: tuple[str, ...] = ()
+    ablate: tuple[str, ...] = ()
+    ablated: Mapping[str, Mapping[str, str]] = attrs.field(factory=dict)
 
 
 @attrs.frozen

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import attrs
 
 from keval import registry
+from keval.config.ablate import ablate_errors
 from keval.config.derive import derive, is_derived
 from keval.config.evaluation import Budget, Condition, DatasetFile, Evaluation, Execution, Header, PluginSpec
 from keval.config.gate_list import read_gate_list
@@ -16,10 +17,10 @@ from keval.config.implied_judge import implied_judge, implies_judge
 from keval.config.prices import read_prices
 from keval.config.source import KeyPath, Source
 from keval.config.structure import resolve_fields, structure
-from keval.config.variables import interpolate, written_passwords
+from keval.config.variables import interpolate, written_secrets
 from keval.errors import FieldError, PluginError, Problem, suggestion
 
-__all__ = ["NOUNS", "SECRET_OPTION", "SECTIONS", "SectionReader"]
+__all__ = ["NOUNS", "SECTIONS", "SectionReader"]
 
 T = TypeVar("T")
 
@@ -40,13 +41,10 @@ SECTIONS = {
 }
 NOUNS = {"agents": "agent", "contexts": "context", "judges": "judge"}
 """The sections that map labels to plugins, and what one of each is called."""
-SECRET_OPTION = re.compile(r"(?:.*_)?(?:api_key|password|private_key|secret|token)")
-"""Names of options that hold a secret. Only a variable may stand there, because a run keeps its config."""
 
 _ONLY = "baseline"
 """The label of the only condition of an evaluation that lists none."""
 _LABEL = re.compile(r"\w[\w.+-]*(?: [\w.+-]+)*")
-_ONLY_VARIABLE = re.compile(r"\$\{\w+(?::-)?\}|")
 
 
 class SectionReader:
@@ -60,7 +58,7 @@ class SectionReader:
         data = self.source.data
         self._check_keys(data)
         headers = {key: data[key] for key in attrs.fields_dict(Header) if key in data}
-        header = self._record(Header, headers, ())
+        header = self._record(Header, headers, ()) or Header()
         if "dataset" not in data:
             self._problem((), "the key 'dataset' is missing; add `dataset: {path: questions.jsonl}`")
         dataset = self._dataset(data["dataset"]) if "dataset" in data else None
@@ -69,19 +67,18 @@ class SectionReader:
         prices, wrong = read_prices(data.get("prices"), self.source.base)
         self._field_errors(wrong)
         spoiled = bool(self.problems)
-        agents = self._named("agents")
+        agents, judges = self._named("agents"), self._named("judges")
         contexts, wrong = derive(self.source, self._named("contexts"))
         self._field_errors(wrong)
         conditions = self._conditions()
-        judges = self._named("judges")
         metrics, rubrics = self._listed("metrics"), self._listed("rubrics")
         middleware, plugins = self._listed("middleware"), self._listed("plugins")
         if not agents and "agents" not in data and not spoiled:
             self._problem((), "the key 'agents' is missing; add `agents: {label: {type: …, model: provider/name}}`")
         gates, wrong = read_gate_list(self.source)
         self._field_errors(wrong)
-        header = header or Header()
         self._check_reference(("baseline",), "condition", header.baseline, [*self._labels("conditions"), *conditions])
+        self._field_errors(ablate_errors(header.ablate, conditions, self._labels("conditions")))
         return Evaluation(
             self.source,
             header,
@@ -254,20 +251,8 @@ class SectionReader:
         return PluginSpec(label, kind, given, path, implied, about)
 
     def _check_secrets(self, options: Mapping[Any, Any], path: KeyPath) -> None:
-        for at in written_passwords(options, path):
-            problem = "write the password in the address as a variable, such as ${PASSWORD}, and export that"
+        for at, problem in written_secrets(options, path):
             self._problem(at, f"{problem}; what stands here is in every copy of this file")
-        self._check_written(options, path)
-
-    def _check_written(self, options: Mapping[Any, Any], path: KeyPath) -> None:
-        for key, value in options.items():
-            if key == "auth" and isinstance(value, Mapping):
-                self._check_written(value, (*path, key))
-            if SECRET_OPTION.fullmatch(str(key)) and isinstance(value, str) and not _ONLY_VARIABLE.fullmatch(value):
-                problem = (
-                    f"write {key}: ${{{key.upper()}}} and export that; what stands here is in every copy of this file"
-                )
-                self._problem((*path, key), problem)
 
     def _filled(self, text: str, path: KeyPath) -> str:
         """Fill in the variables of a plugin's name."""

@@ -9,8 +9,9 @@ import attrs
 
 from keval import registry
 from keval.config import k_eval
+from keval.config.ablate import ablate_problem
 from keval.config.derive import with_bases
-from keval.config.evaluation import Evaluation, GateSpec, PluginSpec
+from keval.config.evaluation import Condition, Evaluation, GateSpec, PluginSpec
 from keval.config.implied_judge import implied_judge
 from keval.errors import PluginError, Problem, suggestion
 from keval.models import Model
@@ -37,6 +38,7 @@ class Selection:
     max_failures: str | None = None
     budget: Mapping[str, float] = attrs.field(factory=dict)
     gates: tuple[str, ...] = ()
+    ablate: tuple[str, ...] = ()
 
 
 def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
@@ -75,6 +77,7 @@ def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
     header = evaluation.header
     if header.baseline not in conditions:
         header = attrs.evolve(header, baseline=None)
+    header = attrs.evolve(header, ablate=_ablated(header.ablate, selection.ablate, conditions, problems))
     return attrs.evolve(
         evaluation,
         header=header,
@@ -91,6 +94,15 @@ def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
         sample_ids=selection.sample_ids,
         problems=(*evaluation.problems, *problems),
     )
+
+
+def _ablated(
+    written: Sequence[str], flags: Sequence[str], conditions: Mapping[str, Condition], problems: list[Problem]
+) -> tuple[str, ...]:
+    for label in flags:
+        if told := ablate_problem(label, conditions):
+            problems.append(Problem(f"--ablate {label}", told))
+    return tuple(dict.fromkeys(label for label in (*written, *flags) if label in conditions))
 
 
 def _gates(specs: Sequence[GateSpec], flags: Iterable[str]) -> tuple[GateSpec, ...]:

@@ -13,6 +13,7 @@ from typing import Any
 from keval.config.source import KeyPath
 
 __all__ = [
+    "SECRET_OPTION",
     "VARIABLE",
     "Interpolated",
     "filling",
@@ -20,12 +21,15 @@ __all__ = [
     "interpolate",
     "variable",
     "variables_in",
-    "written_passwords",
+    "written_secrets",
 ]
 
 _TELLING = 4
 """Characters from which a value in a message is taken for that of the variable."""
 VARIABLE = re.compile(r"(?P<literal>\$\$\{)|\$\{(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\})?")
+SECRET_OPTION = re.compile(r"(?:.*_)?(?:api_key|password|private_key|secret|token)")
+"""Names of options that hold a secret. Only a variable may stand there, because a run keeps its config."""
+_ONLY_VARIABLE = re.compile(r"\$\{\w+(?::-)?\}|")
 _PASSWORD = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:@]*:([^\s/?#@]+)@")
 
 _remembered: ContextVar[Mapping[str, str]] = ContextVar("remembered", default=MappingProxyType({}))
@@ -126,11 +130,27 @@ def hide_values(message: str, data: Any) -> str:
     return message
 
 
-def written_passwords(data: Any, path: KeyPath) -> Iterator[KeyPath]:
+def written_secrets(options: Mapping[Any, Any], path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+    """Yield where the options at `path` have a secret that is written out, in `auth` too, and what to do."""
+    for key, value in options.items():
+        if key == "auth" and isinstance(value, dict):
+            yield from _written_options(value, (*path, key))
+    yield from _written_options(options, path)
+    for at in _written_passwords(options, path):
+        yield at, "write the password in the address as a variable, such as ${PASSWORD}, and export that"
+
+
+def _written_options(options: Mapping[Any, Any], path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+    for key, value in options.items():
+        if SECRET_OPTION.fullmatch(str(key)) and isinstance(value, str) and not _ONLY_VARIABLE.fullmatch(value):
+            yield (*path, key), f"write {key}: ${{{key.upper()}}} and export that"
+
+
+def _written_passwords(data: Any, path: KeyPath) -> Iterator[KeyPath]:
     """Yield where a text of `data`, which stands at `path`, has an address with a password that is written out."""
     if isinstance(data, dict | list):
         for step, item in data.items() if isinstance(data, dict) else enumerate(data):
-            yield from written_passwords(item, (*path, step))
+            yield from _written_passwords(item, (*path, step))
     elif isinstance(data, str):
         found = _PASSWORD.findall(VARIABLE.sub("\0", data))
         if any(password.strip("\0") for password in found):

@@ -25,6 +25,8 @@ _FREE = (
     "budget",
     "prices",
     "gates",
+    "ablate",
+    "ablated",
 )
 """Keys of a config that change no trial. Scores have digests of their own."""
 _FREE_EXECUTION = (

@@ -13,8 +13,7 @@ from keval import registry
 from keval.config.evaluation import Evaluation, PluginSpec
 from keval.config.load import effective
 from keval.config.secrets import secret_variables
-from keval.config.sections import SECRET_OPTION
-from keval.config.variables import variable, variables_in
+from keval.config.variables import SECRET_OPTION, variable, variables_in
 from keval.execute.preflight import Ready
 from keval.execute.pricing import is_simulated
 from keval.execute.server_entries import server_entries

@@ -32,6 +32,7 @@ class RunOutbox:
     _admission: Admission
     _blobs: dict[str, Blob] = attrs.field(factory=dict, init=False)
     _renamed: dict[bytes, bytes] = attrs.field(factory=dict, init=False)
+    _writing: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     wants_events: bool = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -39,9 +40,10 @@ class RunOutbox:
 
     async def trial(self, trial: Trial) -> None:
         """Write a trial and return when it is on disk, with the content that it refers to. Raises RunError."""
-        if self._blobs:
-            blobs, self._blobs = self._blobs, {}
-            await asyncio.to_thread(self._writer.write_blobs, blobs.values())
+        async with self._writing:  # another trial may be writing this one's content, or the same
+            if self._blobs:
+                blobs, self._blobs = self._blobs, {}
+                await asyncio.to_thread(self._writer.write_blobs, blobs.values())
         self._admission.finished(trial)
         told = _line(trial)
         line = self._redact.line(told)

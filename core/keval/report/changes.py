@@ -12,7 +12,7 @@ from keval.listing_changes import ListingChange
 from keval.report.lines import folded, one_line
 from keval.tokens import estimated_tokens
 
-__all__ = ["call_words", "change_lines", "change_words", "word_diff"]
+__all__ = ["call_words", "change_lines", "change_words", "intervention_words", "word_diff"]
 
 
 def change_words(change: ListingChange) -> str:
@@ -33,6 +33,21 @@ def change_words(change: ListingChange) -> str:
             return f"the server's instructions are {'hidden' if change.after is None else 'others'} ({_sizes(change)})"
         case "definition":
             return f"{parameter} of {tool} {'is left out' if change.after is None else 'differs'}"
+
+
+def intervention_words(interventions: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what interventions, as a config writes them, change of a listing."""
+    for change in interventions:
+        if tools := change.get("tools"):
+            yield f"only the tools {', '.join(map(one_line, tools))}"
+        if without := change.get("without"):
+            yield f"without {', '.join(map(one_line, without))}"
+        if words := change.get("describe"):
+            yield f"other words for {', '.join(map(one_line, words))}"
+        if names := change.get("rename"):
+            yield ", ".join(f"{one_line(old)} is named {one_line(new)}" for old, new in names.items())
+        if (told := change.get("server_instructions", True)) is not True:
+            yield f"the server's instructions are {'others' if told else 'hidden'}"
 
 
 def call_words(interventions: Iterable[Mapping[str, Any]]) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Literal
 
 import attrs
 
@@ -85,13 +86,15 @@ class Block:
     """Claims with one heading.
 
     `remarks` are what shares a line: a heading and what it is true of. `labelled` says that there are several labels,
-    so that the title does not say which one a claim is for.
+    so that the title does not say which one a claim is for, and `about` what labels name: an `agent`, a `condition`, or
+    the tool that an arm is `without`.
     """
 
     title: str
     claims: tuple[Claim, ...]
     remarks: tuple[tuple[str, str], ...]
     labelled: bool
+    about: Literal["agent", "condition", "without"] = "agent"
 
 
 def blocks(summary: Summary) -> tuple[Block, ...]:
@@ -112,7 +115,8 @@ def blocks(summary: Summary) -> tuple[Block, ...]:
         under = {effect.condition for effect in effects}
         alone = f", {one_line(effects[0].condition)}" if len(under) == 1 else ""
         title = f"{one_line(agent)} against {one_line(effects[0].against.agent)}{alone}"
-        found.append(block_of(title, claims, dict.fromkeys(fixed, _BY_AGENT)))
+        block = block_of(title, claims, dict.fromkeys(fixed, _BY_AGENT))
+        found.append(attrs.evolve(block, about="condition"))
     return tuple(found)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 
 from keval.report.figures import counted
 from keval.summary import Summary
@@ -25,8 +26,13 @@ def dropped_sentences(summary: Summary) -> list[str]:
     for arm in summary.trials:
         dropped[arm.agent].update(arm.dropped)
     return [
-        f"{' and '.join(counted(count, _NOUNS[kind]) for kind, count in kinds.items())} that tools returned did not"
-        f" reach the model ({agent})."
+        f"{_listed([counted(count, _NOUNS[kind]) for kind, count in kinds.items()])} that tools returned did not reach"
+        f" the model ({agent})."
         for agent, kinds in dropped.items()
         if kinds
     ]
+
+
+def _listed(parts: Sequence[str]) -> str:
+    *others, last = parts
+    return f"{', '.join(others)} and {last}" if others else last

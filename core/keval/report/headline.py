@@ -24,7 +24,11 @@ def headline(summary: Summary, questions: int | None, width: int) -> Iterator[Te
         often = f" × {summary.planned // (arms * questions)}" if summary.planned % (arms * questions) == 0 else ""
         parts.append(f"{counted(questions, 'question')}{often}")
     parts.append(", ".join(dict.fromkeys(one_line(entry.agent) for entry in summary.trials)))
-    others = dict.fromkeys(one_line(e.condition) for e in summary.trials if e.condition != summary.baseline)
+    less = {each.condition for each in summary.contrasts if each.kind == "ablation"}
+    listed = [e.condition for e in summary.trials if e.condition != summary.baseline and e.condition not in less]
+    others = dict.fromkeys(map(one_line, listed))
+    if less:
+        others[f"and {counted(len(less), 'time')} without one tool"] = None
     parts.append(" → ".join([one_line(summary.baseline), ", ".join(others)]) if others else one_line(summary.baseline))
     judges = {entry.model for entry in summary.judges.values() if entry.simulated}
     if summary.simulated:

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from keval.report.claims import Claim, blocks
+from keval.report.claims import Claim
+from keval.report.contexts import difference_texts
+from keval.report.contrasts import all_blocks
 from keval.report.effects import verdict_words
 from keval.report.figures import interval, number, signed
 from keval.report.gates import gate_rows, unmet_texts
@@ -54,7 +56,8 @@ def _taken_apart(match: re.Match[str]) -> str:
 def markdown(report: Report) -> str:
     """Return a run as Markdown of less than 60,000 characters. Raises RunError."""
     summary = report.summary
-    blocks = chain(_head(summary), _gates(summary), _effects(summary), _worse(report), _tools(summary), _made(report))
+    found = (_head(summary), _gates(summary), _effects(summary), _worse(report), _tools(summary), _changed(report))
+    blocks = chain(*found, _made(report))
     return _cut(blocks)
 
 
@@ -94,7 +97,7 @@ def _gates(summary: Summary) -> Iterator[str]:
 
 def _effects(summary: Summary) -> Iterator[str]:
     yield "### Effects"
-    for block in blocks(summary):
+    for block in all_blocks(summary):
         yield f"#### {escaped(block.title)}"
         if block.claims:
             heads = ["metric", "for", "means", "difference", "95 % interval", "n", "verdict"]
@@ -156,6 +159,14 @@ def _tools(summary: Summary) -> Iterator[str]:
     told = [f"- {escaped(condition)}: {escaped(text, _SENTENCE)}" for condition, text in tool_texts(summary)]
     if told:
         yield "### Use of tools"
+        yield "\n".join(told)
+
+
+def _changed(report: Report) -> Iterator[str]:
+    """Yield what the contexts of conditions differ in."""
+    told = [f"- {escaped(what)}: {escaped(text, _SENTENCE)}" for what, text in difference_texts(report.run)]
+    if told:
+        yield "### What was changed"
         yield "\n".join(told)
 
 

@@ -13,9 +13,10 @@ from rich.text import Text
 from keval.effects import SURE, Interaction
 from keval.report.agreement import judging_lines
 from keval.report.averages import average_lines
-from keval.report.claims import Block, blocks
+from keval.report.claims import Block
 from keval.report.console import print_sections, safe
 from keval.report.content import dropped_sentences
+from keval.report.contrasts import all_blocks
 from keval.report.effects import effect_lines
 from keval.report.figures import signed
 from keval.report.gates import gate_lines, unmet_lines
@@ -42,7 +43,7 @@ def print_report(summary: Summary, console: Console, run: Path, *, questions: in
     `under_way` says that missing trials and scores are still being made.
     """
     width = console.width
-    found = blocks(summary)
+    found = all_blocks(summary)
     plot = not console.options.ascii_only
     compared = any(effect.difference is not None for effect in summary.effects)
     sections = [

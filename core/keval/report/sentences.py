@@ -7,6 +7,7 @@ from itertools import groupby
 
 from keval.effects import SMALL_SHARE, Effect
 from keval.report.content import dropped_sentences
+from keval.report.contrasts import contrast_sentences
 from keval.report.differences import better_share, is_flat
 from keval.report.figures import EXPENSE_UNITS, counted, number, signed
 from keval.report.names import display_names
@@ -29,6 +30,7 @@ def sentences(summary: Summary) -> list[str]:
     told = _Told(summary)
     groups = [*_compared(summary.effects)]
     found = [sentence for group in groups if group[0].kind != "agent" for sentence in told.effects(group)]
+    found += contrast_sentences(summary)
     found += told.agents([group for group in groups if group[0].kind == "agent"])
     if not summary.effects:
         found += told.arms()

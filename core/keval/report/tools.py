@@ -48,7 +48,10 @@ def tool_texts(summary: Summary) -> Iterator[tuple[str, str]]:
 
 def tool_lines(summary: Summary) -> Iterator[Text]:
     """Yield a line for each condition with tools: how many trials called each, which were never called or refused."""
+    less = {one_line(each.condition) for each in summary.contrasts if each.kind == "ablation"}
     for condition, told in tool_texts(summary):
+        if condition in less:  # it lacks a tool, and that is told by what the tool is worth
+            continue
         yield safe(f"tools of {condition}: {told}", "dim")
 
 

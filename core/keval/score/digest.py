@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from keval.config.sections import SECRET_OPTION
+from keval.config.variables import SECRET_OPTION
 from keval.input_file import read_input
 from keval.models import Endpoint, Model
 from keval.plan.plan import Scorers

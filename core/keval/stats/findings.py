@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+import attrs
 import numpy as np
 
+from keval.contrast import Contrast
 from keval.effects import Arm, Effect, Interaction
 from keval.manifest import Manifest, ScorerEntry
 from keval.scores import Scale, Scorer, named_band
 from keval.stats.cells import Cell
+from keval.stats.contrasts import ablated, contrasts_of
 from keval.stats.effects import ArmValues, Kind, Measure, adjust, adjust_interactions, effect, interaction
 from keval.stats.expenses import EXPENSES, Expenses
 from keval.stats.intervals import mean_interval
@@ -53,6 +57,9 @@ class Findings:
         self._expenses = expenses
         self._clusters = None if clusters is None else np.array(clusters, np.int64)
         self._arms = {(arm.agent, arm.condition): arm for arm in cells}
+        # A condition that lacks one tool is compared with the one that has it; more would only dilute the others' p.
+        made = {label for tools in ablated(manifest).values() for label in tools.values()}
+        self._compared = {key: arm for key, arm in self._arms.items() if arm.condition not in made}
         self._values: dict[tuple[Arm, Scorer], ArmValues] = {}
 
     def values(self, arm: Arm, scorer: Scorer) -> ArmValues:
@@ -92,6 +99,30 @@ class Findings:
         ]
         return tuple(adjust([each for each in found if each.n], {each.scorer: scale for each in measures.values()}))
 
+    def contrasts(self) -> tuple[Contrast, ...]:
+        """Return each condition against the one that it was changed from, where that is not the baseline's effect."""
+        scales = {entry.scorer: entry.scale for entry in self._scorers}
+        wanted = [
+            each
+            for each in contrasts_of(self.manifest)
+            if each.kind != "change" or each.against != self.manifest.baseline
+        ]
+        found: list[Contrast] = []
+        for kind in dict.fromkeys(each.kind for each in wanted):
+            of_kind = [each for each in wanted if each.kind == kind]
+            counts = [[*self._contrasted(each)] for each in of_kind]
+            adjusted = iter(adjust([one for effects in counts for one in effects], scales))
+            for each, effects in zip(of_kind, counts, strict=True):
+                found.append(attrs.evolve(each, effects=tuple(itertools.islice(adjusted, len(effects)))))
+        return tuple(found)
+
+    def _contrasted(self, contrast: Contrast) -> Iterator[Effect]:
+        for agent in self.manifest.agents:
+            arm, against = (self._arms[agent, label] for label in (contrast.condition, contrast.against))
+            for entry in self._scorers:
+                ours, theirs = self.values(arm, entry.scorer), self.values(against, entry.scorer)
+                yield effect("condition", self.measure(entry), ours, theirs)
+
     def interactions(self) -> tuple[Interaction, ...]:
         """Return how much more each condition does for each agent than for the first."""
         first, baseline = next(iter(self.manifest.agents)), self.manifest.baseline
@@ -102,7 +133,7 @@ class Findings:
                 [self.values(self._arms[agent, label], entry.scorer) for label in (condition, baseline)],
                 [self.values(self._arms[first, label], entry.scorer) for label in (condition, baseline)],
             )
-            for agent, condition in self._arms
+            for agent, condition in self._compared
             if agent != first and condition != baseline
             for entry in self._scorers
         ]
@@ -116,10 +147,10 @@ class Findings:
     def _pairs(self) -> Iterator[tuple[Kind, Arm, Arm]]:
         """Yield the arms that are compared: a kind, an arm, and the one that it is held against."""
         first, baseline = next(iter(self.manifest.agents)), self.manifest.baseline
-        for (agent, condition), arm in self._arms.items():
+        for (agent, condition), arm in self._compared.items():
             if condition != baseline:
                 yield "condition", arm, self._arms[agent, baseline]
-        for (agent, condition), arm in self._arms.items():
+        for (agent, condition), arm in self._compared.items():
             if agent != first:
                 yield "agent", arm, self._arms[first, condition]
 

@@ -164,6 +164,7 @@ class Summariser:
             effects=findings.effects(),
             expenses=findings.expenses(),
             interactions=findings.interactions(),
+            contrasts=findings.contrasts(),
             variance=findings.variance(),
             judging=tuple(
                 tally.total(arm.agent, arm.condition, judge)

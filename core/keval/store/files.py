@@ -58,8 +58,11 @@ def _damaged(place: str, error: Exception) -> RunError:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BufferedWriter]:
-    """Write a file completely, or leave the existing one as it is. Raises RunError."""
+def replacing(path: Path, *, sync_name: bool = True) -> Iterator[BufferedWriter]:
+    """Write a file completely, or leave the existing one as it is. Raises RunError.
+
+    Without `sync_name` the file's name is not durable until the caller syncs its folder, once for several files.
+    """
     unfinished = path.with_name(f".{path.name}.unfinished")
     with explained(path):
         try:
@@ -68,7 +71,8 @@ def replacing(path: Path) -> Iterator[BufferedWriter]:
                 file.flush()
                 os.fsync(file.fileno())
             unfinished.replace(path)
-            sync_folder(path.parent)
+            if sync_name:
+                sync_folder(path.parent)
         finally:
             unfinished.unlink(missing_ok=True)
 

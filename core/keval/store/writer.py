@@ -125,7 +125,10 @@ class RunWriter:
         folder.mkdir(exist_ok=True)
         for blob in blobs:
             if not (folder / blob.sha256).exists():
-                self._write(f"blobs/{blob.sha256}", blob.content)
+                with replacing(folder / blob.sha256, sync_name=False) as file:
+                    file.write(blob.content)
+        with explained(folder):
+            sync_folder(folder)
 
     def _write(self, name: str, content: bytes) -> None:
         with replacing(self.path / name) as file:

@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from keval import Sample, Transcript
 from keval.plugin import Context, McpServer, ServerLostError
 from keval_gateway import ChatCall, ChatReply, ChatRequest
-from keval_mcp import Stdio
+from keval_mcp import Stdio, plain
+from keval_mcp.passage import Passage
 from tests.contexts import started
 
 if TYPE_CHECKING:
     from tests.agents.gadk.conftest import Driver, Respond
 
+SAMPLE = Sample("s1", "Weather?")
 OSLO = ChatCall("get_weather", {"city": "Oslo"})
 FAIL = ChatCall("fail", {"reason": "no wind"})
 
 
-async def _tapped(driver: Driver, server: McpServer, respond: Respond, opened: list[Context]) -> Transcript:
+async def _tapped(
+    driver: Driver, server: McpServer, respond: Respond, opened: list[Context], sample: Sample = SAMPLE
+) -> Transcript:
     upstream = Stdio(command=server.command or "", args=server.args)
-    async with started(upstream, "weather") as source, source.open(Sample("s1", "Weather?"), "t1") as context:
+    async with started(upstream, "weather") as source, source.open(sample, "t1") as context:
         opened.append(context)
-        return await driver.run_async(respond, context)
+        return await driver.run_async(respond, context, sample)
 
 
 def test_the_tap_and_adk_agree_on_the_calls(driver: Driver, stdio_server: McpServer) -> None:
@@ -42,6 +46,30 @@ def test_the_tap_and_adk_agree_on_the_calls(driver: Driver, stdio_server: McpSer
     assert sorted(seen, key=str) == sorted(
         ((call.name, call.arguments, call.result, call.error) for call in transcript.tool_calls), key=str
     )
+
+
+@pytest.mark.parametrize(("announces", "listings"), [(False, 1), (True, 3)])
+def test_the_tools_are_listed_once_if_they_cannot_change(
+    driver: Driver, stdio_server: McpServer, monkeypatch: pytest.MonkeyPatch, *, announces: bool, listings: int
+) -> None:
+    asked: list[Passage] = []
+    introduction = plain._introduction
+
+    async def list_tools(passage: Passage) -> Any:
+        asked.append(passage)
+        return await listing(passage)
+
+    def introduced(passage: Passage, version: object) -> dict[str, Any]:
+        return {**introduction(passage, version), "capabilities": {"tools": {"listChanged": announces}}}
+
+    listing = Passage.list_tools
+    monkeypatch.setattr(Passage, "list_tools", list_tools)
+    monkeypatch.setattr(plain, "_introduction", introduced)
+    sample = Sample("s1", "Weather?", turns=("And now?",))
+
+    asyncio.run(_tapped(driver, stdio_server, lambda _: ChatReply("Fine."), [], sample))
+
+    assert listings == len(asked)
 
 
 def test_a_server_that_dies_in_a_call_behind_the_tap(driver: Driver, stdio_server: McpServer, tmp_path: Path) -> None:

@@ -48,6 +48,10 @@ RESULTS: dict[str, dict[str, Any]] = {
         "content": [text(json.dumps({"where": WRITTEN}, indent=2))],
         "structuredContent": {"where": WRITTEN},
     },
+    "failed": {
+        "content": [{"type": "image", "mimeType": "image/png", "data": encoded(PNG)}, text("broken")],
+        "isError": True,
+    },
     "image_and_structure": {
         "content": [{"type": "image", "mimeType": "image/png", "data": encoded(PNG)}],
         "structuredContent": {"total": TOTAL},

@@ -45,6 +45,12 @@ contexts:
   pages: {{type: stdio, command: {sys.executable}, args: [server.py]}}
   notes: {{text: "Be brief."}}
   down: {{type: notes, down: true}}
+  terse:
+    from: pages
+    describe: {{search: {{description: Finds., parameters: {{query: Words.}}}}}}
+    rename: {{search: find}}
+    without: [drop]
+    results: scrambled
 conditions: {{baseline: {{contexts: [pages]}}}}
 """
 
@@ -86,6 +92,38 @@ def test_json_has_definitions_as_the_server_wrote_them(project: Project) -> None
     assert ["query"] == search["inputSchema"]["required"]
     assert 0 < drop["estimated_tokens"] < search["estimated_tokens"] < server["estimated_tokens"]
     assert 64 == len(server["sha256"])
+
+
+def test_what_the_config_changes_is_shown_beside_what_the_server_says(project: Project) -> None:
+    project.write(eval_yaml=CONFIG, server_py=SERVER)
+
+    told = project.keval("tools", "eval.yaml", "--context", "terse")
+    data = project.keval("tools", "eval.yaml", "--context", "terse", "--json").data["contexts"][0]
+
+    lines = told.stdout.splitlines()
+    at = lines.index("    changed from what the server says:")
+    assert "terse  stdio  from pages" == lines[0]
+    assert [
+        "      results are scrambled",
+        "      search is named find",
+        "      find is described otherwise (about 8 → 2 tokens)",
+        "        - Finds pages. Use it first.",
+        "        + Finds.",
+        "      query of find is described otherwise (about 5 → 2 tokens)",
+        "        - Words to look for.",
+        "        + Words.",
+        "      drop is left out",
+    ] == lines[at + 1 : at + 10]
+    (server,) = data["servers"]
+    assert (["find"], ["search", "drop"]) == (
+        [tool["name"] for tool in server["tools"]],
+        [tool["name"] for tool in server["original"]["tools"]],
+    )
+    assert ("pages", ["renamed", "description", "parameter", "left out"]) == (
+        data["from"],
+        [change["kind"] for change in server["changes"]],
+    )
+    assert server["sha256"] != server["original"]["sha256"]
 
 
 @pytest.mark.parametrize(

@@ -52,10 +52,6 @@ TOOLS: list[dict[str, Any]] = [
 
 def answer(record: Path, method: str, params: dict[str, Any]) -> dict[str, Any]:
     """Answer a request, and write a call into `record`."""
-    if method == "initialize":
-        info = {"name": "docs", "version": "1"}
-        begun = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}
-        return {**begun, "instructions": INSTRUCTIONS}
     if method == "tools/list":
         return {"tools": TOOLS}
     if method != "tools/call":
@@ -105,4 +101,4 @@ def listen(listener: socket.socket, record: str) -> None:
 
 
 if __name__ == "__main__":
-    answer_each("docs", lambda method, params: answer(Path(sys.argv[1]), method, params), begins=False)
+    answer_each("docs", lambda method, params: answer(Path(sys.argv[1]), method, params), INSTRUCTIONS)

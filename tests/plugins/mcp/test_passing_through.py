@@ -7,10 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from httpx2 import AsyncClient
 from mcp import Client, MCPError
 
+from keval import Sample
 from keval_mcp import Http, Sse, Stdio
 from tests.contexts import started
+from tests.plugins.mcp.servers.plain import DATA, SCHEMA
+
+SAMPLE = Sample("s1", "How is the weather?")
 
 CALLS: list[tuple[str, dict[str, Any]]] = [
     ("echo", {"text": "Żółć ☂", "times": 2}),
@@ -86,6 +91,21 @@ def test_all_pages_of_tools_are_listed_and_data_and_refusals_pass(
     expected = [("data", '{"temperature": -3, "wind": null}', None), ("refuse", None, "there is no such city")]
     assert expected == [(call.name, call.result, call.error) for call in log.calls]
     assert log.lost is None
+
+
+def test_nothing_of_a_definition_is_lost(server: Callable[..., Stdio]) -> None:
+    asking = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+
+    async def run() -> tuple[Any, ...]:
+        async with started(server("plain"), "plain") as source, source.open(SAMPLE, "t1") as context:
+            (reached,) = context.servers
+            assert reached.channel is not None
+            async with AsyncClient() as client:
+                answer = await client.post(str(reached.url), json=asking, headers={"accept": "application/json"})
+            return answer.json()["result"]["tools"], await reached.channel.list_tools(), source.offers[0].definitions
+
+    refuse = {"name": "refuse", "inputSchema": SCHEMA}
+    assert [[refuse, DATA]] * 3 == [[*tools] for tools in asyncio.run(run())]
 
 
 def test_answer_that_is_no_tool_result_is_an_error_to_the_agent(

@@ -46,6 +46,7 @@ def build_environment(
         "MCP_TIMEOUT": str(math.ceil(1000 * patience)),
         # Every tool is offered as it is, and called before the answer: no search for tools, no work left behind it.
         "ENABLE_TOOL_SEARCH": "false",
+        "CLAUDE_CODE_MAX_MCP_DESCRIPTION_LENGTH": "1000000",
         "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
         # The system prompt begins without a line about the program's version.
         "CLAUDE_CODE_ATTRIBUTION_HEADER": "0",

@@ -80,6 +80,8 @@ class TrialToolset(McpToolset):
         self._server = server
         self._stderr = stderr
         self._reason: str | None = None
+        self._listed: list[BaseTool] | None = None
+        """The tools of the trial, where their list cannot change."""
 
     @property
     def lost(self) -> str | None:
@@ -97,22 +99,37 @@ class TrialToolset(McpToolset):
     async def open(self) -> None:
         """Connect and list the tools."""
         try:
-            listed = {tool.name for tool in await self.get_tools()}
+            tools = await self.get_tools()
+            may_change = await self._may_change()
         except ConnectionError as error:
             raise ServerLostError(self.lost or str(error)) from error
         self._sessions.sealed = True
-        expected = set(self._server.tools)
+        listed, expected = {tool.name for tool in tools}, set(self._server.tools)
         if listed != expected:
             raise ToolsMissingError(expected - listed, listed - expected)
+        self._listed = None if may_change else tools
 
     async def get_tools(self, readonly_context: ReadonlyContext | None = None) -> list[BaseTool]:
-        """List the tools, as ADK does in every turn of the user; it would go on without them if this fails."""
+        """List the tools, as ADK does in every turn of the user; it would go on without them if this fails.
+
+        Behind the tap they are listed once a trial, unless the server may announce that they have changed.
+        """
+        if self._listed is not None:
+            return [*self._listed]
         try:
             listed = await super().get_tools(readonly_context)
         except ConnectionError as error:
             self.lose(error)
             raise
         return [_WatchedTool(tool, self, self._sessions) for tool in listed if isinstance(tool, McpTool)]
+
+    async def _may_change(self) -> bool:
+        """Return whether the list may be another one later: the tap keeps it, unless the server announces changes."""
+        if self._server.log is None:
+            return True
+        session = await self._sessions.create_session()  # the one that is open
+        offered = session.server_capabilities
+        return offered is None or offered.tools is None or bool(offered.tools.list_changed)
 
     def lose(self, error: Exception) -> None:
         """Note that the server is gone; the first reason stands."""

@@ -52,5 +52,5 @@ def _content(part: str | Media, inputs: frozenset[str]) -> Content:
         return Content.from_text(part)
     if part.essence not in inputs:
         return Content.from_text(part.stand_in, additional_properties={_DROPPED: part.kind})
-    name = (part.uri or "file.pdf").rpartition("/")[2]
+    name = (part.uri or "").rpartition("/")[2] or "file.pdf"  # the API wants one for a file
     return Content.from_uri(part.data_url, media_type=part.essence, name=name)

@@ -3,6 +3,7 @@
 Left alone, the framework reconnects in the middle of a conversation and sends the interrupted call a second time. The
 server may have run it already, and a new session has lost the old one's state: neither would show in an answer. It
 also lists the tools again when the server says that they changed or a stream of events ends, and reconnects for that.
+It declares that it samples for servers, and without a callback that allows it refuses each time; here it does not.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
 
 from keval.plugin import McpServer, ServerLostError
+from keval_ms.arguments import LET_THROUGH
 from keval_ms.results import ParseResult
 
 __all__ = ["HttpTool", "McpTool", "SseTool", "StdioTool"]
@@ -40,9 +42,10 @@ class Connection:
             )
         self.owner = asyncio.current_task()
 
-    def begin_listing(self) -> bool:
+    def begin_listing(self, tool: McpTool) -> bool:
         """Say whether the tools are still to be listed; those of a trial are fixed from then on."""
         begun, self._listed = self._listed, True
+        tool._ping_available = False  # else the framework asks first whether the server is there that just came up
         return not begun
 
     async def abort(self) -> None:
@@ -55,14 +58,10 @@ class Connection:
 class StdioTool(MCPStdioTool):
     """A server in a process of its own, whose stderr goes to a file instead of the terminal."""
 
+    sampling_callback = None  # type: ignore[assignment]  # see the module
+
     def __init__(self, server: McpServer, parse: ParseResult, stderr: TextIO) -> None:
-        super().__init__(
-            server.name,
-            server.command,
-            load_prompts=False,
-            request_timeout=math.ceil(server.timeout),
-            parse_tool_results=parse,
-        )
+        super().__init__(server.name, server.command, **_options(server, parse))
         self.connection = Connection(server.name)
         self._process = StdioServerParameters(
             command=server.command or "", args=list(server.args), env=dict(server.env), cwd=server.cwd
@@ -70,7 +69,7 @@ class StdioTool(MCPStdioTool):
         self._stderr = stderr
 
     async def load_tools(self) -> None:
-        if self.connection.begin_listing():
+        if self.connection.begin_listing(self):
             await super().load_tools()
 
     def get_mcp_client(self) -> Any:
@@ -81,20 +80,20 @@ class StdioTool(MCPStdioTool):
 class HttpTool(MCPStreamableHTTPTool):
     """A server over streamable HTTP; `client` is shared by many and outlives the tool."""
 
+    sampling_callback = None  # type: ignore[assignment]  # see the module
+
     def __init__(self, server: McpServer, parse: ParseResult, client: AsyncClient) -> None:
         super().__init__(
             server.name,
             server.url,
-            load_prompts=False,
-            request_timeout=math.ceil(server.timeout),
             http_client=client,
             static_headers=server.headers,
-            parse_tool_results=parse,
+            **_options(server, parse),
         )
         self.connection = Connection(server.name)
 
     async def load_tools(self) -> None:
-        if self.connection.begin_listing():
+        if self.connection.begin_listing(self):
             await super().load_tools()
 
     def get_mcp_client(self) -> Any:
@@ -105,19 +104,15 @@ class HttpTool(MCPStreamableHTTPTool):
 class SseTool(MCPStreamableHTTPTool):
     """A server over the older HTTP+SSE transport, for which the framework has no tool of its own."""
 
+    sampling_callback = None  # type: ignore[assignment]  # see the module
+
     def __init__(self, server: McpServer, parse: ParseResult) -> None:
-        super().__init__(
-            server.name,
-            server.url,
-            load_prompts=False,
-            request_timeout=math.ceil(server.timeout),
-            parse_tool_results=parse,
-        )
+        super().__init__(server.name, server.url, **_options(server, parse))
         self.connection = Connection(server.name)
         self._server = server
 
     async def load_tools(self) -> None:
-        if self.connection.begin_listing():
+        if self.connection.begin_listing(self):
             await super().load_tools()
 
     def get_mcp_client(self) -> Any:
@@ -127,3 +122,12 @@ class SseTool(MCPStreamableHTTPTool):
 
 
 McpTool: TypeAlias = StdioTool | HttpTool | SseTool
+
+
+def _options(server: McpServer, parse: ParseResult) -> dict[str, Any]:
+    return {
+        "load_prompts": False,
+        "request_timeout": math.ceil(server.timeout),
+        "additional_tool_argument_names": LET_THROUGH,
+        "parse_tool_results": parse,
+    }

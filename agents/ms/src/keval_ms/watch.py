@@ -92,6 +92,8 @@ class Watch:
             MiddlewareFailure: because of a ServerLostError.
         """
         session, call = self._owners[context.function.name], context.metadata["call_id"]
+        # The framework would send its own objects to a server for arguments of these names that the model left out.
+        context.kwargs = {}
         try:
             await proceed()
         except Exception as error:

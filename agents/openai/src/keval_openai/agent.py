@@ -51,7 +51,9 @@ class OpenAI:
     @inputs.validator
     def _check_inputs(self, attribute: object, value: tuple[Input, ...]) -> None:
         if "audio" in value and self.api == "responses":
-            raise ValueError("the Responses API takes no audio; leave it out, or set `api: chat`")
+            raise ValueError(
+                "the Responses API takes no `audio` as one of the `inputs`; leave it out, or set `api: chat`"
+            )
 
     def __attrs_post_init__(self) -> None:
         # The core adds the endpoint before the first trial: the moment to find that the model does not speak the API.

@@ -8,7 +8,8 @@ import attrs
 from markupsafe import Markup
 
 from keval.effects import Effect
-from keval.report.claims import Block, Claim, blocks
+from keval.report.claims import Block, Claim
+from keval.report.contrasts import all_blocks
 from keval.report.effects import verdict_words
 from keval.report.figures import EXPENSE_UNITS
 from keval.report.page.drawing import Axis, axis_around_zero
@@ -48,14 +49,12 @@ class _Section:
 def effects(report: Report) -> Markup:
     """Render the effects of conditions and agents, on scores and on what an answer costs."""
     summary = report.summary
-    conditions = {effect.condition for effect in summary.effects if effect.kind == "condition"}
-    found = blocks(summary)
-    sections = []
-    for position, block in enumerate(found):
-        # Conditions come first, a block each; then agents.
-        of_agents = position >= len(conditions)
-        label = "condition" if of_agents else "agent"
-        sections.append(_Section(block, [*_tables(block.claims)], label, closed=of_agents and bool(conditions)))
+    found = all_blocks(summary)
+    several = any(block.about != "condition" for block in found)
+    sections = [
+        _Section(block, [*_tables(block.claims)], block.about, closed=block.about == "condition" and several)
+        for block in found
+    ]
     return render(
         "effects.html",
         sections=sections,

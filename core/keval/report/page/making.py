@@ -10,6 +10,8 @@ import attrs
 from markupsafe import Markup
 
 from keval.manifest import Manifest
+from keval.report.changes import change_words, word_diff
+from keval.report.contexts import ServerDifference, server_differences
 from keval.report.page.rendering import render
 from keval.report.page.report import Report
 from keval.report.sharing import entry_text
@@ -36,13 +38,23 @@ class _Condition:
 
 
 def differences(report: Report) -> Markup:
-    """Render what the conditions differ in: prompt, contexts and tools; and the agents."""
+    """Render what the conditions differ in: prompt, contexts, tools and words; and the agents. Raises RunError."""
     manifest = report.run.manifest
     agents = [
         (label, agent, {key: value for key, value in _options(manifest, "agents", label).items() if key != "type"})
         for label, agent in manifest.agents.items()
     ]
-    return render("differences.html", conditions=[*_conditions(manifest)], agents=agents)
+    changed: dict[str, list[ServerDifference]] = {}
+    for each in server_differences(report.run):
+        changed.setdefault(each.condition, []).append(each)
+    return render(
+        "differences.html",
+        conditions=[*_conditions(manifest)],
+        agents=agents,
+        changed=changed,
+        words=change_words,
+        pieces=word_diff,
+    )
 
 
 def making(report: Report) -> Markup:

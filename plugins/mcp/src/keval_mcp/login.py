@@ -23,7 +23,7 @@ __all__ = ["Login", "make_login"]
 
 @attrs.define(eq=False)
 class Login(httpx2.Auth):
-    """Adds a token to every request of all sessions with the server `label`; see `keval.contexts.ServerLogin`."""
+    """Adds a token to every request of all sessions with the server `label`; see `keval.redaction.ServerLogin`."""
 
     label: str
     token: Token

@@ -150,8 +150,8 @@ class _Tapped:
                 # The tap notices first that a server does not answer, and tells the agent why.
                 timeout=server.timeout + 2 * CHECK_SECONDS,
                 log=passage.log,
-                channel=passage,
                 instructions=self.offer.instructions,
+                channel=passage,
             )
 
     def _named(self, server: ServerSpec) -> Changes:

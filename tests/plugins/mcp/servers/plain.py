@@ -7,6 +7,18 @@ from typing import Any
 from tests.stdio_server import RefusedError, answer_each
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
+DATA = {
+    "name": "data",
+    "title": "All the data",
+    "description": "Data alone",
+    "icons": [{"src": "data:image/png;base64,iVBORw0K", "mimeType": "image/png", "sizes": ["48x48"], "theme": "dark"}],
+    "inputSchema": {"$schema": "https://json-schema.org/draft/2020-12/schema", **SCHEMA, "x-order": ["city"]},
+    "outputSchema": {"type": "object", "properties": {"wind": {"type": ["string", "null"]}}, "required": ["wind"]},
+    "annotations": {"title": "Data", "readOnlyHint": True, "openWorldHint": False, "acme/costs": 3},
+    "_meta": {"acme/version": {"major": 1, "beta": None}},
+    "acme/unheard-of": [1, None],
+}
+"""A definition with all that the protocol has, and more."""
 
 
 def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -14,7 +26,7 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
         case "tools/list", _:
             if not params.get("cursor"):
                 return {"tools": [{"name": "refuse", "inputSchema": SCHEMA}], "nextCursor": "2"}
-            return {"tools": [{"name": "data", "description": "Data alone", "inputSchema": SCHEMA}]}
+            return {"tools": [DATA]}
         case "tools/call", "nonsense":
             return {"content": "no list"}
         case "tools/call", "refuse":
@@ -24,4 +36,5 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
     raise LookupError(method)
 
 
-answer_each("plain", answer)
+if __name__ == "__main__":
+    answer_each("plain", answer)

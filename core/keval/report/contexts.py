@@ -1,0 +1,161 @@
+"""What the contexts of conditions differ in: servers, tools, their words, instructions, results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+from rich.console import Console
+from rich.text import Text
+
+from keval.errors import RunError
+from keval.listing_changes import ListingChange, listing_changes, renamed_by
+from keval.listings import ServerListing
+from keval.manifest import ServerEntry
+from keval.report.changes import call_words, change_lines, change_words
+from keval.report.lines import folded, one_line
+from keval.stats.contrasts import contrasts_of
+from keval.store.run import Run
+
+__all__ = ["ServerDifference", "describe_differences", "difference_texts", "print_differences", "server_differences"]
+
+_ITSELF = "what the server says"
+
+
+@attrs.frozen
+class ServerDifference:
+    """How a server of a condition differs from another condition's, or, where `against` is none, from itself.
+
+    `kind` is `added` or `left out` for a server that only one of them has. `calls` says in words what becomes of calls.
+    `changes` are those of the listing; `None` if a run does not tell.
+    """
+
+    condition: str
+    server: str
+    against: str | None
+    kind: str = "changed"
+    tools: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
+    changes: tuple[ListingChange, ...] | None = ()
+
+
+def server_differences(run: Run) -> list[ServerDifference]:
+    """Return how the servers of each condition differ from those of the baseline.
+
+    A server that the baseline lacks is held against the condition that this one was changed from, if there is one, and
+    against what the server itself says otherwise. Raises RunError.
+    """
+    return [difference for label in run.manifest.conditions for difference in _of_condition(run, label)]
+
+
+def difference_texts(run: Run) -> Iterator[tuple[str, str]]:
+    """Yield each condition with a changed server, and in words how it differs. Raises RunError."""
+    for each in server_differences(run):
+        if words := [*each.calls, *map(change_words, each.changes or ())]:
+            yield f"{one_line(each.condition)}, {one_line(each.server)} against {_against(each)}", "; ".join(words)
+
+
+def describe_differences(run: Run) -> list[dict[str, Any]]:
+    """Describe the differences as plain data. Raises RunError."""
+    return [attrs.asdict(each) for each in server_differences(run)]
+
+
+def print_differences(run: Run, console: Console) -> None:
+    """Print the differences, with the texts that differ. Raises RunError."""
+    found = server_differences(run)
+    if not found:
+        console.print(Text("The conditions have the same servers, and nothing about them is changed.", "dim"))
+    for position, each in enumerate(found):
+        if position:
+            console.print()
+        console.print(Text(f"{one_line(each.condition)}: {_title(each)}", "bold"), soft_wrap=True)
+        for line in _lines(each, console.width):
+            console.print(line, soft_wrap=True)
+
+
+def _lines(each: ServerDifference, width: int) -> Iterator[Text]:
+    if each.tools:
+        yield from (Text(line) for line in folded(f"tools: {', '.join(map(one_line, each.tools))}", width, indent=2))
+    yield from (Text(line) for words in each.calls for line in folded(words, width, indent=2))
+    if each.changes is None:
+        yield Text("  what it listed is not in the run", "dim")
+    for change in each.changes or ():
+        yield from change_lines(change, width, indent=2)
+
+
+def _title(each: ServerDifference) -> str:
+    server = one_line(each.server)
+    return f"{server} is {each.kind}" if each.kind != "changed" else f"{server} against {_against(each)}"
+
+
+def _against(each: ServerDifference) -> str:
+    return _ITSELF if each.against is None else one_line(each.against)
+
+
+def _of_condition(run: Run, label: str) -> Iterator[ServerDifference]:
+    manifest = run.manifest
+    base, entry = manifest.conditions[manifest.baseline], manifest.conditions[label]
+    origin = {each.condition: each.against for each in contrasts_of(manifest)}.get(label)
+    for name, server in entry.servers.items():
+        if label != manifest.baseline and name in base.servers:
+            against = ServerDifference(label, name, manifest.baseline)
+            found: ServerDifference | None = _between(run, against, base.servers[name], server)
+        elif origin is not None and name in manifest.conditions[origin].servers:
+            against = ServerDifference(label, name, origin)
+            found = _between(run, against, manifest.conditions[origin].servers[name], server)
+        else:
+            found = _from_itself(run, label, name, server)
+            if label != manifest.baseline:
+                yield ServerDifference(label, name, manifest.baseline, "added", server.tools)
+        if found is not None and (found.calls or found.changes or found.changes is None):
+            yield found
+    for name in base.servers:
+        if name not in entry.servers:
+            yield ServerDifference(label, name, manifest.baseline, "left out", base.servers[name].tools)
+
+
+def _between(run: Run, sides: ServerDifference, before: ServerEntry, after: ServerEntry) -> ServerDifference:
+    """Return what differs between two entries of one server; `sides` says whose they are."""
+    old, new = _listing(run, before.listing), _listing(run, after.listing)
+    count = len(before.interventions)
+    follows = [*after.interventions[:count]] == [*before.interventions]
+    added = after.interventions[count:] if follows else after.interventions
+    calls = [*call_words(added)]
+    if not follows and (undone := [*call_words(before.interventions)]):
+        calls = [*calls, f"and not: {', '.join(undone)}"]
+    changes: tuple[ListingChange, ...] | None = None
+    if old is not None and new is not None:
+        # What the names of both were before tells which tool is which.
+        changes = tuple(listing_changes(old, new, _renamed(before, after)))
+    elif before.tools == after.tools and before.sha256 == after.sha256:
+        changes = ()
+    return attrs.evolve(sides, calls=tuple(calls), changes=changes)
+
+
+def _renamed(before: ServerEntry, after: ServerEntry) -> Mapping[str, str]:
+    """Return which name of a tool after stands for which name before, by the server's own names."""
+    first = renamed_by(before.interventions, before.aliases)
+    second = renamed_by(after.interventions, after.aliases)
+    return {first.get(name, name): second.get(name, name) for name in {**first, **second}}
+
+
+def _from_itself(run: Run, label: str, name: str, server: ServerEntry) -> ServerDifference | None:
+    if not server.interventions:
+        return None
+    old, new = _listing(run, server.original_listing), _listing(run, server.listing)
+    changes: Sequence[ListingChange] | None = None
+    if old is not None and new is not None:
+        changes = listing_changes(old, new, renamed_by(server.interventions, server.aliases))
+    calls = tuple(call_words(server.interventions))
+    return ServerDifference(label, name, None, calls=calls, changes=None if changes is None else tuple(changes))
+
+
+def _listing(run: Run, sha256: str | None) -> ServerListing | None:
+    """Return a listing that the run keeps; `None` if it keeps none. Raises RunError."""
+    if sha256 is None:
+        return None
+    try:
+        return ServerListing.parse(run.blob(sha256))
+    except ValueError as error:
+        raise RunError(f"{run.path / 'blobs' / sha256} is no listing of a server: {error}") from error

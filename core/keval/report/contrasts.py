@@ -1,0 +1,186 @@
+"""Contrasts in a report: placebos, changed contexts, and tools ranked by what their absence costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from keval.contrast import Contrast
+from keval.effects import Effect
+from keval.report.changes import call_words, intervention_words
+from keval.report.claims import Block, Claim, block_of, blocks, claims_of
+from keval.report.figures import interval, number, signed
+from keval.report.lines import one_line
+from keval.report.names import display_names
+from keval.summary import Summary
+
+__all__ = ["all_blocks", "contrast_sentences", "missed"]
+
+_MOST = 3
+"""Metrics, or tools, that one sentence names."""
+_SURE = ("better", "worse")
+
+
+def all_blocks(summary: Summary) -> tuple[Block, ...]:
+    """Return the blocks of a run: conditions against the baseline, what was changed of contexts, then agents."""
+    found = blocks(summary)
+    conditions = [block for block in found if block.about != "condition"]
+    agents = [block for block in found if block.about == "condition"]
+    changed = [_changed(summary, each) for each in summary.contrasts if each.kind != "ablation"]
+    return (
+        *conditions,
+        *changed,
+        *(_ranking(summary, of, group) for of, group in _ablations(summary).items()),
+        *agents,
+    )
+
+
+def contrast_sentences(summary: Summary) -> Iterator[str]:
+    """Yield what placebos say of their conditions, and which tools are missed most."""
+    for contrast in summary.contrasts:
+        if contrast.kind == "placebo":
+            yield from _placebo(summary, contrast)
+    for of, group in _ablations(summary).items():
+        yield from _absence(summary, of, group)
+
+
+def missed(summary: Summary, group: Sequence[Contrast]) -> list[tuple[Contrast, list[Effect]]]:
+    """Return the tools of one condition with the effects of their absence that are surely for the worse.
+
+    The tool whose absence costs most comes first, as a share of a scale.
+    """
+    found = [(each, [effect for effect in each.effects if effect.verdict == "worse"]) for each in group]
+
+    def most(item: tuple[Contrast, list[Effect]]) -> float:
+        claims = claims_of(item[1], summary.scorers, {}, lambda effect: effect.agent)
+        return max((claim.size for claim in claims), default=0.0)
+
+    return sorted(found, key=most, reverse=True)
+
+
+def _ablations(summary: Summary) -> dict[str, list[Contrast]]:
+    """Return the contrasts that leave one tool out, by the condition that has it."""
+    found: dict[str, list[Contrast]] = {}
+    for contrast in summary.contrasts:
+        if contrast.kind == "ablation":
+            found.setdefault(contrast.against, []).append(contrast)
+    return found
+
+
+def _changed(summary: Summary, contrast: Contrast) -> Block:
+    claims = claims_of(contrast.effects, summary.scorers, {summary.run: summary.arms}, lambda effect: effect.agent)
+    block = block_of(f"{one_line(contrast.condition)} against {one_line(contrast.against)}", claims, {})
+    words = [*_words(contrast.changes)]
+    return attrs.evolve(block, remarks=(*block.remarks, ("changed", "; ".join(words)))) if words else block
+
+
+def _words(changes: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[str]:
+    for server, added in changes.items():
+        told = "; ".join([*intervention_words(added), *call_words(added)])
+        yield f"{one_line(server)}: {told}" if len(changes) > 1 else told
+
+
+def _ranking(summary: Summary, of: str, group: Sequence[Contrast]) -> Block:
+    """Return the tools of a condition, by metric, those first whose absence costs most.
+
+    Metrics that no tool's absence surely changes have no rows, unless none of them is changed: then the first has.
+    """
+    several = len({entry.agent for entry in summary.trials}) > 1
+    claims = [claim for each in group for claim in _of_tool(summary, each, several=several)]
+    by_name: dict[str, list[Claim]] = {}
+    for claim in claims:
+        by_name.setdefault(claim.name, []).append(claim)
+    telling = [name for name, found in by_name.items() if any(claim.effect.verdict in _SURE for claim in found)]
+    shown = telling or list(by_name)[:1]
+    rows = [claim for name in shown for claim in sorted(by_name[name], key=_worth)]
+    remarks: list[tuple[str, str]] = []
+    if others := [name for name in by_name if name not in shown]:
+        remarks.append(("no tool's absence surely changes", ", ".join(others)))
+    if unmissed := [_tool(each) for each, worse in missed(summary, group) if not worse]:
+        remarks.append(("nobody surely missed", ", ".join(unmissed)))
+    title = f"{one_line(of)} with one tool left out, against {one_line(of)}"
+    return Block(title, tuple(rows), tuple(remarks), labelled=True, about="without")
+
+
+def _of_tool(summary: Summary, contrast: Contrast, *, several: bool) -> list[Claim]:
+    def label(effect: Effect) -> str:
+        return f"{contrast.tool} ({effect.agent})" if several else str(contrast.tool)
+
+    return claims_of(contrast.effects, summary.scorers, {summary.run: summary.arms}, label)
+
+
+def _worth(claim: Claim) -> float:
+    """Return how good an arm is without the tool, beside the arm that has it; what is unknown comes last."""
+    difference = claim.effect.difference
+    if difference is None:
+        return float("inf")
+    return -difference if claim.scale.better == "lower" else difference
+
+
+def _tool(contrast: Contrast) -> str:
+    return one_line(contrast.tool or contrast.condition)
+
+
+def _placebo(summary: Summary, contrast: Contrast) -> Iterator[str]:
+    """Yield what the real results are worth beside those of the placebo, agent by agent."""
+    names = display_names(entry.scorer for entry in summary.scorers)
+    real, placebo = one_line(contrast.against), one_line(contrast.condition)
+    results = "; ".join(text for added in contrast.changes.values() for text in call_words(added))
+    agents = dict.fromkeys(effect.agent for effect in contrast.effects)
+    for agent in agents:
+        whose = f" ({one_line(agent)})" if len(agents) > 1 else ""
+        effects = [e for e in contrast.effects if e.agent == agent and e.difference is not None]
+        # An effect is that of the placebo, so a loss of it is what the real results are worth.
+        helped = [effect for effect in effects if effect.verdict == "worse"]
+        harmed = [effect for effect in effects if effect.verdict == "better"]
+        against = f"{real} against its placebo {placebo}{whose}, where {results}"
+        if helped:
+            told = _turned(helped, names)
+            yield f"{against}: {told}. It is the information that helps, not only the longer prompt and more turns."
+        if harmed:
+            told = _turned(harmed, names)
+            yield f"{against}: {told}. The placebo is better there, so the information does harm."
+        if effects and not (helped or harmed):
+            told = _turned(effects, names)
+            yield f"{against}: {told}. This run cannot tell {real} from its placebo{whose}."
+
+
+def _turned(effects: Sequence[Effect], names: Mapping[Any, str]) -> str:
+    """Return effects the other way round, each with its interval."""
+    parts = []
+    for effect in effects[:_MOST]:
+        difference = -(effect.difference or 0.0)
+        ends = [None if end is None else -end for end in (effect.ci_high, effect.ci_low)]
+        told = interval(ends[0], ends[1], signs=True)
+        parts.append(f"{names[effect.scorer]} {signed(difference)}{f' [{told}]' if told else ''} (n={effect.n})")
+    more = [f"{len(effects) - _MOST} more"] if len(effects) > _MOST else []
+    return ", ".join([*parts, *more])
+
+
+def _absence(summary: Summary, of: str, group: Sequence[Contrast]) -> Iterator[str]:
+    """Yield which tools of a condition are missed, the most missed first, and which are not."""
+    names = display_names(entry.scorer for entry in summary.scorers)
+    ranked = missed(summary, group)
+    costly = [(each, worse) for each, worse in ranked if worse]
+    if costly:
+        yield f"Of the tools of {one_line(of)}, these are missed: {'; '.join(_costs(costly, names))}."
+    if idle := [_tool(each) for each, worse in ranked if not worse]:
+        surely = "" if costly else f"Of the tools of {one_line(of)}, none is surely missed. "
+        yield f"{surely}Without {_or(idle)}, this run sees no sure loss."
+
+
+def _costs(costly: Iterable[tuple[Contrast, list[Effect]]], names: Mapping[Any, str]) -> Iterator[str]:
+    for each, worse in costly:
+        told = ", ".join(
+            f"{names[effect.scorer]} by {number(abs(effect.difference or 0.0))}"
+            f" [{interval(effect.ci_low, effect.ci_high, signs=True)}]"
+            for effect in worse[:_MOST]
+        )
+        yield f"without {_tool(each)} {told} worse"
+
+
+def _or(parts: Sequence[str]) -> str:
+    shown = [*parts[:8], f"{len(parts) - 8} more"] if len(parts) > 8 else list(parts)
+    return "".join(shown) if len(shown) < 2 else f"{', '.join(shown[:-1])} or {shown[-1]}"

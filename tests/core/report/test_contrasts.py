@@ -1,0 +1,134 @@
+"""Contrasts in a report: what a placebo says of its condition, and which tools are missed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keval.contrast import Contrast
+from keval.effects import Arm, Effect, Verdict
+from keval.report.contrasts import all_blocks, contrast_sentences
+from keval.scores import Scale
+from keval.summary import ScorerScale, Summary
+
+SCORERS = (ScorerScale("acme/right", None, Scale()), ScorerScale("acme/delay", None, Scale(better="lower")))
+
+
+def effect(
+    condition: str, difference: float, verdict: Verdict, metric: str = "acme/right", agent: str = "ada"
+) -> Effect:
+    return Effect(
+        metric,
+        None,
+        agent,
+        condition,
+        Arm(agent, "docs", "r"),
+        20,
+        difference,
+        0.05,
+        run="r",
+        mean=0.5,
+        against_mean=0.5 - difference,
+        ci_low=difference - 0.1,
+        ci_high=difference + 0.1,
+        verdict=verdict,
+    )
+
+
+def summary(*contrasts: Contrast, agents: tuple[str, ...] = ("ada",)) -> Summary:
+    trials: Any = tuple(_Trials(agent) for agent in agents)
+    return Summary("r", "e", "baseline", "omit", 20, scorers=SCORERS, trials=trials, contrasts=contrasts)
+
+
+class _Trials:
+    def __init__(self, agent: str) -> None:
+        self.agent = agent
+
+
+def placebo(*effects: Effect, results: Any = "scrambled") -> Contrast:
+    return Contrast("placebo", "sham", "docs", {"docs": [{"results": results}]}, effects=effects)
+
+
+def lacking(tool: str, *effects: Effect) -> Contrast:
+    return Contrast("ablation", f"docs without {tool}", "docs", {"docs": [{"without": [tool]}]}, tool, effects)
+
+
+def test_a_placebo_that_does_worse_shows_that_it_is_the_information() -> None:
+    told = summary(placebo(effect("sham", -0.4, "worse"), effect("sham", 0.02, "unclear", "acme/delay")))
+
+    (said,) = contrast_sentences(told)
+    figures = "right +0.40 [+0.30 to +0.50] (n=20)"
+    meaning = "It is the information that helps, not only the longer prompt and more turns."
+    assert f"docs against its placebo sham, where results are scrambled: {figures}. {meaning}" == said
+
+
+def test_a_placebo_that_does_as_well_leaves_it_open_agent_by_agent() -> None:
+    same = effect("sham", -0.05, "unclear")
+    better = effect("sham", 0.3, "better", agent="bob")
+
+    same_said, better_said = contrast_sentences(
+        summary(placebo(same, better, results={"fixed": "No."}), agents=("ada", "bob"))
+    )
+
+    results = "where every result is 'No.'"
+    open_ = "right +0.05 [-0.05 to +0.15] (n=20). This run cannot tell docs from its placebo (ada)."
+    harm = "right -0.30 [-0.40 to -0.20] (n=20). The placebo is better there, so the information does harm."
+    assert f"docs against its placebo sham (ada), {results}: {open_}" == same_said
+    assert f"docs against its placebo sham (bob), {results}: {harm}" == better_said
+
+
+def test_tools_are_ranked_by_what_their_absence_costs() -> None:
+    told = summary(
+        lacking("idle", effect("i", 0.05, "unclear"), effect("i", 0.0, "unclear", "acme/delay")),
+        lacking("some", effect("s", -0.2, "worse"), effect("s", 0.01, "unclear", "acme/delay")),
+        lacking("vital", effect("v", -0.6, "worse"), effect("v", 0.0, "unclear", "acme/delay")),
+    )
+
+    (block,) = all_blocks(told)
+    said = [*contrast_sentences(told)]
+
+    assert "docs with one tool left out, against docs" == block.title
+    assert ["vital", "some", "idle"] == [claim.label for claim in block.claims]
+    assert (("no tool's absence surely changes", "delay"), ("nobody surely missed", "idle")) == block.remarks
+    vital = "without vital right by 0.60 [-0.70 to -0.50] worse"
+    some = "without some right by 0.20 [-0.30 to -0.10] worse"
+    assert [
+        f"Of the tools of docs, these are missed: {vital}; {some}.",
+        "Without idle, this run sees no sure loss.",
+    ] == said
+
+
+def test_where_less_is_better_a_rise_is_what_a_tool_is_missed_for() -> None:
+    told = summary(
+        lacking("slow", effect("s", -0.3, "better", "acme/delay")),
+        lacking("quick", effect("q", 0.3, "worse", "acme/delay")),
+    )
+
+    (block,) = all_blocks(told)
+
+    assert ["quick", "slow"] == [claim.label for claim in block.claims]
+
+
+def test_without_a_sure_effect_the_first_metric_has_rows_all_the_same() -> None:
+    told = summary(
+        lacking("one", effect("o", 0.0, "unclear"), effect("o", 0.0, "unclear", "acme/delay")),
+        lacking("two", effect("t", -0.1, "unclear"), effect("t", 0.0, "unclear", "acme/delay")),
+        agents=("ada", "bob"),
+    )
+
+    (block,) = all_blocks(told)
+
+    assert [("right", "two (ada)"), ("right", "one (ada)")] == [(claim.name, claim.label) for claim in block.claims]
+    assert ["Of the tools of docs, none is surely missed. Without one or two, this run sees no sure loss."] == [
+        *contrast_sentences(told)
+    ]
+
+
+def test_a_change_has_a_block_of_its_own_that_says_what_was_changed() -> None:
+    changes: Any = {"docs": [{"describe": {"search": {"description": "Finds."}}}, {"rename": {"search": "find"}}]}
+    told = summary(Contrast("change", "terse", "docs", changes, effects=(effect("terse", 0.2, "better"),)))
+
+    (block,) = all_blocks(told)
+
+    remark = ("changed", "other words for search; search is named find")
+    assert ("terse against docs", remark) == (block.title, block.remarks[-1])
+    assert [] == [*contrast_sentences(told)]

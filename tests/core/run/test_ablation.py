@@ -1,0 +1,120 @@
+"""Ablation: a condition is also run without each of its tools, and the report ranks these by what that costs."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from tests.conftest import Project
+from tests.stdio_server import ENVIRONMENT
+
+SERVER = f"""\
+import sys
+sys.path.append({ENVIRONMENT["PYTHONPATH"]!r})
+from tests.stdio_server import Tool, serve, text
+tool = Tool(lambda arguments, meta: text("7"), {{}}, (), "Look it up.")
+serve("pages", lambda: dict.fromkeys(sys.argv[1:], tool))
+"""
+CONFIG = f"""
+dataset: {{path: questions.jsonl}}
+agents: {{scripted: {{}}}}
+contexts:
+  pages: {{type: stdio, command: {sys.executable}, args: [server.py, search, open/page]}}
+  single: {{type: stdio, command: {sys.executable}, args: [server.py, lonely]}}
+  notes: {{tools: [look, find]}}
+conditions:
+  baseline: {{system_prompt: "Hm."}}
+  with_pages: {{system_prompt: "Hm.", contexts: [pages]}}
+  with_single: {{system_prompt: "Hm.", contexts: [single], require_mcp_tool_use: true, on_missing_tool_use: keep}}
+  with_notes: {{contexts: [notes]}}
+metrics:
+  - basic/contains: {{none_of: [without search]}}
+"""
+# An agent that names its condition, so that the answers without `search` are the wrong ones; and one that does not.
+QUESTIONS = [{"id": f"q{n}", "question": "How?", **({"tells_context": True} if n else {})} for n in range(12)]
+PAGES = ("run", "eval.yaml", "--condition", "baseline", "--condition", "with_pages")
+
+
+@pytest.fixture
+def pages(project: Project) -> Project:
+    lines = "".join(f"{json.dumps(question)}\n" for question in QUESTIONS)
+    project.write(eval_yaml=CONFIG, questions_jsonl=lines, server_py=SERVER)
+    return project
+
+
+def test_a_condition_is_run_without_each_tool_and_the_tools_are_ranked(pages: Project) -> None:
+    outcome = pages.keval(*PAGES, "--ablate", "with_pages", env={"COLUMNS": "120"})
+    run = str(pages.run_directory())
+    data = pages.keval("report", run, "--json").data
+    page = pages.keval("report", run, "--html", "page.html", "--markdown")
+    resumed = pages.keval("resume", run, "--add-repetitions", "1", "-q")
+
+    assert (0, 0, 0) == (outcome.code, page.code, resumed.code)
+    assert {
+        ("search", "with_pages without search", "with_pages", "worse"),
+        ("open/page", "with_pages without open_page", "with_pages", "unclear"),
+    } == {(c["tool"], c["condition"], c["against"], c["effects"][0]["verdict"]) for c in data["contrasts"]}
+    # They are not compared with the baseline, too, so that more tools do not make that less sure.
+    assert {"with_pages"} == {effect["condition"] for effect in data["effects"]}
+    lines = outcome.stdout.splitlines()
+    at = next(n for n, line in enumerate(lines) if line.startswith("with_pages with one tool left out, against with_p"))
+    ranked = [line.split()[:5] for line in lines[at + 1 : at + 4] if "→" in line]
+    assert [["contains", "search", "1.00", "→", "0.08"], ["open/page", "1.00", "→", "1.00"]] == [
+        ranked[0],
+        ranked[1][:4],
+    ]
+    assert "  nobody surely missed: open/page" in lines
+    sentence = "Of the tools of with\\_pages, these are missed: without search contains by 0.92"
+    assert sentence in page.stdout
+    # The conditions stand in the run's config, so that nothing has to be listed again.
+    assert (8 * 12, "started to list" in resumed.stderr) == (len(pages.lines("trials.jsonl")), False)
+
+
+def test_a_config_asks_for_it_and_a_dry_run_says_that_servers_were_started(pages: Project) -> None:
+    pages.write(eval_yaml=f"ablate: [with_pages, with_single]\n{CONFIG}")
+
+    outcome = pages.keval("run", "eval.yaml", "--dry-run", "--json")
+    valid = pages.keval("validate", "eval.yaml")
+
+    assert {
+        "with_pages without search": ["pages without search"],
+        "with_pages without open_page": ["pages without open_page"],
+        # A context whose only tool is left out is left out itself.
+        "with_single without lonely": [],
+    } == {name: list(arm["contexts"]) for name, arm in outcome.data["conditions"].items() if "without" in name}
+    told = "were started to list their tools"
+    assert f"eval.yaml:1:10: the servers of 'with_pages' {told}; 2 conditions are added" in outcome.stderr
+    assert f"eval.yaml:1:22: the servers of 'with_single' {told}; 1 condition is added" in outcome.stderr
+    assert "48 trials (12 samples), and those of with_pages without each of its tools, and those of w" in valid.stdout
+
+
+def test_without_its_only_tool_a_condition_requires_none(pages: Project) -> None:
+    outcome = pages.keval("run", "eval.yaml", "--condition", "with_single", "--ablate", "with_single", "--json")
+
+    required = {arm["condition"]: arm["compliance"] is not None for arm in outcome.data["trials"]}
+    assert (0, {"with_single": True, "with_single without lonely": False}) == (outcome.code, required)
+    assert [("ablation", "lonely")] == [(each["kind"], each["tool"]) for each in outcome.data["contrasts"]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--ablate", "with_page"], "--ablate with_page: no condition named 'with_page'; did you mean 'with_pages'?"),
+        (["--ablate", "baseline"], "--ablate baseline: 'baseline' has no context, so there is no tool to leave out"),
+        (["--ablate", "with_notes"], "agents connect to this server themselves, so nothing about it can be changed"),
+    ],
+)
+def test_what_cannot_be_left_out_is_said(arguments: list[str], problem: str, pages: Project) -> None:
+    outcome = pages.keval("run", "eval.yaml", *arguments)
+
+    assert (2, True) == (outcome.code, problem in outcome.stderr)
+
+
+def test_a_condition_that_a_config_names_wrongly_has_its_place(pages: Project) -> None:
+    pages.write(eval_yaml=f"ablate: [with_pages, nobody]\n{CONFIG}")
+
+    outcome = pages.keval("validate", "eval.yaml")
+
+    assert (2, True) == (outcome.code, "eval.yaml:1:22: no condition named 'nobody'" in outcome.stderr)
