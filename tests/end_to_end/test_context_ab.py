@@ -59,6 +59,34 @@ def test_tools_are_used_and_every_score_says_that_it_is_simulated(run: tuple[Pro
     assert fmean(score["value"] for score in scores) > 1
 
 
+def test_the_experiment_tells_information_and_tools_apart(project: Project) -> None:
+    outcome = project.run(EXAMPLE / "experiment.yaml", "--limit", "6", "--repetitions", "1")
+
+    assert 0 == outcome.code, outcome.stderr
+    summary = project.read("summary.json")
+    losses = {
+        (each["kind"], each["condition"]): min(effect["difference"] for effect in each["effects"])
+        for each in summary["contrasts"]
+    }
+    assert {
+        ("change", "with_terse_docs"),
+        ("placebo", "with_placebo"),
+        ("ablation", "with_docs without search_docs"),
+        ("ablation", "with_docs without read_page"),
+    } == losses.keys()
+    placebo, ablated = losses["placebo", "with_placebo"], losses["ablation", "with_docs without search_docs"]
+    assert max(placebo, ablated) < -1 < losses["change", "with_terse_docs"]
+    made = {call["name"]: call["changed"] for trial in project.lines("trials.jsonl") for call in _calls(trial)}
+    assert {"search_docs": "scrambled"} == made
+    assert "what the information is worth: " in outcome.stdout
+
+
+def _calls(trial: dict[str, Any]) -> list[dict[str, Any]]:
+    """The calls of a trial with the placebo."""
+    calls: list[dict[str, Any]] = trial["transcript"]["tool_calls"]
+    return calls if trial["condition"] == "with_placebo" else []
+
+
 def test_there_are_enough_questions_of_every_kind() -> None:
     pages = [len(question["metadata"]["pages"]) for question in QUESTIONS]
 
