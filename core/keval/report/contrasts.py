@@ -108,7 +108,9 @@ def _of_tool(summary: Summary, contrast: Contrast, *, several: bool) -> list[Cla
     def label(effect: Effect) -> str:
         return f"{contrast.tool} ({effect.agent})" if several else str(contrast.tool)
 
-    return claims_of(contrast.effects, summary.scorers, {summary.run: summary.arms}, label)
+    # What matters of a rank is its order; how many questions would decide each is among the data.
+    effects = [attrs.evolve(effect, needed=None) for effect in contrast.effects]
+    return claims_of(effects, summary.scorers, {summary.run: summary.arms}, label)
 
 
 def _worth(claim: Claim) -> float:

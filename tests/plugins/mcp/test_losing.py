@@ -122,25 +122,6 @@ def test_http_error_in_place_of_an_answer_is_no_tool_error(
     assert "fine" == after
 
 
-def test_call_that_takes_too_long_is_lost_and_its_neighbours_are_not(
-    bare: Callable[..., Stdio], attempt: Callable[..., Any]
-) -> None:
-    async def run() -> tuple[Any, ...]:
-        async with (
-            started(bare(timeout=0.5), "every") as source,
-            attempt(source, "slow") as slow,
-            attempt(source, "well") as well,
-        ):
-            before, problem, after = await well.call("pid"), await slow.call("hang"), await well.call("pid")
-            return before, problem, after, slow.log.lost, well.log.lost
-
-    before, problem, after, lost, fine = asyncio.run(run())
-
-    assert "server 'every' did not answer 'hang' within 0.5 s" == problem == lost
-    assert before == after
-    assert fine is None
-
-
 def test_server_that_answers_nothing_any_more_is_replaced(
     bare: Callable[..., Stdio], outcomes: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -104,9 +104,14 @@ def test_a_server_that_dies_during_a_call_is_lost_with_its_last_words(use: Any, 
 
 
 @pytest.mark.parametrize("tap", [True, False])
-def test_a_server_that_does_not_answer_is_lost(use: Any, bare: Any, tap: bool) -> None:
-    with pytest.raises(ServerLostError, match=r"did not answer 'hang' within 0\.5 s"):
-        use(caller("hang"), bare(tap=tap, timeout=0.5))
+def test_a_call_over_its_time_is_an_error_and_the_next_one_is_answered(use: Any, bare: Any, tap: bool) -> None:
+    async def body(sessions: Sessions) -> Any:
+        return await caller("hang")(sessions), await caller("echo", text="fine")(sessions)
+
+    (problem, is_error), after = use(body, bare(tap=tap, timeout=0.5))
+
+    assert problem.endswith("did not answer 'hang' within 0.5 s")
+    assert (True, ("fine", False)) == (is_error, after)
 
 
 def test_a_server_that_was_lost_before_a_call_is_lost(use: Any, bare: Any) -> None:

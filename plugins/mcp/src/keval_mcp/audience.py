@@ -15,7 +15,9 @@ from mcp.types import METHOD_NOT_FOUND
 from keval.plugin import CallLog, ClientPolicy, ServerExchange
 from keval_mcp.policy import declared, policy_answer
 
-__all__ = ["NEEDED", "AgentSession", "Audience", "Member", "note", "recorded"]
+__all__ = ["NEEDED", "PROGRESS", "AgentSession", "Audience", "Member", "note", "recorded"]
+
+PROGRESS = "notifications/progress"
 
 NEEDED = {"elicitation/create": "elicitation", "roots/list": "roots", "sampling/createMessage": "sampling"}
 """The capability that a client declares to be asked each of these."""
@@ -90,7 +92,7 @@ class Audience:
 
     def hear(self, method: str, params: Mapping[str, Any]) -> None:
         """Record a notification of the server, and pass it on to the agents that it concerns."""
-        if method == "notifications/progress":
+        if method == PROGRESS:
             listener = self._progress.get(str(params.get("progressToken")))
             if listener is not None:
                 listener(params)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import attrs
 
 from keval.plugin import ServerLostError
-from keval_mcp.upstream import CallLostError
+from keval_mcp.upstream import CallLostError, CallTimeoutError
 
 __all__ = ["Company", "Place"]
 
@@ -53,7 +53,7 @@ class Place:
         answered = True
         try:
             yield
-        except CallLostError:
+        except (CallLostError, CallTimeoutError):
             answered = False
             raise
         except ServerLostError:

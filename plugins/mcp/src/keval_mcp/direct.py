@@ -11,7 +11,7 @@ from mcp import MCPError
 
 from keval.plugin import McpServer, ServerChannel
 from keval_mcp.results import tool_error
-from keval_mcp.upstream import Upstream
+from keval_mcp.upstream import CallTimeoutError, Upstream
 
 __all__ = ["direct_channel"]
 
@@ -38,5 +38,7 @@ class _Direct:
             return await self._upstream.call({"name": name, "arguments": dict(arguments)})
         except MCPError as refused:
             return tool_error(refused.message)
+        except CallTimeoutError as late:
+            return tool_error(str(late))
         except ValueError as invalid:
             return tool_error(f"what came is not the result of a tool call: {invalid}")

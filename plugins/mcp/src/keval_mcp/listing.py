@@ -59,6 +59,11 @@ class Listing:
         return tuple(tool["name"] for tool in self.tools)
 
     @cached_property
+    def schemas(self) -> Mapping[str, Mapping[str, Any]]:
+        """The input schemas by tool."""
+        return {tool["name"]: tool["inputSchema"] for tool in self.tools}
+
+    @cached_property
     def digest(self) -> str:
         """The SHA-256 of all names, descriptions and input schemas, whatever their order."""
         definitions = [[tool["name"], tool.get("description"), tool["inputSchema"]] for tool in self.tools]

@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeAlias
 
 import attrs
 from mcp import MCPError
-from mcp.types import (
-    CLIENT_CAPABILITIES_META_KEY,
-    CONNECTION_CLOSED,
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    LOG_LEVEL_META_KEY,
-)
+from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, REQUEST_TIMEOUT
 
 from keval import ToolCall
 from keval.plugin import CallLog, ServerExchange, ServerLostError, ToolResult
-from keval_mcp.audience import AgentSession, note, recorded
+from keval_mcp.arguments import BAD_ARGUMENTS, fit
+from keval_mcp.audience import PROGRESS, AgentSession, note, recorded
 from keval_mcp.changes import TrialChanges
 from keval_mcp.company import Place
 from keval_mcp.connection import ServerConnection
 from keval_mcp.inputs import Inputs, is_input_required
 from keval_mcp.listing import Listing
+from keval_mcp.marks import marked
+from keval_mcp.patience import Patience
 from keval_mcp.results import tool_error
-from keval_mcp.upstream import CallLostError, Upstream
+from keval_mcp.upstream import CallLostError, CallTimeoutError, Upstream
 
 __all__ = ["Passage"]
 
@@ -169,8 +165,10 @@ class Passage:
     async def _request(self, method: str, params: Mapping[str, Any], progressed: Progressed | None) -> dict[str, Any]:
         try:
             upstream = await self._reach()
-            with self._asking(params, progressed) as asked, self.place.calling():
-                result = await self._inputs.answer(asked, partial(upstream.request, method))
+            with self._asking(params, progressed) as (asked, patience):
+                result = await self._inputs.answer(asked, partial(upstream.request, method, patience=patience))
+        except CallTimeoutError as late:
+            raise MCPError(REQUEST_TIMEOUT, str(late)) from late
         except ServerLostError as lost:
             self._lose(str(lost), lost.kind, by_itself=isinstance(lost, CallLostError))
             raise MCPError(INTERNAL_ERROR, str(lost).partition("\n")[0]) from lost
@@ -182,17 +180,22 @@ class Passage:
         return result
 
     @contextmanager
-    def _asking(self, params: Mapping[str, Any], progressed: Progressed | None) -> Iterator[Mapping[str, Any]]:
-        """Yield the parameters as the server gets them: marked with `meta`, with a progress token of keval's own."""
-        if not _is_unicode(params):
-            raise MCPError(INVALID_PARAMS, "a text holds half a character (a surrogate), which JSON in UTF-8 cannot")
-        meta = {**_custom(params.get("_meta")), **self.meta}
-        rest = {name: value for name, value in params.items() if name != "_meta"}
-        with ExitStack() as stack:
+    def _asking(
+        self, params: Mapping[str, Any], progressed: Progressed | None
+    ) -> Iterator[tuple[Mapping[str, Any], Patience]]:
+        """Yield the parameters as the server gets them, and how long it may take; meanwhile its progress is heard."""
+        server = self.connection.server
+        patience = Patience(server.timeout, server.max_timeout)
+
+        def heard(progress: Mapping[str, Any]) -> None:
+            patience.extend()
+            note([self.log], ServerExchange(server.name, PROGRESS, "server", progress, at=time.time()))
             if progressed is not None:
-                hearing = partial(self._progressed, progressed)
-                meta["progressToken"] = stack.enter_context(self.connection.audience.listening(hearing))
-            yield {**rest, "_meta": meta} if meta else rest
+                progressed(progress)
+
+        listener = heard if progressed is not None or patience.extends else None
+        with marked(params, self.meta, self.connection.audience, listener) as asked, self.place.calling():
+            yield asked, patience
 
     async def _forward(self, params: Mapping[str, Any], progressed: Progressed | None) -> Mapping[str, Any]:
         name, arguments = params["name"], params.get("arguments")
@@ -206,18 +209,21 @@ class Passage:
             call = attrs.evolve(call, executions=1)
             began += time.perf_counter() - before  # connecting again is no time of the call
             changed = {**params, "name": tool} if given is None else {**params, "name": tool, "arguments": dict(given)}
-            with self._asking(changed, progressed) as asked, self.place.calling():
-                return await self._inputs.answer(asked, upstream.call)
+            with self._asking(changed, progressed) as (asked, patience):
+                return await self._inputs.answer(asked, partial(upstream.call, patience=patience))
 
         try:
             outcome = await self.changes.call(name, arguments, send)
+        except CallTimeoutError as late:
+            self._record(attrs.evolve(call, error_kind="tool_timeout"), began, error=str(late))
+            return tool_error(str(late))
         except ServerLostError as lost:
             self._lose(str(lost), lost.kind, by_itself=isinstance(lost, CallLostError))
             problem = str(lost).partition("\n")[0]  # the agent needs no standard error
             self._record(call, began, error=problem)
             return tool_error(problem)
         except MCPError as refused:
-            self._record(call, began, error=refused.message)
+            self._record(self._checked(call), began, error=refused.message)
             raise
         except ValueError as invalid:
             problem = f"server '{self.connection.server.name}' answered {name!r} with something that is no tool result"
@@ -239,15 +245,17 @@ class Passage:
             content=read.content,
         )
         if read.is_error:
-            self._record(call, began, error=read.text)
+            self._record(self._checked(call), began, error=read.text)
         else:
             self._record(call, began, result=read.text)
         return outcome.result
 
-    def _progressed(self, progressed: Progressed, params: Mapping[str, Any]) -> None:
-        method = "notifications/progress"
-        note([self.log], ServerExchange(self.connection.server.name, method, "server", params, at=time.time()))
-        progressed(params)
+    def _checked(self, call: ToolCall) -> ToolCall:
+        """Return a call that failed with the kind of its error, if that is that its arguments do not fit the tool."""
+        definition = next((tool for tool in self.changes.offered if tool["name"] == call.name), None)
+        if call.error_kind is not None or definition is None or fit(definition["inputSchema"], call.arguments):
+            return call
+        return attrs.evolve(call, error_kind=BAD_ARGUMENTS)
 
     def _record(self, call: ToolCall, began: float, result: str | None = None, error: str | None = None) -> None:
         took = time.perf_counter() - began
@@ -257,21 +265,3 @@ class Passage:
         if self.log.lost is None:
             self.log.lost, self.log.kind = reason, kind
             self.log.bystander = not by_itself and self.place.bystander
-
-
-def _is_unicode(params: Mapping[str, Any]) -> bool:
-    try:
-        json.dumps(params, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _custom(meta: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what the agent itself put into `_meta`; the rest belongs to its connection with the tap.
-
-    What it can do is passed on to a server without sessions.
-    """
-    own = ("progressToken", "io.modelcontextprotocol/")
-    passed = (CLIENT_CAPABILITIES_META_KEY, LOG_LEVEL_META_KEY)
-    return {name: value for name, value in (meta or {}).items() if name in passed or not name.startswith(own)}

@@ -13,6 +13,7 @@ from attrs.validators import gt
 
 from keval.plugin import (
     ContextSource,
+    DynamicTools,
     Isolation,
     PreflightError,
     ServerSpec,
@@ -80,6 +81,8 @@ class Stdio:
     isolation: Isolation = "auto"
     startup_timeout: float = attrs.field(default=30.0, validator=gt(0))
     timeout: float = attrs.field(default=60.0, validator=gt(0))
+    max_timeout: float = attrs.field(default=600.0, validator=gt(0))
+    dynamic_tools: DynamicTools = "fail"
     instructions: str = ""
     server_instructions: bool = attrs.field(default=True, validator=_needs_tap)
     elicitation: Elicitation = attrs.field(default="decline", validator=_answered_by_tap)
@@ -107,6 +110,8 @@ class Stdio:
             env=self.env,
             cwd=None if cwd is None else str(cwd),
             timeout=self.timeout,
+            max_timeout=self.max_timeout,
+            dynamic_tools=self.dynamic_tools,
             startup_timeout=self.startup_timeout,
             keeps_trials_apart=keeps_trials_apart,
             policy=client_policy(label, self.elicitation, self.roots),
@@ -140,6 +145,8 @@ class Http:
     isolation: Isolation = "auto"
     startup_timeout: float = attrs.field(default=30.0, validator=gt(0))
     timeout: float = attrs.field(default=60.0, validator=gt(0))
+    max_timeout: float = attrs.field(default=600.0, validator=gt(0))
+    dynamic_tools: DynamicTools = "fail"
     instructions: str = ""
     server_instructions: bool = attrs.field(default=True, validator=_needs_tap)
     elicitation: Elicitation = attrs.field(default="decline", validator=_answered_by_tap)
@@ -172,6 +179,8 @@ class Sse:
     isolation: Isolation = "auto"
     startup_timeout: float = attrs.field(default=30.0, validator=gt(0))
     timeout: float = attrs.field(default=60.0, validator=gt(0))
+    max_timeout: float = attrs.field(default=600.0, validator=gt(0))
+    dynamic_tools: DynamicTools = "fail"
     instructions: str = ""
     server_instructions: bool = attrs.field(default=True, validator=_needs_tap)
     elicitation: Elicitation = attrs.field(default="decline", validator=_answered_by_tap)
@@ -208,6 +217,8 @@ def _remote(label: str, transport: Transport, given: Http | Sse) -> ServerSpec:
         url=given.url,
         headers=given.headers,
         timeout=given.timeout,
+        max_timeout=given.max_timeout,
+        dynamic_tools=given.dynamic_tools,
         startup_timeout=given.startup_timeout,
         tap=given.tap,
         isolation=given.isolation,

@@ -148,7 +148,7 @@ class _Tapped:
                 url=url,
                 tools=changes.listing.names,
                 # The tap notices first that a server does not answer, and tells the agent why.
-                timeout=server.timeout + 2 * CHECK_SECONDS,
+                timeout=max(server.timeout, server.max_timeout or 0.0) + 2 * CHECK_SECONDS,
                 log=passage.log,
                 instructions=self.offer.instructions,
                 channel=passage,

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 import anyio
 import attrs
@@ -21,16 +19,17 @@ from mcp.shared.transport_context import TransportContext
 from mcp.types import CONNECTION_CLOSED, METHOD_NOT_FOUND, PARSE_ERROR
 
 from keval.plugin import McpServer, ServerLostError, ServerSpec
-from keval_mcp.explain import explain
+from keval_mcp.explain import explain, place_of
 from keval_mcp.handshake import Session, begin
 from keval_mcp.limits import TOO_LARGE, TooLargeError
 from keval_mcp.listing import Listing
+from keval_mcp.patience import Patience
 from keval_mcp.results import check_result
 from keval_mcp.settle import settle
 from keval_mcp.stderr import Stderr
 from keval_mcp.transports import connect, refusals
 
-__all__ = ["CHECK_SECONDS", "CallLostError", "Peer", "Upstream"]
+__all__ = ["CHECK_SECONDS", "CallLostError", "CallTimeoutError", "Peer", "Upstream"]
 
 CHECK_SECONDS = 5.0
 """How long a server that failed a call may take to list its tools before its session is given up."""
@@ -42,6 +41,10 @@ _CANCEL_SECONDS = 0.5
 
 class CallLostError(ServerLostError):
     """A call got no answer that can be used, by itself: the server still lists its tools."""
+
+
+class CallTimeoutError(Exception):
+    """A request took longer than it may, and the server lives: it still lists its tools."""
 
 
 class Peer(Protocol):
@@ -94,55 +97,53 @@ class Upstream:
         except TimeoutError:
             await upstream.close()
             slow = "" if upstream._junk else "; raise its startup_timeout if it is only slow to start"
-            raise upstream._lost(f"{_place(server)}did not answer within {within:g} s{slow}") from None
+            raise upstream._lost(f"{place_of(server)}did not answer within {within:g} s{slow}") from None
         except asyncio.CancelledError:
             await upstream.close()
             raise
         if not upstream.alive:
-            raise upstream._lost(f"{_place(server)}did not come up: {upstream.reason}")
+            raise upstream._lost(f"{place_of(server)}did not come up: {upstream.reason}")
         return upstream
-
-    @cached_property
-    def _schemas(self) -> Mapping[str, Mapping[str, Any]]:
-        return {tool["name"]: tool["inputSchema"] for tool in self.listing.tools}
 
     @property
     def alive(self) -> bool:
         """Whether calls can be sent; the server's end is noticed at once, also while nobody calls."""
         return not self._ended.is_set()
 
-    async def call(self, params: Mapping[str, Any]) -> dict[str, Any]:
+    async def call(self, params: Mapping[str, Any], patience: Patience | None = None) -> dict[str, Any]:
         """Call a tool once, with the parameters of `tools/call`, and return what the server answers, as it wrote it.
 
         Raises:
-            MCPError: the server refuses the call.
-            ServerLostError: it ended, did not answer in time, or an HTTP error came in its place.
             ValueError: the answer is not the result of a tool call.
+            MCPError, CallTimeoutError, ServerLostError: as `request` does.
         """
-        result = await self.request("tools/call", params, repr(params["name"]))
+        result = await self.request("tools/call", params, repr(params["name"]), patience)
         check_result(result)
         return result
 
-    async def request(self, method: str, params: Mapping[str, Any], what: str | None = None) -> dict[str, Any]:
+    async def request(
+        self, method: str, params: Mapping[str, Any], what: str | None = None, patience: Patience | None = None
+    ) -> dict[str, Any]:
         """Send a request once and return its result, unchecked and unchanged; errors name it as `what`.
 
         Raises:
             MCPError: the server refuses it.
-            ServerLostError: it ended, did not answer in time, or an HTTP error came in its place.
+            CallTimeoutError: it does not answer in time, and lives.
+            ServerLostError: it ended, or an HTTP error came in place of its answer.
         """
-        what = what or method
+        what, patience = what or method, patience or Patience(self.server.timeout)
         with refusals() as refused:  # the task below inherits it
             request = asyncio.create_task(self._send(method, params))
         kind: str | None = None
         try:
-            await asyncio.wait({request, self._owner}, timeout=self.server.timeout, return_when=asyncio.FIRST_COMPLETED)
+            await patience.wait({request, self._owner})
             timed_out = not (request.done() or self._owner.done())
         finally:
             await self._give_up(request)
         if timed_out and refused:  # over SSE, what refuses a message answers nobody
             problem = f"answered {what} with {refused[-1]}"
         elif timed_out:
-            problem = f"did not answer {what} within {self.server.timeout:g} s"
+            problem = f"did not answer {what} within {patience.seconds:g} s"
         elif not request.done() or request.cancelled():
             problem = f"was lost during {what}"
         else:
@@ -161,6 +162,8 @@ class Upstream:
                 else:
                     raise
         await self._check()
+        if self.alive and timed_out and not refused:
+            raise CallTimeoutError(f"server '{self.server.name}' {problem}")
         if self.alive:
             raise self._lost(problem, kind, CallLostError if timed_out or kind else ServerLostError)
         raise self._lost(f"{problem}: {self.reason}", kind or self._kind)
@@ -203,7 +206,7 @@ class Upstream:
         await self._session.notify(method, params)
 
     async def _send(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        schema = self._schemas.get(params["name"]) if method == "tools/call" else None
+        schema = self.listing.schemas.get(params["name"]) if method == "tools/call" else None
         return await self._session.request(method, params, schema=schema)
 
     async def _asked(
@@ -276,11 +279,3 @@ class Upstream:
 
 async def _nothing_left(context: object, method: str, params: object) -> None:
     """Take what `_heard` leaves of a notification: nothing."""
-
-
-def _place(server: McpServer | ServerSpec) -> str:
-    """Return where a server is reached, without what may be secret in its URL."""
-    if server.url is None:
-        return ""
-    parts = urlsplit(server.url)
-    return f"at {parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path} "

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-TOOLS = ("echo", "pid", "told", "quit", "die", "hang")
+TOOLS = ("echo", "pid", "told", "quit", "die", "hang", "work")
 
 
 def call(name: str, arguments: dict[str, Any], meta: dict[str, Any]) -> str | None:
@@ -26,6 +26,11 @@ def call(name: str, arguments: dict[str, Any], meta: dict[str, Any]) -> str | No
         case "told":
             environment = {key: value for key, value in os.environ.items() if key.startswith("KEVAL_")}
             return json.dumps({"meta": meta, "environment": environment})
+        case "work":
+            for step in range(round(arguments["seconds"] / 0.1)):
+                time.sleep(0.1)
+                notify("notifications/progress", progressToken=meta["progressToken"], progress=step)
+            return "done"
         case "die":
             sys.stderr.write("dying now\n")
             sys.stderr.flush()
@@ -36,6 +41,11 @@ def call(name: str, arguments: dict[str, Any], meta: dict[str, Any]) -> str | No
             if arguments.get("everything"):
                 time.sleep(60)
     return None
+
+
+def notify(method: str, **params: Any) -> None:
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", "method": method, "params": params}) + "\n")
+    sys.stdout.flush()
 
 
 def count_start() -> int:

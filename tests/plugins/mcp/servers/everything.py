@@ -6,6 +6,7 @@ it was before 2026, where a client has to keep a session.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import os
@@ -66,6 +67,13 @@ def told(ctx: Context) -> str:
 def pid() -> str:
     """Return the process id."""
     return str(os.getpid())
+
+
+@server.tool()
+async def hang() -> str:
+    """Never answer."""
+    await asyncio.Event().wait()
+    return "never"
 
 
 @server.tool()

@@ -1,0 +1,49 @@
+"""How long a request may take: a time that the server's progress extends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from typing import Any
+
+import attrs
+
+__all__ = ["Patience"]
+
+
+@attrs.define(eq=False)
+class Patience:
+    """Waits `timeout` seconds for an answer, and as long again after each sign of progress, `most` seconds in all."""
+
+    timeout: float
+    most: float | None = None
+    _began: float = attrs.field(init=False)
+    _until: float = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._began = _now()
+        self._until = self._began + self.timeout
+
+    @property
+    def extends(self) -> bool:
+        """Whether progress gives a request more time."""
+        return self.most is not None and self.most > self.timeout
+
+    @property
+    def seconds(self) -> float:
+        """For how long a request may take, as far as is known by now."""
+        return round(self._until - self._began, 3)
+
+    def extend(self) -> None:
+        """Take a sign of progress."""
+        if self.most is not None:
+            self._until = max(self._until, min(_now() + self.timeout, self._began + self.most))
+
+    async def wait(self, tasks: Collection[asyncio.Task[Any]]) -> None:
+        """Wait until one of the tasks has ended, or the time is over."""
+        while not any(task.done() for task in tasks) and (left := self._until - _now()) > 0:
+            await asyncio.wait(tasks, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
