@@ -60,7 +60,7 @@ def test_trials_share_no_process_whose_tools_may_change_something(
 
     assert 3 == processes
     assert ({}, "c") == (told["environment"], told["meta"]["keval/trial"]), "it started before it had a trial"
-    assert Sharing(False, "not read-only: echo, pid, told and 3 more") == sharing
+    assert Sharing(False, "not read-only: echo, pid, told and 4 more") == sharing
 
 
 def test_a_process_that_ended_before_its_trial_came_is_started_again(
