@@ -38,7 +38,7 @@ Progressed: TypeAlias = Callable[[Mapping[str, Any]], object]
 class Passage:
     """Forwards the calls of one attempt, marked with `meta`, and records each of them in `log`.
 
-    An agent in keval's own process uses it as its `keval.plugin.ServerChannel`; for others the tap serves it. `listing`
+    An agent in keval's own process reaches it through a `Channel`; to others the tap serves it. `listing`
     is what was read before the first trial, with what interventions change, so that every trial is offered the same
     tools. `changes` leads the calls through the interventions. `place` says whether a loss of the server may be due to
     another attempt's call, and `own` that no other attempt uses it. What else passes than calls is recorded as
@@ -76,18 +76,8 @@ class Passage:
             self._first = None
 
     async def list_tools(self) -> tuple[Mapping[str, Any], ...]:
-        """Return the definitions of the tools; see `keval.plugin.ServerChannel`."""
+        """Return the definitions of the tools that are offered."""
         return self.listing.tools
-
-    async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Call a tool; see `keval.plugin.ServerChannel`."""
-        try:
-            result = await self.forward({"name": name, "arguments": dict(arguments)})
-        except MCPError as refused:
-            result = tool_error(refused.message)
-        if self.log.lost is not None:
-            raise ServerLostError(self.log.lost, kind=self.log.kind)
-        return result
 
     async def forward(self, params: Mapping[str, Any], progressed: Progressed | None = None) -> Mapping[str, Any]:
         """Call the server with the parameters of `tools/call`, and return its answer as it came.
