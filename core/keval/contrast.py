@@ -23,6 +23,7 @@ class Contrast:
     are the interventions that `against` lacks, by server, as a config writes them. `effects` are those of `condition`
     against `against`, agent by agent and scorer by scorer; their p is adjusted over all contrasts of one kind in the
     run.
+    `expenses` are the same on what an answer takes.
     """
 
     kind: ContrastKind
@@ -32,3 +33,4 @@ class Contrast:
     tool: str | None = None
     added: bool = False
     effects: tuple[Effect, ...] = ()
+    expenses: tuple[Effect, ...] = ()
