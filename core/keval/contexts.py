@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -172,6 +173,13 @@ class ServerChannel(Protocol):
 
         Raises:
             ServerLostError: the server was lost.
+        """
+        ...
+
+    def streams(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
+        """Open a session for a client of the MCP SDK: yield what its transports yield, a stream to read and to write.
+
+        Everything of the protocol passes, both ways.
         """
         ...
 
