@@ -143,7 +143,8 @@ class CallLog:
     `calls` are in the order in which they ended. `lost` says why the server was lost, if it was, and `kind` what kind
     of failure that is. `bystander` says that a call of another trial may have been the cause. `exchanges` are what else
     passed, and `blobs` the content that calls refer to. `contaminated` says why the trial proves nothing about its
-    condition, though its server lives: its tools changed.
+    condition, though its server lives: its tools changed. `followed` are the names of the tools that were offered
+    after each change, where the trial follows them.
     """
 
     calls: list[ToolCall] = attrs.field(factory=list)
@@ -153,6 +154,7 @@ class CallLog:
     exchanges: list[ServerExchange] = attrs.field(factory=list)
     blobs: list[Blob] = attrs.field(factory=list)
     contaminated: str | None = None
+    followed: list[tuple[str, ...]] = attrs.field(factory=list)
 
 
 class ServerChannel(Protocol):

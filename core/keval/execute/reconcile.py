@@ -7,11 +7,12 @@ after their server died.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import attrs
 
-from keval.contexts import Context
+from keval.contexts import Context, McpServer
 from keval.errors import ServerLostError, ToolsMissingError, TrialError
 from keval.records import ToolCall, Transcript
 
@@ -24,14 +25,18 @@ def check(transcript: Transcript, context: Context) -> None:
     Raises:
         ServerLostError: a server was lost while the trial ran.
         ToolsMissingError: the model was not offered exactly the condition's tools.
-        TrialError: of kind `calls_disagree`; the framework and the tap report different calls.
+        TrialError: of kind `tools_changed`, if a server changed its tools; or of kind `calls_disagree`, if the
+            framework and the tap report different calls.
     """
     for server in context.servers:
         if server.log is not None and server.log.lost is not None:
             raise ServerLostError(server.log.lost, kind=server.log.kind)
-    if transcript.tools is not None and set(transcript.tools) != set(context.tools):
+    for server in context.servers:
+        if server.log is not None and server.log.contaminated is not None:
+            raise TrialError(server.log.contaminated, stage="mcp", kind="tools_changed")
+    if transcript.tools is not None and set(transcript.tools) not in _offers(context):
         raise ToolsMissingError(set(context.tools) - set(transcript.tools), set(transcript.tools) - set(context.tools))
-    tapped = {tool for server in context.servers if server.log is not None for tool in server.tools}
+    tapped = {tool for server in context.servers if server.log is not None for tool in _ever_offered(server)}
     unseen = [
         call for call in transcript.tool_calls if call.name in tapped and call.error is None and not call.executions
     ]
@@ -91,6 +96,16 @@ def merge(transcript: Transcript, context: Context) -> Transcript:
     passed = [exchange for server in context.servers if server.log is not None for exchange in server.log.exchanges]
     exchanges = sorted(passed, key=lambda exchange: exchange.at or 0.0)
     return attrs.evolve(transcript, tool_calls=tuple(merged), exchanges=tuple(exchanges))
+
+
+def _offers(context: Context) -> list[set[str]]:
+    """Return the sets of tools that the model may have been offered last: one, unless a trial follows changes."""
+    lists = [[server.tools, *(server.log.followed if server.log else ())] for server in context.servers]
+    return [{tool for names in chosen for tool in names} for chosen in product(*lists)]
+
+
+def _ever_offered(server: McpServer) -> set[str]:
+    return {*server.tools, *(tool for names in (server.log.followed if server.log else ()) for tool in names)}
 
 
 def _observed(context: Context) -> list[ToolCall]:

@@ -31,6 +31,9 @@ class ScriptedChat:
         self.offered = [tool.alias for tool in tools]
         return self
 
+    def offer(self, tools: Sequence[Tool]) -> None:
+        self.offered = [tool.alias for tool in tools]
+
     def say(self, text: str) -> None:
         self.told.append(text)
 

@@ -141,7 +141,8 @@ def test_server_that_comes_back_with_other_tools_is_refused(
     server: Callable[..., Stdio], attempt: Callable[..., Any], tmp_path: Path
 ) -> None:
     changed = (
-        "server 'bare' came back with other tools than at the start of the run; keep it unchanged while the run lasts"
+        "server 'bare' came back with other tools than at the start of the run; keep it unchanged while the run lasts,"
+        " or say by dynamic_tools that it may change"
     )
 
     async def run() -> tuple[str, CallLog]:

@@ -36,7 +36,7 @@ class MessagesChat:
 
     _client: Client
     _context: Context
-    _options: Mapping[str, Any]
+    _options: dict[str, Any]
     _messages: list[dict[str, Any]]
 
     @classmethod
@@ -44,10 +44,15 @@ class MessagesChat:
         fixed = dict(options)
         if context.instructions:
             fixed["system"] = context.instructions
-        if tools:
-            fixed["tools"] = [_offer(tool) for tool in tools]
         messages = [{"role": message.role, "content": message.text} for message in context.history]
-        return cls(client, context, fixed, messages)
+        chat = cls(client, context, fixed, messages)
+        chat.offer(tools)
+        return chat
+
+    def offer(self, tools: Sequence[Tool]) -> None:
+        self._options.pop("tools", None)
+        if tools:
+            self._options["tools"] = [_offer(tool) for tool in tools]
 
     def say(self, text: str) -> None:
         self._messages.append({"role": "user", "content": text})

@@ -30,7 +30,7 @@ class CompletionsChat:
 
     _client: Client
     _context: Context
-    _options: Mapping[str, Any]
+    _options: dict[str, Any]
     _messages: list[dict[str, Any]]
     _media: frozenset[str] = frozenset()
 
@@ -46,8 +46,14 @@ class CompletionsChat:
     ) -> CompletionsChat:
         messages = [{"role": "system", "content": context.instructions}] if context.instructions else []
         messages += [{"role": message.role, "content": message.text} for message in context.history]
-        offered = {"tools": [_offer(tool) for tool in tools]} if tools else {}
-        return cls(client, context, {**options, **offered}, messages, media)
+        chat = cls(client, context, dict(options), messages, media)
+        chat.offer(tools)
+        return chat
+
+    def offer(self, tools: Sequence[Tool]) -> None:
+        self._options.pop("tools", None)
+        if tools:
+            self._options["tools"] = [_offer(tool) for tool in tools]
 
     def say(self, text: str) -> None:
         self._messages.append({"role": "user", "content": text})

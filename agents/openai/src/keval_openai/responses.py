@@ -42,7 +42,7 @@ class ResponsesChat:
     _client: Client
     _reasoning: Reasoning
     _context: Context
-    _options: Mapping[str, Any]
+    _options: dict[str, Any]
     _items: list[dict[str, Any]]
     _media: frozenset[str] = frozenset()
 
@@ -60,10 +60,15 @@ class ResponsesChat:
         fixed = {**options, "store": False}
         if context.instructions:
             fixed["instructions"] = context.instructions
-        if tools:
-            fixed["tools"] = [_offer(tool) for tool in tools]
         items = [{"role": message.role, "content": message.text} for message in context.history]
-        return cls(client, reasoning, context, fixed, items, media)
+        chat = cls(client, reasoning, context, fixed, items, media)
+        chat.offer(tools)
+        return chat
+
+    def offer(self, tools: Sequence[Tool]) -> None:
+        self._options.pop("tools", None)
+        if tools:
+            self._options["tools"] = [_offer(tool) for tool in tools]
 
     def say(self, text: str) -> None:
         self._items.append({"role": "user", "content": text})

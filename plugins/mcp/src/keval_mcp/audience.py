@@ -13,11 +13,13 @@ from mcp import MCPError
 from mcp.types import METHOD_NOT_FOUND
 
 from keval.plugin import CallLog, ClientPolicy, ServerExchange
+from keval_mcp.listing import Listing
 from keval_mcp.policy import declared, policy_answer
 
-__all__ = ["NEEDED", "PROGRESS", "AgentSession", "Audience", "Member", "note", "recorded"]
+__all__ = ["NEEDED", "PROGRESS", "TOOLS_LIST_CHANGED", "AgentSession", "Audience", "Member", "note", "recorded"]
 
 PROGRESS = "notifications/progress"
+TOOLS_LIST_CHANGED = "notifications/tools/list_changed"
 
 NEEDED = {"elicitation/create": "elicitation", "roots/list": "roots", "sampling/createMessage": "sampling"}
 """The capability that a client declares to be asked each of these."""
@@ -48,6 +50,10 @@ class Member(Protocol):
     agents: list[AgentSession]
     subscribed: set[str]
 
+    def relisted(self, listing: Listing) -> None:
+        """Take what the server lists now."""
+        ...
+
     @property
     def busy(self) -> bool:
         """Whether a request of this attempt is under way."""
@@ -59,11 +65,13 @@ class Audience:
     """The attempts that use one connection with the server `name`.
 
     An attempt with a server of its own passes on to its agent what the agent declares that it can do. All else is
-    answered by `policy`. `passed_on` are the capabilities of the agent that the server is told of.
+    answered by `policy`. `passed_on` are the capabilities of the agent that the server is told of. `relist` is called
+    when the server says that its tools have changed.
     """
 
     name: str
     policy: ClientPolicy
+    relist: Callable[[], object]
     passed_on: Mapping[str, Any] = attrs.field(factory=dict)
     members: list[Member] = attrs.field(factory=list, init=False)
     _progress: dict[str, Callable[[Mapping[str, Any]], object]] = attrs.field(factory=dict, init=False)
@@ -101,10 +109,12 @@ class Audience:
             return
         for member in self._hearers(method, params):
             note([member.log], ServerExchange(self.name, method, "server", params, at=time.time()))
-            if method == "notifications/tools/list_changed":  # every trial keeps the list from before the first one
+            if method == TOOLS_LIST_CHANGED:  # each attempt tells its agent when it follows, after the tools are read
                 continue
             for agent in member.agents:
                 agent.tell(method, params)
+        if method == TOOLS_LIST_CHANGED:
+            self.relist()
 
     @contextmanager
     def listening(self, listener: Callable[[Mapping[str, Any]], object]) -> Iterator[str]:

@@ -67,6 +67,10 @@ class Chat(Protocol):
         """Add a message of the user."""
         ...
 
+    def offer(self, tools: Sequence[Tool]) -> None:
+        """Offer the model these tools from now on, in place of those that it was offered."""
+        ...
+
     async def ask(self) -> Reply:
         """Ask the model to go on, and add its reply.
 
@@ -134,6 +138,8 @@ class Conversation:
 
     async def _ask(self) -> Reply:
         recorder = self.context.recorder
+        if await self.sessions.refresh():
+            self.chat.offer(self.sessions.tools)
         recorder.offered(tool.name for tool in self.sessions.tools)
         reply = await self.chat.ask()
         recorder.model_called(reply.usage)

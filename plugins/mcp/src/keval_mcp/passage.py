@@ -16,13 +16,13 @@ from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, REQUEST_TIMEOUT
 from keval import ToolCall
 from keval.plugin import CallLog, ServerExchange, ServerLostError, ToolResult
 from keval_mcp.arguments import BAD_ARGUMENTS, fit
-from keval_mcp.audience import PROGRESS, AgentSession, note, recorded
-from keval_mcp.changes import TrialChanges
+from keval_mcp.audience import PROGRESS, TOOLS_LIST_CHANGED, AgentSession, note, recorded
 from keval_mcp.company import Place
 from keval_mcp.connection import ServerConnection
 from keval_mcp.inputs import Inputs, is_input_required
 from keval_mcp.listing import Listing
 from keval_mcp.marks import marked
+from keval_mcp.offered import Offered
 from keval_mcp.patience import Patience
 from keval_mcp.results import tool_error
 from keval_mcp.upstream import CallLostError, CallTimeoutError, Upstream
@@ -39,20 +39,18 @@ Progressed: TypeAlias = Callable[[Mapping[str, Any]], object]
 class Passage:
     """Forwards the calls of one attempt, marked with `meta`, and records each of them in `log`.
 
-    An agent in keval's own process uses it as its `keval.plugin.ServerChannel`; for others the tap serves it. `listing`
-    is what was read before the first trial, with what interventions change, so that every trial is offered the same
-    tools. `changes` leads the calls through the interventions. `place` says whether a loss of the server may be due to
-    another attempt's call, and `own` that no other attempt uses it. What else passes than calls is recorded as
-    exchanges; `agents` are the sessions in which the agent hears of it.
+    An agent in keval's own process uses it as its `keval.plugin.ServerChannel`; for others the tap serves it. `offered`
+    is what the agent is offered, and the way of its calls through the interventions. `place` says whether a loss of the
+    server may be due to another attempt's call, and `own` that no other attempt uses it. What else passes than calls is
+    recorded as exchanges; `agents` are the sessions in which the agent hears of it.
     """
 
     connection: ServerConnection
-    listing: Listing
-    changes: TrialChanges
+    offered: Offered
     meta: Mapping[str, Any]
     place: Place
     own: bool = False
-    log: CallLog = attrs.field(factory=CallLog)
+    log: CallLog = attrs.field(init=False)
     agents: list[AgentSession] = attrs.field(factory=list, init=False)
     subscribed: set[str] = attrs.field(factory=set, init=False)
     _first: Upstream | None = attrs.field(default=None, init=False)
@@ -62,8 +60,14 @@ class Passage:
     _inputs: Inputs = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self.log = self.offered.log
         self._inputs = Inputs(self.connection.audience, self.log)
         self.connection.audience.members.append(self)
+
+    @property
+    def listing(self) -> Listing:
+        """What the agent is offered by now, and how the server introduced itself."""
+        return self.offered.listing
 
     @property
     def busy(self) -> bool:
@@ -79,6 +83,12 @@ class Passage:
     async def list_tools(self) -> tuple[Mapping[str, Any], ...]:
         """Return the definitions of the tools; see `keval.plugin.ServerChannel`."""
         return self.listing.tools
+
+    def relisted(self, listing: Listing) -> None:
+        """Take what the server lists now; the agent is told if it is offered something else by that."""
+        if self.offered.take(listing):
+            for agent in self.agents:
+                agent.tell(TOOLS_LIST_CHANGED, {})
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Call a tool; see `keval.plugin.ServerChannel`."""
@@ -132,6 +142,8 @@ class Passage:
         for call in calls:
             call.cancel()
         await asyncio.gather(*calls, return_exceptions=True)  # `forward` has shown or will show their outcome
+        if self._first is not None and not calls and self.log.lost is None:
+            await self.connection.relist()  # not every server says that its tools have changed
         if self in self.connection.audience.members:
             self.connection.audience.members.remove(self)
 
@@ -199,7 +211,9 @@ class Passage:
 
     async def _forward(self, params: Mapping[str, Any], progressed: Progressed | None) -> Mapping[str, Any]:
         name, arguments = params["name"], params.get("arguments")
-        call = ToolCall(name, arguments or {}, server=self.connection.server.name, executions=0)
+        call = ToolCall(
+            name, arguments or {}, server=self.connection.server.name, executions=0, listing=self.offered.held
+        )
         began = time.perf_counter()
 
         async def send(tool: str, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
@@ -213,7 +227,7 @@ class Passage:
                 return await self._inputs.answer(asked, partial(upstream.call, patience=patience))
 
         try:
-            outcome = await self.changes.call(name, arguments, send)
+            outcome = await self.offered.calls.call(name, arguments, send)
         except CallTimeoutError as late:
             self._record(attrs.evolve(call, error_kind="tool_timeout"), began, error=str(late))
             return tool_error(str(late))
@@ -248,11 +262,12 @@ class Passage:
             self._record(self._checked(call), began, error=read.text)
         else:
             self._record(call, began, result=read.text)
+        await self.connection.relisted()  # what the call has changed is known before the agent goes on
         return outcome.result
 
     def _checked(self, call: ToolCall) -> ToolCall:
         """Return a call that failed with the kind of its error, if that is that its arguments do not fit the tool."""
-        definition = next((tool for tool in self.changes.offered if tool["name"] == call.name), None)
+        definition = next((tool for tool in self.offered.calls.offered if tool["name"] == call.name), None)
         if call.error_kind is not None or definition is None or fit(definition["inputSchema"], call.arguments):
             return call
         return attrs.evolve(call, error_kind=BAD_ARGUMENTS)

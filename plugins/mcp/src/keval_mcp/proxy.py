@@ -11,6 +11,7 @@ from functools import partial
 import attrs
 
 from keval.plugin import (
+    CallLog,
     ConnectedServer,
     McpServer,
     PreflightError,
@@ -24,6 +25,7 @@ from keval_mcp.company import Company
 from keval_mcp.connection import ServerConnection
 from keval_mcp.facts import tell
 from keval_mcp.folder import in_folder
+from keval_mcp.offered import Offered
 from keval_mcp.passage import Passage
 from keval_mcp.pool import Pool
 from keval_mcp.sharing import sharing_of
@@ -138,15 +140,16 @@ class _Tapped:
             company = Company() if alone else self._company
             changes = self._named(server)
             trial = changes.trial(seed=server.seed, trial=server.trial, others=server.others)
-            passage = Passage(
-                own or self.connection, changes.listing, trial, server.meta, company.join(), own=own is not None
-            )
+            connection = own or self.connection
+            offered = Offered(server.name, server.dynamic_tools, changes, trial, CallLog())
+            offered.take((await connection.upstream()).listing)
+            passage = Passage(connection, offered, server.meta, company.join(), own=own is not None)
             url = await stack.enter_async_context(self.tap.open(passage))
             yield McpServer(
                 name=server.name,
                 transport="http",
                 url=url,
-                tools=changes.listing.names,
+                tools=passage.listing.names,
                 # The tap notices first that a server does not answer, and tells the agent why.
                 timeout=max(server.timeout, server.max_timeout or 0.0) + 2 * CHECK_SECONDS,
                 log=passage.log,

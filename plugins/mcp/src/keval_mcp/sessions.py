@@ -39,12 +39,24 @@ class Tool:
     input_schema: Mapping[str, Any]
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Sessions:
-    """The ways to all servers of a trial; `tools` are theirs, in the servers' own order."""
+    """The ways to all servers of a trial; `tools` are theirs, in the servers' own order, when they were read last."""
 
-    tools: tuple[Tool, ...] = ()
     _channels: Mapping[str, ServerChannel] = attrs.field(factory=dict)
+    _listed: Mapping[str, Sequence[Mapping[str, Any]]] = attrs.field(factory=dict)
+    tools: tuple[Tool, ...] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.tools = tuple(_tools(self._listed))
+
+    async def refresh(self) -> bool:
+        """Read the tools again, which takes no request to a server, and return whether they have changed."""
+        listed = {name: await channel.list_tools() for name, channel in self._channels.items()}
+        if all(tools is self._listed[name] for name, tools in listed.items()):
+            return False
+        self._listed, self.tools = listed, tuple(_tools(listed))
+        return True
 
     async def call(self, tool: Tool, arguments: Mapping[str, Any]) -> ToolResult:
         """Call a tool, once; any number of calls may be under way.
@@ -72,7 +84,7 @@ async def open_sessions(servers: Sequence[McpServer]) -> AsyncIterator[Sessions]
             found, expected = {tool["name"] for tool in listed[server.name]}, set(server.tools)
             if found != expected:
                 raise ToolsMissingError(expected - found, found - expected)
-        yield Sessions(tuple(_tools(listed)), channels)
+        yield Sessions(channels, listed)
 
 
 async def _open(server: McpServer, stack: AsyncExitStack) -> ServerChannel:

@@ -7,8 +7,8 @@ session has an owner task that does nothing else, and callers race their request
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Coroutine, Mapping
+from typing import Any, TypeVar
 
 import anyio
 import attrs
@@ -24,12 +24,15 @@ from keval_mcp.handshake import Session, begin
 from keval_mcp.limits import TOO_LARGE, TooLargeError
 from keval_mcp.listing import Listing
 from keval_mcp.patience import Patience
+from keval_mcp.peer import Peer
 from keval_mcp.results import check_result
 from keval_mcp.settle import settle
 from keval_mcp.stderr import Stderr
 from keval_mcp.transports import connect, refusals
 
 __all__ = ["CHECK_SECONDS", "CallLostError", "CallTimeoutError", "Peer", "Upstream"]
+
+T = TypeVar("T")
 
 CHECK_SECONDS = 5.0
 """How long a server that failed a call may take to list its tools before its session is given up."""
@@ -45,23 +48,6 @@ class CallLostError(ServerLostError):
 
 class CallTimeoutError(Exception):
     """A request took longer than it may, and the server lives: it still lists its tools."""
-
-
-class Peer(Protocol):
-    """Whom a server talks to."""
-
-    @property
-    def capabilities(self) -> Mapping[str, Any]:
-        """What the server is told that its client can do."""
-        ...
-
-    async def answer(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Answer a request of the server. Raises MCPError."""
-        ...
-
-    def hear(self, method: str, params: Mapping[str, Any]) -> None:
-        """Take a notification of the server."""
-        ...
 
 
 @attrs.define(eq=False)
@@ -201,6 +187,16 @@ class Upstream:
                 self._ended.set()
                 self._ready.set()
 
+    async def relist(self) -> Listing | None:
+        """Read the tools again; `None` if the server does not list them in time, or not any more."""
+        try:
+            listing = await self._within_check(Listing.read(self._session))
+        except (MCPError, ValueError):
+            return None
+        if listing is not None:
+            self.listing = listing
+        return listing
+
     async def notify(self, method: str, params: Mapping[str, Any]) -> None:
         """Send a notification; one that cannot be sent any more is dropped."""
         await self._session.notify(method, params)
@@ -231,19 +227,21 @@ class Upstream:
             if not self.alive:
                 await settle(self._owner, within=_CLOSE_SECONDS)  # its standard error is complete then
                 return
-            listing = asyncio.create_task(self._session.request("tools/list"))
             try:
-                await asyncio.wait({listing}, timeout=CHECK_SECONDS)
-                answered = listing.done()
-            finally:
-                await self._give_up(listing)
-            try:
-                if answered:
-                    listing.result()
-                else:
+                if await self._within_check(self._session.request("tools/list")) is None:
                     self._end("it stopped answering")
             except MCPError as error:
                 self._end(explain(error))
+
+    async def _within_check(self, asking: Coroutine[Any, Any, T]) -> T | None:
+        """Return what a server answers to `asking`; `None` if it takes too long."""
+        asked = asyncio.create_task(asking)
+        try:
+            await asyncio.wait({asked}, timeout=CHECK_SECONDS)
+            answered = asked.done()
+        finally:
+            await self._give_up(asked)
+        return asked.result() if answered else None
 
     async def _give_up(self, request: asyncio.Task[Any]) -> None:
         """Cancel a request, and leave it alone if that takes longer; `close` waits for it."""

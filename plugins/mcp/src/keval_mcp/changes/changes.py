@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from keval.plugin import FieldError, Intervention, OtherResults, TrialInfo
-from keval_mcp.changes.offering import Offering
+from keval_mcp.changes.offering import Definition, Offering
 from keval_mcp.changes.trial import TrialChanges
 from keval_mcp.listing import Listing
 
@@ -54,6 +54,10 @@ class Changes:
         """Whether agents get anything else than what the server says."""
         return bool(self.interventions or self.aliases)
 
+    def again(self, tools: tuple[Definition, ...]) -> Changes:
+        """Make the same changes to other tools. Raises InterventionError: two tools would have one name."""
+        return Changes.of(self.interventions, self.aliases, attrs.evolve(self.original, tools=tools))
+
     def trial(
         self, *, seed: int = 0, trial: TrialInfo | None = None, others: OtherResults | None = None
     ) -> TrialChanges:
@@ -61,6 +65,12 @@ class Changes:
 
         `others` has the results of another sample, for `results: shuffled`.
         """
+        return TrialChanges(self.interventions, *self._ways(), seed, trial, others)
+
+    def lead(self, calls: TrialChanges) -> None:
+        """Lead the next calls of an attempt by these changes, in place of those that made it."""
+        calls.names, calls.tools, calls.offered = self._ways()
+
+    def _ways(self) -> tuple[Mapping[str, str] | None, Mapping[str, Definition], Sequence[Definition]]:
         tools = {tool["name"]: tool for tool in self.original.tools}
-        names = self.names if self.changed else None
-        return TrialChanges(self.interventions, names, tools, self.listing.tools, seed, trial, others)
+        return self.names if self.changed else None, tools, self.listing.tools
