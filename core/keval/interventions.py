@@ -38,6 +38,12 @@ class Faults:
     seed: int = 0
 
 
+def _are_names(instance: object, attribute: attrs.Attribute[Any], names: Mapping[str, str]) -> None:
+    for name in names.values():
+        if not name.strip():
+            raise ValueError(f"'{attribute.name}' must give each tool a name: {name!r}")
+
+
 ResultChange: TypeAlias = Literal["scrambled", "shuffled", "empty"] | FixedResult
 """What becomes of the results of calls.
 
@@ -57,7 +63,7 @@ class Intervention:
 
     tools: tuple[str, ...] | None = None
     without: tuple[str, ...] = ()
-    rename: Mapping[str, str] = attrs.field(factory=dict)
+    rename: Mapping[str, str] = attrs.field(factory=dict, validator=_are_names)
     describe: Mapping[str, Describe] = attrs.field(factory=dict)
     results: ResultChange | None = None
     faults: Faults | None = None

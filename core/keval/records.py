@@ -91,11 +91,11 @@ class ToolCall:
     `duration` is in seconds. `at` is when it was asked for, in seconds after the transcript's `started`.
 
     `content` is what the result holds beside text, and `dropped` has the kind of each piece of that which the adapter
-    could not pass to the model. `error_kind` tells errors apart that are not the server's own words: `tool_timeout`, or
-    `injected` by an intervention. `changed` says what an intervention made of the result, which is then not the
-    server's: `scrambled`, `shuffled`, `empty` or `fixed`. `tool` is the server's name of the tool, if the agent has
-    another. `listing` is the SHA-256 of the list of tools that held at the call, if it was not the one before the first
-    trial.
+    could not pass to the model. `error_kind` tells errors apart: `bad_arguments` do not fit the tool's input schema, a
+    `tool_timeout` is no word of the server's, and one that is `injected` is an intervention's. `changed` says what an
+    intervention made of the result, which is then not the server's: `scrambled`, `shuffled`, `empty` or `fixed`. `tool`
+    is the server's name of the tool, if the agent has another. `listing` is the SHA-256 of the list of tools that held
+    at the call, if it was not the one before the first trial.
     """
 
     name: str

@@ -275,3 +275,8 @@ class Summary:
     tools: tuple[ToolUse, ...] = ()
     contrasts: tuple[Contrast, ...] = ()
     extra: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, repr=False, metadata={"unknown_keys": True})
+
+    @property
+    def ablated(self) -> frozenset[str]:
+        """The conditions that `ablate` added: each lacks one tool of the condition that it is compared with."""
+        return frozenset(contrast.condition for contrast in self.contrasts if contrast.added)

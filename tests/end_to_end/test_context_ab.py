@@ -101,3 +101,30 @@ def test_a_real_judge_is_one_line(project: Project, model: str) -> None:
 
     assert 1 == sum(one != other for one, other in zip(lines, changed, strict=True))
     assert 0 == outcome.code, outcome.stderr
+
+
+def test_what_helps_is_what_the_pages_say_and_the_search(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+
+    outcome = project.run(EXAMPLE / "what-helps.yaml", "--limit", "6", "--repetitions", "1")
+
+    assert 0 == outcome.code, outcome.stderr
+    means = {
+        arm["condition"]: arm["mean"]
+        for arm in project.read("summary.json")["arms"]
+        if arm["metric"] == "factual_adherence"
+    }
+    placebo, no_search, no_read = (
+        means["placebo"],
+        means["with_docs without search_docs"],
+        means["with_docs without read_page"],
+    )
+    assert means["with_docs"] == means["terse"] > 1 + max(placebo, no_search, means["baseline"])
+    assert no_read > 1 + no_search
+    calls = {
+        (call["name"], call["changed"])
+        for trial in project.lines("trials.jsonl")
+        if trial["condition"] == "placebo"
+        for call in trial["transcript"]["tool_calls"]
+    }
+    assert {("search_docs", "scrambled")} == calls

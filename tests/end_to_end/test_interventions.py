@@ -216,6 +216,17 @@ def test_a_placebo_says_nothing_at_the_same_length(everything: Ran, agent: str) 
     assert [] == [said for request in everything.requests[trial] for said in told(request) if "frobnicate" in said]
 
 
+@pytest.mark.parametrize(
+    ("condition", "shown"), [("scrambled", ", scrambled: "), ("flaky", ", never ran, on purpose: ")]
+)
+def test_show_says_what_was_changed_of_a_call(everything: Ran, condition: str, shown: str) -> None:
+    run = str(everything.project.run_directory())
+
+    outcome = everything.project.keval("show", run, "--trial", f"openai/with_{condition}/restart/1")
+
+    assert shown in outcome.stdout
+
+
 def test_shuffled_results_are_those_of_the_sample_before(everything: Ran, agent: str) -> None:
     calls = {name: everything.calls(f"{agent}/with_shuffled/{name}/1") for name in QUESTIONS}
 

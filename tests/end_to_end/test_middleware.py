@@ -183,6 +183,10 @@ def test_a_middleware_may_change_the_request(project: Project) -> None:
     outcome, trials = evaluate(project, [change], {"question": "{script: [{text: Before.}]}"})
 
     assert (0, {"After all."}) == (outcome.code, {trial["output"] for trial in trials.values()})
+    # What the model saw is kept, and not what the agent sent.
+    blobs = project.run_directory() / "blobs"
+    kept = [(blobs / trial["transcript"]["request"]).read_text(encoding="utf-8") for trial in trials.values()]
+    assert [(False, True)] * 2 == [("Before" in request, "After all" in request) for request in kept]
 
 
 def test_a_middleware_that_raises_fails_the_request_and_is_named(project: Project) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
 
 from keval.plan.construct import Constructor
 from keval.plan.plan import ResolvedPlugin
@@ -16,11 +17,18 @@ UNTAPPED = (
 """What is wrong with an intervention where no tap is."""
 
 
+@runtime_checkable
+class _Tappable(Protocol):
+    """A context whose agents reach its servers through the tap, unless `tap` is false."""
+
+    tap: bool
+
+
 def contexts_of(constructor: Constructor) -> Mapping[str, ResolvedPlugin]:
     """Construct the contexts, by label; what is wrong is added to the constructor's problems."""
     resolved = constructor.plugins("keval.contexts", constructor.evaluation.contexts, "start")
     for item in resolved:
-        if item.changed_at and getattr(item.plugin, "tap", True) is False:
+        if item.changed_at and isinstance(item.plugin, _Tappable) and not item.plugin.tap:
             constructor.problem(item.changed_at[-1], UNTAPPED, at_key=True)
     found = {item.label: item for item in resolved}
     for label, condition in constructor.evaluation.conditions.items():

@@ -89,7 +89,9 @@ def averages(summary: Summary) -> Averages:
 
 def average_lines(summary: Summary) -> list[str]:
     """Return the averages in words, an agent a line; nothing for a single arm, or a single metric."""
-    found = averages(summary)
+    # Conditions that lack one tool are ranked among themselves.
+    kept = tuple(arm for arm in summary.trials if arm.condition not in summary.ablated)
+    found = averages(attrs.evolve(summary, trials=kept))
     if len(found.arms) < 2 or len(found.metrics) < 2:
         return []
     count, every = len(found.metrics), len(found.metrics) + len(found.left_out)

@@ -17,7 +17,7 @@ from keval.report.names import display_names, with_units
 from keval.scores import Scale, Scorer, named_band
 from keval.summary import ArmScore, ScorerScale, Summary
 
-__all__ = ["Block", "Claim", "block_of", "blocks", "claims_of"]
+__all__ = ["Block", "Claim", "block_of", "blocks", "claims_of", "costs"]
 
 _RANKS = {"worse": 0, "better": 1}
 _BY_NO_CONDITION = "not decided by a condition"
@@ -109,7 +109,8 @@ def blocks(summary: Summary) -> tuple[Block, ...]:
         title = f"{one_line(condition)} against {one_line(effects[0].against.condition)}"
         alone = f", {one_line(effects[0].agent)}" if len(listed) > 1 and len({e.agent for e in effects}) == 1 else ""
         block = block_of(title + alone, claims, dict.fromkeys(fixed, _BY_NO_CONDITION))
-        found.append(attrs.evolve(block, remarks=(*block.remarks, *_cost(summary, condition))))
+        spent = [each for each in summary.expenses if each.kind == "condition" and each.condition == condition]
+        found.append(attrs.evolve(block, remarks=(*block.remarks, *costs(spent, several=len(listed) > 1))))
     for agent, effects in agents.items():
         claims = claims_of(effects, summary.scorers, arms, lambda effect: effect.condition)
         under = {effect.condition for effect in effects}
@@ -258,17 +259,16 @@ def _fixed(arms: Iterable[ArmScore]) -> frozenset[Scorer]:
     )
 
 
-def _cost(summary: Summary, condition: str) -> Iterator[tuple[str, str]]:
-    """Yield what a condition costs each trial more than the baseline does, where that is known."""
+def costs(expenses: Iterable[Effect], *, several: bool) -> Iterator[tuple[str, str]]:
+    """Yield as a remark what a trial costs more, where that is known; with the names of agents if there are several."""
     by_agent: dict[str, list[str]] = {}
-    for effect in summary.expenses:
-        if effect.kind == "condition" and effect.condition == condition and effect.difference:
+    for effect in expenses:
+        if effect.difference:
             places, unit = _DECIMALS[effect.metric], EXPENSE_UNITS[effect.metric]
             told = f"{signed(effect.difference, places)} {unit}"
             if effect.ci_low is not None and effect.ci_high is not None:
                 told += f" [{signed(effect.ci_low, places)}, {signed(effect.ci_high, places)}]"
             by_agent.setdefault(effect.agent, []).append(told)
     if by_agent:
-        several = len({entry.agent for entry in summary.trials}) > 1
         whose = {agent: f"{one_line(agent)} " if several else "" for agent in by_agent}
         yield "a trial costs", "; ".join(f"{whose[agent]}{', '.join(told)}" for agent, told in by_agent.items())

@@ -10,7 +10,7 @@ import attrs
 from keval.contrast import Contrast
 from keval.effects import Effect
 from keval.report.changes import call_words, intervention_words
-from keval.report.claims import Block, Claim, block_of, blocks, claims_of
+from keval.report.claims import Block, Claim, block_of, blocks, claims_of, costs
 from keval.report.figures import interval, number, signed
 from keval.report.lines import one_line
 from keval.report.names import display_names
@@ -41,7 +41,7 @@ def contrast_sentences(summary: Summary) -> Iterator[str]:
     """Yield what placebos say of their conditions, and which tools are missed most."""
     for contrast in summary.contrasts:
         if contrast.kind == "placebo":
-            yield from _placebo(summary, contrast)
+            yield from (f"{worth.of}: {worth.told}" for worth in _placebo(summary, contrast))
     for of, group in _ablations(summary).items():
         yield from _absence(summary, of, group)
 
@@ -72,8 +72,13 @@ def _ablations(summary: Summary) -> dict[str, list[Contrast]]:
 def _changed(summary: Summary, contrast: Contrast) -> Block:
     claims = claims_of(contrast.effects, summary.scorers, {summary.run: summary.arms}, lambda effect: effect.agent)
     block = block_of(f"{one_line(contrast.condition)} against {one_line(contrast.against)}", claims, {})
-    words = [*_words(contrast.changes)]
-    return attrs.evolve(block, remarks=(*block.remarks, ("changed", "; ".join(words)))) if words else block
+    several = len({entry.agent for entry in summary.trials}) > 1
+    remarks = [*block.remarks, *costs(contrast.expenses, several=several)]
+    remarks.append(("changed", "; ".join(_words(contrast.changes))))
+    if contrast.kind == "placebo":
+        found = _placebo(summary, contrast)
+        remarks += [(f"what the information is worth{worth.agent}", worth.told) for worth in found]
+    return attrs.evolve(block, remarks=tuple(remarks))
 
 
 def _words(changes: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[str]:
@@ -108,7 +113,9 @@ def _of_tool(summary: Summary, contrast: Contrast, *, several: bool) -> list[Cla
     def label(effect: Effect) -> str:
         return f"{contrast.tool} ({effect.agent})" if several else str(contrast.tool)
 
-    return claims_of(contrast.effects, summary.scorers, {summary.run: summary.arms}, label)
+    # What matters of a rank is its order; how many questions would decide each is among the data.
+    effects = [attrs.evolve(effect, needed=None) for effect in contrast.effects]
+    return claims_of(effects, summary.scorers, {summary.run: summary.arms}, label)
 
 
 def _worth(claim: Claim) -> float:
@@ -123,7 +130,19 @@ def _tool(contrast: Contrast) -> str:
     return one_line(contrast.tool or contrast.condition)
 
 
-def _placebo(summary: Summary, contrast: Contrast) -> Iterator[str]:
+@attrs.frozen
+class _Worth:
+    """What the real results are worth to one agent, beside those of a placebo: of what, how much, and what that says.
+
+    `agent` is empty where there is only one.
+    """
+
+    of: str
+    agent: str
+    told: str
+
+
+def _placebo(summary: Summary, contrast: Contrast) -> Iterator[_Worth]:
     """Yield what the real results are worth beside those of the placebo, agent by agent."""
     names = display_names(entry.scorer for entry in summary.scorers)
     real, placebo = one_line(contrast.against), one_line(contrast.condition)
@@ -135,16 +154,16 @@ def _placebo(summary: Summary, contrast: Contrast) -> Iterator[str]:
         # An effect is that of the placebo, so a loss of it is what the real results are worth.
         helped = [effect for effect in effects if effect.verdict == "worse"]
         harmed = [effect for effect in effects if effect.verdict == "better"]
-        against = f"{real} against its placebo {placebo}{whose}, where {results}"
+        of = f"{real} against its placebo {placebo}{whose}, where {results}"
         if helped:
-            told = _turned(helped, names)
-            yield f"{against}: {told}. It is the information that helps, not only the longer prompt and more turns."
+            meaning = "It is the information that helps, not only the longer prompt and more turns."
+            yield _Worth(of, whose, f"{_turned(helped, names)}. {meaning}")
         if harmed:
-            told = _turned(harmed, names)
-            yield f"{against}: {told}. The placebo is better there, so the information does harm."
+            meaning = "The placebo is better there, so the information does harm."
+            yield _Worth(of, whose, f"{_turned(harmed, names)}. {meaning}")
         if effects and not (helped or harmed):
-            told = _turned(effects, names)
-            yield f"{against}: {told}. This run cannot tell {real} from its placebo{whose}."
+            meaning = f"This run cannot tell {real} from its placebo{whose}."
+            yield _Worth(of, whose, f"{_turned(effects, names)}. {meaning}")
 
 
 def _turned(effects: Sequence[Effect], names: Mapping[Any, str]) -> str:

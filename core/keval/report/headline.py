@@ -24,7 +24,7 @@ def headline(summary: Summary, questions: int | None, width: int) -> Iterator[Te
         often = f" × {summary.planned // (arms * questions)}" if summary.planned % (arms * questions) == 0 else ""
         parts.append(f"{counted(questions, 'question')}{often}")
     parts.append(", ".join(dict.fromkeys(one_line(entry.agent) for entry in summary.trials)))
-    less = {each.condition for each in summary.contrasts if each.kind == "ablation"}
+    less = summary.ablated
     listed = [e.condition for e in summary.trials if e.condition != summary.baseline and e.condition not in less]
     others = dict.fromkeys(map(one_line, listed))
     if less:

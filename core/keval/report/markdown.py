@@ -130,9 +130,10 @@ def _worse(report: Report) -> Iterator[str]:
     """Yield the questions that got worse with a condition; with another agent, if there is one condition only."""
     if report.comparisons[0].against is None:
         return
-    conditions = [each for each in report.comparisons if each.against and each.arm[0] == each.against[0]]
+    known = [each for each in report.comparisons if not each.ablation]
+    conditions = [each for each in known if each.against and each.arm[0] == each.against[0]]
     blocks = []
-    for comparison in conditions or report.comparisons:
+    for comparison in conditions or known:
         fallen = [n for n in range(len(report.outline.questions)) if comparison.got_worse(n)]
         if not fallen:
             continue

@@ -88,6 +88,8 @@ def print_plan(plan: Plan, console: Console) -> None:
     for label, condition in told["conditions"].items():
         given = ", ".join(f"{name} ({kind})" for name, kind in condition["contexts"].items()) or "no context"
         show(f"  condition  {label}: {given}")
+        if len(condition["contexts"]) > 1:
+            show("             a tool that two of their servers have is offered by each as server__tool")
     for label, changed in told["changes"].items():
         server = f" {changed['of']} with" if changed["of"] else ""
         show(f"  context    {label}:{server} {'; '.join(map(_change, changed['interventions']))}")

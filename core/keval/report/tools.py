@@ -48,7 +48,7 @@ def tool_texts(summary: Summary) -> Iterator[tuple[str, str]]:
 
 def tool_lines(summary: Summary) -> Iterator[Text]:
     """Yield a line for each condition with tools: how many trials called each, which were never called or refused."""
-    less = {one_line(each.condition) for each in summary.contrasts if each.kind == "ablation"}
+    less = set(map(one_line, summary.ablated))
     for condition, told in tool_texts(summary):
         if condition in less:  # it lacks a tool, and that is told by what the tool is worth
             continue

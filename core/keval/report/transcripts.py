@@ -152,6 +152,7 @@ def _call(call: ToolCall, mark: str) -> Text:
     took = f" in {call.duration * 1000:.0f} ms" if call.duration is not None else ""
     ran = {None: "", 0: ", never ran", 1: ""}.get(call.executions, f", ran {call.executions} times")
     ran += f", {', '.join(call.dropped)} not shown to the model" if call.dropped else ""
+    ran += ", on purpose" if call.error_kind == "injected" else f", {call.changed}" if call.changed else ""
     outcome = ("error: " + call.error) if call.error is not None else (call.result or "")
     head = Text.assemble((f"  {mark} ", "green"), safe(f"{call.name}({arguments})"), (f"{took}{ran}: ", "dim"))
     return head.append_text(safe(" ".join(outcome.split())))

@@ -31,7 +31,7 @@ def contrasts_of(manifest: Manifest) -> list[Contrast]:
         if label in made and made[label][0] in manifest.conditions:
             of, tool = made[label]
             added = _added(entry, manifest.conditions[of]) or {}
-            found.append(Contrast("ablation", label, of, added, tool))
+            found.append(Contrast("ablation", label, of, added, tool, added=True))
         elif label not in made:
             found += _nearest(manifest, label, made.keys())
     return found

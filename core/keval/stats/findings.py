@@ -6,7 +6,7 @@ import itertools
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import attrs
 import numpy as np
@@ -90,11 +90,14 @@ class Findings:
 
     def expenses(self) -> tuple[Effect, ...]:
         """Return the same effects on what an answer takes, as far as both arms are known."""
+        return self._spent(self._pairs())
+
+    def _spent(self, pairs: Iterable[tuple[Kind, Arm, Arm]]) -> tuple[Effect, ...]:
         scale = Scale(0.0, math.inf, better="lower")
         measures = {name: Measure((name, None), scale, self._clusters, self.manifest.seed) for name in EXPENSES}
         found = [
             effect(kind, measure, *(ArmValues(each, self._expenses[each].values(name)) for each in (arm, against)))
-            for kind, arm, against in self._pairs()
+            for kind, arm, against in pairs
             for name, measure in measures.items()
         ]
         return tuple(adjust([each for each in found if each.n], {each.scorer: scale for each in measures.values()}))
@@ -113,12 +116,16 @@ class Findings:
             counts = [[*self._contrasted(each)] for each in of_kind]
             adjusted = iter(adjust([one for effects in counts for one in effects], scales))
             for each, effects in zip(of_kind, counts, strict=True):
-                found.append(attrs.evolve(each, effects=tuple(itertools.islice(adjusted, len(effects)))))
+                told = tuple(itertools.islice(adjusted, len(effects)))
+                found.append(attrs.evolve(each, effects=told, expenses=self._spent(self._sides(each))))
         return tuple(found)
 
-    def _contrasted(self, contrast: Contrast) -> Iterator[Effect]:
+    def _sides(self, contrast: Contrast) -> Iterator[tuple[Kind, Arm, Arm]]:
         for agent in self.manifest.agents:
-            arm, against = (self._arms[agent, label] for label in (contrast.condition, contrast.against))
+            yield "condition", self._arms[agent, contrast.condition], self._arms[agent, contrast.against]
+
+    def _contrasted(self, contrast: Contrast) -> Iterator[Effect]:
+        for _, arm, against in self._sides(contrast):
             for entry in self._scorers:
                 ours, theirs = self.values(arm, entry.scorer), self.values(against, entry.scorer)
                 yield effect("condition", self.measure(entry), ours, theirs)

@@ -6,12 +6,13 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import pytest
 
 from keval import Sample, Transcript
 from keval.plugin import Context, McpServer, ServerLostError
 from keval_gateway import ChatCall, ChatReply, ChatRequest
-from keval_mcp import Stdio, plain
+from keval_mcp import Stdio
 from keval_mcp.passage import Passage
 from tests.contexts import started
 
@@ -48,26 +49,22 @@ def test_the_tap_and_adk_agree_on_the_calls(driver: Driver, stdio_server: McpSer
     )
 
 
-@pytest.mark.parametrize(("announces", "listings"), [(False, 1), (True, 3)])
+@pytest.mark.parametrize(("arguments", "listings"), [((), 1), (("announces",), 3)])
 def test_the_tools_are_listed_once_if_they_cannot_change(
-    driver: Driver, stdio_server: McpServer, monkeypatch: pytest.MonkeyPatch, *, announces: bool, listings: int
+    driver: Driver, stdio_server: McpServer, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], listings: int
 ) -> None:
     asked: list[Passage] = []
-    introduction = plain._introduction
+    listing = Passage.list_tools
 
     async def list_tools(passage: Passage) -> Any:
         asked.append(passage)
         return await listing(passage)
 
-    def introduced(passage: Passage, version: object) -> dict[str, Any]:
-        return {**introduction(passage, version), "capabilities": {"tools": {"listChanged": announces}}}
-
-    listing = Passage.list_tools
     monkeypatch.setattr(Passage, "list_tools", list_tools)
-    monkeypatch.setattr(plain, "_introduction", introduced)
+    server = attrs.evolve(stdio_server, args=("-m", "tests.agents.gadk.servers.announcer", *arguments))
     sample = Sample("s1", "Weather?", turns=("And now?",))
 
-    asyncio.run(_tapped(driver, stdio_server, lambda _: ChatReply("Fine."), [], sample))
+    asyncio.run(_tapped(driver, server, lambda _: ChatReply("Fine."), [], sample))
 
     assert listings == len(asked)
 

@@ -265,7 +265,7 @@ def test_a_dry_run_prints_the_plan_and_writes_nothing(notes: Project) -> None:
 
     plan = outcome.data
     assert (12, 1, 18) == (plan["trials"], plan["servers"], plan["estimated_model_calls"])
-    assert {"contexts": {"notes": "notes"}, "changes": {}} == plan["conditions"]["with_notes"]
+    assert {"contexts": {"notes": "notes"}} == plan["conditions"]["with_notes"]
     assert "notes: 12 trials (1 agents × 2 conditions × 3 samples × 2 repetitions), 8 at once" in text.stdout
     assert not (notes.root / "results").exists()
 

@@ -49,7 +49,7 @@ def placebo(*effects: Effect, results: Any = "scrambled") -> Contrast:
 
 
 def lacking(tool: str, *effects: Effect) -> Contrast:
-    return Contrast("ablation", f"docs without {tool}", "docs", {"docs": [{"without": [tool]}]}, tool, effects)
+    return Contrast("ablation", f"docs without {tool}", "docs", {"docs": [{"without": [tool]}]}, tool, effects=effects)
 
 
 def test_a_placebo_that_does_worse_shows_that_it_is_the_information() -> None:

@@ -68,6 +68,8 @@ def test_a_condition_is_run_without_each_tool_and_the_tools_are_ranked(pages: Pr
     assert "  nobody surely missed: open/page" in lines
     sentence = "Of the tools of with\\_pages, these are missed: without search contains by 0.92"
     assert sentence in page.stdout
+    html = (pages.root / "page.html").read_text(encoding="utf-8")
+    assert "scripted: with_pages without search against with_pages" in html
     # The conditions stand in the run's config, so that nothing has to be listed again.
     assert (8 * 12, "started to list" in resumed.stderr) == (len(pages.lines("trials.jsonl")), False)
 

@@ -12,7 +12,7 @@ import pytest
 from keval.config.evaluation import Retry
 from keval.execute.exchange import ASKER_HEADER, ModelExchange
 from keval.execute.stopwatch import Stopwatch
-from keval.plugin import Asker, Endpoint, MiddlewareError, ModelError, ModelRequest, ModelResponse, Next
+from keval.plugin import Asker, Endpoint, MiddlewareError, ModelError, ModelRequest, ModelResponse, Next, Wire
 from keval.records import Refusal
 from tests.conftest import Project
 
@@ -118,6 +118,31 @@ def test_a_header_is_worth_nothing_when_its_trial_is_over() -> None:
 
     late = ModelRequest("m", "openai-chat", "POST", "/", told, b"")
     asyncio.run(route.exchange(late, send))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("wire", "other", "asks"),
+    [
+        ("openai-chat", "/models", "/chat/completions"),
+        ("openai-responses", "/responses/input_tokens", "/responses"),
+        ("anthropic", "/v1/messages/count_tokens?beta=true", "/v1/messages?beta=true"),
+        ("gemini", "/v1beta/models/m:countTokens", "/v1beta/models/m:streamGenerateContent?alt=sse"),
+    ],
+)
+def test_only_requests_that_ask_the_model_to_write_are_told_to_the_trial(wire: Wire, other: str, asks: str) -> None:
+    async def send(request: ModelRequest) -> ModelResponse:
+        return ModelResponse.of(200, {}, b"")
+
+    async def scenario() -> list[bytes]:
+        relayed: list[bytes] = []
+        exchange = ModelExchange({"noting": Noting("n", [])}, ONCE)
+        route = exchange.route(ROUTE, REAL)
+        with exchange.asking(TRIAL, nobody, Stopwatch(), relayed.append) as told:
+            for path in (other, asks):
+                await route.exchange(ModelRequest("m", wire, "POST", path, told, path.encode()), send)
+        return relayed
+
+    assert [asks.encode()] == asyncio.run(scenario())
 
 
 def test_where_no_requests_pass_nobody_is_told_who_asks() -> None:

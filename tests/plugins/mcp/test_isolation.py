@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from keval import Sample
-from keval.plugin import Sharing
+from keval.plugin import Sharing, ToolOffer
 from keval_mcp import Http, Stdio
 from keval_mcp.upstream import Upstream
 from tests.contexts import started
@@ -47,20 +47,20 @@ def test_trials_have_processes_of_their_own(bare: Callable[..., Stdio], attempt:
 def test_trials_share_no_process_whose_tools_may_change_something(
     bare: Callable[..., Stdio], attempt: Callable[..., Any]
 ) -> None:
-    async def run() -> tuple[int, Any, Sharing | None]:
+    async def run() -> tuple[int, Any, ToolOffer]:
         async with started(bare(isolation="auto"), "every", start_ahead=3) as source:
             pids, told = set(), {}
             for name in "abc":
                 async with attempt(source, name) as tapped:
                     pids.add(await tapped.call("pid"))
                     told = json.loads(await tapped.call("told"))
-        return len(pids), told, source.offers[0].sharing
+        return len(pids), told, source.offers[0]
 
-    processes, told, sharing = asyncio.run(run())
+    processes, told, offer = asyncio.run(run())
 
     assert 3 == processes
     assert ({}, "c") == (told["environment"], told["meta"]["keval/trial"]), "it started before it had a trial"
-    assert Sharing(False, "not read-only: echo, pid, told and 4 more") == sharing
+    assert Sharing(False, f"not read-only: echo, pid, told and {len(offer.tools) - 3} more") == offer.sharing
 
 
 def test_a_process_that_ended_before_its_trial_came_is_started_again(

@@ -93,6 +93,21 @@ def test_all_pages_of_tools_are_listed_and_data_and_refusals_pass(
     assert log.lost is None
 
 
+@pytest.mark.parametrize(("shown", "expected"), [(True, "Ask me anything."), (False, None)])
+def test_the_servers_instructions_are_told_or_hidden_everywhere(
+    lasting_http: str, attempt: Callable[..., Any], shown: bool, expected: str | None
+) -> None:
+    async def run() -> list[str | None]:
+        async with (
+            started(Http(url=lasting_http, server_instructions=shown), "every") as source,
+            source.open(SAMPLE, "t1") as context,
+            attempt(source) as tapped,
+        ):
+            return [source.offers[0].instructions, context.servers[0].instructions, tapped.client.instructions]
+
+    assert [expected] * 3 == asyncio.run(run())
+
+
 def test_nothing_of_a_definition_is_lost(server: Callable[..., Stdio]) -> None:
     asking = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 

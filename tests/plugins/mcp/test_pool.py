@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import attrs
@@ -14,11 +14,12 @@ from keval_mcp.pool import AHEAD, Pool
 
 @attrs.define
 class Stable:
-    """Starts numbers when it is let to, and notes which have ended."""
+    """Starts numbers when it is let to, calls `ready` after each, and notes which have ended."""
 
     gate: asyncio.Event = attrs.field(factory=asyncio.Event)
     begun: int = 0
     failing: int = 0
+    ready: Callable[[], object] = bool
     ended: list[int] = attrs.field(factory=list)
 
     @asynccontextmanager
@@ -29,6 +30,7 @@ class Stable:
             await self.gate.wait()
             if number <= self.failing:
                 raise ConnectionError(f"no {number}")
+            asyncio.get_running_loop().call_soon(self.ready)
             yield number
         finally:
             self.ended.append(number)
@@ -102,23 +104,25 @@ def test_a_failure_is_told_to_who_waits_and_the_next_one_tries_again() -> None:
     assert (2, [1, 2]) == asyncio.run(run())
 
 
-def test_what_was_started_for_a_user_who_was_cancelled_is_left_to_the_next() -> None:
-    async def run() -> tuple[int, list[int]]:
+@pytest.mark.parametrize("when", ["before it is ready", "when it is ready"])
+def test_what_was_started_for_a_user_who_was_cancelled_is_left_to_the_next(when: str) -> None:
+    async def run() -> tuple[int, bool, list[int]]:
         stable = Stable()
-        pool = Pool(stable.start, 2)
+        pool = Pool(stable.start, 1)
         leaving = asyncio.create_task(pool.take().__aenter__())
         await settled()
-        leaving.cancel()
+        if when == "before it is ready":
+            leaving.cancel()
+        else:
+            stable.ready = leaving.cancel
         stable.gate.set()
         await asyncio.wait({leaving})
         async with pool.take() as number:
-            begun = stable.begun
+            pass
         await pool.close()
-        return number, [begun, *sorted(stable.ended)]
+        return number, leaving.cancelled(), stable.ended
 
-    number, (begun, *ended) = asyncio.run(run())
-
-    assert (1, list(range(1, begun + 1))) == (number, ended)
+    assert (1, True, [1]) == asyncio.run(run())
 
 
 def test_closing_ends_what_is_starting_and_what_was_added() -> None:

@@ -46,6 +46,14 @@ def test_url_without_a_protocol_is_refused(provider: Any) -> None:
         provider(url="localhost:80/mcp")
 
 
+@pytest.mark.parametrize(
+    ("provider", "place"), [(Stdio, {"command": "x"}), (Http, {"url": "http://x"}), (Sse, {"url": "http://x"})]
+)
+def test_instructions_cannot_be_hidden_from_agents_that_connect_themselves(provider: Any, place: Any) -> None:
+    with pytest.raises(ValueError, match=r"cannot be hidden from agents .*; leave out tap: false"):
+        provider(**place, tap=False, server_instructions=False)
+
+
 def test_secrets_are_not_shown() -> None:
     shown = repr([Stdio(command="x", env={"KEY": "s3cret"}), Http(url="http://x", headers={"authorization": "s3cret"})])
 

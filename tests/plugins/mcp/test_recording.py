@@ -11,6 +11,7 @@ import pytest
 
 from keval.plugin import Blob, CallLog
 from keval_mcp import Http, Stdio
+from keval_mcp.arguments import fit
 from tests.contexts import started
 
 
@@ -33,6 +34,35 @@ def test_calls_are_recorded_with_arguments_result_and_error(
     assert all(0 < call.duration < 30 for call in log.calls)
     assert [dot] == log.blobs
     assert log.lost is None
+
+
+def test_a_call_that_failed_says_whether_its_arguments_do_not_fit(
+    lasting: Callable[..., Http], outcomes: Callable[..., Any]
+) -> None:
+    calls: list[tuple[str, dict[str, Any]]] = [("echo", {"txt": "hi"}), ("echo", {"text": [5]}), ("fail", {})]
+
+    ((_, log),) = outcomes(lasting(), [*calls, ("no_such_tool", {})])
+
+    kinds = ["bad_arguments", "bad_arguments", None, None]
+    assert kinds == [call.error_kind for call in log.calls]
+    assert all(call.error for call in log.calls)
+
+
+@pytest.mark.parametrize(
+    ("schema", "fits"),
+    [
+        ({"type": "object", "required": ["b"]}, False),
+        ({"properties": {"a": {"type": "integer"}}}, False),
+        ({"properties": {"a": {"type": "string", "pattern": "^(x+x+)+y$"}}}, True),
+        ({"properties": {"a": {"$ref": "https://127.0.0.1:9/schema.json"}}}, True),
+        ({"properties": {"a": {"$ref": "#/properties/a"}}}, True),
+        ({"properties": {"a": {"type": "no such type"}}}, True),
+        ({"properties": 5}, True),
+    ],
+    ids=["missing", "type", "pattern", "elsewhere", "endless", "unknown", "broken"],
+)
+def test_a_schema_that_cannot_be_held_against_arguments_refuses_none(schema: dict[str, Any], fits: bool) -> None:
+    assert fits == fit(schema, {"a": "x" * 40})
 
 
 @pytest.mark.parametrize("count", [20, pytest.param(100, marks=pytest.mark.slow)])

@@ -12,6 +12,7 @@ from keval.manifest import Manifest
 from keval.report.differences import better_share
 from keval.report.page.outline import Arm, Outline
 from keval.scores import Scale, Scorer
+from keval.stats.contrasts import ablated
 
 __all__ = ["Comparison", "Tile", "compare"]
 
@@ -44,13 +45,15 @@ class Tile:
 class Comparison:
     """An arm and the arm that it is measured against; without `against`, the arm alone.
 
-    `tiles` has for each question, by its index, the metrics that both arms have a score of.
+    `tiles` has for each question, by its index, the metrics that both arms have a score of. An `ablation` holds an arm
+    that lacks one tool against the arm that has it.
     """
 
     arm: Arm
     against: Arm | None
     label: str
     tiles: Mapping[int, Sequence[Tile]]
+    ablation: bool = False
 
     def worst(self, question: int) -> Tile | None:
         """Return the metric that fell most for this question; `None` if none tells anything."""
@@ -72,19 +75,22 @@ class Comparison:
 
 
 def compare(manifest: Manifest, outline: Outline, scales: Mapping[Scorer, Scale]) -> tuple[Comparison, ...]:
-    """Return the comparisons of a run: conditions with the baseline, then agents with the first.
+    """Return the comparisons of a run: conditions with the baseline, agents with the first, then ablations.
 
     A run with a single arm has that arm alone, with its means in place of differences.
     """
     pairs = [*_pairs(manifest)]
-    if not pairs:
+    lacking = [*_lacking(manifest)]
+    if not pairs and not lacking:
         (agent, condition), *_ = [(agent, condition) for agent in manifest.agents for condition in manifest.conditions]
         return (_alone((agent, condition), outline, scales),)
-    return tuple(_pair(arm, against, label, outline, scales) for arm, against, label in pairs)
+    found = [_pair(arm, against, label, outline, scales) for arm, against, label in [*pairs, *lacking]]
+    return (*found[: len(pairs)], *(attrs.evolve(each, ablation=True) for each in found[len(pairs) :]))
 
 
 def _pairs(manifest: Manifest) -> Iterator[tuple[Arm, Arm, str]]:
-    agents, conditions = [*manifest.agents], [*manifest.conditions]
+    made = {label for tools in ablated(manifest).values() for label in tools.values()}
+    agents, conditions = [*manifest.agents], [label for label in manifest.conditions if label not in made]
     for agent in agents:
         for condition in conditions:
             if condition != manifest.baseline:
@@ -93,6 +99,13 @@ def _pairs(manifest: Manifest) -> Iterator[tuple[Arm, Arm, str]]:
     for condition in conditions:
         for agent in agents[1:]:
             yield (agent, condition), (agents[0], condition), f"{condition}: {agent} against {agents[0]}"
+
+
+def _lacking(manifest: Manifest) -> Iterator[tuple[Arm, Arm, str]]:
+    for of, tools in ablated(manifest).items():
+        for label in tools.values():
+            for agent in manifest.agents:
+                yield (agent, label), (agent, of), f"{agent}: {label} against {of}"
 
 
 def _pair(arm: Arm, against: Arm, label: str, outline: Outline, scales: Mapping[Scorer, Scale]) -> Comparison:

@@ -98,7 +98,7 @@ def _key(report: Report, key: str, values: Sequence[str]) -> _Key:
             members[label].append(number)
     tables: list[_Table] = []
     others: list[_Table] = []
-    for comparison in report.comparisons:
+    for comparison in (each for each in report.comparisons if not each.ablation):
         if rows := [*_rows(report, comparison, [*members.values()])]:
             between_agents = comparison.against is not None and comparison.arm[0] != comparison.against[0]
             (others if between_agents else tables).append(_Table(comparison, rows))

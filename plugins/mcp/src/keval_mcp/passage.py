@@ -15,6 +15,7 @@ from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, REQUEST_TIMEOUT
 
 from keval import ToolCall
 from keval.plugin import CallLog, ServerExchange, ServerLostError, ToolResult
+from keval_mcp.arguments import BAD_ARGUMENTS, fit
 from keval_mcp.audience import PROGRESS, TOOLS_LIST_CHANGED, AgentSession, note, recorded
 from keval_mcp.company import Place
 from keval_mcp.connection import ServerConnection
@@ -236,7 +237,7 @@ class Passage:
             self._record(call, began, error=problem)
             return tool_error(problem)
         except MCPError as refused:
-            self._record(call, began, error=refused.message)
+            self._record(self._checked(call), began, error=refused.message)
             raise
         except ValueError as invalid:
             problem = f"server '{self.connection.server.name}' answered {name!r} with something that is no tool result"
@@ -258,11 +259,18 @@ class Passage:
             content=read.content,
         )
         if read.is_error:
-            self._record(call, began, error=read.text)
+            self._record(self._checked(call), began, error=read.text)
         else:
             self._record(call, began, result=read.text)
         await self.connection.relisted()  # what the call has changed is known before the agent goes on
         return outcome.result
+
+    def _checked(self, call: ToolCall) -> ToolCall:
+        """Return a call that failed with the kind of its error, if that is that its arguments do not fit the tool."""
+        definition = next((tool for tool in self.offered.calls.offered if tool["name"] == call.name), None)
+        if call.error_kind is not None or definition is None or fit(definition["inputSchema"], call.arguments):
+            return call
+        return attrs.evolve(call, error_kind=BAD_ARGUMENTS)
 
     def _record(self, call: ToolCall, began: float, result: str | None = None, error: str | None = None) -> None:
         took = time.perf_counter() - began

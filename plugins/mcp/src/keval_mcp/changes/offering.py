@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any, TypeAlias
 
 import attrs
@@ -119,7 +119,7 @@ class _Step:
     def _matching(self, key: str, patterns: Sequence[str]) -> set[str]:
         found: set[str] = set()
         for index, pattern in enumerate(patterns):
-            matching = fnmatch.filter(self.before.tools, pattern)
+            matching = [name for name in self.before.tools if fnmatchcase(name, pattern)]
             if not matching:
                 self._miss((self.number, key, index), pattern, self.before.tools)
             found.update(matching)

@@ -16,6 +16,7 @@ from keval_mcp.changes.faults import FAULT, FaultDraw
 from keval_mcp.changes.offering import Definition
 from keval_mcp.changes.placebo import Placebo, empty, fixed
 from keval_mcp.changes.words import Words
+from keval_mcp.inputs import is_input_required
 
 __all__ = ["CallOutcome", "Send", "TrialChanges"]
 
@@ -89,6 +90,8 @@ class TrialChanges:
             if index in self._placebos and arguments:
                 arguments = self._placebos[index].words.restore(arguments)
         outcome = CallOutcome(await send(tool, arguments), tool)
+        if is_input_required(outcome.result):
+            return outcome
         for index, change in enumerate(self.interventions):
             if change.results is not None:
                 outcome = await self._changed(outcome, index, number)
