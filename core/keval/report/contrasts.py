@@ -38,10 +38,12 @@ def all_blocks(summary: Summary) -> tuple[Block, ...]:
 
 
 def contrast_sentences(summary: Summary) -> Iterator[str]:
-    """Yield what placebos say of their conditions, and which tools are missed most."""
+    """Yield what placebos and other changes say of their conditions, and which tools are missed most."""
     for contrast in summary.contrasts:
         if contrast.kind == "placebo":
             yield from (f"{worth.of}: {worth.told}" for worth in _placebo(summary, contrast))
+        elif contrast.kind == "change":
+            yield _difference(summary, contrast)
     for of, group in _ablations(summary).items():
         yield from _absence(summary, of, group)
 
@@ -164,6 +166,26 @@ def _placebo(summary: Summary, contrast: Contrast) -> Iterator[_Worth]:
         if effects and not (helped or harmed):
             meaning = f"This run cannot tell {real} from its placebo{whose}."
             yield _Worth(of, whose, f"{_turned(effects, names)}. {meaning}")
+
+
+def _difference(summary: Summary, contrast: Contrast) -> str:
+    """Say in what a changed condition is surely better and worse than the one that it was changed from."""
+    names = display_names(entry.scorer for entry in summary.scorers)
+    several = len({effect.agent for effect in contrast.effects}) > 1
+    parts = []
+    for verdict in _SURE:
+        found = [effect for effect in contrast.effects if effect.verdict == verdict]
+        told = [
+            f"{names[effect.scorer]} ({f'{one_line(effect.agent)} ' if several else ''}{signed(effect.difference)})"
+            for effect in found[:_MOST]
+        ]
+        more = [f"{len(found) - _MOST} more"] if len(found) > _MOST else []
+        parts += [f"{verdict} in {', '.join([*told, *more])}"] if told else []
+    changed, before = one_line(contrast.condition), one_line(contrast.against)
+    words = "; ".join(_words(contrast.changes))
+    if parts:
+        return f"{changed} against {before} ({words}) is {' and '.join(parts)}."
+    return f"No sure difference between {changed} and {before} ({words})."
 
 
 def _turned(effects: Sequence[Effect], names: Mapping[Any, str]) -> str:

@@ -92,6 +92,20 @@ def test_a_config_asks_for_it_and_a_dry_run_says_that_servers_were_started(pages
     assert "48 trials (12 samples), and those of with_pages without each of its tools, and those of w" in valid.stdout
 
 
+def test_a_run_that_another_config_extends_keeps_its_conditions(pages: Project) -> None:
+    first = pages.keval(*PAGES, "--ablate", "with_pages", "--limit", "2", "-q")
+    without_notes = CONFIG.replace("  with_single: {", "  odd_one: {").partition("  with_notes")[0]
+    pages.write(eval_yaml=f"{without_notes}metrics: [basic/contains: {{none_of: [without search]}}]\n")
+
+    outcome = pages.keval("resume", str(pages.run_directory()), "--extend", "eval.yaml", "--json")
+
+    assert (0, 0) == (first.code, outcome.code), outcome.stderr
+    trials = {arm["condition"]: arm["trials"] for arm in outcome.data["trials"]}
+    assert {"with_pages without search": 12, "with_pages without open_page": 12} == {
+        condition: count for condition, count in trials.items() if "without" in condition
+    }
+
+
 def test_without_its_only_tool_a_condition_requires_none(pages: Project) -> None:
     outcome = pages.keval("run", "eval.yaml", "--condition", "with_single", "--ablate", "with_single", "--json")
 
