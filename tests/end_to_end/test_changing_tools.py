@@ -13,7 +13,6 @@ from tests.end_to_end.servers.model import gateway
 from tests.stdio_server import ENVIRONMENT
 
 AGENTS = {"openai": "openai/gpt-test", "anthropic": "anthropic/claude-test", "gadk": "google/gemini-test"}
-AGENTS["ms"] = AGENTS["openai"]
 
 
 def unlocks(request: ChatRequest) -> ChatReply:
@@ -36,7 +35,7 @@ def run(project: Project, agent: str, **options: str) -> int:
         "conditions": {"door": {"contexts": ["door"]}},
         "metrics": ["basic/tokens"],
     }
-    # The frameworks of others look at the tools when a message of the user arrives.
+    # ADK looks at the tools when a message of the user arrives.
     question = {"id": "q", "question": "Unlock the door.", "turns": ["What is inside?"]}
     project.write(eval_yaml=json.dumps(config), questions_jsonl=json.dumps(question))
     with gateway(unlocks) as environ:

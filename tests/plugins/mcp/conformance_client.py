@@ -43,7 +43,7 @@ def arguments(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 async def main(url: str) -> None:
     async with (
-        started(Http(url=url, auth=auth(url)), "suite") as source,
+        started(Http(url=url, auth=auth(url), elicitation="defaults"), "suite") as source,
         source.open(Sample("one", "Does it conform?"), "t") as context,
     ):
         (server,) = context.servers

@@ -14,6 +14,7 @@ PASSING = {
     "initialize": "mcp-client-initialization",
     "tools_call": "tool-add-numbers",
     "sse-retry": "client-sse-retry-timing",
+    "elicitation-sep1034-client-defaults": "client-elicitation-sep1034-string-default",
     "auth/client-credentials-basic": "client-credentials-basic-auth",
     "auth/client-credentials-jwt": "client-credentials-jwt-verified",
 }

@@ -224,6 +224,11 @@ def test_command_that_prints_no_token_says_so(
         outcomes(provider, [])
 
 
+def test_server_that_wants_a_login_says_so(guarded: Guarded, outcomes: Callable[..., Any]) -> None:
+    with pytest.raises(PreflightError, match="HTTP 401 Unauthorized: it wants a login, so its context needs `auth`"):
+        outcomes(Http(url=guarded.url), [])
+
+
 def test_token_that_was_given_and_is_refused_is_no_secret_of_the_server(
     guarded: Guarded, outcomes: Callable[..., Any]
 ) -> None:

@@ -58,8 +58,10 @@ async def _note_refusal(response: httpx2.Response) -> None:
         if response.status_code == 200 and not kind.startswith(("application/json", "text/event-stream")):
             noted.append(f"{kind.partition(';')[0] or 'something'} that is no MCP message")
         return
+    if response.status_code == 401 and renewable is None:
+        noted.append("HTTP 401 Unauthorized: it wants a login, so its context needs `auth`")
     # A body of JSON is the server's own word, except on 404, where it says that the session is gone.
-    if response.status_code == 404 or "json" not in response.headers.get("content-type", ""):
+    elif response.status_code == 404 or "json" not in response.headers.get("content-type", ""):
         noted.append(f"HTTP {response.status_code} {response.reason_phrase}".rstrip())
 
 
