@@ -29,7 +29,7 @@ FLOORS = [
     {"scores"},
     {"effects", "variation", "prices", "verdicts", "tool_use"},
     {"contrast"},
-    {"models", "recorder"},
+    {"models", "recorder", "tool_offer"},
     {"contexts", "manifest", "tool_results"},
     {"listings"},
     {"listing_changes"},
