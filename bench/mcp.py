@@ -30,8 +30,9 @@ def reply(body):
     if any(message["role"] == "tool" for message in asked["messages"]):
         message, end = {"role": "assistant", "content": "Under the mat."}, "stop"
     else:
-        call = {"name": "look_up", "arguments": '{"question": "key"}'}
-        message = {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": call}]}
+        function = {"name": "look_up", "arguments": '{"question": "key"}'}
+        call = {"id": "c1", "type": "function", "function": function}
+        message = {"role": "assistant", "content": None, "tool_calls": [call]}
         end = "tool_calls"
     choice = {"index": 0, "message": message, "finish_reason": end}
     usage = {"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14}
@@ -41,9 +42,10 @@ async def serve(reader, writer):
     try:
         while True:
             head = (await reader.readuntil(b"\\r\\n\\r\\n")).lower()
-            body = reply(await reader.readexactly(int(head.split(b"content-length:")[1].split(b"\\r\\n")[0])))
-            writer.write(b"HTTP/1.1 200 OK\\r\\nContent-Type: application/json\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(body))
-            writer.write(body)
+            length = int(head.split(b"content-length:")[1].split(b"\\r\\n")[0])
+            body = reply(await reader.readexactly(length))
+            about = b"Content-Type: application/json\\r\\nContent-Length: %d" % len(body)
+            writer.write(b"HTTP/1.1 200 OK\\r\\n" + about + b"\\r\\n\\r\\n" + body)
     except asyncio.IncompleteReadError:
         writer.close()
 async def main():
@@ -76,23 +78,27 @@ Ask: TypeAlias = Callable[[int], Awaitable[str]]
 async def keval_agent(agent: Any, server: str) -> AsyncIterator[Ask]:
     """Run an agent of keval as a worker does: its context is opened for each trial, behind the tap."""
     from keval import Sample
-    from keval.plugin import Context, TrialInfo
+    from keval.plugin import Context, ServerSpec, TrialInfo
     from keval_mcp import Stdio, server_proxy
 
     sample = Sample("s", QUESTION)
     async with AsyncExitStack() as stack:
         source = await stack.enter_async_context(Stdio(command=sys.executable, args=(server,)).start("keys"))
-        connected = await stack.enter_async_context(server_proxy().connect(source.servers[0]))
+        (spec,) = source.servers
+        assert isinstance(spec, ServerSpec)
+        connected = await stack.enter_async_context(server_proxy().connect(spec))
         stack.push_async_callback(agent.aclose)
         await agent.prepare()
 
         async def ask(number: int) -> str:
             info = TrialInfo(f"t{number}", sample, "a", "c")
             async with AsyncExitStack() as trial:
-                provision = await trial.enter_async_context(source.open(info))
-                reached = await trial.enter_async_context(connected.open(provision.servers[0]))
+                (given,) = (await trial.enter_async_context(source.open(info))).servers
+                assert isinstance(given, ServerSpec)
+                reached = await trial.enter_async_context(connected.open(given))
                 context = Context(f"t{number}", "Be brief.", (reached,), seed=number)
                 transcript = await agent.run(sample, context)
+            assert reached.log is not None
             assert len(reached.log.calls) == 1
             return str(transcript.output)
 
@@ -134,14 +140,14 @@ async def adk(url: str, server: str) -> AsyncIterator[Ask]:
     runner = Runner(app_name="a", agent=agent, session_service=sessions)
 
     async def ask(number: int) -> str:
-        about = {"app_name": "a", "user_id": "u", "session_id": f"s{number}"}
-        await sessions.create_session(**about)
+        name = f"s{number}"
+        await sessions.create_session(app_name="a", user_id="u", session_id=name)
         message = types.Content(role="user", parts=[types.Part(text=QUESTION)])
         said = ""
-        async for event in runner.run_async(user_id="u", session_id=f"s{number}", new_message=message):
+        async for event in runner.run_async(user_id="u", session_id=name, new_message=message):
             if event.is_final_response() and event.content:
                 said = "".join(part.text or "" for part in event.content.parts or ())
-        await sessions.delete_session(**about)
+        await sessions.delete_session(app_name="a", user_id="u", session_id=name)
         return said
 
     yield ask
@@ -183,7 +189,7 @@ async def pydantic_ai(url: str, server: str) -> AsyncIterator[Ask]:
     async with agent:
 
         async def ask(number: int) -> str:
-            return (await agent.run(QUESTION)).output
+            return str((await agent.run(QUESTION)).output)
 
         yield ask
 

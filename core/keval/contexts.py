@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -10,13 +11,11 @@ import attrs
 
 from keval.errors import FieldError
 from keval.interventions import Intervention, OtherResults
-from keval.recorder import Blob, JudgementRecorder, Recorder
-from keval.records import Message, Sample, ToolCall
+from keval.recorder import CallLog, JudgementRecorder, Recorder
+from keval.records import Message, Sample
 from keval.redaction import ServerLogin
-from keval.traffic import ServerExchange
 
 __all__ = [
-    "CallLog",
     "ClientPolicy",
     "Context",
     "DynamicTools",
@@ -136,27 +135,6 @@ class ServerSpec:
     login: ServerLogin | None = attrs.field(default=None, eq=False, repr=False)
 
 
-@attrs.define
-class CallLog:
-    """The calls of one attempt at a trial to one MCP server, as the tap recorded them.
-
-    `calls` are in the order in which they ended. `lost` says why the server was lost, if it was, and `kind` what kind
-    of failure that is. `bystander` says that a call of another trial may have been the cause. `exchanges` are what else
-    passed, and `blobs` the content that calls refer to. `contaminated` says why the trial proves nothing about its
-    condition, though its server lives: its tools changed. `followed` are the names of the tools that were offered
-    after each change, where the trial follows them.
-    """
-
-    calls: list[ToolCall] = attrs.field(factory=list)
-    lost: str | None = None
-    kind: str = "server_lost"
-    bystander: bool = False
-    exchanges: list[ServerExchange] = attrs.field(factory=list)
-    blobs: list[Blob] = attrs.field(factory=list)
-    contaminated: str | None = None
-    followed: list[tuple[str, ...]] = attrs.field(factory=list)
-
-
 class ServerChannel(Protocol):
     """The way to a server for an agent in keval's own process: what the tap serves over HTTP, without HTTP.
 
@@ -172,6 +150,13 @@ class ServerChannel(Protocol):
 
         Raises:
             ServerLostError: the server was lost.
+        """
+        ...
+
+    def streams(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
+        """Open a session for a client of the MCP SDK: yield what its transports yield, a stream to read and to write.
+
+        Everything of the protocol passes, both ways.
         """
         ...
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from keval.config.record_file import read_record
     from keval.contexts import (
-        CallLog,
         ClientPolicy,
         Context,
         DynamicTools,
@@ -105,7 +104,7 @@ if TYPE_CHECKING:
         retry_after_seconds,
     )
     from keval.prices import Cost, Price
-    from keval.recorder import Blob, JudgementRecorder, LiveEvent, Recorder
+    from keval.recorder import Blob, CallLog, JudgementRecorder, LiveEvent, Recorder
     from keval.records import Expectation, TrialKey
     from keval.rubrics import read_rubric
     from keval.scores import named_band

@@ -31,7 +31,7 @@ from google.adk.tools.mcp_tool.mcp_session_manager import MCPSessionManager
 from mcp import MCPError, StdioServerParameters
 from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, REQUEST_TIMEOUT
 
-from keval.plugin import McpServer, ServerLostError, ToolsMissingError
+from keval.plugin import McpServer, ServerChannel, ServerLostError, ToolsMissingError
 
 __all__ = ["TrialToolset", "open_toolsets"]
 
@@ -75,7 +75,7 @@ class TrialToolset(McpToolset):
     def __init__(self, server: McpServer, stderr: TextIO) -> None:
         connection = _connection(server)
         super().__init__(connection_params=connection, errlog=stderr)
-        self._sessions = _OneSession(connection_params=connection, errlog=stderr)
+        self._sessions = _OneSession(connection_params=connection, errlog=stderr, channel=server.channel)
         self._mcp_session_manager = self._sessions
         self._server = server
         self._stderr = stderr
@@ -166,14 +166,17 @@ class _OneSession(MCPSessionManager):
     It knows the task in which ADK owns the session, since ADK forgets it when a trial is cancelled while connecting.
     """
 
-    def __init__(self, *, connection_params: _Connection, errlog: TextIO) -> None:
+    def __init__(self, *, connection_params: _Connection, errlog: TextIO, channel: ServerChannel | None) -> None:
         super().__init__(connection_params=connection_params, errlog=errlog)
         self.sealed = False
+        self._channel = channel
         self._owners: list[asyncio.Task[Any]] = []
 
     def _create_client(self, *args: Any, **kwargs: Any) -> AbstractAsyncContextManager[Any]:
         if self.sealed:
             raise ConnectionError("its session ended, and a trial does not go on with another")
+        if self._channel is not None:  # the tap is in this process, which saves the way over HTTP
+            return self._owned(self._channel.streams())
         return self._owned(super()._create_client(*args, **kwargs))
 
     @asynccontextmanager

@@ -78,7 +78,7 @@ class StdioTool(MCPStdioTool):
 
 
 class HttpTool(MCPStreamableHTTPTool):
-    """A server over streamable HTTP; `client` is shared by many and outlives the tool."""
+    """A server over streamable HTTP, or behind the tap in this process; `client` is shared and outlives the tool."""
 
     sampling_callback = None  # type: ignore[assignment]  # see the module
 
@@ -91,6 +91,7 @@ class HttpTool(MCPStreamableHTTPTool):
             **_options(server, parse),
         )
         self.connection = Connection(server.name)
+        self._channel = server.channel
 
     async def load_tools(self) -> None:
         if self.connection.begin_listing(self):
@@ -98,7 +99,7 @@ class HttpTool(MCPStreamableHTTPTool):
 
     def get_mcp_client(self) -> Any:
         self.connection.begin()
-        return super().get_mcp_client()
+        return super().get_mcp_client() if self._channel is None else self._channel.streams()
 
 
 class SseTool(MCPStreamableHTTPTool):

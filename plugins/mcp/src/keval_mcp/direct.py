@@ -9,25 +9,27 @@ from typing import Any
 import attrs
 from mcp import MCPError
 
-from keval.plugin import McpServer, ServerChannel
+from keval.plugin import McpServer
 from keval_mcp.results import tool_error
 from keval_mcp.upstream import CallTimeoutError, Upstream
 
-__all__ = ["direct_channel"]
+__all__ = ["DirectChannel", "direct_channel"]
 
 
 @asynccontextmanager
-async def direct_channel(server: McpServer) -> AsyncIterator[ServerChannel]:
+async def direct_channel(server: McpServer) -> AsyncIterator[DirectChannel]:
     """Open a session with a server, and close it at the end. Raises ServerLostError when it does not come up."""
     upstream = await Upstream.connect(server, server.timeout)
     try:
-        yield _Direct(upstream)
+        yield DirectChannel(upstream)
     finally:
         await upstream.close()
 
 
 @attrs.frozen(eq=False)
-class _Direct:
+class DirectChannel:
+    """Lists and calls as a `keval.plugin.ServerChannel` does."""
+
     _upstream: Upstream
 
     async def list_tools(self) -> tuple[Mapping[str, Any], ...]:

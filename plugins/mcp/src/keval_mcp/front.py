@@ -10,6 +10,7 @@ import attrs
 from starlette.types import Receive, Scope, Send
 
 from keval.plugin import McpServer, ServerLostError
+from keval_mcp.channel import Channel
 from keval_mcp.messages import received, respond
 from keval_mcp.passage import Passage
 from keval_mcp.route import Route, session_of
@@ -86,8 +87,8 @@ class _Visit:
         async def own() -> None:
             try:
                 async with visit() as server:
-                    assert isinstance(server.channel, Passage)  # noqa: S101 - the server proxy of this package made it
-                    entered.set_result(server.channel)
+                    assert isinstance(server.channel, Channel)  # noqa: S101 - the server proxy of this package made it
+                    entered.set_result(server.channel.passage)
                     await left.wait()
             except Exception as error:  # noqa: BLE001 - a seam: who waits to enter is told
                 if not entered.done():

@@ -10,7 +10,7 @@ from mcp import MCPError
 from mcp.types import INVALID_REQUEST, PARSE_ERROR
 from starlette.types import Receive, Send
 
-__all__ = ["answered", "encoded", "received", "refused", "respond"]
+__all__ = ["answered", "encoded", "notification", "received", "refused", "respond"]
 
 
 async def received(receive: Receive, send: Send) -> dict[str, Any] | None:
@@ -39,6 +39,11 @@ def encoded(message: Mapping[str, Any]) -> bytes:
 def answered(number: object, result: Mapping[str, Any]) -> dict[str, Any]:
     """Return the message that answers the request with this id."""
     return {"jsonrpc": "2.0", "id": number, "result": result}
+
+
+def notification(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message that wants no answer; with an `id` it is a request."""
+    return {"jsonrpc": "2.0", "method": method, **({"params": params} if params else {})}
 
 
 def refused(number: object, error: MCPError) -> dict[str, Any]:

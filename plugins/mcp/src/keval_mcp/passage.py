@@ -39,10 +39,10 @@ Progressed: TypeAlias = Callable[[Mapping[str, Any]], object]
 class Passage:
     """Forwards the calls of one attempt, marked with `meta`, and records each of them in `log`.
 
-    An agent in keval's own process uses it as its `keval.plugin.ServerChannel`; for others the tap serves it. `offered`
-    is what the agent is offered, and the way of its calls through the interventions. `place` says whether a loss of the
-    server may be due to another attempt's call, and `own` that no other attempt uses it. What else passes than calls is
-    recorded as exchanges; `agents` are the sessions in which the agent hears of it.
+    An agent in keval's own process reaches it through a `Channel`; to others the tap serves it. `offered` is what the
+    agent is offered, and the way of its calls through the interventions. `place` says whether a loss of the server may
+    be due to another attempt's call, and `own` that no other attempt uses it. What else passes than calls is recorded
+    as exchanges; `agents` are the sessions in which the agent hears of it.
     """
 
     connection: ServerConnection
@@ -81,7 +81,7 @@ class Passage:
             self._first = None
 
     async def list_tools(self) -> tuple[Mapping[str, Any], ...]:
-        """Return the definitions of the tools; see `keval.plugin.ServerChannel`."""
+        """Return the definitions of the tools that are offered."""
         return self.listing.tools
 
     def relisted(self, listing: Listing) -> None:
@@ -89,16 +89,6 @@ class Passage:
         if self.offered.take(listing):
             for agent in self.agents:
                 agent.tell(TOOLS_LIST_CHANGED, {})
-
-    async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Call a tool; see `keval.plugin.ServerChannel`."""
-        try:
-            result = await self.forward({"name": name, "arguments": dict(arguments)})
-        except MCPError as refused:
-            result = tool_error(refused.message)
-        if self.log.lost is not None:
-            raise ServerLostError(self.log.lost, kind=self.log.kind)
-        return result
 
     async def forward(self, params: Mapping[str, Any], progressed: Progressed | None = None) -> Mapping[str, Any]:
         """Call the server with the parameters of `tools/call`, and return its answer as it came.

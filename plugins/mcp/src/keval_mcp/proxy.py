@@ -21,6 +21,7 @@ from keval.plugin import (
     ToolOffer,
 )
 from keval_mcp.changes import Changes
+from keval_mcp.channel import Channel
 from keval_mcp.company import Company
 from keval_mcp.connection import ServerConnection
 from keval_mcp.facts import tell
@@ -154,7 +155,7 @@ class _Tapped:
                 timeout=max(server.timeout, server.max_timeout or 0.0) + 2 * CHECK_SECONDS,
                 log=passage.log,
                 instructions=self.offer.instructions,
-                channel=passage,
+                channel=Channel(passage),
             )
 
     def _named(self, server: ServerSpec) -> Changes:

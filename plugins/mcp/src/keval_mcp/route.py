@@ -65,7 +65,7 @@ class Route:
         if message.get("method") == "initialize" and (
             self.always_sessions or needs_session(self.passage, capabilities)
         ):
-            begun = Relay(self.passage, capabilities)
+            begun = Relay(self.passage)
             self._relays[begun.id] = begun
             await begun.begin(message, send)
             return

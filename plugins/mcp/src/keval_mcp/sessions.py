@@ -10,11 +10,14 @@ import logging
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from keval.plugin import McpServer, ServerChannel, ToolResult, ToolsMissingError
+
+if TYPE_CHECKING:
+    from keval_mcp.direct import DirectChannel
 
 __all__ = ["Sessions", "Tool", "open_sessions"]
 
@@ -43,7 +46,7 @@ class Tool:
 class Sessions:
     """The ways to all servers of a trial; `tools` are theirs, in the servers' own order, when they were read last."""
 
-    _channels: Mapping[str, ServerChannel] = attrs.field(factory=dict)
+    _channels: Mapping[str, ServerChannel | DirectChannel] = attrs.field(factory=dict)
     _listed: Mapping[str, Sequence[Mapping[str, Any]]] = attrs.field(factory=dict)
     tools: tuple[Tool, ...] = attrs.field(init=False)
 
@@ -76,7 +79,7 @@ async def open_sessions(servers: Sequence[McpServer]) -> AsyncIterator[Sessions]
         ToolsMissingError: a server does not offer exactly what it listed before the run.
     """
     async with AsyncExitStack() as stack:
-        channels: dict[str, ServerChannel] = {}
+        channels: dict[str, ServerChannel | DirectChannel] = {}
         listed: dict[str, tuple[Mapping[str, Any], ...]] = {}
         for server in servers:
             channel = server.channel or await _open(server, stack)
@@ -87,7 +90,7 @@ async def open_sessions(servers: Sequence[McpServer]) -> AsyncIterator[Sessions]
         yield Sessions(channels, listed)
 
 
-async def _open(server: McpServer, stack: AsyncExitStack) -> ServerChannel:
+async def _open(server: McpServer, stack: AsyncExitStack) -> DirectChannel:
     from keval_mcp.direct import direct_channel  # the MCP SDK takes 0.4 s to import
 
     return await stack.enter_async_context(direct_channel(server))

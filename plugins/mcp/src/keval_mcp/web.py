@@ -37,6 +37,7 @@ async def serving(label: str, app: _App, listener: socket.socket) -> AsyncIterat
     """Serve an application until the end of the context."""
     config = uvicorn.Config(
         app,
+        http="httptools",
         lifespan="off",
         ws="none",
         log_config=None,
