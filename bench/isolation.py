@@ -1,7 +1,8 @@
 """What a server of its own costs a trial: seconds and CPU at 8 trials at once, against one server that they share.
 
-Each trial is two model calls, which take four seconds each, and one call of a stdio server that the MCP SDK serves.
-Without a hint, keval starts such a server for each trial, ahead of it; with `isolation: trial` when the trial begins.
+Each trial is two model calls, which take a while, and one call of a stdio server: one that the MCP SDK serves, which
+takes most of a second of CPU to start, and one without an SDK. Without a hint, keval starts such a server for each
+trial, ahead of it; with `isolation: trial` when the trial begins.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from measure import Cost, keval
 
-TRIALS, LATENCY, AT_ONCE = 24, 4.0, 8
+AT_ONCE = 8
 
 _MODEL = """
 import asyncio, json, sys
@@ -46,7 +47,7 @@ async def main():
     await asyncio.to_thread(sys.stdin.read)
 asyncio.run(main())
 """
-_SERVER = """
+_SDK = """
 from mcp.server.mcpserver import MCPServer
 server, notes = MCPServer("notes", log_level="WARNING"), []
 @server.tool()
@@ -56,24 +57,43 @@ def note(text: str) -> str:
     return f"{len(notes)} notes"
 server.run("stdio")
 """
+_LIGHT = """
+import json, sys
+INFO = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "notes", "version": "1"}}
+SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}}
+RESULTS = {
+    "initialize": INFO,
+    "tools/list": {"tools": [{"name": "note", "description": "Notes a text.", "inputSchema": SCHEMA}]},
+    "tools/call": {"content": [{"type": "text", "text": "noted"}]},
+}
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" in message:
+        result = RESULTS.get(message["method"], {})
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
+SERVERS = {"a server of the MCP SDK": (_SDK, 16, 4.0), "a server without an SDK": (_LIGHT, 48, 1.0)}
+"""By name: the script, how many trials, and what a model call takes, so that the servers need less than one core."""
 
 
 @contextmanager
-def model() -> Iterator[int]:
-    """Serve a model that asks for the tool and then answers, each after a while; yields its port."""
-    command = [sys.executable, "-c", _MODEL, str(LATENCY)]
+def model(latency: float) -> Iterator[None]:
+    """Serve a model that asks for the tool and then answers, each after `latency` seconds."""
+    command = [sys.executable, "-c", _MODEL, str(latency)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdout is not None
-        yield int(server.stdout.readline())
+        port = int(server.stdout.readline())
+        os.environ.update(OPENAI_BASE_URL=f"http://127.0.0.1:{port}/v1", OPENAI_API_KEY="key-of-nobody")
+        yield
         server.communicate()
 
 
-def run(isolation: str, trials: int) -> Cost:
+def run(script: str, isolation: str, trials: int) -> Cost:
     """Run trials that share a server, or that do not."""
-    server = {"type": "stdio", "command": sys.executable, "args": ["-c", _SERVER], "isolation": isolation}
+    server = {"type": "stdio", "command": sys.executable, "args": ["-c", script], "isolation": isolation}
     config = {
         "dataset": {"path": "q.jsonl"},
-        "agents": {"openai": {"model": "openai/m", "api": "chat"}},
+        "agents": {"openai": {"model": "openai/m"}},
         "contexts": {"notes": server},
         "conditions": {"with_notes": {"contexts": ["notes"]}},
         "metrics": ["basic/tool_called"],
@@ -84,17 +104,18 @@ def run(isolation: str, trials: int) -> Cost:
 
 
 def main() -> None:
-    with model() as port:
-        os.environ.update(OPENAI_BASE_URL=f"http://127.0.0.1:{port}/v1", OPENAI_API_KEY="key-of-nobody")
-        shared = run("condition", TRIALS)
-        ways = {"started ahead (auto)": run("auto", TRIALS), "started when asked for (trial)": run("trial", TRIALS)}
-    seconds = shared.wall * AT_ONCE / TRIALS
-    print(f"{TRIALS} trials of {2 * LATENCY:g} s at {AT_ONCE} at once, {os.cpu_count()} cores; one server for all:")
-    print(f"  {seconds:.2f} s and {shared.cpu / TRIALS * 1000:.0f} ms of CPU per trial, start-up included")
-    for way, cost in ways.items():
-        added = (cost.wall - shared.wall) * AT_ONCE / TRIALS
-        print(f"a server for each, {way}: {added:+.2f} s per trial, {cost.wall / shared.wall:.2f} times as long;")
-        print(f"  {(cost.cpu - shared.cpu) / TRIALS * 1000:+.0f} ms of CPU per trial")
+    for name, (script, trials, latency) in SERVERS.items():
+        with model(latency):
+            shared = run(script, "condition", trials)
+            print(f"{name}, {trials} trials of {2 * latency:g} s at {AT_ONCE} at once, {os.cpu_count()} cores;")
+            print(f"  one for all: {shared.wall * AT_ONCE / trials:.2f} s a trial, start-up included")
+            for isolation, way in (("auto", "ahead"), ("trial", "when asked for")):
+                own = run(script, isolation, trials)
+                wall, cpu = (own.wall - shared.wall) * AT_ONCE / trials, (own.cpu - shared.cpu) / trials
+                print(
+                    f"  one for each, started {way}: {wall:+.2f} s a trial, {own.wall / shared.wall:.2f} times as long,"
+                )
+                print(f"    and {cpu * 1000:+.0f} ms of CPU a trial")
     print("wanted, started ahead: at most 1.1 times as long")
 
 

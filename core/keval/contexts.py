@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from keval.errors import FieldError
 from keval.interventions import Intervention, OtherResults
-from keval.recorder import CallLog, JudgementRecorder, Recorder
+from keval.recorder import JudgementRecorder, Recorder
 from keval.records import Message, Sample
 from keval.redaction import ServerLogin
+from keval.servers import McpServer, Transport
 
 __all__ = [
     "ClientPolicy",
@@ -21,18 +20,12 @@ __all__ = [
     "DynamicTools",
     "Isolation",
     "JudgeContext",
-    "McpServer",
     "Provision",
-    "ServerChannel",
     "ServerSpec",
-    "Sharing",
-    "ToolOffer",
-    "Transport",
     "TrialInfo",
     "WorkingFolder",
 ]
 
-Transport: TypeAlias = Literal["stdio", "http", "sse"]
 Isolation: TypeAlias = Literal["auto", "condition", "trial"]
 DynamicTools: TypeAlias = Literal["fail", "follow", "freeze"]
 
@@ -133,92 +126,6 @@ class ServerSpec:
     trial: TrialInfo | None = None
     others: OtherResults | None = attrs.field(default=None, eq=False, repr=False)
     login: ServerLogin | None = attrs.field(default=None, eq=False, repr=False)
-
-
-class ServerChannel(Protocol):
-    """The way to a server for an agent in keval's own process: what the tap serves over HTTP, without HTTP.
-
-    Definitions, arguments and results are as MCP writes them, in JSON's types (`tools/list` and `tools/call`).
-    """
-
-    async def list_tools(self) -> tuple[Mapping[str, Any], ...]:
-        """Return the definitions of the tools that are offered. Raises ServerLostError."""
-        ...
-
-    async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Call a tool once and return its result, with `isError` also where the server refused the call.
-
-        Raises:
-            ServerLostError: the server was lost.
-        """
-        ...
-
-    def streams(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
-        """Open a session for a client of the MCP SDK: yield what its transports yield, a stream to read and to write.
-
-        Everything of the protocol passes, both ways.
-        """
-        ...
-
-
-@attrs.frozen
-class McpServer:
-    """How an agent reaches one MCP server in one trial.
-
-    Behind the tap, `transport` is `http`, `url` leads to the tap and `log` records what passes. Without the tap the
-    agent connects directly by `url` and `headers`, or starts `command`, and `log` is `None`. `tools` are the names that
-    the server listed before the first trial: what the agent must offer its model. `timeout` bounds a call, in seconds.
-    `instructions` are the server's, where the agent is to be told them; keval adds them to the system prompt, unless
-    the agent's framework does. `channel` leads to the tap for an agent that runs in keval's own process.
-    """
-
-    name: str
-    transport: Transport
-    url: str | None = None
-    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
-    command: str | None = None
-    args: tuple[str, ...] = ()
-    env: Mapping[str, str] = attrs.field(factory=dict, repr=False)
-    cwd: str | None = None
-    tools: tuple[str, ...] = ()
-    timeout: float = 60.0
-    log: CallLog | None = None
-    instructions: str | None = None
-    channel: ServerChannel | None = attrs.field(default=None, eq=False, repr=False)
-
-
-@attrs.frozen
-class Sharing:
-    """Whether the trials of a condition share a server, and why.
-
-    `verified` is false where keval cannot know that it keeps trials apart.
-    """
-
-    shared: bool
-    why: str
-    verified: bool = True
-
-
-@attrs.frozen
-class ToolOffer:
-    """What a server offers: the names of its tools, and a SHA-256 of their definitions if keval read them.
-
-    `definitions` are the tools as agents get them and `instructions` what they are told of the server, both after
-    interventions. `original_digest` is the SHA-256 before these, and `original` and `original_instructions` what the
-    server said then; all are `None` if nothing was changed. `unmatched` are the names in interventions that no tool of
-    this server has, as an `InterventionError` would tell of them: another server of the context may have them.
-    """
-
-    server: str
-    tools: tuple[str, ...]
-    digest: str | None = None
-    definitions: tuple[Mapping[str, Any], ...] = ()
-    instructions: str | None = None
-    original: tuple[Mapping[str, Any], ...] | None = None
-    original_digest: str | None = None
-    original_instructions: str | None = None
-    unmatched: tuple[FieldError, ...] = ()
-    sharing: Sharing | None = None
 
 
 @attrs.frozen

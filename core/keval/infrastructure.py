@@ -12,13 +12,14 @@ from typing import Any, Protocol, runtime_checkable
 
 import attrs
 
-from keval.contexts import McpServer, ServerSpec, ToolOffer
+from keval.contexts import ServerSpec
 from keval.errors import Problem
 from keval.manifest import Manifest
 from keval.models import Asker, Endpoint, Exchange, ModelRequest, ModelResponse, Next
 from keval.prices import Price
 from keval.recorder import Blob, LiveEvent
 from keval.records import Sample, Trial, TrialKey
+from keval.servers import McpServer, ToolOffer
 
 __all__ = [
     "AppliesMiddleware",

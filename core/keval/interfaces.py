@@ -12,10 +12,11 @@ from typing import Protocol, runtime_checkable
 
 import attrs
 
-from keval.contexts import Context, JudgeContext, McpServer, Provision, ServerSpec, Sharing, TrialInfo
+from keval.contexts import Context, JudgeContext, Provision, ServerSpec, TrialInfo
 from keval.errors import FieldError, Problem, TrialError
 from keval.records import Sample, Transcript, Trial
 from keval.scores import Rubric, Score
+from keval.servers import McpServer, Sharing
 
 __all__ = [
     "Agent",

@@ -8,8 +8,8 @@ from typing import Any
 import attrs
 import orjson
 
-from keval.contexts import ToolOffer
 from keval.recorder import Blob
+from keval.servers import ToolOffer
 
 __all__ = ["ServerListing"]
 

@@ -10,12 +10,12 @@ import attrs
 import orjson
 
 from keval.config.evaluation import Evaluation
-from keval.contexts import ToolOffer
 from keval.errors import PreflightError
 from keval.execute.preflight import open_context
 from keval.execute.resources import ResourceScope
 from keval.plan.build import make_contexts
 from keval.redaction import Redactor
+from keval.servers import ToolOffer
 from keval.tokens import estimated_tokens
 
 __all__ = ["ContextOffers", "definition_tokens", "instruction_tokens", "read_offers"]

@@ -13,13 +13,8 @@ if TYPE_CHECKING:
         DynamicTools,
         Isolation,
         JudgeContext,
-        McpServer,
         Provision,
-        ServerChannel,
         ServerSpec,
-        Sharing,
-        ToolOffer,
-        Transport,
         TrialInfo,
         WorkingFolder,
     )
@@ -104,10 +99,11 @@ if TYPE_CHECKING:
         retry_after_seconds,
     )
     from keval.prices import Cost, Price
-    from keval.recorder import Blob, CallLog, JudgementRecorder, LiveEvent, Recorder
+    from keval.recorder import Blob, JudgementRecorder, LiveEvent, Recorder
     from keval.records import Expectation, TrialKey
     from keval.rubrics import read_rubric
     from keval.scores import named_band
+    from keval.servers import CallLog, McpServer, ServerChannel, Sharing, ToolOffer, Transport
     from keval.store.converter import to_plain
     from keval.store.export import Exported, Exporter
     from keval.store.files import replacing
@@ -278,9 +274,9 @@ __all__ = [
 ]
 
 _HOMES = """
-errors endings traffic interventions input_file records scores models recorder contexts tool_results dataset.line_file
-hookspecs interfaces effects variation prices manifest summary infrastructure rubrics store.jsonl store.rows store.files
-store.converter verdicts store.export supervisor config.record_file execute.worker visits
+errors endings traffic interventions input_file records scores models recorder servers contexts tool_results
+dataset.line_file hookspecs interfaces effects variation prices manifest summary infrastructure rubrics store.jsonl
+store.rows store.files store.converter verdicts store.export supervisor config.record_file execute.worker visits
 """.split()  # noqa: SIM905 - a name a line would be thirty lines
 """The modules that have the names; those that import quickly come first."""
 

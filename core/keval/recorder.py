@@ -1,4 +1,4 @@
-"""What is reported while a trial runs: by adapters and judges to a recorder, and by the tap to a log."""
+"""Recorders: adapters and judges report to one while they work, and keval makes records of what they reported."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import attrs
 from keval.endings import SILENCE
 from keval.records import Failure, Message, Refusal, ToolCall, Transcript, Usage
 from keval.scores import Judgement
-from keval.traffic import Content, ContentKind, ServerExchange
+from keval.traffic import Content, ContentKind
 
-__all__ = ["Blob", "CallLog", "EventKind", "JudgementRecorder", "LiveEvent", "Recorder"]
+__all__ = ["Blob", "EventKind", "JudgementRecorder", "LiveEvent", "Recorder"]
 
 EventKind: TypeAlias = Literal[
     "trial_started", "turn_started", "model_called", "tool_called", "tool_returned", "said", "trial_finished"
@@ -50,27 +50,6 @@ class Blob:
     def of(cls, content: bytes, media_type: str) -> Blob:
         """Return the blob of this content."""
         return cls(hashlib.sha256(content).hexdigest(), media_type, content)
-
-
-@attrs.define
-class CallLog:
-    """The calls of one attempt at a trial to one MCP server, as the tap recorded them.
-
-    `calls` are in the order in which they ended. `lost` says why the server was lost, if it was, and `kind` what kind
-    of failure that is. `bystander` says that a call of another trial may have been the cause. `exchanges` are what else
-    passed, and `blobs` the content that calls refer to. `contaminated` says why the trial proves nothing about its
-    condition, though its server lives: its tools changed. `followed` are the names of the tools that were offered
-    after each change, where the trial follows them.
-    """
-
-    calls: list[ToolCall] = attrs.field(factory=list)
-    lost: str | None = None
-    kind: str = "server_lost"
-    bystander: bool = False
-    exchanges: list[ServerExchange] = attrs.field(factory=list)
-    blobs: list[Blob] = attrs.field(factory=list)
-    contaminated: str | None = None
-    followed: list[tuple[str, ...]] = attrs.field(factory=list)
 
 
 @attrs.define

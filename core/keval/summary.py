@@ -10,13 +10,13 @@ from typing import Any, Literal
 
 import attrs
 
-from keval.contexts import Sharing
 from keval.contrast import Contrast
 from keval.effects import Effect, Interaction
 from keval.manifest import JudgeEntry
 from keval.prices import Cost
 from keval.records import Usage
 from keval.scores import Scale, Scorer
+from keval.servers import Sharing
 from keval.tool_use import ToolUse
 from keval.traffic import ContentKind
 from keval.variation import Repetitions, VarianceComponents

@@ -11,13 +11,14 @@ import attrs
 from keval.config.evaluation import Execution
 from keval.config.load import load
 from keval.config.secrets import learn_config
-from keval.contexts import McpServer, ServerSpec, TrialInfo
+from keval.contexts import ServerSpec, TrialInfo
 from keval.execute.opened import OpenedContext
 from keval.execute.preflight import open_context
 from keval.execute.resources import ResourceScope
 from keval.plan.build import make_contexts
 from keval.records import Sample
 from keval.report.terminal import redactor
+from keval.servers import McpServer
 
 __all__ = ["Visits"]
 

@@ -99,6 +99,8 @@ def command(
             max_failures=max_failures,
             budget=dict(budget),
             gates=gate_flags.gates,
+            # A run that has conditions without single tools goes on to have them.
+            ablate=tuple(manifest.config.get("ablated", ())) if extend else (),
         )
         # What the run was narrowed to before stays so.
         narrowed = attrs.evolve(wanted, limit=evaluation.limit, sample_ids=evaluation.sample_ids)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import attrs
 
-from keval.contexts import ToolOffer
+from keval.servers import ToolOffer
 
 __all__ = ["aliases_of", "renamed"]
 

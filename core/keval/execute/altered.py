@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from keval.config.source import Source
-from keval.contexts import ToolOffer
 from keval.errors import FieldError, InterventionError, PreflightError
 from keval.plan.contexts import UNTAPPED
 from keval.plan.plan import ResolvedPlugin
+from keval.servers import ToolOffer
 
 __all__ = ["changes_placed", "check_changes"]
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 import attrs
 
-from keval.contexts import McpServer, ServerSpec
+from keval.contexts import ServerSpec
 from keval.errors import ServerLostError
+from keval.servers import McpServer
 
 __all__ = ["Losses"]
 

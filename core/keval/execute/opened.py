@@ -7,12 +7,13 @@ from collections.abc import Mapping
 import attrs
 
 from keval.config.evaluation import Execution
-from keval.contexts import ServerSpec, ToolOffer, TrialInfo
+from keval.contexts import ServerSpec, TrialInfo
 from keval.execute.aliases import renamed
 from keval.execute.donors import TrialResults
 from keval.infrastructure import ConnectedServer
 from keval.interfaces import ContextSource
 from keval.interventions import Intervention
+from keval.servers import ToolOffer
 
 __all__ = ["OpenedContext"]
 

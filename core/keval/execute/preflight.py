@@ -13,7 +13,6 @@ import attrs
 from keval import registry
 from keval.config.evaluation import Evaluation, Execution
 from keval.config.secrets import learn_endpoints
-from keval.contexts import McpServer, ToolOffer
 from keval.errors import InterventionError, PluginError, PreflightError
 from keval.execute.aliases import aliases_of
 from keval.execute.altered import changes_placed, check_changes
@@ -27,6 +26,7 @@ from keval.plan.build import hook_plugins
 from keval.plan.hooks import Hooks
 from keval.plan.plan import Plan, ResolvedPlugin
 from keval.redaction import Redactor
+from keval.servers import McpServer, ToolOffer
 
 __all__ = ["Ready", "begin_judges", "open_context", "preflight"]
 

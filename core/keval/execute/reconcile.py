@@ -12,9 +12,10 @@ from typing import Any
 
 import attrs
 
-from keval.contexts import Context, McpServer
+from keval.contexts import Context
 from keval.errors import ServerLostError, ToolsMissingError, TrialError
 from keval.records import ToolCall, Transcript
+from keval.servers import McpServer
 
 __all__ = ["check", "merge"]
 

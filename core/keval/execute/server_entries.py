@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from keval.contexts import ToolOffer
 from keval.errors import PreflightError
 from keval.execute.opened import OpenedContext
 from keval.execute.preflight import Ready
@@ -12,6 +11,7 @@ from keval.listings import ServerListing
 from keval.manifest import Manifest, ServerEntry
 from keval.recorder import Blob
 from keval.redaction import Redactor
+from keval.servers import ToolOffer
 
 __all__ = ["check_offers", "listing_blobs", "server_entries"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from keval.contexts import McpServer
 from keval.interfaces import ShowsServerInstructions
+from keval.servers import McpServer
 
 __all__ = ["system_prompt"]
 

@@ -14,7 +14,7 @@ import attrs
 
 from keval.config.evaluation import Condition
 from keval.config.load import rebuild
-from keval.contexts import Context, McpServer, Provision
+from keval.contexts import Context, Provision
 from keval.errors import TrialError
 from keval.execute.attempts import Attempted, Patience, Sleep, attempt, failure_of
 from keval.execute.compliance import ToolUseError, check_tool_use
@@ -37,6 +37,7 @@ from keval.plan.build import make_plan
 from keval.plan.plan import Arm, Plan, ResolvedPlugin, trial_seed
 from keval.recorder import Recorder
 from keval.records import Attempt, Sample, Transcript, Trial, TrialKey
+from keval.servers import McpServer
 from keval.supervisor import supervised
 
 __all__ = ["PlanWorker", "open_worker"]

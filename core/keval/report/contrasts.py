@@ -16,7 +16,7 @@ from keval.report.lines import one_line
 from keval.report.names import display_names
 from keval.summary import Summary
 
-__all__ = ["all_blocks", "contrast_sentences", "missed"]
+__all__ = ["all_blocks", "contrast_sentences"]
 
 _MOST = 3
 """Metrics, or tools, that one sentence names."""
@@ -38,15 +38,26 @@ def all_blocks(summary: Summary) -> tuple[Block, ...]:
 
 
 def contrast_sentences(summary: Summary) -> Iterator[str]:
-    """Yield what placebos say of their conditions, and which tools are missed most."""
+    """Yield what placebos and other changes say of their conditions, and which tools are missed most."""
     for contrast in summary.contrasts:
         if contrast.kind == "placebo":
             yield from (f"{worth.of}: {worth.told}" for worth in _placebo(summary, contrast))
+        elif contrast.kind == "change":
+            yield _difference(summary, contrast)
     for of, group in _ablations(summary).items():
         yield from _absence(summary, of, group)
 
 
-def missed(summary: Summary, group: Sequence[Contrast]) -> list[tuple[Contrast, list[Effect]]]:
+def _ablations(summary: Summary) -> dict[str, list[Contrast]]:
+    """Return the contrasts that leave one tool out, by the condition that has it."""
+    found: dict[str, list[Contrast]] = {}
+    for contrast in summary.contrasts:
+        if contrast.kind == "ablation":
+            found.setdefault(contrast.against, []).append(contrast)
+    return found
+
+
+def _missed(summary: Summary, group: Sequence[Contrast]) -> list[tuple[Contrast, list[Effect]]]:
     """Return the tools of one condition with the effects of their absence that are surely for the worse.
 
     The tool whose absence costs most comes first, as a share of a scale.
@@ -58,15 +69,6 @@ def missed(summary: Summary, group: Sequence[Contrast]) -> list[tuple[Contrast, 
         return max((claim.size for claim in claims), default=0.0)
 
     return sorted(found, key=most, reverse=True)
-
-
-def _ablations(summary: Summary) -> dict[str, list[Contrast]]:
-    """Return the contrasts that leave one tool out, by the condition that has it."""
-    found: dict[str, list[Contrast]] = {}
-    for contrast in summary.contrasts:
-        if contrast.kind == "ablation":
-            found.setdefault(contrast.against, []).append(contrast)
-    return found
 
 
 def _changed(summary: Summary, contrast: Contrast) -> Block:
@@ -103,7 +105,7 @@ def _ranking(summary: Summary, of: str, group: Sequence[Contrast]) -> Block:
     remarks: list[tuple[str, str]] = []
     if others := [name for name in by_name if name not in shown]:
         remarks.append(("no tool's absence surely changes", ", ".join(others)))
-    if unmissed := [_tool(each) for each, worse in missed(summary, group) if not worse]:
+    if unmissed := [_tool(each) for each, worse in _missed(summary, group) if not worse]:
         remarks.append(("nobody surely missed", ", ".join(unmissed)))
     title = f"{one_line(of)} with one tool left out, against {one_line(of)}"
     return Block(title, tuple(rows), tuple(remarks), labelled=True, about="without")
@@ -166,6 +168,26 @@ def _placebo(summary: Summary, contrast: Contrast) -> Iterator[_Worth]:
             yield _Worth(of, whose, f"{_turned(effects, names)}. {meaning}")
 
 
+def _difference(summary: Summary, contrast: Contrast) -> str:
+    """Say in what a changed condition is surely better and worse than the one that it was changed from."""
+    names = display_names(entry.scorer for entry in summary.scorers)
+    several = len({effect.agent for effect in contrast.effects}) > 1
+    parts = []
+    for verdict in _SURE:
+        found = [effect for effect in contrast.effects if effect.verdict == verdict]
+        told = [
+            f"{names[effect.scorer]} ({f'{one_line(effect.agent)} ' if several else ''}{signed(effect.difference)})"
+            for effect in found[:_MOST]
+        ]
+        more = [f"{len(found) - _MOST} more"] if len(found) > _MOST else []
+        parts += [f"{verdict} in {', '.join([*told, *more])}"] if told else []
+    changed, before = one_line(contrast.condition), one_line(contrast.against)
+    words = "; ".join(_words(contrast.changes))
+    if parts:
+        return f"{changed} against {before} ({words}) is {' and '.join(parts)}."
+    return f"No sure difference between {changed} and {before} ({words})."
+
+
 def _turned(effects: Sequence[Effect], names: Mapping[Any, str]) -> str:
     """Return effects the other way round, each with its interval."""
     parts = []
@@ -181,7 +203,7 @@ def _turned(effects: Sequence[Effect], names: Mapping[Any, str]) -> str:
 def _absence(summary: Summary, of: str, group: Sequence[Contrast]) -> Iterator[str]:
     """Yield which tools of a condition are missed, the most missed first, and which are not."""
     names = display_names(entry.scorer for entry in summary.scorers)
-    ranked = missed(summary, group)
+    ranked = _missed(summary, group)
     costly = [(each, worse) for each, worse in ranked if worse]
     if costly:
         yield f"Of the tools of {one_line(of)}, these are missed: {'; '.join(_costs(costly, names))}."

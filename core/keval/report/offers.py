@@ -9,7 +9,6 @@ import attrs
 from rich.console import Console
 from rich.text import Text
 
-from keval.contexts import ToolOffer
 from keval.listing_changes import ListingChange, listing_changes, renamed_by
 from keval.listings import ServerListing
 from keval.offers import ContextOffers, definition_tokens, instruction_tokens
@@ -18,6 +17,7 @@ from keval.report.figures import counted
 from keval.report.lines import folded, one_line
 from keval.report.sharing import sharing_text
 from keval.report.terminal import foreign
+from keval.servers import ToolOffer
 
 __all__ = ["describe_offers", "print_offers"]
 

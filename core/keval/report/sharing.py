@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from keval.contexts import Sharing
 from keval.manifest import ServerEntry
 from keval.report.console import safe
+from keval.servers import Sharing
 from keval.summary import Summary
 
 __all__ = ["entry_text", "sharing_lines", "sharing_text"]

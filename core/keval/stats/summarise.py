@@ -7,11 +7,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from keval.contexts import Sharing
 from keval.effects import Arm
 from keval.manifest import Manifest, ScorerEntry
 from keval.records import Trial
 from keval.scores import Judgement, ScoreLine, Scorer
+from keval.servers import Sharing
 from keval.stats.agreement import JudgeAgreement
 from keval.stats.cells import Cell
 from keval.stats.rates import Rates

@@ -131,4 +131,14 @@ def test_a_change_has_a_block_of_its_own_that_says_what_was_changed() -> None:
 
     remark = ("changed", "other words for search; search is named find")
     assert ("terse against docs", remark) == (block.title, block.remarks[-1])
-    assert [] == [*contrast_sentences(told)]
+    said = [*contrast_sentences(told)]
+    assert ["terse against docs (other words for search; search is named find) is better in right (+0.20)."] == said
+
+
+def test_a_change_without_a_sure_effect_is_said_to_have_none() -> None:
+    changes: Any = {"docs": [{"server_instructions": False}]}
+    effects = (effect("mute", 0.01, "unclear"), effect("mute", 0.0, "same", "acme/delay"))
+
+    said = [*contrast_sentences(summary(Contrast("change", "mute", "docs", changes, effects=effects)))]
+
+    assert ["No sure difference between mute and docs (the server's instructions are hidden)."] == said

@@ -45,11 +45,12 @@ def pages(project: Project) -> Project:
 
 
 def test_a_condition_is_run_without_each_tool_and_the_tools_are_ranked(pages: Project) -> None:
-    outcome = pages.keval(*PAGES, "--ablate", "with_pages", env={"COLUMNS": "120"})
+    pages.write(eval_yaml=f"ablate: [with_pages]\n{CONFIG}")
+    outcome = pages.keval(*PAGES, env={"COLUMNS": "120"})
     run = str(pages.run_directory())
     data = pages.keval("report", run, "--json").data
     page = pages.keval("report", run, "--html", "page.html", "--markdown")
-    resumed = pages.keval("resume", run, "--add-repetitions", "1", "-q")
+    resumed = pages.keval("resume", run, "--add-repetitions", "1")
 
     assert (0, 0, 0) == (outcome.code, page.code, resumed.code)
     assert {
@@ -71,7 +72,10 @@ def test_a_condition_is_run_without_each_tool_and_the_tools_are_ranked(pages: Pr
     html = (pages.root / "page.html").read_text(encoding="utf-8")
     assert "scripted: with_pages without search against with_pages" in html
     # The conditions stand in the run's config, so that nothing has to be listed again.
-    assert (8 * 12, "started to list" in resumed.stderr) == (len(pages.lines("trials.jsonl")), False)
+    assert 2 * 4 * 12 == len(pages.lines("trials.jsonl"))
+    assert {"search": "with_pages without search", "open/page": "with_pages without open_page"} == (
+        pages.read("manifest.json")["config"]["ablated"]["with_pages"]
+    )
 
 
 def test_a_config_asks_for_it_and_a_dry_run_says_that_servers_were_started(pages: Project) -> None:
@@ -90,6 +94,20 @@ def test_a_config_asks_for_it_and_a_dry_run_says_that_servers_were_started(pages
     assert f"eval.yaml:1:10: the servers of 'with_pages' {told}; 2 conditions are added" in outcome.stderr
     assert f"eval.yaml:1:22: the servers of 'with_single' {told}; 1 condition is added" in outcome.stderr
     assert "48 trials (12 samples), and those of with_pages without each of its tools, and those of w" in valid.stdout
+
+
+def test_a_run_that_another_config_extends_keeps_its_conditions(pages: Project) -> None:
+    first = pages.keval(*PAGES, "--ablate", "with_pages", "--limit", "2", "-q")
+    without_notes = CONFIG.replace("  with_single: {", "  odd_one: {").partition("  with_notes")[0]
+    pages.write(eval_yaml=f"{without_notes}metrics: [basic/contains: {{none_of: [without search]}}]\n")
+
+    outcome = pages.keval("resume", str(pages.run_directory()), "--extend", "eval.yaml", "--json")
+
+    assert (0, 0) == (first.code, outcome.code), outcome.stderr
+    trials = {arm["condition"]: arm["trials"] for arm in outcome.data["trials"]}
+    assert {"with_pages without search": 12, "with_pages without open_page": 12} == {
+        condition: count for condition, count in trials.items() if "without" in condition
+    }
 
 
 def test_without_its_only_tool_a_condition_requires_none(pages: Project) -> None:

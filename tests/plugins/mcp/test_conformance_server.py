@@ -6,6 +6,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,6 +57,7 @@ def served() -> Iterator[str]:
         assert process.stderr is not None
         while "running" not in process.stderr.readline():
             assert process.poll() is None
+        threading.Thread(target=process.stderr.read, daemon=True).start()  # a full pipe would stop it
         yield "http://127.0.0.1:3901/mcp"
         process.kill()
 

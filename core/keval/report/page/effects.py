@@ -59,6 +59,7 @@ def effects(report: Report) -> Markup:
         "effects.html",
         sections=sections,
         summary=summary,
+        every=[*summary.effects, *(effect for contrast in summary.contrasts for effect in contrast.effects)],
         names=report.names,
         expenses=[*_expenses(summary.expenses)],
     )

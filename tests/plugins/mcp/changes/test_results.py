@@ -163,6 +163,16 @@ def test_what_an_agent_says_of_its_own_reaches_the_server_as_it_is() -> None:
     assert own == got
 
 
+def test_no_scrambled_number_is_one_that_the_question_has() -> None:
+    rooms = [111, 222, 333, 444, 555]
+    changes = trial("scrambled", question=f"Which of the rooms {rooms} is free?")
+    called(changes, text(json.dumps({"rooms": [*range(100, 1000)]})))
+
+    _, got = called(changes, text("yes"), rooms=rooms)
+
+    assert {"rooms": rooms} == got
+
+
 def test_an_error_stays_readable_without_what_the_server_was_told_in_its_own_words() -> None:
     changes = trial("scrambled")
     read = said(called(changes, text("frobnicator"))[0])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 import attrs
@@ -127,7 +128,7 @@ class Placebo:
             for path, error in errors:
                 original = _at(structured, path)
                 value = self._allowed(original, path, error)
-                made = _with(made, path, value)
+                made = _put(made, path, deepcopy(value))
                 if path and not isinstance(value, dict | list):
                     self._chosen[_key(path), json.dumps(original)] = value  # its text says the same
         return structured
@@ -170,14 +171,12 @@ def _at(value: Any, path: Sequence[str | int]) -> Any:
     return value
 
 
-def _with(value: Any, path: Sequence[str | int], item: Any) -> Any:
-    """Return a value with another item at a path."""
+def _put(value: Any, path: Sequence[str | int], item: Any) -> Any:
+    """Put an item at a path of a value, and return the value; the item itself where there is no path."""
     if not path:
         return item
-    step, *rest = path
-    if isinstance(value, dict):
-        return {**value, step: _with(value[step], rest, item)}
-    return [_with(each, rest, item) if index == step else each for index, each in enumerate(value)]
+    _at(value, path[:-1])[path[-1]] = item
+    return value
 
 
 def _written_like(text: str, data: Any, other: Any) -> str:

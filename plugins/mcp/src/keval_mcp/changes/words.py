@@ -44,7 +44,7 @@ class Words:
     known: set[str] = attrs.field(factory=set)
     _there: dict[str, str] = attrs.field(factory=dict, init=False)
     _back: dict[str, str] = attrs.field(factory=dict, init=False)
-    _numbers: dict[str, list[tuple[str, str]]] = attrs.field(factory=dict, init=False)
+    _numbers: dict[str, dict[str, str]] = attrs.field(factory=dict, init=False)  # what became one, by its key
     _told: set[str] = attrs.field(factory=set, init=False)
 
     def learn(self, text: str) -> None:
@@ -60,7 +60,7 @@ class Words:
             scrambled = self._scrambled(kind, token)
             if kind == "number":
                 near = before if len(gap.strip()) <= 2 and len(gap) <= 3 else name
-                self._numbers.setdefault(scrambled, []).append((_plain(near), token))
+                self._numbers.setdefault(scrambled, {}).setdefault(_plain(near), token)
             pieces.append(scrambled)
             end, before = start + len(token), token
         made = "".join((*pieces, text[end:]))
@@ -74,7 +74,7 @@ class Words:
         text = repr(value)
         digits, e, power = text.partition("e")
         made = re.sub(r"\d+", lambda found: self._scrambled("number", found[0]), digits) + e + power
-        self._numbers.setdefault(made.lstrip("-"), []).append((_plain(name), text.lstrip("-")))
+        self._numbers.setdefault(made.lstrip("-"), {}).setdefault(_plain(name), text.lstrip("-"))
         try:
             return type(value)(made)
         except ValueError:  # infinity, or no number
@@ -130,10 +130,10 @@ class Words:
 
     def _own_number(self, text: str, name: str) -> str | None:
         """Return the number that became this one: a long one, or one that stood under a key like the argument's."""
-        found = self._numbers.get(text, [])
-        near = next((original for key, original in found if _alike(key, _plain(name))), None)
-        if near is None and found and sum(map(str.isdigit, text)) >= _TELLING:
-            return found[0][1]
+        found = self._numbers.get(text, {})
+        near = next((original for key, original in found.items() if _alike(key, _plain(name))), None)
+        if near is None and sum(map(str.isdigit, text)) >= _TELLING:
+            return next(iter(found.values()), None)
         return near
 
     def _scrambled(self, kind: str, token: str) -> str:

@@ -1,0 +1,132 @@
+"""MCP servers as agents reach them: the way to one, what it offers, and what passed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Literal, Protocol, TypeAlias
+
+import attrs
+
+from keval.errors import FieldError
+from keval.recorder import Blob
+from keval.records import ToolCall
+from keval.traffic import ServerExchange
+
+__all__ = [
+    "CallLog",
+    "McpServer",
+    "ServerChannel",
+    "Sharing",
+    "ToolOffer",
+    "Transport",
+]
+
+Transport: TypeAlias = Literal["stdio", "http", "sse"]
+
+
+@attrs.define
+class CallLog:
+    """The calls of one attempt at a trial to one MCP server, as the tap recorded them.
+
+    `calls` are in the order in which they ended. `lost` says why the server was lost, if it was, and `kind` what kind
+    of failure that is. `bystander` says that a call of another trial may have been the cause. `exchanges` are what else
+    passed, and `blobs` the content that calls refer to. `contaminated` says why the trial proves nothing about its
+    condition, though its server lives: its tools changed. `followed` are the names of the tools that were offered
+    after each change, where the trial follows them.
+    """
+
+    calls: list[ToolCall] = attrs.field(factory=list)
+    lost: str | None = None
+    kind: str = "server_lost"
+    bystander: bool = False
+    exchanges: list[ServerExchange] = attrs.field(factory=list)
+    blobs: list[Blob] = attrs.field(factory=list)
+    contaminated: str | None = None
+    followed: list[tuple[str, ...]] = attrs.field(factory=list)
+
+
+class ServerChannel(Protocol):
+    """The way to a server for an agent in keval's own process: what the tap serves over HTTP, without HTTP.
+
+    Definitions, arguments and results are as MCP writes them, in JSON's types (`tools/list` and `tools/call`).
+    """
+
+    async def list_tools(self) -> tuple[Mapping[str, Any], ...]:
+        """Return the definitions of the tools that are offered. Raises ServerLostError."""
+        ...
+
+    async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Call a tool once and return its result, with `isError` also where the server refused the call.
+
+        Raises:
+            ServerLostError: the server was lost.
+        """
+        ...
+
+    def streams(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
+        """Open a session for a client of the MCP SDK: yield what its transports yield, a stream to read and to write.
+
+        Everything of the protocol passes, both ways.
+        """
+        ...
+
+
+@attrs.frozen
+class McpServer:
+    """How an agent reaches one MCP server in one trial.
+
+    Behind the tap, `transport` is `http`, `url` leads to the tap and `log` records what passes. Without the tap the
+    agent connects directly by `url` and `headers`, or starts `command`, and `log` is `None`. `tools` are the names that
+    the server listed before the first trial: what the agent must offer its model. `timeout` bounds a call, in seconds.
+    `instructions` are the server's, where the agent is to be told them; keval adds them to the system prompt, unless
+    the agent's framework does. `channel` leads to the tap for an agent that runs in keval's own process.
+    """
+
+    name: str
+    transport: Transport
+    url: str | None = None
+    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    cwd: str | None = None
+    tools: tuple[str, ...] = ()
+    timeout: float = 60.0
+    log: CallLog | None = None
+    instructions: str | None = None
+    channel: ServerChannel | None = attrs.field(default=None, eq=False, repr=False)
+
+
+@attrs.frozen
+class Sharing:
+    """Whether the trials of a condition share a server, and why.
+
+    `verified` is false where keval cannot know that it keeps trials apart.
+    """
+
+    shared: bool
+    why: str
+    verified: bool = True
+
+
+@attrs.frozen
+class ToolOffer:
+    """What a server offers: the names of its tools, and a SHA-256 of their definitions if keval read them.
+
+    `definitions` are the tools as agents get them and `instructions` what they are told of the server, both after
+    interventions. `original_digest` is the SHA-256 before these, and `original` and `original_instructions` what the
+    server said then; all are `None` if nothing was changed. `unmatched` are the names in interventions that no tool of
+    this server has, as an `InterventionError` would tell of them: another server of the context may have them.
+    """
+
+    server: str
+    tools: tuple[str, ...]
+    digest: str | None = None
+    definitions: tuple[Mapping[str, Any], ...] = ()
+    instructions: str | None = None
+    original: tuple[Mapping[str, Any], ...] | None = None
+    original_digest: str | None = None
+    original_instructions: str | None = None
+    unmatched: tuple[FieldError, ...] = ()
+    sharing: Sharing | None = None
