@@ -16,7 +16,7 @@ from keval.report.lines import one_line
 from keval.report.names import display_names
 from keval.summary import Summary
 
-__all__ = ["all_blocks", "contrast_sentences", "missed"]
+__all__ = ["all_blocks", "contrast_sentences"]
 
 _MOST = 3
 """Metrics, or tools, that one sentence names."""
@@ -48,7 +48,16 @@ def contrast_sentences(summary: Summary) -> Iterator[str]:
         yield from _absence(summary, of, group)
 
 
-def missed(summary: Summary, group: Sequence[Contrast]) -> list[tuple[Contrast, list[Effect]]]:
+def _ablations(summary: Summary) -> dict[str, list[Contrast]]:
+    """Return the contrasts that leave one tool out, by the condition that has it."""
+    found: dict[str, list[Contrast]] = {}
+    for contrast in summary.contrasts:
+        if contrast.kind == "ablation":
+            found.setdefault(contrast.against, []).append(contrast)
+    return found
+
+
+def _missed(summary: Summary, group: Sequence[Contrast]) -> list[tuple[Contrast, list[Effect]]]:
     """Return the tools of one condition with the effects of their absence that are surely for the worse.
 
     The tool whose absence costs most comes first, as a share of a scale.
@@ -60,15 +69,6 @@ def missed(summary: Summary, group: Sequence[Contrast]) -> list[tuple[Contrast, 
         return max((claim.size for claim in claims), default=0.0)
 
     return sorted(found, key=most, reverse=True)
-
-
-def _ablations(summary: Summary) -> dict[str, list[Contrast]]:
-    """Return the contrasts that leave one tool out, by the condition that has it."""
-    found: dict[str, list[Contrast]] = {}
-    for contrast in summary.contrasts:
-        if contrast.kind == "ablation":
-            found.setdefault(contrast.against, []).append(contrast)
-    return found
 
 
 def _changed(summary: Summary, contrast: Contrast) -> Block:
@@ -105,7 +105,7 @@ def _ranking(summary: Summary, of: str, group: Sequence[Contrast]) -> Block:
     remarks: list[tuple[str, str]] = []
     if others := [name for name in by_name if name not in shown]:
         remarks.append(("no tool's absence surely changes", ", ".join(others)))
-    if unmissed := [_tool(each) for each, worse in missed(summary, group) if not worse]:
+    if unmissed := [_tool(each) for each, worse in _missed(summary, group) if not worse]:
         remarks.append(("nobody surely missed", ", ".join(unmissed)))
     title = f"{one_line(of)} with one tool left out, against {one_line(of)}"
     return Block(title, tuple(rows), tuple(remarks), labelled=True, about="without")
@@ -203,7 +203,7 @@ def _turned(effects: Sequence[Effect], names: Mapping[Any, str]) -> str:
 def _absence(summary: Summary, of: str, group: Sequence[Contrast]) -> Iterator[str]:
     """Yield which tools of a condition are missed, the most missed first, and which are not."""
     names = display_names(entry.scorer for entry in summary.scorers)
-    ranked = missed(summary, group)
+    ranked = _missed(summary, group)
     costly = [(each, worse) for each, worse in ranked if worse]
     if costly:
         yield f"Of the tools of {one_line(of)}, these are missed: {'; '.join(_costs(costly, names))}."

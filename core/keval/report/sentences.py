@@ -83,7 +83,7 @@ class _Told:
             yield f"{_capital(_between(first))}: {listed}; {why}."
         if not known:
             yield f"{_capital(_between(first))}, nothing could be compared: no question has a score on both sides."
-        yield from self._costs(first)
+        yield from self._costs(first, "It" if by["better"] else first.condition)
         if by["unclear"]:
             yield f"This run cannot tell {_whether(first)} {self._open(by['unclear'])}."
         if small and not any(by.values()):
@@ -183,8 +183,8 @@ class _Told:
         names = [self._names[scorer] for scorer in dict.fromkeys(scorers)]
         return [*names[:_MOST], f"{len(names) - _MOST} more"] if len(names) > _MOST else names
 
-    def _costs(self, like: Effect) -> Iterator[str]:
-        """Yield what the condition costs more, and what it saves, where the interval excludes 0."""
+    def _costs(self, like: Effect, who: str) -> Iterator[str]:
+        """Yield what the condition costs more, and what it saves, where the interval excludes 0; `who` names it."""
         more: list[str] = []
         less: list[str] = []
         for name in EXPENSE_UNITS:
@@ -200,9 +200,9 @@ class _Told:
                 if sizes:
                     costs.append(_amount(sizes, name))
         if more:
-            yield f"It costs {_and(more)} more per answer."
+            yield f"{who} costs {_and(more)} more per answer."
         if less:
-            yield f"It saves {_and(less)} per answer."
+            yield f"{who} saves {_and(less)} per answer."
 
 
 def _subject(effect: Effect) -> str:

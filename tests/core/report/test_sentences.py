@@ -169,6 +169,14 @@ def test_what_it_costs_is_said_where_the_interval_excludes_none() -> None:
     assert ["It costs 1.4 s and 900 tokens more per answer.", "It saves 0.5 tool calls per answer."] == said[1:]
 
 
+def test_a_condition_that_costs_and_improves_nothing_is_named() -> None:
+    costly = expense("tokens", 900.0, 850.0, 950.0)
+
+    said = told(effect("tone", 0.0, "unclear", condition="docs"), expenses=(costly,))
+
+    assert "docs costs 900 tokens more per answer." == said[0]
+
+
 def test_lost_trials_are_said() -> None:
     assert "6 of 20 trials failed." == told(effect("tone", 0.1, "better"), failed=3)[-1]
 

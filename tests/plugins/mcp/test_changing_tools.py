@@ -66,7 +66,9 @@ def test_list_that_is_frozen_stays(changing: Callable[..., Stdio], sample: Sampl
     assert (None, [None, None]) == (log.contaminated, [call.listing for call in log.calls])
 
 
-def test_client_that_listens_follows_the_tools(changing: Callable[..., Stdio], sample: Sample) -> None:
+def test_client_that_listens_follows_the_tools(
+    changing: Callable[..., Stdio], sample: Sample, text: Callable[..., str]
+) -> None:
     async def run() -> tuple[list[list[str]], str, CallLog, tuple[str, ...]]:
         async with (
             started(changing(dynamic_tools="follow"), "every") as source,
@@ -90,7 +92,7 @@ def test_client_that_listens_follows_the_tools(changing: Callable[..., Stdio], s
                 await heard.wait()
                 lists.append([tool.name for tool in (await client.list_tools()).tools])
                 said = await client.call_tool("enter", {})
-            return lists, said.content[0].text, server.log, server.tools
+            return lists, text(said), server.log, server.tools
 
     lists, said, log, tools = asyncio.run(run())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -22,24 +22,22 @@ async def in_folder(server: ServerSpec) -> AsyncIterator[ServerSpec]:
     """Yield the server with the folder that it runs in; one that is made for it is removed afterwards.
 
     Raises:
-        ServerLostError: what the folder begins with cannot be copied.
+        ServerLostError: the folder cannot be made, or what it begins with cannot be copied.
     """
     if server.folder is None:
         yield server
         return
-    # A process that was killed may be seen for a moment after, and what it wrote last is nobody's.
-    folder = TemporaryDirectory(prefix="keval-server-", ignore_cleanup_errors=True)
-    try:
-        if server.folder.copy is not None:
-            try:
-                await _in_thread(shutil.copytree, server.folder.copy, folder.name, symlinks=True, dirs_exist_ok=True)
-            except OSError as error:
-                raise ServerLostError(
-                    f"server '{server.name}': '{server.folder.copy}' is not copied: {error}"
-                ) from error
+    copied = server.folder.copy
+    async with AsyncExitStack() as stack:
+        try:
+            # A process that was killed may be seen for a moment after, and what it wrote last is nobody's.
+            folder = TemporaryDirectory(prefix="keval-server-", ignore_cleanup_errors=True)
+            stack.push_async_callback(_in_thread, folder.cleanup)
+            if copied is not None:
+                await _in_thread(shutil.copytree, copied, folder.name, symlinks=True, dirs_exist_ok=True)
+        except OSError as error:
+            raise ServerLostError(f"server '{server.name}' gets no folder of its own: {error}") from error
         yield attrs.evolve(server, cwd=folder.name, folder=None)
-    finally:
-        await _in_thread(folder.cleanup)
 
 
 async def _in_thread(work: Callable[..., Any], *args: Any, **options: Any) -> None:

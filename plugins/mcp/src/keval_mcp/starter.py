@@ -28,7 +28,7 @@ class Starter:
     """
 
     cores: asyncio.Semaphore = attrs.field(factory=lambda: asyncio.Semaphore(os.cpu_count() or 1))
-    _gone: set[str | None] = attrs.field(factory=set, init=False)
+    _gone: set[str] = attrs.field(factory=set, init=False)
     """URLs of servers that did not come back in their time; nobody waits for them again."""
 
     @asynccontextmanager
@@ -47,13 +47,14 @@ class Starter:
             try:
                 await connection.upstream()
             except ServerLostError:
-                late = loop.time() + _PAUSE > until
-                if server.transport == "stdio" or server.url in self._gone or late:
+                if server.url is None or server.url in self._gone:
+                    raise
+                if loop.time() + _PAUSE > until:
                     self._gone.add(server.url)
                     raise
                 await asyncio.sleep(_PAUSE)
             else:
-                self._gone.discard(server.url)
+                self._gone.discard(server.url or "")
                 return
 
 

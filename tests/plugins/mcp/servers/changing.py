@@ -8,7 +8,8 @@ from typing import Any
 
 from tests.stdio_server import answer_each, text
 
-LOCKED, UNLOCKED = ("unlock", "unlock_silently"), ("unlock", "unlock_silently", "enter")
+LOCKED = ["unlock", "unlock_silently"]
+UNLOCKED = [*LOCKED, "enter"]
 state = {"tools": LOCKED}
 
 
