@@ -89,7 +89,7 @@ class _Expansion:
             base,
             label=label,
             path=path,
-            source=base.source or context,
+            origin=base.origin or context,
             changes=wanted,
             interventions=(*base.interventions, Intervention(without=(tool,))),
             changed_at=(*base.changed_at, path),

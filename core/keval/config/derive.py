@@ -111,10 +111,10 @@ class _Reader:
             told = f"the context derives from itself ({circle}); let one of them be a server"
             self.errors.append(FieldError((*path, "from"), told))
             return None
-        origin = self.context(base)
-        if origin is None:
+        spec = self.context(base)
+        if spec is None:
             return None
-        derived = attrs.evolve(origin, label=label, path=path, source=origin.source or base, changes=dict(entry))
+        derived = attrs.evolve(spec, label=label, path=path, origin=spec.origin or base, changes=dict(entry))
         return self._with_change(derived, {key: value for key, value in changes.items() if key in CHANGES})
 
     def _with_change(self, spec: PluginSpec, changes: Mapping[str, Any]) -> PluginSpec | None:
