@@ -1,4 +1,4 @@
-"""Contexts that change or derive from others: what each entry of `contexts:` changes, and of which server."""
+"""Reads what each entry of `contexts:` changes, and from which other context it derives."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def derive(source: Source, specs: Iterable[PluginSpec]) -> tuple[tuple[PluginSpe
 
 
 def with_bases(specs: Iterable[PluginSpec], labels: Collection[str]) -> set[str]:
-    """Return these labels with those of all the contexts that they derive from."""
+    """Return these labels, and those of all contexts that these derive from."""
     bases = {spec.label: spec.base for spec in specs}
     wanted: set[str] = set()
     for label in labels:

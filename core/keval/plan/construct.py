@@ -34,7 +34,7 @@ class Constructor:
     def plugins(self, group: str, specs: Iterable[PluginSpec], *methods: str) -> list[ResolvedPlugin]:
         """Load and construct plugins; each must have one of the `methods`, if any are named."""
         resolved: dict[str, ResolvedPlugin] = {}
-        # What derives from another one comes after it, as it has the same plugin.
+        # A derived context comes after its origin, whose plugin it shares.
         for spec in sorted(specs, key=lambda spec: spec.origin is not None):
             try:
                 if (base := resolved.get(spec.origin or "")) is not None:
