@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
 
 from keval.report.figures import counted
+from keval.report.lines import joined
 from keval.summary import Summary
 from keval.traffic import ContentKind
 
@@ -26,13 +26,8 @@ def dropped_sentences(summary: Summary) -> list[str]:
     for arm in summary.trials:
         dropped[arm.agent].update(arm.dropped)
     return [
-        f"{_listed([counted(count, _NOUNS[kind]) for kind, count in kinds.items()])} that tools returned did not reach"
+        f"{joined([counted(count, _NOUNS[kind]) for kind, count in kinds.items()])} that tools returned did not reach"
         f" the model ({agent})."
         for agent, kinds in dropped.items()
         if kinds
     ]
-
-
-def _listed(parts: Sequence[str]) -> str:
-    *others, last = parts
-    return f"{', '.join(others)} and {last}" if others else last

@@ -12,7 +12,7 @@ from keval.effects import Effect
 from keval.report.changes import call_words, intervention_words
 from keval.report.claims import Block, Claim, block_of, blocks, claims_of, costs
 from keval.report.figures import interval, number, signed
-from keval.report.lines import one_line
+from keval.report.lines import joined, one_line
 from keval.report.names import display_names
 from keval.summary import Summary
 
@@ -224,4 +224,4 @@ def _costs(costly: Iterable[tuple[Contrast, list[Effect]]], names: Mapping[Any, 
 
 def _or(parts: Sequence[str]) -> str:
     shown = [*parts[:8], f"{len(parts) - 8} more"] if len(parts) > 8 else list(parts)
-    return "".join(shown) if len(shown) < 2 else f"{', '.join(shown[:-1])} or {shown[-1]}"
+    return joined(shown, "or")

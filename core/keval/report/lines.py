@@ -1,14 +1,14 @@
-"""Lines of text that keep to a width in terminal cells: folded at spaces, padded and cut."""
+"""Lines of text that keep to a width in terminal cells: folded at spaces, padded and cut; and parts joined in one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
 from keval.report.terminal import foreign
 
-__all__ = ["flowed", "folded", "one_line", "padded"]
+__all__ = ["flowed", "folded", "joined", "one_line", "padded"]
 
 
 def one_line(text: str) -> str:
@@ -56,3 +56,8 @@ def flowed(parts: Iterable[str], width: int, *, gap: str = "   ") -> Iterator[st
             line = f"{line}{gap}{part}" if line else part
     if line:
         yield from folded(line, width) if cell_len(line) > width else [line]
+
+
+def joined(parts: Sequence[str], last: str = "and") -> str:
+    """Join parts as a sentence does: `a, b and c`."""
+    return "".join(parts) if len(parts) < 2 else f"{', '.join(parts[:-1])} {last} {parts[-1]}"

@@ -10,6 +10,7 @@ from keval.report.content import dropped_sentences
 from keval.report.contrasts import contrast_sentences
 from keval.report.differences import better_share, is_flat
 from keval.report.figures import EXPENSE_UNITS, counted, number, signed
+from keval.report.lines import joined
 from keval.report.names import display_names
 from keval.scores import Scale, Scorer
 from keval.summary import Summary
@@ -88,13 +89,13 @@ class _Told:
             yield f"This run cannot tell {_whether(first)} {self._open(by['unclear'])}."
         if small and not any(by.values()):
             unseen = self._few(effect.scorer for effect in small)
-            yield f"{_capital(_between(first))}, no difference was seen in {_and(unseen)}."
+            yield f"{_capital(_between(first))}, no difference was seen in {joined(unseen)}."
         flat = [effect for effect in known if is_flat(effect)]
         level = self._grouped(effect for effect in flat if effect.verdict == "same" and not differing)
         if same := [*by["same"], *level]:
-            yield f"{_capital(_between(first))}, there is no difference that matters in {_and(self._few(same))}."
+            yield f"{_capital(_between(first))}, there is no difference that matters in {joined(self._few(same))}."
         if unmoved := self._grouped(effect for effect in flat if effect.verdict != "same" and not differing):
-            yield f"{_capital(_between(first))}, {_and(self._few(unmoved))} did not change ({_span(unmoved)})."
+            yield f"{_capital(_between(first))}, {joined(self._few(unmoved))} did not change ({_span(unmoved)})."
 
     def agents(self, groups: Iterable[Sequence[Effect]]) -> Iterator[str]:
         """Yield what agents are surely better and worse in than the first, in one sentence where conditions agree."""
@@ -116,7 +117,7 @@ class _Told:
         for verdict in ("better", "worse"):
             metrics = self._grouped(effect for effect in group if effect.verdict == verdict)
             if traits := [self._trait(effect) for effects in metrics.values() for effect in effects]:
-                parts.append(f"{verdict} in {_and(traits)}")
+                parts.append(f"{verdict} in {joined(traits)}")
         return " and ".join(parts)
 
     def arms(self) -> Iterator[str]:
@@ -128,7 +129,7 @@ class _Told:
             ]
             more = [f"{len(known) - _MOST} more"] if len(known) > _MOST else []
             if means:
-                yield f"{agent} with {condition}: {_and([*means, *more])}."
+                yield f"{agent} with {condition}: {joined([*means, *more])}."
 
     def _grouped(self, effects: Iterable[Effect]) -> dict[Scorer, list[Effect]]:
         """Return effects by scorer, the largest for its scale first."""
@@ -177,7 +178,7 @@ class _Told:
             )
             notes += [f"{needed:,} questions would"] if would else []
             parts.append(f"{self._names[scorer]}{_in_brackets(notes)}")
-        return _and([*parts, *_more(len(metrics))], last="or")
+        return joined([*parts, *_more(len(metrics))], last="or")
 
     def _few(self, scorers: Iterable[Scorer]) -> list[str]:
         names = [self._names[scorer] for scorer in dict.fromkeys(scorers)]
@@ -200,9 +201,9 @@ class _Told:
                 if sizes:
                     costs.append(_amount(sizes, name))
         if more:
-            yield f"{who} costs {_and(more)} more per answer."
+            yield f"{who} costs {joined(more)} more per answer."
         if less:
-            yield f"{who} saves {_and(less)} per answer."
+            yield f"{who} saves {joined(less)} per answer."
 
 
 def _subject(effect: Effect) -> str:
@@ -280,8 +281,3 @@ def _more(metrics: int) -> list[str]:
 
 def _in_brackets(notes: Sequence[str]) -> str:
     return f" ({', '.join(notes)})" if notes else ""
-
-
-def _and(parts: Sequence[str], last: str = "and") -> str:
-    """Join parts as a sentence does."""
-    return "".join(parts) if len(parts) < 2 else f"{', '.join(parts[:-1])} {last} {parts[-1]}"
