@@ -110,7 +110,7 @@ async def weather_over_http() -> AsyncIterator[Served]:
 Serving: TypeAlias = Callable[[], AbstractAsyncContextManager[Served]]
 ALL: dict[str, list[Serving]] = {
     "plugins/gateway/src/keval_gateway/listening.py": [gateway_of_a_run, gateway_by_hand, proxy_before_models],
-    "plugins/mcp/src/keval_mcp/web.py": [tap_before_servers],
+    "plugins/mcp/src/keval_mcp/tap/web.py": [tap_before_servers],
     "plugins/weather/src/keval_weather/server.py": [weather_over_http],
 }
 

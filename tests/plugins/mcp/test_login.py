@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from keval.plugin import PreflightError
 from keval_mcp import Auth, Http, Sse
-from keval_mcp.login import make_login
+from keval_mcp.server.login import make_login
 from tests.contexts import started
 from tests.processes import Listening
 

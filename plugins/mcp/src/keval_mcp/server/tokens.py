@@ -22,8 +22,8 @@ from mcp.client.auth.utils import extract_field_from_www_auth, union_scopes
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
 from keval.plugin import supervised
-from keval_mcp.auth import Auth, expiry
-from keval_mcp.transports import certificates
+from keval_mcp.server.auth import Auth, expiry
+from keval_mcp.server.transports import certificates
 
 __all__ = ["CommandToken", "CredentialsToken", "FixedToken", "Token", "TokenError", "refuses"]
 

@@ -18,10 +18,10 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from keval.plugin import McpServer, ServerSpec
-from keval_mcp.limits import SSE_LIMIT, TooLargeError, bound
-from keval_mcp.stderr import Stderr
-from keval_mcp.stdio import stdio_streams
-from keval_mcp.streams import WatchedStream
+from keval_mcp.server.limits import SSE_LIMIT, TooLargeError, bound
+from keval_mcp.server.stderr import Stderr
+from keval_mcp.server.stdio import stdio_streams
+from keval_mcp.server.streams import WatchedStream
 
 if TYPE_CHECKING:  # the SDK exports no name for its stream types
     from mcp.client._transport import TransportStreams

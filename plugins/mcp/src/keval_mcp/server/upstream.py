@@ -19,16 +19,16 @@ from mcp.shared.transport_context import TransportContext
 from mcp.types import CONNECTION_CLOSED, METHOD_NOT_FOUND, PARSE_ERROR
 
 from keval.plugin import McpServer, ServerLostError, ServerSpec
-from keval_mcp.explain import explain, place_of
-from keval_mcp.handshake import Session, begin
-from keval_mcp.limits import TOO_LARGE, TooLargeError
-from keval_mcp.listing import Listing
-from keval_mcp.patience import Patience
-from keval_mcp.peer import Peer
-from keval_mcp.results import check_result
+from keval_mcp.server.explain import explain, place_of
+from keval_mcp.server.handshake import Session, begin
+from keval_mcp.server.limits import TOO_LARGE, TooLargeError
+from keval_mcp.server.listing import Listing
+from keval_mcp.server.patience import Patience
+from keval_mcp.server.peer import Peer
+from keval_mcp.server.results import check_result
+from keval_mcp.server.stderr import Stderr
+from keval_mcp.server.transports import connect, refusals
 from keval_mcp.settle import settle
-from keval_mcp.stderr import Stderr
-from keval_mcp.transports import connect, refusals
 
 __all__ = ["CHECK_SECONDS", "CallLostError", "CallTimeoutError", "Peer", "Upstream"]
 

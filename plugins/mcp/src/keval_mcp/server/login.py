@@ -13,10 +13,10 @@ import attrs
 import httpx2
 
 from keval.plugin import PreflightError
-from keval_mcp.auth import Auth
-from keval_mcp.command import find_command
-from keval_mcp.tokens import CommandToken, CredentialsToken, FixedToken, Token, TokenError, refuses
-from keval_mcp.transports import RENEWABLE
+from keval_mcp.server.auth import Auth
+from keval_mcp.server.command import find_command
+from keval_mcp.server.tokens import CommandToken, CredentialsToken, FixedToken, Token, TokenError, refuses
+from keval_mcp.server.transports import RENEWABLE
 
 __all__ = ["Login", "make_login"]
 
