@@ -72,7 +72,7 @@ for line in sys.stdin:
         result = RESULTS.get(message["method"], {})
         print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
 """
-SERVERS = {"a server of the MCP SDK": (_SDK, 16, 4.0), "a server without an SDK": (_LIGHT, 48, 1.0)}
+SERVERS = {"a server of the MCP SDK": (_SDK, 24, 4.0), "a server without an SDK": (_LIGHT, 48, 1.0)}
 """By name: the script, how many trials, and what a model call takes, so that the servers need less than one core."""
 
 

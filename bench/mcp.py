@@ -180,12 +180,12 @@ async def ms(url: str, server: str) -> AsyncIterator[Ask]:
 @asynccontextmanager
 async def pydantic_ai(url: str, server: str) -> AsyncIterator[Ask]:
     from pydantic_ai import Agent
-    from pydantic_ai.mcp import MCPServerStdio
+    from pydantic_ai.mcp import MCPToolset
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
     model = OpenAIChatModel("m", provider=OpenAIProvider(base_url=url, api_key="key"))
-    agent = Agent(model, instructions="Be brief.", toolsets=[MCPServerStdio(sys.executable, args=[server])])
+    agent = Agent(model, instructions="Be brief.", toolsets=[MCPToolset(Path(server))])
     async with agent:
 
         async def ask(number: int) -> str:

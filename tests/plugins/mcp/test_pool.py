@@ -51,8 +51,8 @@ def test_as_many_are_started_ahead_as_are_in_use_up_to_the_bound_and_to_those_wh
     async def run() -> tuple[list[int], int, list[int]]:
         stable, begun = Stable(), []
         stable.gate.set()
-        pool = Pool(stable.start, 20)
-        for count in (1, 2, 8, 2, 6):
+        pool = Pool(stable.start, 30)
+        for count in (1, 2, 10, 2, 14):
             async with users(pool, count):
                 await settled()
                 begun.append(stable.begun)
@@ -61,8 +61,8 @@ def test_as_many_are_started_ahead_as_are_in_use_up_to_the_bound_and_to_those_wh
 
     begun, last, ended = asyncio.run(run())
 
-    assert 4 == AHEAD
-    assert [1 + 1, 3 + 2, 11 + 4, 13 + 2, 19 + 1] == begun
+    assert 8 == AHEAD
+    assert [1 + 1, 3 + 2, 13 + 8, 15 + 6, 29 + 1] == begun
     assert list(range(1, last + 1)) == ended
 
 

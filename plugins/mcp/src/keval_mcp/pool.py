@@ -16,7 +16,7 @@ __all__ = ["AHEAD", "Pool"]
 
 T = TypeVar("T")
 
-AHEAD = 4
+AHEAD = 8
 """How many wait for a user at most. A Python server takes 45 MB of memory."""
 
 
