@@ -1,4 +1,4 @@
-"""Where the token for a server comes from: it is given, a command prints it, or an authorization server issues it."""
+"""Where the token for a server comes from: it is given, or a command prints it; others are in `issued.py`."""
 
 from __future__ import annotations
 
@@ -6,30 +6,21 @@ import asyncio
 import os
 import time
 from collections.abc import Sequence
-from contextlib import aclosing
 from typing import Protocol
-from urllib.parse import urlsplit
 
 import attrs
 import httpx2
-from mcp.client.auth import OAuthClientProvider, OAuthFlowError
-from mcp.client.auth.extensions.client_credentials import (
-    ClientCredentialsOAuthProvider,
-    PrivateKeyJWTOAuthProvider,
-    SignedJWTParameters,
-)
-from mcp.client.auth.utils import extract_field_from_www_auth, union_scopes
-from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+from mcp.client.auth.utils import extract_field_from_www_auth
+from mcp.shared.auth import OAuthToken
 
 from keval.plugin import supervised
-from keval_mcp.server.auth import Auth, expiry
-from keval_mcp.server.transports import certificates
+from keval_mcp.server.auth import expiry
 
-__all__ = ["CommandToken", "CredentialsToken", "FixedToken", "Token", "TokenError", "refuses"]
+__all__ = ["EARLY", "SECONDS", "CommandToken", "FixedToken", "Token", "TokenError", "refuses"]
 
-_SECONDS = 30.0
+SECONDS = 30.0
 """How long a command, or a request to an authorization server, may take."""
-_USED = 0.9
+EARLY = 0.9
 """The part of a token's life in which it is used: one that expires on the way to the server would be refused."""
 
 
@@ -95,7 +86,7 @@ class CommandToken:
         lifetime = self.lifetime or expires_in
         if lifetime is None and (until := expiry(token)) is not None:
             lifetime = until - began
-        self._token, self._until = token, None if lifetime is None else began + _USED * lifetime
+        self._token, self._until = token, None if lifetime is None else began + EARLY * lifetime
         return token
 
     async def _run(self) -> str:
@@ -108,10 +99,10 @@ class CommandToken:
             start_new_session=True,
         )
         try:
-            async with asyncio.timeout(_SECONDS):
+            async with asyncio.timeout(SECONDS):
                 printed, said = await process.communicate()
         except TimeoutError:
-            raise TokenError(f"'{name}' of auth.command printed no token within {_SECONDS:g} s") from None
+            raise TokenError(f"'{name}' of auth.command printed no token within {SECONDS:g} s") from None
         finally:
             if process.returncode is None:
                 process.terminate()
@@ -137,137 +128,3 @@ class CommandToken:
                 " access_token, is needed on its standard output"
             )
         return token, expires_in
-
-
-class _Scoped(OAuthClientProvider):
-    """Asks for the scope of the config, where the SDK asks for what the server names."""
-
-    scope: str | None = None
-    step_up = False
-
-    async def _perform_authorization(self) -> httpx2.Request:
-        named = self.context.client_metadata
-        if self.scope is not None:
-            named.scope = union_scopes(self.scope, named.scope) if self.step_up else self.scope
-        return await super()._perform_authorization()
-
-
-class _BySecret(_Scoped, ClientCredentialsOAuthProvider):
-    pass
-
-
-class _ByKey(_Scoped, PrivateKeyJWTOAuthProvider):
-    pass
-
-
-@attrs.define
-class CredentialsToken:
-    """A token that an authorization server issues for client credentials, by one of the SDK's providers."""
-
-    url: str
-    _provider: _BySecret | _ByKey
-
-    @classmethod
-    def by_secret(cls, auth: Auth, url: str) -> CredentialsToken:
-        """Authenticate the client by its secret."""
-        provider = _BySecret(
-            url,
-            _Memory(),
-            auth.client_id or "",
-            auth.client_secret or "",
-            auth.method,
-            auth.scope,
-            auth.issuer,
-        )
-        provider.scope = auth.scope
-        return cls(url, provider)
-
-    @classmethod
-    async def by_key(cls, auth: Auth, url: str, key: str) -> CredentialsToken:
-        """Authenticate the client by a JWT that its private key signs. Raises TokenError if it cannot sign."""
-        client = auth.client_id or ""
-        signing = SignedJWTParameters(
-            issuer=client, subject=client, signing_key=key, signing_algorithm=auth.algorithm
-        ).create_assertion_provider()
-        try:
-            await signing(auth.issuer or "")
-        except Exception as error:  # the signing library raises errors of many kinds for a key that is none
-            raise TokenError(
-                f"the private key does not sign with {auth.algorithm}: {error}; give a key in PEM, and the algorithm"
-                " that goes with it as auth.algorithm"
-            ) from error
-        provider = _ByKey(url, _Memory(), client, signing, auth.scope, auth.issuer)
-        provider.scope = auth.scope
-        return cls(url, provider)
-
-    def current(self) -> str | None:
-        """Return the token issued last, until it expires."""
-        context = self._provider.context
-        return context.current_tokens.access_token if context.current_tokens and context.is_token_valid() else None
-
-    async def renew(self, refused: httpx2.Response | None) -> str:
-        """Ask the authorization server, which the MCP server names and the config confirms."""
-        self._provider.step_up = refused is not None and refused.status_code == 403
-        if not self._provider.step_up:
-            self._provider.context.clear_tokens()
-        async with httpx2.AsyncClient(verify=certificates(), timeout=_SECONDS) as client:
-            challenge = refused or await self._challenge(client)
-            try:
-                await self._obtain(client, challenge)
-            except OAuthFlowError as error:
-                raise TokenError(f"{error}; see whether auth.issuer and the credentials are right") from error
-        token = self._provider.context.current_tokens
-        if token is None:
-            raise TokenError("the authorization server issued no token")
-        _expire_early(self._provider, token)
-        return token.access_token
-
-    async def _challenge(self, client: httpx2.AsyncClient) -> httpx2.Response:
-        """Return how the server refuses a request without a token, which may say where to get one."""
-        accepted = {"accept": "application/json, text/event-stream"}
-        async with client.stream("GET", self.url, headers=accepted) as response:
-            return response if response.status_code == 401 else httpx2.Response(401)
-
-    async def _obtain(self, client: httpx2.AsyncClient, challenge: httpx2.Response) -> None:
-        """Take the provider through its flow until it would send its request again, with a token."""
-        request = httpx2.Request("POST", self.url)
-        async with aclosing(self._provider.async_auth_flow(request)) as flow:
-            await anext(flow)
-            asked = await flow.asend(challenge)
-            while asked is not request:
-                try:
-                    answered = await client.send(asked)
-                except httpx2.HTTPError as error:
-                    said = str(error) or type(error).__name__
-                    raise TokenError(f"{_shown(asked.url)} cannot be asked: {said}") from error
-                asked = await flow.asend(answered)
-
-
-def _expire_early(provider: OAuthClientProvider, token: OAuthToken) -> None:
-    if token.expires_in is not None:
-        provider.context.token_expiry_time = time.time() + _USED * token.expires_in
-
-
-def _shown(url: httpx2.URL) -> str:
-    parts = urlsplit(str(url))
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-
-@attrs.define
-class _Memory:
-    """Holds what the SDK's provider would store, for as long as the run lasts."""
-
-    _tokens: OAuthToken | None = None
-    _client: OAuthClientInformationFull | None = None
-
-    async def get_tokens(self) -> OAuthToken | None:
-        return self._tokens
-
-    async def set_tokens(self, tokens: OAuthToken) -> None:
-        self._tokens = tokens
-
-    async def get_client_info(self) -> OAuthClientInformationFull | None:
-        return self._client
-
-    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        self._client = client_info
