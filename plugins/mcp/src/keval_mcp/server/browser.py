@@ -33,8 +33,8 @@ def _free_port() -> int:
 class Browser:
     """Opens the login page for the server `label`, by `command` or else by the person's own browser.
 
-    Whoever logs in comes back to `port` on loopback (RFC 8252, section 7.3). Nobody else is let in: it takes the `state`
-    of the page, which the authorization server gives back.
+    Whoever logs in comes back to `port` on loopback (RFC 8252, section 7.3). Nobody else is let in: it takes the
+    `state` of the page, which the authorization server gives back.
     """
 
     label: str
