@@ -1,4 +1,4 @@
-"""Ablation: for a condition, further ones that each lack one of its tools, so that its worth can be seen."""
+"""Ablation: runs a condition without each of its tools, so that the report can say what each tool is worth."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class _Expansion:
         return cls(evaluation, data, specs, dict(evaluation.conditions))
 
     def leave_out(self, of: str, context: str, tool: str, *, only: bool) -> None:
-        """Add the condition that is like another one without one tool of a context; `only` if the context has no other.
+        """Add a copy of a condition that lacks one tool of one of its contexts.
 
-        A context whose only tool is left out is left out itself.
+        `only` says that the context has no other tool; then the copy lacks the whole context.
         """
         condition = self.conditions[of]
         name = tool if tool not in self.made.get(of, {}) else f"{context}__{tool}"
@@ -78,7 +78,7 @@ class _Expansion:
         )
 
     def _context(self, context: str, tool: str) -> str:
-        """Add the context without a tool, and return its label. Conditions that share a context share that, too."""
+        """Add a copy of a context that lacks one tool, unless there is one, and return its label."""
         wanted = {"from": context, "without": [tool]}
         named = f"{context} without {_NOT_IN_LABELS.sub('_', tool)}"
         if self.data["contexts"].get(named) == wanted:
@@ -89,7 +89,7 @@ class _Expansion:
             base,
             label=label,
             path=path,
-            source=base.source or context,
+            origin=base.origin or context,
             changes=wanted,
             interventions=(*base.interventions, Intervention(without=(tool,))),
             changed_at=(*base.changed_at, path),
@@ -135,7 +135,7 @@ async def with_ablations(evaluation: Evaluation) -> Evaluation:
 
 
 def _place(evaluation: Evaluation, of: str) -> str:
-    """Return where the config, or a flag, asks for this."""
+    """Return the place, in the config or among the flags, that asks to ablate a condition."""
     written = evaluation.source.data.get("ablate")
     if isinstance(written, list) and of in written:
         return evaluation.source.place(("ablate", written.index(of)))

@@ -11,8 +11,7 @@ import attrs
 from keval.interventions import Intervention, OtherResults
 from keval.recorder import JudgementRecorder, Recorder
 from keval.records import Message, Sample
-from keval.redaction import ServerLogin
-from keval.servers import McpServer, Transport
+from keval.servers import McpServer, ServerLogin, Transport
 
 __all__ = [
     "ClientPolicy",

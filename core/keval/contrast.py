@@ -22,8 +22,7 @@ class Contrast:
     `change` otherwise. `added` says that `ablate` added the condition, which is compared with nothing else. `changes`
     are the interventions that `against` lacks, by server, as a config writes them. `effects` are those of `condition`
     against `against`, agent by agent and scorer by scorer; their p is adjusted over all contrasts of one kind in the
-    run.
-    `expenses` are the same on what an answer takes.
+    run. `expenses` are the same on what an answer takes.
     """
 
     kind: ContrastKind

@@ -30,7 +30,8 @@ class FixedResult:
 class Faults:
     """Calls that fail or are slow: `error` is the share of calls that fail, and each call waits `delay_seconds`.
 
-    Which calls fail depends on `seed`, the trial and the call's number in it, and on nothing else.
+    Whether a call fails depends on `seed`, the sample, the repetition, the tool, its arguments, and how often the trial
+    has called it with these, and on nothing else.
     """
 
     error: float = attrs.field(default=0.0, validator=[ge(0), le(1)])

@@ -48,9 +48,10 @@ def listing_changes(
 
 
 def renamed_by(interventions: Iterable[Mapping[str, Any]], aliases: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the tools that interventions rename, first to last, by their names before: the names that agents get.
+    """Return the names that agents get for the tools that are renamed, by the names that the server gives them.
 
-    `aliases` maps the names after interventions to those that agents get.
+    `interventions` are as a config writes them, first to last. `aliases` maps the names that these lead to on to those
+    that agents get.
     """
     found: dict[str, str] = {}
     for change in interventions:

@@ -37,7 +37,7 @@ _REPLY_PATHS: Mapping[Wire, tuple[str, ...]] = {
     "anthropic": ("/v1/messages",),
     "gemini": (":generateContent", ":streamGenerateContent"),
 }
-"""How the path of a request ends that asks a model to write."""
+"""The last part of the paths at which a model is asked for a reply."""
 
 _HOP_BY_HOP = {
     *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer"),
@@ -86,7 +86,7 @@ class ModelRequest:
 
     @property
     def asks_for_reply(self) -> bool:
-        """Whether the model is to write something; other requests count tokens or list models, for example."""
+        """Whether the request asks for a reply of the model; others count tokens or list models, for example."""
         path = self.path.partition("?")[0]
         return self.method == "POST" and path.endswith(_REPLY_PATHS[self.wire])
 

@@ -25,14 +25,14 @@ __all__ = ["ContextOffers", "definition_tokens", "instruction_tokens", "read_off
 class ContextOffers:
     """What the servers of one context offer. `type` is its plugin's name.
 
-    `source` is the label of the context that it derives from in the end, and `interventions` what is changed, first to
+    `origin` is the label of the context that it derives from in the end, and `interventions` what is changed, first to
     last, as a config writes it.
     """
 
     label: str
     type: str
     offers: Sequence[ToolOffer]
-    source: str | None = None
+    origin: str | None = None
     interventions: Sequence[Mapping[str, Any]] = ()
 
 
@@ -63,7 +63,7 @@ async def read_offers(
             raise outcome
         else:
             changes = [change.as_config() for change in context.interventions]
-            told = ContextOffers(context.label, context.component.name, outcome.offers, context.source, changes)
+            told = ContextOffers(context.label, context.component.name, outcome.offers, context.origin, changes)
             found.append(told)
     if problems:
         raise PreflightError(problems)

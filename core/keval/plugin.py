@@ -103,6 +103,7 @@ if TYPE_CHECKING:
     from keval.records import Expectation, TrialKey
     from keval.rubrics import read_rubric
     from keval.scores import named_band
+    from keval.sending import report_request, reporting_requests
     from keval.servers import CallLog, McpServer, ServerChannel, Sharing, ToolOffer, Transport
     from keval.store.converter import to_plain
     from keval.store.export import Exported, Exporter
@@ -262,6 +263,8 @@ __all__ = [
     "read_record",
     "read_rubric",
     "replacing",
+    "report_request",
+    "reporting_requests",
     "request_headers",
     "response_headers",
     "retry_after_seconds",
@@ -274,7 +277,7 @@ __all__ = [
 ]
 
 _HOMES = """
-errors endings traffic interventions input_file records scores models recorder servers contexts tool_results
+errors endings traffic interventions input_file records scores models recorder sending servers contexts tool_results
 dataset.line_file hookspecs interfaces effects variation prices manifest summary infrastructure rubrics store.jsonl
 store.rows store.files store.converter verdicts store.export supervisor config.record_file execute.worker visits
 """.split()  # noqa: SIM905 - a name a line would be thirty lines

@@ -7,14 +7,14 @@ import html
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 import attrs
 import orjson
 
-__all__ = ["MARK", "SHORTEST", "Redactor", "ServerLogin"]
+__all__ = ["MARK", "SHORTEST", "Redactor"]
 
 MARK = "[secret]"
 """What stands in place of a secret."""
@@ -32,14 +32,6 @@ _FOREIGN = {"arguments", "details", "facts", "metadata"}
 """Keys of records whose values are mappings of others, with keys that may hold a secret, too."""
 
 T = TypeVar("T", str, bytes)
-
-
-class ServerLogin(Protocol):
-    """Logs keval in to a server over HTTP. Only the plugin that made it, and connects to the server, looks into it."""
-
-    def learn_with(self, learn: Callable[[Iterable[tuple[str, str]]], None]) -> None:
-        """Pass every token to `learn`, with a name, before it is used: keval shows and writes it nowhere then."""
-        ...
 
 
 @attrs.define(eq=False)

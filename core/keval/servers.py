@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -13,14 +13,7 @@ from keval.recorder import Blob
 from keval.records import ToolCall
 from keval.traffic import ServerExchange
 
-__all__ = [
-    "CallLog",
-    "McpServer",
-    "ServerChannel",
-    "Sharing",
-    "ToolOffer",
-    "Transport",
-]
+__all__ = ["CallLog", "McpServer", "ServerChannel", "ServerLogin", "Sharing", "ToolOffer", "Transport"]
 
 Transport: TypeAlias = Literal["stdio", "http", "sse"]
 
@@ -44,6 +37,14 @@ class CallLog:
     blobs: list[Blob] = attrs.field(factory=list)
     contaminated: str | None = None
     followed: list[tuple[str, ...]] = attrs.field(factory=list)
+
+
+class ServerLogin(Protocol):
+    """Logs keval in to a server over HTTP. Only the plugin that made it, and connects to the server, looks inside."""
+
+    def learn_with(self, learn: Callable[[Iterable[tuple[str, str]]], None]) -> None:
+        """Pass every token to `learn`, with a name, before it is used, so that keval never shows or writes it."""
+        ...
 
 
 class ServerChannel(Protocol):

@@ -50,7 +50,7 @@ class Media:
 
     @property
     def data_url(self) -> str:
-        """It as a `data:` URL."""
+        """The medium as a `data:` URL."""
         return f"data:{self.essence};base64,{self.data}"
 
     @property
@@ -68,7 +68,7 @@ class ToolResult:
 
     @cached_property
     def parts(self) -> tuple[str | Media, ...]:
-        """What a model is to see of it, in order.
+        """What a model is to see of the result, in order.
 
         A text resource is its text, with its URI before it, and a link is a line with its name, URI and description.
         Structured content is JSON at the end, unless the text says the same, as the specification asks of servers (MCP
@@ -80,7 +80,7 @@ class ToolResult:
 
     @property
     def text(self) -> str:
-        """It as a record keeps it: a line per part, and of media their type and place in `blobs/`."""
+        """The result as a record keeps it: a line per part; media by their type and place in `blobs/`."""
         return "\n".join(part if isinstance(part, str) else _reference(part) for part in self.parts)
 
     @property
@@ -95,7 +95,7 @@ class ToolResult:
 
     @property
     def content(self) -> tuple[Content, ...]:
-        """What it holds beside plain text; structured content is listed where no text says the same."""
+        """What the result holds beside plain text; structured content only if no text says the same."""
         return tuple(content for content, _ in self._content)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Visits: ways to the servers of one context for clients that are no agents of a run."""
+"""Visits: a context without a run around it, whose servers any MCP client may use."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ __all__ = ["Visits"]
 
 @attrs.define(eq=False)
 class Visits:
-    """A context that is up, with the interventions on it. Make one with `Visits.open`."""
+    """A context that is up, changed as its config says. Make one with `Visits.open`."""
 
     label: str
     _opened: OpenedContext
     _execution: Execution
-    _visits: int = attrs.field(default=0, init=False)
+    _count: int = attrs.field(default=0, init=False)
 
     @classmethod
     @asynccontextmanager
@@ -63,8 +63,8 @@ class Visits:
         Raises:
             ServerLostError: a server does not come up.
         """
-        self._visits += 1
-        trial = TrialInfo(f"visit/{self._visits}", Sample("visit", ""), "client", self.label)
+        self._count += 1
+        trial = TrialInfo(f"visit/{self._count}", Sample("visit", ""), "client", self.label)
         async with AsyncExitStack() as stack:
             provision = await stack.enter_async_context(self._opened.source.open(trial))
             reached: list[McpServer] = []

@@ -30,7 +30,7 @@ FLOORS = [
     {"effects", "variation", "prices", "verdicts", "tool_use"},
     {"contrast"},
     {"models", "recorder"},
-    {"manifest", "servers", "tool_results"},
+    {"manifest", "servers", "tool_results", "sending"},
     {"contexts"},
     {"listings"},
     {"listing_changes"},

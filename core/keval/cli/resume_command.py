@@ -99,7 +99,7 @@ def command(
             max_failures=max_failures,
             budget=dict(budget),
             gates=gate_flags.gates,
-            # A run that has conditions without single tools goes on to have them.
+            # A run keeps the conditions that ablation has added to it.
             ablate=tuple(manifest.config.get("ablated", ())) if extend else (),
         )
         # What the run was narrowed to before stays so.

@@ -1,4 +1,4 @@
-"""Contexts that change or derive from others: what each entry of `contexts:` changes, and of which server."""
+"""Reads what each entry of `contexts:` changes, and from which other context it derives."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def derive(source: Source, specs: Iterable[PluginSpec]) -> tuple[tuple[PluginSpe
 
 
 def with_bases(specs: Iterable[PluginSpec], labels: Collection[str]) -> set[str]:
-    """Return these labels with those of all the contexts that they derive from."""
+    """Return these labels, and those of all contexts that these derive from."""
     bases = {spec.label: spec.base for spec in specs}
     wanted: set[str] = set()
     for label in labels:
@@ -111,10 +111,10 @@ class _Reader:
             told = f"the context derives from itself ({circle}); let one of them be a server"
             self.errors.append(FieldError((*path, "from"), told))
             return None
-        origin = self.context(base)
-        if origin is None:
+        spec = self.context(base)
+        if spec is None:
             return None
-        derived = attrs.evolve(origin, label=label, path=path, source=origin.source or base, changes=dict(entry))
+        derived = attrs.evolve(spec, label=label, path=path, origin=spec.origin or base, changes=dict(entry))
         return self._with_change(derived, {key: value for key, value in changes.items() if key in CHANGES})
 
     def _with_change(self, spec: PluginSpec, changes: Mapping[str, Any]) -> PluginSpec | None:

@@ -200,7 +200,7 @@ class PluginSpec:
     `implied` says that the config names a model and no judge, and the model's provider chose the judge.
     `characteristics` is what the config says about an agent: a mapping, or the name of an agent plugin that ships one.
 
-    A context may have `interventions`, first to last, each with the path of its entry in `changed_at`. `source` is the
+    A context may have `interventions`, first to last, each with the path of its entry in `changed_at`. `origin` is the
     label of the context that it derives from in the end, and `changes` what its own entry changes, as written, with
     `from`.
     """
@@ -213,7 +213,7 @@ class PluginSpec:
     characteristics: Mapping[str, Any] | str | None = None
     interventions: tuple[Intervention, ...] = ()
     changed_at: tuple[KeyPath, ...] = ()
-    source: str | None = None
+    origin: str | None = None
     changes: Mapping[str, Any] = attrs.field(factory=dict)
 
     @property

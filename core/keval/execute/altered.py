@@ -1,4 +1,4 @@
-"""Contexts that interventions change: what of these does not fit the servers, at its place in the config."""
+"""Changed contexts: checks that interventions fit what the servers offer, and places what does not in the config."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def check_changes(context: ResolvedPlugin, offers: Sequence[ToolOffer], tapped: 
 
 
 def _unmatched_by_all(offers: Iterable[ToolOffer]) -> list[FieldError]:
-    """Return the names that no server of a context has; a hint that one server gives is kept."""
+    """Return an error for each name that no server of a context has, preferably one with a hint."""
     found: dict[tuple[str | int, ...], list[FieldError]] = {}
     servers = 0
     for offer in offers:

@@ -46,7 +46,7 @@ class TrialResults:
         self._tell()
 
     def end(self) -> None:
-        """Say that there will be no more results; of those before it, only what the trial itself lacks is kept."""
+        """Note that no result follows. For tools that it did not call, the trial gives those of donors before it."""
         self.ended = True
         while self.before is not None and self.before.ended:
             self.results = {**self.before.results, **self.results}

@@ -32,7 +32,7 @@ def applies_middleware(plugin: object) -> bool:
 
 
 def needs_proxy(plugin: object) -> bool:
-    """Return whether an agent's requests can be seen by a proxy only."""
+    """Return whether only a proxy can see an agent's model requests."""
     return isinstance(plugin, RequestsByProxy) and plugin.requests_by_proxy
 
 
@@ -116,7 +116,7 @@ def _known(request: ModelRequest, asker: Asker, endpoint: Endpoint) -> ModelRequ
 
 
 def _reporting(send: Next, asking: Asking) -> Next:
-    """Return a `Next` that tells what is sent, and then sends it."""
+    """Return a `Next` that reports a request for a reply before it sends it."""
 
     async def reported(request: ModelRequest) -> ModelResponse:
         if request.asks_for_reply:

@@ -1,4 +1,4 @@
-"""A context that is up: its servers, and what of them agents get."""
+"""A context that is up: its servers, and what they offer to agents."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class OpenedContext:
         trial: TrialInfo | None = None,
         others: TrialResults | None = None,
     ) -> ServerSpec:
-        """Return one of its servers with what the run adds, as the proxy gets it: at the start, or for a trial."""
+        """Return the specification of one of its servers as the proxy gets it, completed from the run and the trial."""
         return attrs.evolve(
             server,
             max_result_bytes=execution.largest_result,

@@ -156,7 +156,7 @@ async def open_context(
     A server is named after the context that it is from in the end, so that agents cannot tell a changed one by that.
     """
     with changes_placed(context, evaluation.source), _placed(context):
-        source: ContextSource = await scope.enter(context.plugin.start(context.source or context.label))
+        source: ContextSource = await scope.enter(context.plugin.start(context.origin or context.label))
         if not isinstance(source, ContextSource):
             raise TypeError(f"start() yields {source!r:.100}, which is no ContextSource (servers and open())")
         opened = OpenedContext(source, context.interventions)

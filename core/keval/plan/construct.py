@@ -34,11 +34,11 @@ class Constructor:
     def plugins(self, group: str, specs: Iterable[PluginSpec], *methods: str) -> list[ResolvedPlugin]:
         """Load and construct plugins; each must have one of the `methods`, if any are named."""
         resolved: dict[str, ResolvedPlugin] = {}
-        # What derives from another one comes after it, as it has the same plugin.
-        for spec in sorted(specs, key=lambda spec: spec.source is not None):
+        # A derived context comes after its origin, whose plugin it shares.
+        for spec in sorted(specs, key=lambda spec: spec.origin is not None):
             try:
-                if (origin := resolved.get(spec.source or "")) is not None:
-                    resolved[spec.label] = self._derived(origin, spec)
+                if (base := resolved.get(spec.origin or "")) is not None:
+                    resolved[spec.label] = self._derived(base, spec)
                     continue
                 chosen = registry.select(group, spec.type)
                 if len(chosen) > 1 and spec.options:
@@ -87,14 +87,14 @@ class Constructor:
         """Add a problem at a path of the config."""
         self.problems.append(Problem(self.evaluation.source.place(path, key=at_key), message))
 
-    def _derived(self, source: ResolvedPlugin, spec: PluginSpec) -> ResolvedPlugin:
+    def _derived(self, base: ResolvedPlugin, spec: PluginSpec) -> ResolvedPlugin:
         return attrs.evolve(
-            source,
+            base,
             label=spec.label,
             place=self.evaluation.source.place(spec.path, key=True),
             interventions=spec.interventions,
             changed_at=spec.changed_at,
-            source=source.label,
+            origin=base.label,
         )
 
     def _constructed(self, component: registry.Component, spec: PluginSpec) -> Any:

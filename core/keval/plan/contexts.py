@@ -36,12 +36,12 @@ def contexts_of(constructor: Constructor) -> Mapping[str, ResolvedPlugin]:
         for index, name in enumerate(condition.contexts):
             if name not in found:
                 continue
-            source = found[name].source or name
-            if first.get(source, name) != name:
+            origin = found[name].origin or name
+            if first.get(origin, name) != name:
                 told = (
-                    f"{name!r} and {first[source]!r} are the same server, changed differently; put them into separate"
+                    f"{name!r} and {first[origin]!r} are the same server, changed differently; put them into separate"
                     " conditions"
                 )
                 constructor.problem(("conditions", label, "contexts", index), told)
-            first.setdefault(source, name)
+            first.setdefault(origin, name)
     return found

@@ -32,7 +32,7 @@ class ResolvedPlugin:
     """A plugin under its label, constructed with its options. `place` is its place in the config.
 
     `characteristics` is what an agent's plugin and the config say about the agent. `interventions` are what the config
-    changes about a context, first to last, each from the entry at its path in `changed_at`. `source` is the label of
+    changes about a context, first to last, each from the entry at its path in `changed_at`. `origin` is the label of
     the context that it derives from in the end.
     """
 
@@ -43,7 +43,7 @@ class ResolvedPlugin:
     characteristics: Mapping[str, Any] = attrs.field(factory=dict)
     interventions: tuple[Intervention, ...] = ()
     changed_at: tuple[KeyPath, ...] = ()
-    source: str | None = None
+    origin: str | None = None
 
     @property
     def models(self) -> Mapping[str, Model]:

@@ -38,7 +38,7 @@ def describe_offers(contexts: Sequence[ContextOffers]) -> dict[str, Any]:
             {
                 "context": each.label,
                 "type": each.type,
-                "from": each.source,
+                "from": each.origin,
                 "interventions": list(each.interventions),
                 "servers": [_server(offer, each) for offer in each.offers],
             }
@@ -74,7 +74,7 @@ def print_offers(contexts: Sequence[ContextOffers], console: Console) -> None:
         if position:
             console.print()
         title = Text(one_line(each.label), "bold").append(f"  {one_line(each.type)}", "dim")
-        title.append(f"  from {one_line(each.source)}" if each.source else "", "dim")
+        title.append(f"  from {one_line(each.origin)}" if each.origin else "", "dim")
         console.print(title if each.offers else title.append("  no MCP server", "dim"), soft_wrap=True)
         for offer in each.offers:
             for line in _lines(offer, each, console.width):

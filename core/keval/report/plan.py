@@ -38,7 +38,7 @@ def describe(plan: Plan) -> dict[str, Any]:
             for arm in plan.arms
         },
         "changes": {
-            label: {"of": item.source, "interventions": [each.as_config() for each in item.interventions]}
+            label: {"from": item.origin, "interventions": [each.as_config() for each in item.interventions]}
             for label, item in plan.contexts.items()
             if item.interventions
         },
@@ -91,7 +91,7 @@ def print_plan(plan: Plan, console: Console) -> None:
         if len(condition["contexts"]) > 1:
             show("             a tool that two of their servers have is offered by each as server__tool")
     for label, changed in told["changes"].items():
-        server = f" {changed['of']} with" if changed["of"] else ""
+        server = f" {changed['from']} with" if changed["from"] else ""
         show(f"  context    {label}:{server} {'; '.join(map(_change, changed['interventions']))}")
     show(f"  models     {', '.join(told['models']) or 'none'}")
     show(f"  servers    {told['servers']} to start")

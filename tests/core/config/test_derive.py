@@ -46,9 +46,9 @@ def test_a_chain_has_the_server_of_its_first_and_the_changes_of_all() -> None:
     assert ("stdio", {"command": "docs-server"}, "docs") == (
         specs["both"].type,
         specs["both"].options,
-        specs["both"].source,
+        specs["both"].origin,
     )
-    assert ((DOCS,), None) == (specs["docs"].interventions, specs["docs"].source)
+    assert ((DOCS,), None) == (specs["docs"].interventions, specs["docs"].origin)
 
 
 def test_a_config_is_written_back_as_it_was_with_what_a_selection_derives_from() -> None:
@@ -121,7 +121,7 @@ def test_a_plan_says_what_is_changed_of_which_server(project: Project) -> None:
         "  context    both: docs with without close; describe search, open;"
         " results fixed: Nothing., faults error: 0.5\n"
     ) in shown
-    assert {"of": "docs", "interventions": [DOCS.as_config(), TERSE.as_config(), BOTH.as_config()]} == told["both"]
+    assert {"from": "docs", "interventions": [DOCS.as_config(), TERSE.as_config(), BOTH.as_config()]} == told["both"]
 
 
 @pytest.mark.parametrize(

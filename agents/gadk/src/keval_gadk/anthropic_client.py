@@ -8,10 +8,9 @@ from anthropic import APIConnectionError, APIStatusError, AsyncAnthropic, Defaul
 from google.adk.models import BaseLlm
 from google.adk.models.anthropic_llm import AnthropicLlm
 
-from keval.plugin import Endpoint, ModelError
+from keval.plugin import Endpoint, ModelError, report_request
 from keval_gadk.failure import refused, unreachable
 from keval_gadk.results import ResultForm
-from keval_gadk.sending import report
 
 __all__ = ["AnthropicClient"]
 
@@ -29,7 +28,7 @@ class AnthropicClient:
         self._url = url
         self._endpoint = endpoint
         # The trial's timeout bounds a request.
-        self._http = DefaultAsyncHttpxClient(timeout=None, event_hooks={"request": [report]})
+        self._http = DefaultAsyncHttpxClient(timeout=None, event_hooks={"request": [report_request]})
 
     def llm(self, headers: Mapping[str, str], seed: int) -> BaseLlm:
         client = AsyncAnthropic(

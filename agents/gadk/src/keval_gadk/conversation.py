@@ -17,11 +17,10 @@ from google.adk.sessions import InMemorySessionService, Session
 from google.genai.types import Content, GenerateContentConfig, HttpOptions, Part
 
 from keval import Message
-from keval.plugin import Context, TrialError
+from keval.plugin import Context, TrialError, reporting_requests
 from keval_gadk.client import ModelClient
 from keval_gadk.failure import bad_reply
 from keval_gadk.observer import Observer
-from keval_gadk.sending import reporting
 
 __all__ = ["Conversation"]
 
@@ -97,7 +96,7 @@ class Conversation:
             raise self._client.failure(error) from error
 
     async def _ask(self, text: str) -> None:
-        with self._context.recorder.turn(text), reporting(self._context.recorder):
+        with self._context.recorder.turn(text), reporting_requests(self._context.recorder):
             events = self._runner.run_async(
                 user_id=_USER,
                 session_id=self._session.id,

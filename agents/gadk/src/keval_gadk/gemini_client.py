@@ -10,10 +10,9 @@ from google.genai import Client
 from google.genai.errors import APIError
 from google.genai.types import HttpOptions
 
-from keval.plugin import Endpoint, ModelError
+from keval.plugin import Endpoint, ModelError, report_request
 from keval_gadk.failure import refused, unreachable
 from keval_gadk.results import ResultForm
-from keval_gadk.sending import report
 
 __all__ = ["GeminiClient"]
 
@@ -31,7 +30,7 @@ class GeminiClient:
         self._http = httpx.AsyncClient(
             timeout=None,  # noqa: S113 -- the trial's timeout bounds it
             follow_redirects=True,
-            event_hooks={"request": [report]},
+            event_hooks={"request": [report_request]},
         )
         self._client = Client(
             api_key=endpoint.api_key,

@@ -9,10 +9,9 @@ from google.adk.integrations.openai import OpenAILlm, OpenAIResponsesLlm
 from google.adk.models import BaseLlm
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAsyncHttpxClient
 
-from keval.plugin import Endpoint, ModelError, Wire
+from keval.plugin import Endpoint, ModelError, Wire, report_request
 from keval_gadk.failure import refused, unreachable
 from keval_gadk.results import ResultForm
-from keval_gadk.sending import report
 
 if TYPE_CHECKING:
     from openai._models import FinalRequestOptions
@@ -33,7 +32,7 @@ class OpenAIClient:
         # Over both wires ADK leaves out the media of a tool's result.
         self.result_form = ResultForm(texts_only=wire == "openai-responses")
         # The trial's timeout bounds a request.
-        self._http = DefaultAsyncHttpxClient(timeout=None, event_hooks={"request": [report]})
+        self._http = DefaultAsyncHttpxClient(timeout=None, event_hooks={"request": [report_request]})
 
     def llm(self, headers: Mapping[str, str], seed: int) -> BaseLlm:
         chat = self._wire == "openai-chat"

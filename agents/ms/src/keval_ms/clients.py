@@ -13,8 +13,7 @@ from httpx2 import AsyncClient, Limits, Timeout
 from mcp import MCPDeprecationWarning
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
-from keval.plugin import Endpoint, Wire
-from keval_ms.sending import report
+from keval.plugin import Endpoint, Wire, report_request
 
 __all__ = ["ChatClient", "Clients"]
 
@@ -38,7 +37,7 @@ class Clients:
         _keep_off_the_terminal()
         # keval retries in one place. A client of our own also leaves out the headers by which the framework tells
         # the model's host about itself.
-        http = DefaultAsyncHttpxClient(event_hooks={"request": [report]})
+        http = DefaultAsyncHttpxClient(event_hooks={"request": [report_request]})
         openai = AsyncOpenAI(base_url=url, api_key=endpoint.api_key, max_retries=0, http_client=http)
         kind = OpenAIChatCompletionClient if wire == "openai-chat" else OpenAIChatClient
         chat: ChatClient = kind(model=endpoint.model, async_client=openai)

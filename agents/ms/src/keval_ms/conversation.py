@@ -10,11 +10,10 @@ import attrs
 from agent_framework import Agent, AgentSession, ChatOptions, Message, MiddlewareFailure
 from agent_framework.exceptions import ToolException
 
-from keval.plugin import Context, TrialError
+from keval.plugin import Context, TrialError, reporting_requests
 from keval_ms.clients import Clients
 from keval_ms.faults import causes
 from keval_ms.results import result_parser
-from keval_ms.sending import reporting
 from keval_ms.sessions import open_sessions
 from keval_ms.watch import Watch
 
@@ -62,7 +61,7 @@ class Conversation:
             TrialError: a server is lost, the model fails, or it never answers.
         """
         recorder = self._context.recorder
-        with recorder.turn(text), reporting(recorder), _unwrapped():
+        with recorder.turn(text), reporting_requests(recorder), _unwrapped():
             response = await self._agent.run(
                 [*self._earlier, Message("user", [text])],
                 session=self._memory,

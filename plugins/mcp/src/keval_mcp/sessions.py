@@ -65,7 +65,7 @@ class Sessions:
         """Call a tool, once; any number of calls may be under way.
 
         Raises:
-            ServerLostError: its server died, did not answer in time, or an HTTP error came in place of an answer.
+            ServerLostError: its server died or hangs, or an HTTP error came in place of an answer.
         """
         return ToolResult(await self._channels[tool.server].call_tool(tool.name, arguments))
 

@@ -24,7 +24,7 @@ __all__ = ["Login", "make_login"]
 
 @attrs.define(eq=False)
 class Login(httpx2.Auth):
-    """Adds a token to every request of all sessions with the server `label`; see `keval.redaction.ServerLogin`."""
+    """Adds a token to every request of all sessions with the server `label`; see `keval.servers.ServerLogin`."""
 
     label: str
     token: Token
