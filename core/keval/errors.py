@@ -153,11 +153,12 @@ class ToolsMissingError(TrialError):
     stage: Stage = "mcp"
     kind = "tools_missing"
 
-    def __init__(self, missing: Iterable[str], extra: Iterable[str] = ()) -> None:
+    def __init__(self, missing: Iterable[str], extra: Iterable[str] = (), why: str = "") -> None:
         absent, surplus = sorted(missing), sorted(extra)
         parts = [f"without {', '.join(absent)}"] if absent else []
         parts += [f"with {', '.join(surplus)}"] if surplus else []
         message = f"the agent has other tools than its condition: {' and '.join(parts)}; the trial is not scored"
+        message += f" ({why})" if why else ""
         super().__init__(message, retryable=bool(absent))
 
 

@@ -81,7 +81,7 @@ def test_no_process_outlives_keval(unruly: Project, how: signal.Signals, tmp_pat
 def test_no_process_outlives_a_run_that_ends_by_itself(
     unruly: Project, ending: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("keval_mcp.stdio._STDIN_SECONDS", 0.2)
+    monkeypatch.setattr("keval_mcp.server.stdio._STDIN_SECONDS", 0.2)
     conditions = [flag for way in ("deaf", "daemon", "wrapped") for flag in ("--condition", way)]
     if ending == "preflight":
         config = (unruly.root / "eval.yaml").read_text(encoding="utf-8")

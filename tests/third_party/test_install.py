@@ -75,9 +75,10 @@ def test_every_seam_takes_the_parts_of_a_third_party(environment: Path, tmp_path
     assert (0, 0) == (done.returncode, exported.returncode), done.stderr + exported.stderr
     run = open_run("latest", root=tmp_path / "results")
     trials = list(run.trials())
-    # The executor ran the last trial first, and left a blob beside each.
+    # The executor ran the last trial first, and left a blob beside each; requests and listings are blobs, too.
     assert sorted((trial.id for trial in trials), key=_place) == [trial.id for trial in reversed(trials)]
-    assert len(trials) == len(list((run.path / "blobs").iterdir()))
+    blobs = {path.read_text(encoding="utf-8") for path in (run.path / "blobs").iterdir()}
+    assert {f"ran {trial.id}" for trial in trials} == {text for text in blobs if text.startswith("ran ")}
     # The dataset reader gave the samples; the tap watched a server that it did not start itself.
     assert ["line-1", "line-2"] == list(run.samples.ids)
     calls = [(call.server, call.result, call.executions) for trial in trials for call in _calls(trial)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, TypeAlias
@@ -14,6 +15,7 @@ from keval.records import ToolCall, Trial
 from keval.report.console import safe
 from keval.report.sharing import entry_text
 from keval.scores import Score, ScoreLine, named_band
+from keval.traffic import ServerExchange
 
 __all__ = ["Bands", "call_lines", "claims", "print_run", "print_trial", "verdict", "whose"]
 
@@ -51,7 +53,7 @@ def print_run(manifest: Manifest, trials: Iterable[Trial], console: Console) -> 
 
 
 def print_trial(trial: Trial, scores: Sequence[ScoreLine], bands: Bands, console: Console) -> None:
-    """Print one trial: system prompt, messages, tool calls, time, tokens and scores."""
+    """Print one trial: system prompt, messages, tool calls, what else passed, time, tokens and scores."""
     console.print(Text.assemble(safe(trial.id, "bold"), safe(f"  model {trial.model or 'none'}")))
     if trial.transcript and trial.transcript.instructions:
         console.print(Text.assemble(("system: ", "bold cyan"), safe(trial.transcript.instructions)))
@@ -72,6 +74,8 @@ def print_trial(trial: Trial, scores: Sequence[ScoreLine], bands: Bands, console
                     for begin, end in _read_at(scores):
                         told.stylize("underline", begin, end)
                 console.print(Text.assemble((f"{message.role}: ", "bold cyan"), told))
+        for exchange in transcript.exchanges:
+            console.print(_exchange(exchange))
         if transcript.unlisted_calls:
             console.print(f"  {transcript.unlisted_calls} tool calls, of which only the number is known")
         usage = transcript.usage
@@ -156,6 +160,17 @@ def _call(call: ToolCall, mark: str) -> Text:
     outcome = ("error: " + call.error) if call.error is not None else (call.result or "")
     head = Text.assemble((f"  {mark} ", "green"), safe(f"{call.name}({arguments})"), (f"{took}{ran}: ", "dim"))
     return head.append_text(safe(" ".join(outcome.split())))
+
+
+def _exchange(exchange: ServerExchange) -> Text:
+    sender = exchange.server if exchange.sender == "server" else "the agent"
+    if exchange.answered_by is None:
+        head, told = f"{sender} tells: {exchange.method}", exchange.params
+    else:
+        by = exchange.server if exchange.answered_by == "server" else f"the {exchange.answered_by}"
+        head, told = f"{sender} asks, {by} answers: {exchange.method}", exchange.result or {}
+    said = f"error: {exchange.error}" if exchange.error is not None else json.dumps(told, ensure_ascii=False)
+    return Text.assemble(("  ⇄ ", "green"), safe(head), safe(f" {said}", "dim"))
 
 
 def _known(count: int | None) -> str:

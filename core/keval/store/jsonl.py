@@ -16,6 +16,7 @@ import orjson
 from keval.records import Attempt, Expectation, Failure, Message, Refusal, Sample, ToolCall, Transcript, Trial, Usage
 from keval.scores import Judgement, Score, ScoreLine
 from keval.store.shapes import shaped
+from keval.traffic import Content, ServerExchange
 
 __all__ = ["dump", "read_sample", "read_score", "read_trial", "sample_line", "score_line", "trial_line"]
 
@@ -174,7 +175,10 @@ def _transcript(transcript: Transcript | None) -> dict[str, Any] | None:
     return {
         **_fields(transcript),
         "messages": [_fields(message) for message in transcript.messages],
-        "tool_calls": [_fields(call) for call in transcript.tool_calls],
+        "tool_calls": [
+            {**_fields(call), "content": [_fields(piece) for piece in call.content]} for call in transcript.tool_calls
+        ],
+        "exchanges": [_fields(exchange) for exchange in transcript.exchanges],
         "refusals": [_fields(refusal) for refusal in transcript.refusals],
         "usage": _fields(transcript.usage),
     }
@@ -186,7 +190,8 @@ def _read_transcript(data: dict[str, Any] | None) -> Transcript | None:
     tools = data.pop("tools", None)
     parts = {
         "messages": tuple(_read(Message, message) for message in data.pop("messages", ())),
-        "tool_calls": tuple(_read(ToolCall, call) for call in data.pop("tool_calls", ())),
+        "tool_calls": tuple(map(_read_call, data.pop("tool_calls", ()))),
+        "exchanges": tuple(_read(ServerExchange, exchange) for exchange in data.pop("exchanges", ())),
         "refusals": tuple(_read(Refusal, refusal) for refusal in data.pop("refusals", ())),
         "usage": _read(Usage, data.pop("usage", {})),
         "turn_durations": tuple(data.pop("turn_durations", ())),
@@ -194,6 +199,12 @@ def _read_transcript(data: dict[str, Any] | None) -> Transcript | None:
         "tools": None if tools is None else tuple(tools),
     }
     return _read(Transcript, {**data, **parts})
+
+
+def _read_call(data: dict[str, Any]) -> ToolCall:
+    fields = {**data}  # a TypeError, if it is no mapping
+    content = tuple(_read(Content, piece) for piece in fields.pop("content", ()))
+    return _read(ToolCall, {**fields, "content": content, "dropped": tuple(fields.get("dropped", ()))})
 
 
 def _read_expectation(data: dict[str, Any]) -> Expectation:

@@ -13,7 +13,7 @@ from keval import Sample, Transcript
 from keval.plugin import Context, McpServer, ServerLostError
 from keval_gateway import ChatCall, ChatReply, ChatRequest
 from keval_mcp import Stdio
-from keval_mcp.passage import Passage
+from keval_mcp.passage.passage import Passage
 from tests.contexts import started
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from keval import Message, Sample, Score, ScoreLine, Transcript, Trial
+from keval.plugin import ServerExchange
 from keval.report.transcripts import print_trial
 
 ANSWER = "It is 3 °C, and feels like −2 °C."
@@ -35,6 +36,25 @@ def test_the_system_prompt_comes_first_and_plays_no_tricks() -> None:
     assert "system: Be brief." == lines[1][:17]
     assert "\x1b" not in screen.getvalue()
     assert ["user (earlier): Hello", "user: How warm?"] == lines[2:4]
+
+
+def test_what_else_passed_is_told_with_who_answered() -> None:
+    exchanges = (
+        ServerExchange("docs", "resources/read", "agent", {"uri": "a"}, error="no such page", answered_by="server"),
+        ServerExchange("docs", "elicitation/create", "server", result={"action": "decline"}, answered_by="policy"),
+        ServerExchange("docs", "notifications/message", "server", {"data": "żółć"}),
+    )
+    trial = Trial("t", Sample("s", "Well?"), "a", "c", 1, Transcript((Message("user", "Well?"),), exchanges=exchanges))
+    screen = io.StringIO()
+
+    print_trial(trial, [], {}, Console(file=screen, width=120))
+
+    expected = [
+        "  ⇄ the agent asks, docs answers: resources/read error: no such page",
+        '  ⇄ docs asks, the policy answers: elicitation/create {"action": "decline"}',
+        '  ⇄ docs tells: notifications/message {"data": "żółć"}',
+    ]
+    assert expected == [line for line in screen.getvalue().splitlines() if "⇄" in line]
 
 
 def test_what_a_metric_read_is_underlined_and_listed() -> None:

@@ -21,18 +21,26 @@ from keval.plugin import PreflightError
 from keval_mcp import Auth, Http
 from tests.contexts import started
 
+FOLLOW = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1]).read()"
+"""A browser: it goes where the authorization server of the suite, which asks nobody, sends it."""
 
-def auth(url: str) -> Auth | None:
-    """Return how to log in with the credentials of the suite; the server names its authorization server."""
-    given = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
-    if "client_secret" not in given and "private_key_pem" not in given:
+
+def auth(url: str, scenario: str) -> Auth | None:
+    """Return how to log in as the scenario wants it; the server names its authorization server."""
+    if not scenario.startswith("auth/"):
         return None
-    parts = urlsplit(url)
-    about = httpx2.get(f"{parts.scheme}://{parts.netloc}/.well-known/oauth-protected-resource{parts.path}").json()
-    (issuer,) = about["authorization_servers"]
+    given = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
+    known = {name: given[name] for name in ("client_id", "client_secret") if name in given}
+    if known:
+        parts = urlsplit(url)
+        about = httpx2.get(f"{parts.scheme}://{parts.netloc}/.well-known/oauth-protected-resource{parts.path}").json()
+        (known["issuer"],) = about["authorization_servers"]
     if key := given.get("private_key_pem"):
-        return Auth(client_id=given["client_id"], private_key=key, algorithm=given["signing_algorithm"], issuer=issuer)
-    return Auth(client_id=given["client_id"], client_secret=given["client_secret"], issuer=issuer)
+        return Auth(**known, private_key=key, algorithm=given["signing_algorithm"])
+    if scenario.startswith("auth/client-credentials"):
+        return Auth(**known)
+    document = "https://conformance-test.local/client-metadata.json"
+    return Auth(**known, browser=(sys.executable, "-c", FOLLOW), client_metadata=document)
 
 
 def arguments(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -41,9 +49,9 @@ def arguments(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {name: of_type.get(each.get("type"), "text") for name, each in schema.get("properties", {}).items()}
 
 
-async def main(url: str) -> None:
+async def main(url: str, scenario: str) -> None:
     async with (
-        started(Http(url=url, auth=auth(url), elicitation="defaults"), "suite") as source,
+        started(Http(url=url, auth=auth(url, scenario), elicitation="defaults"), "suite") as source,
         source.open(Sample("one", "Does it conform?"), "t") as context,
     ):
         (server,) = context.servers
@@ -54,7 +62,7 @@ async def main(url: str) -> None:
 
 if __name__ == "__main__":
     try:
-        asyncio.run(main(sys.argv[1]))
+        asyncio.run(main(sys.argv[1], os.environ.get("MCP_CONFORMANCE_SCENARIO", "")))
     except PreflightError as error:
         # The server of the scenario `initialize` has no tools, and so keval tells that it is of no use.
         if "lists no tools" not in str(error):

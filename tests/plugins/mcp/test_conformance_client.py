@@ -17,8 +17,25 @@ PASSING = {
     "elicitation-sep1034-client-defaults": "client-elicitation-sep1034-string-default",
     "auth/client-credentials-basic": "client-credentials-basic-auth",
     "auth/client-credentials-jwt": "client-credentials-jwt-verified",
+    "auth/2025-03-26-oauth-endpoint-fallback": "token-request",
+    "auth/offline-access-scope": "token-request",
+    "auth/resource-mismatch": "resource-mismatch-rejected",
 }
-"""The scenarios that keval passes, each with the check that it is about."""
+"""Scenarios, each with the check that it is about."""
+
+
+AUTH = 14
+"""How many scenarios of `auth/` are about the login of a person."""
+
+
+@pytest.mark.slow
+def test_keval_conforms_in_every_login_of_a_person(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m tests.plugins.mcp.conformance_client"
+
+    outcome = run_suite(tmp_path, "client", "--command", command, "--suite", "auth", environ=ENVIRONMENT)
+
+    assert (0, AUTH) == (outcome.code, outcome.printed.count("✓ auth/")), outcome.printed
+    assert ({"SUCCESS"}, True) == ({*outcome.checks.values()}, "token-request" in outcome.checks), outcome.printed
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ import pytest
 from keval import Sample
 from keval.plugin import Sharing, ToolOffer
 from keval_mcp import Http, Stdio
-from keval_mcp.upstream import Upstream
+from keval_mcp.server.upstream import Upstream
 from tests.contexts import started
 
 

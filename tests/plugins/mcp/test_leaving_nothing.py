@@ -121,7 +121,7 @@ def test_after_cancelling_in_the_middle_of_a_call(
 def test_after_cancelling_while_it_is_being_closed(
     bare: Callable[..., Stdio], attempt: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keval_mcp.upstream import Upstream
+    from keval_mcp.server.upstream import Upstream
 
     pid = ""
     closing = asyncio.Event()

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from keval.plugin import PreflightError
 from keval_mcp import Auth, Http, Sse
-from keval_mcp.login import make_login
+from keval_mcp.server.login import make_login
 from tests.contexts import started
 from tests.processes import Listening
 
@@ -154,6 +154,35 @@ def test_login_that_fails_says_why(
         outcomes(guarded.client(**options), [])
 
 
+FOLLOW = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1]).read()"
+
+
+@pytest.mark.parametrize(
+    ("known", "asked"),
+    [({}, ["register", "page", "code"]), ({"client_id": "short"}, ["page", "code", "refresh", "refresh"])],
+    ids=["registers-itself", "known-and-refreshed"],
+)
+def test_person_logs_in_once_in_a_browser(
+    guarded: Guarded, outcomes: Callable[..., Any], known: dict[str, Any], asked: list[str]
+) -> None:
+    provider = Http(url=guarded.url, isolation="condition", auth=Auth(browser=(sys.executable, "-c", FOLLOW), **known))
+
+    (((first, second), log),) = outcomes(provider, [("whoami", {}), ("whoami", {})])
+
+    assert {known.get("client_id", "person")} == {first.partition(" has ")[0], second.partition(" has ")[0]}
+    assert log.lost is None
+    found = [each["how"] for each in guarded.asked()]
+    assert asked == found[: len(asked)]
+    assert 1 == found.count("page")
+
+
+def test_page_that_cannot_be_opened_says_so(guarded: Guarded, outcomes: Callable[..., Any]) -> None:
+    provider = Http(url=guarded.url, auth=Auth(browser=("no-such-browser",)))
+
+    with pytest.raises(PreflightError, match=r"a login can be opened: .*'no-such-browser'; correct auth.browser"):
+        outcomes(provider, [])
+
+
 PRINT = "import sys, time; open(sys.argv[1], 'a').write('x'); print(open(sys.argv[1] + '.token').read())"
 
 
@@ -239,12 +268,19 @@ def test_token_that_was_given_and_is_refused_is_no_secret_of_the_server(
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({}, "one of token, command and client_id is needed"),
-        ({"token": "t", "client_id": "c"}, "one of token, command and client_id is needed, and no two of them"),
+        ({}, "one of token, command, client_id and browser is needed"),
+        ({"token": "t", "client_id": "c"}, "one of token, command, client_id and browser is needed, and no two ways"),
         ({"token": "t", "scope": "read"}, "'scope' must go with a client_id"),
         ({"token": "t", "lifetime": 5.0}, "'lifetime' must go with a command"),
         ({"client_id": "c"}, "a client_id goes with one of client_secret, private_key and private_key_file"),
         ({"client_id": "c", "client_secret": "s"}, "'issuer' must be the URL of the authorization server"),
+        ({"token": "t", "browser": True}, "no two ways to a token"),
+        ({"token": "t", "port": 80}, "'port' must go with a browser"),
+        (
+            {"browser": True, "client_metadata": "http://x/y"},
+            "'client_metadata' must be the https:// URL of a",
+        ),
+        ({"browser": True, "client_id": "c", "private_key": "k"}, "'private_key' must go with client credentials"),
     ],
 )
 def test_what_does_not_go_together_is_refused(options: dict[str, Any], problem: str) -> None:

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import attrs
 import pytest
 
-from keval_mcp.pool import AHEAD, Pool
+from keval_mcp.server.pool import AHEAD, Pool
 
 
 @attrs.define

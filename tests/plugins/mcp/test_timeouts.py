@@ -32,6 +32,17 @@ def test_call_over_its_time_is_a_tool_error_and_the_server_lives_on(
     assert (None, None) == (slow.lost, well.lost)
 
 
+def test_call_that_is_answered_with_no_message_loses_the_server(
+    bare: Callable[..., Stdio], outcomes: Callable[..., Any]
+) -> None:
+    (((before, problem), log),) = outcomes(bare(timeout=0.5), [("pid", {}), ("babble", {})])
+
+    assert before.isdigit()
+    assert "server 'every' did not answer 'babble' within 0.5 s" == problem
+    assert [None, None] == [call.error_kind for call in log.calls]
+    assert "has what is no MCP message: 'Welcome!'" in log.lost
+
+
 def test_call_over_its_time_is_an_error_over_http(listening: Callable[..., Any], outcomes: Callable[..., Any]) -> None:
     url = listening("http").url
 

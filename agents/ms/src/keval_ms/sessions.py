@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import IO
 
@@ -29,6 +29,8 @@ _HTTP_ERROR = (INTERNAL_ERROR, "Server returned an error response")
 """What the MCP client makes of an HTTP error without an MCP message in it, such as a 502."""
 
 _STDERR_LINES = 20
+_TASKS = ("optional", "required")
+"""What a tool says of itself (`execution.taskSupport`) that may run as a task of MCP, which its SDK does not know."""
 
 
 @attrs.frozen
@@ -57,7 +59,18 @@ class Session:
             raise self._lost(f"did not come up: {described(error)}") from error
         found, expected = set(self.names.values()), set(self.server.tools)
         if found != expected:
-            raise ToolsMissingError(expected - found, found - expected)
+            raise ToolsMissingError(expected - found, found - expected, await self._tasks(expected - found))
+
+    async def _tasks(self, missing: Collection[str]) -> str:
+        """Return why tools are missing, if that is that the framework leaves out those that may run as tasks."""
+        definitions = await self.server.channel.list_tools() if self.server.channel else ()
+        tasks = {
+            tool["name"] for tool in definitions if tool.get("execution", {}).get("taskSupport", "forbidden") in _TASKS
+        }
+        if not missing or not tasks.issuperset(missing):
+            return ""
+        listed = ", ".join(sorted(missing))
+        return f"Agent Framework leaves out tools that may run as tasks; give the context `without: [{listed}]`"
 
     async def close(self) -> None:
         """Disconnect, ending a server's own process; nothing is left running."""

@@ -2,13 +2,16 @@
 
 A bundle (a package that ships a server of its own) builds on the same classes: it constructs one and delegates to
 its `start(label, facts=…)`. Importing this package imports no MCP SDK.
+
+A call of an agent goes through `tap`, its `passage` and the `changes` of the context to the `server`, and its result
+comes back the same way. `proxy` puts these together for a condition; `loop` is for agents that run tools themselves.
 """
 
 from keval.plugin import ServerProxy
-from keval_mcp.auth import Auth
 from keval_mcp.facts import Facts
-from keval_mcp.policy import Accept
 from keval_mcp.providers import Http, Sse, Stdio
+from keval_mcp.server.auth import Auth
+from keval_mcp.server.policy import Accept
 from keval_mcp.sharing import planned_sharing
 
 __all__ = ["Accept", "Auth", "Facts", "Http", "Sse", "Stdio", "planned_sharing", "server_proxy"]

@@ -10,8 +10,8 @@ import attrs
 from mcp import MCPError
 
 from keval.plugin import McpServer
-from keval_mcp.results import tool_error
-from keval_mcp.upstream import CallTimeoutError, Upstream
+from keval_mcp.server.results import tool_error
+from keval_mcp.server.upstream import CallTimeoutError, Upstream
 
 __all__ = ["DirectChannel", "direct_channel"]
 

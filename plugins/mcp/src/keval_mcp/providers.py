@@ -21,15 +21,15 @@ from keval.plugin import (
     Transport,
     WorkingFolder,
 )
-from keval_mcp.auth import Auth
-from keval_mcp.command import find_command
 from keval_mcp.facts import Facts, no_facts
-from keval_mcp.policy import Elicitation, client_policy
+from keval_mcp.server.auth import Auth
+from keval_mcp.server.command import find_command
+from keval_mcp.server.policy import Elicitation, client_policy
 from keval_mcp.sharing import planned_sharing
 from keval_mcp.source import ServerSource
 
 if TYPE_CHECKING:
-    from keval_mcp.login import Login
+    from keval_mcp.server.login import Login
 
 __all__ = ["Http", "Sse", "Stdio"]
 
@@ -205,7 +205,7 @@ class Sse:
 async def _login(label: str, given: Http | Sse) -> Login | None:
     if given.auth is None:
         return None
-    from keval_mcp.login import make_login  # the MCP SDK takes 0.4 s to import
+    from keval_mcp.server.login import make_login  # the MCP SDK takes 0.4 s to import
 
     return await make_login(given.auth, label, given.url)
 

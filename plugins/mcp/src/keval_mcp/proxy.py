@@ -21,18 +21,18 @@ from keval.plugin import (
     ToolOffer,
 )
 from keval_mcp.changes import Changes
-from keval_mcp.channel import Channel
-from keval_mcp.company import Company
-from keval_mcp.connection import ServerConnection
 from keval_mcp.facts import tell
-from keval_mcp.folder import in_folder
-from keval_mcp.offered import Offered
-from keval_mcp.passage import Passage
-from keval_mcp.pool import Pool
+from keval_mcp.passage.company import Company
+from keval_mcp.passage.offered import Offered
+from keval_mcp.passage.passage import Passage
+from keval_mcp.server.connection import ServerConnection
+from keval_mcp.server.folder import in_folder
+from keval_mcp.server.pool import Pool
+from keval_mcp.server.starter import Starter, connection_to
+from keval_mcp.server.upstream import CHECK_SECONDS
 from keval_mcp.sharing import sharing_of
-from keval_mcp.starter import Starter, connection_to
-from keval_mcp.tap import Tap, tap
-from keval_mcp.upstream import CHECK_SECONDS
+from keval_mcp.tap.channel import Channel
+from keval_mcp.tap.tap import Tap, tap
 
 __all__ = ["McpProxy"]
 

@@ -31,8 +31,8 @@ def tap(*, config: Path, context: str, server: str | None, port: int) -> None:
 
 
 async def _serve(config: Path, label: str, name: str | None, port: int) -> None:
-    from keval_mcp.front import PATH, Front  # the web server takes a third of a second to import
-    from keval_mcp.web import listening, serving
+    from keval_mcp.tap.front import PATH, Front  # the web server takes a third of a second to import
+    from keval_mcp.tap.web import listening, serving
 
     async with AsyncExitStack() as stack:
         try:

@@ -17,7 +17,7 @@ from keval import Message, Sample
 from keval.interventions import ResultChange
 from keval.plugin import Faults, FixedResult, Intervention, TrialInfo
 from keval_mcp.changes import CallOutcome, Changes, TrialChanges
-from keval_mcp.listing import Listing
+from keval_mcp.server.listing import Listing
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

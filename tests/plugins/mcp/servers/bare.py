@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-TOOLS = ("echo", "pid", "told", "quit", "die", "hang", "work")
+TOOLS = ("echo", "pid", "told", "quit", "die", "hang", "work", "babble")
 
 
 def call(name: str, arguments: dict[str, Any], meta: dict[str, Any]) -> str | None:
@@ -35,6 +35,9 @@ def call(name: str, arguments: dict[str, Any], meta: dict[str, Any]) -> str | No
             sys.stderr.write("dying now\n")
             sys.stderr.flush()
             os._exit(3)
+        case "babble":
+            sys.stdout.write("Welcome!\n")
+            sys.stdout.flush()
         case "hang":
             if "port" in arguments:
                 socket.create_connection(("127.0.0.1", arguments["port"])).close()

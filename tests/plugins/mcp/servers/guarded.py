@@ -1,18 +1,22 @@
-"""A server that takes only tokens of its own authorization server, which issues them for client credentials.
+"""A server that takes only tokens of its own authorization server.
 
-Clients have the secret `s3cret-of-keval`; `signer` signs with the private key whose public one is given. The tokens of
-the client `short` expire at once, by what is said of them. `revoke` makes all tokens issued so far worthless, and
-`admin` wants the scope of that name, too. `/log` tells what the authorization server was asked since the last time.
+This one issues them for client credentials, and to everybody who comes to its login page, for clients that register or
+are known without a secret. Other clients have the secret `s3cret-of-keval`; `signer` signs with the private key whose
+public one is given. The tokens of the client `short` expire at once, by what is said of them. `revoke` makes all tokens
+issued so far worthless, and `admin` wants the scope of that name, too. `/log` tells what the authorization server was
+asked since the last time.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import secrets
 import socket
 import time
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 import jwt
 import uvicorn
@@ -22,7 +26,7 @@ from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import Context, MCPServer
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -35,6 +39,7 @@ class Guard:
     def __init__(self, url: str, public_key: str) -> None:
         self.url, self.public_key = url, public_key
         self.issued: dict[str, AccessToken] = {}
+        self.codes: dict[str, str] = {}
         self.log: list[dict[str, Any]] = []
 
     async def verify_token(self, token: str) -> AccessToken | None:
@@ -47,30 +52,50 @@ class Guard:
                 "authorization_endpoint": f"{self.url}/authorize",
                 "token_endpoint": f"{self.url}/token",
                 "response_types_supported": ["code"],
-                "grant_types_supported": ["client_credentials"],
+                "registration_endpoint": f"{self.url}/register",
+                "grant_types_supported": ["client_credentials", "authorization_code", "refresh_token"],
+                "code_challenge_methods_supported": ["S256"],
             }
         )
+
+    async def register(self, request: Request) -> Response:
+        self.log.append({"how": "register"})
+        return JSONResponse({**await request.json(), "client_id": "person", "token_endpoint_auth_method": "none"})
+
+    async def authorize(self, request: Request) -> Response:
+        asked = request.query_params
+        self.log.append({"how": "page", "scope": asked.get("scope"), "resource": asked.get("resource")})
+        code = secrets.token_hex(8)
+        self.codes[code] = asked["code_challenge"]
+        back = urlencode({"code": code, "state": asked["state"]})
+        return RedirectResponse(f"{asked['redirect_uri']}?{back}")
 
     async def token(self, request: Request) -> Response:
         form = {name: str(value) for name, value in (await request.form()).items()}
         how, client = self.client(form, request.headers.get("authorization", ""))
         self.log.append({"how": how, "scope": form.get("scope"), "resource": form.get("resource")})
-        if client is None or form["grant_type"] != "client_credentials":
+        if client is None:
             return JSONResponse({"error": "invalid_client"}, status_code=401)
         token = secrets.token_hex(16)
         self.issued[token] = AccessToken(
             token=token,
             client_id=client,
-            scopes=form.get("scope", "").split(),
+            scopes=form.get("scope", "read").split(),
             expires_at=int(time.time()) + 3600,
             resource=form.get("resource"),
         )
-        return JSONResponse(
-            {"access_token": token, "token_type": "Bearer", "expires_in": 0 if client == "short" else 3600}
-        )
+        expires_in = 0 if client == "short" else 3600
+        refresh = {} if form["grant_type"] == "client_credentials" else {"refresh_token": "refresh"}
+        return JSONResponse({"access_token": token, "token_type": "Bearer", "expires_in": expires_in, **refresh})
 
     def client(self, form: Mapping[str, str], authorization: str) -> tuple[str, str | None]:
         """Return how a client authenticates, and which it is."""
+        if form["grant_type"] == "refresh_token":
+            return "refresh", form["client_id"] if form["refresh_token"] == "refresh" else None
+        if form["grant_type"] == "authorization_code":
+            verifier = hashlib.sha256(form["code_verifier"].encode()).digest()
+            proven = base64.urlsafe_b64encode(verifier).decode().rstrip("=") == self.codes.pop(form["code"], None)
+            return "code", form["client_id"] if proven else None
         if assertion := form.get("client_assertion"):
             claims = jwt.decode(assertion, self.public_key, algorithms=["ES256"], audience=self.url)
             return "key", claims["sub"] if claims["sub"] == claims["iss"] == "signer" else None
@@ -153,6 +178,8 @@ def listen(listener: socket.socket, transport: str, public_key: str) -> None:
     routes = [
         Route("/.well-known/oauth-authorization-server", guard.metadata),
         Route("/token", guard.token, methods=["POST"]),
+        Route("/authorize", guard.authorize),
+        Route("/register", guard.register, methods=["POST"]),
         Route("/log", guard.told),
         Mount("/", _stepped(guarded, guard)),
     ]

@@ -9,7 +9,7 @@ import attrs
 from keval.plugin import FieldError, Intervention, OtherResults, TrialInfo
 from keval_mcp.changes.offering import Definition, Offering
 from keval_mcp.changes.trial import TrialChanges
-from keval_mcp.listing import Listing
+from keval_mcp.server.listing import Listing
 
 __all__ = ["Changes"]
 

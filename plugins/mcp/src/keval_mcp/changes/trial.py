@@ -16,7 +16,7 @@ from keval_mcp.changes.faults import FAULT, FaultDraw
 from keval_mcp.changes.offering import Definition
 from keval_mcp.changes.placebo import Placebo, empty, fixed
 from keval_mcp.changes.words import Words
-from keval_mcp.inputs import is_input_required
+from keval_mcp.passage.inputs import is_input_required
 
 __all__ = ["CallOutcome", "Send", "TrialChanges"]
 

@@ -18,10 +18,10 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from keval.plugin import McpServer, ServerSpec
-from keval_mcp.limits import SSE_LIMIT, TooLargeError, bound
-from keval_mcp.stderr import Stderr
-from keval_mcp.stdio import stdio_streams
-from keval_mcp.streams import WatchedStream
+from keval_mcp.server.limits import SSE_LIMIT, TooLargeError, bound
+from keval_mcp.server.stderr import Stderr
+from keval_mcp.server.stdio import stdio_streams
+from keval_mcp.server.streams import Junk, WatchedStream
 
 if TYPE_CHECKING:  # the SDK exports no name for its stream types
     from mcp.client._transport import TransportStreams
@@ -105,12 +105,12 @@ def _http_client(
 
 @asynccontextmanager
 async def connect(
-    server: McpServer | ServerSpec, stderr: Stderr, ended: asyncio.Event, junk: list[str]
+    server: McpServer | ServerSpec, stderr: Stderr, ended: asyncio.Event, junk: Junk
 ) -> AsyncIterator[TransportStreams]:
     """Open the streams of a session with `server`.
 
-    A process started for it writes to `stderr`; `ended` is set when the server closes its side. The first text that
-    is no message is added to `junk`.
+    A process started for it writes to `stderr`; `ended` is set when the server closes its side. What is no message
+    is noted in `junk`.
     """
     async with AsyncExitStack() as stack:
         incoming, outgoing = await stack.enter_async_context(await _transport(server, stderr, stack))

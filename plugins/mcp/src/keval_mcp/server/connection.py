@@ -10,10 +10,10 @@ from typing import Any
 import attrs
 
 from keval.plugin import ServerLostError, ServerSpec
-from keval_mcp.audience import Audience
-from keval_mcp.listing import Listing
+from keval_mcp.server.audience import Audience
+from keval_mcp.server.listing import Listing
+from keval_mcp.server.upstream import Upstream
 from keval_mcp.settle import settle
-from keval_mcp.upstream import Upstream
 
 __all__ = ["TOOLS_CHANGED", "ServerConnection"]
 

@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 import attrs
 
 from keval.plugin import ServerLostError, ServerSpec, supervised
-from keval_mcp.connection import ServerConnection
-from keval_mcp.folder import in_folder
+from keval_mcp.server.connection import ServerConnection
+from keval_mcp.server.folder import in_folder
 
 __all__ = ["Starter", "connection_to"]
 

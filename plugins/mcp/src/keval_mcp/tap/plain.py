@@ -9,9 +9,9 @@ from mcp import MCPError
 from mcp.types import INVALID_PARAMS, METHOD_NOT_FOUND, SERVER_INFO_META_KEY, UNSUPPORTED_PROTOCOL_VERSION
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from keval_mcp.listing import Listing
-from keval_mcp.messages import answered, refused
-from keval_mcp.passage import Passage
+from keval_mcp.passage.passage import Passage
+from keval_mcp.server.listing import Listing
+from keval_mcp.tap.messages import answered, refused
 
 __all__ = ["needs_session", "plain_answer", "result_of"]
 

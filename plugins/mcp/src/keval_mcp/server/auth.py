@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 import attrs
-from attrs.validators import gt, optional
+from attrs.validators import gt, lt, optional
 
 __all__ = ["Algorithm", "Auth", "expiry"]
 
@@ -19,9 +19,13 @@ Algorithm: TypeAlias = Literal[
 """Signatures of a private-key JWT (RFC 7518, section 3.1, and RFC 8037)."""
 
 
+_PROOFS = ("client_secret", "private_key", "private_key_file")
+"""By one of these a client proves that it is the one that it says."""
+
+
 @attrs.frozen(kw_only=True)
 class Auth:
-    """One of three: a bearer `token`; a `command` that prints one; or OAuth client credentials.
+    """One of four: a bearer `token`; a `command` that prints one; OAuth client credentials; or a login in a `browser`.
 
     What `command` prints is a token, or JSON with `access_token` and perhaps `expires_in`. It runs again before the
     token expires, which `lifetime` says in seconds, or the token itself if it is a JWT; and when the server refuses it.
@@ -29,6 +33,10 @@ class Auth:
     Client credentials (RFC 6749, section 4.4) are a `client_id` with its `client_secret`, sent as `method` says, or
     with a `private_key` in PEM, also from a file, that signs a JWT (RFC 7523). They are sent to the authorization
     server `issuer` alone. `scope` is asked for in place of what the server names.
+
+    With `browser: true`, or the command that opens a page, a person logs in (authorization code, RFC 7636), and comes
+    back to `port` on loopback. The client is `client_id`, the one that the document at the URL `client_metadata`
+    describes, or one that registers itself.
     """
 
     token: str | None = attrs.field(default=None, repr=False)
@@ -42,26 +50,40 @@ class Auth:
     algorithm: Algorithm = "RS256"
     issuer: str | None = None
     scope: str | None = None
+    browser: bool | tuple[str, ...] = False
+    port: int | None = attrs.field(default=None, validator=optional([gt(0), lt(65536)]))
+    client_metadata: str | None = None
 
     def __attrs_post_init__(self) -> None:
-        ways = [self.token is not None, bool(self.command), self.client_id is not None]
+        ways = [self.token is not None, bool(self.command), self.client_id is not None or bool(self.browser)]
         if sum(ways) != 1:
-            raise ValueError("one of token, command and client_id is needed, and no two of them")
-        if self.lifetime is not None and not self.command:
-            raise ValueError("'lifetime' must go with a command; a server says how long its own tokens last")
-        proofs = {"client_secret": self.client_secret, "private_key": self.private_key}
-        given = [name for name, value in {**proofs, "private_key_file": self.private_key_file}.items() if value]
-        if self.client_id is None:
-            for name in [*given, *(name for name in ("issuer", "scope") if getattr(self, name) is not None)]:
-                raise ValueError(f"'{name}' must go with a client_id")
-            return
-        if len(given) != 1:
+            raise ValueError("one of token, command, client_id and browser is needed, and no two ways to a token")
+        self._check_belonging()
+        proofs = [name for name in _PROOFS if getattr(self, name)]
+        if self.client_id is not None and not self.browser and len(proofs) != 1:
             raise ValueError("a client_id goes with one of client_secret, private_key and private_key_file")
-        if not _is_url(self.issuer or ""):
+        if proofs and not _is_url(self.issuer or ""):
             raise ValueError(
                 "'issuer' must be the URL of the authorization server that knows the client_id, as nobody else is to"
                 " get its secret; a server names it at /.well-known/oauth-protected-resource"
             )
+        document = urlsplit(self.client_metadata or "https://x/y")
+        if document.scheme != "https" or document.path in ("", "/"):
+            raise ValueError("'client_metadata' must be the https:// URL of a document, with a path")
+
+    def _check_belonging(self) -> None:
+        """Raise ValueError if an option is given without the one that it is about."""
+        keys = ("private_key", "private_key_file")
+        for names, whole, given in (
+            (("lifetime",), "a command", bool(self.command)),
+            (_PROOFS, "a client_id", self.client_id is not None),
+            (("issuer", "scope"), "a client_id or a browser", self.client_id is not None or bool(self.browser)),
+            (("port", "client_metadata"), "a browser", bool(self.browser)),
+            (keys, "client credentials, not with a browser", not self.browser),
+        ):
+            for name in names:
+                if getattr(self, name) is not None and not given:
+                    raise ValueError(f"'{name}' must go with {whole}")
 
 
 def expiry(token: str) -> float | None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import attrs
 
 from keval.plugin import ServerLostError
-from keval_mcp.upstream import CallLostError, CallTimeoutError
+from keval_mcp.server.upstream import CallLostError, CallTimeoutError
 
 __all__ = ["Company", "Place"]
 

@@ -13,8 +13,8 @@ from mcp import MCPError
 from mcp.types import METHOD_NOT_FOUND
 
 from keval.plugin import CallLog, ClientPolicy, ServerExchange
-from keval_mcp.listing import Listing
-from keval_mcp.policy import declared, policy_answer
+from keval_mcp.server.listing import Listing
+from keval_mcp.server.policy import declared, policy_answer
 
 __all__ = ["NEEDED", "PROGRESS", "TOOLS_LIST_CHANGED", "AgentSession", "Audience", "Member", "note", "recorded"]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 if TYPE_CHECKING:
-    from keval_mcp.handshake import Session
+    from keval_mcp.server.handshake import Session
 
 __all__ = ["Listing"]
 

@@ -9,10 +9,10 @@ import attrs
 from mcp import MCPError
 from starlette.types import Receive, Scope, Send
 
-from keval_mcp.messages import encoded, received, refused, respond
-from keval_mcp.passage import Passage
-from keval_mcp.plain import needs_session, plain_answer
-from keval_mcp.relay import Relay
+from keval_mcp.passage.passage import Passage
+from keval_mcp.tap.messages import encoded, received, refused, respond
+from keval_mcp.tap.plain import needs_session, plain_answer
+from keval_mcp.tap.relay import Relay
 
 __all__ = ["Route", "session_of"]
 

@@ -10,9 +10,9 @@ import attrs
 from mcp import MCPError
 
 from keval.plugin import ServerLostError
-from keval_mcp.passage import Passage
-from keval_mcp.pipe import pipe
-from keval_mcp.results import tool_error
+from keval_mcp.passage.passage import Passage
+from keval_mcp.server.results import tool_error
+from keval_mcp.tap.pipe import pipe
 
 if TYPE_CHECKING:  # the SDK exports no name for its stream types
     from mcp.client._transport import TransportStreams

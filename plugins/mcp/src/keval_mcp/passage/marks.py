@@ -10,7 +10,7 @@ from typing import Any
 from mcp import MCPError
 from mcp.types import CLIENT_CAPABILITIES_META_KEY, INVALID_PARAMS, LOG_LEVEL_META_KEY
 
-from keval_mcp.audience import Audience
+from keval_mcp.server.audience import Audience
 
 __all__ = ["marked"]
 

@@ -12,16 +12,24 @@ import attrs
 if TYPE_CHECKING:  # the SDK exports no name for its stream types
     from mcp.shared._stream_protocols import ReadStream
 
-__all__ = ["WatchedStream"]
+__all__ = ["Junk", "WatchedStream"]
 
 T = TypeVar("T")
 
 _LONGEST = 200
 
 
+@attrs.define(eq=False)
+class Junk:
+    """What came over a session and is no message: the first such text, quoted, and how many there were."""
+
+    first: str | None = None
+    count: int = 0
+
+
 @attrs.frozen
 class WatchedStream(Generic[T]):
-    """A session's incoming messages; sets `ended` when the server closes them, and keeps the first text that is none.
+    """A session's incoming messages; sets `ended` when the server closes them, and notes in `junk` what is no message.
 
     The SDK tells only the callers that are waiting, so without this the death of an idle server goes unnoticed until
     a trial's next call fails.
@@ -29,13 +37,14 @@ class WatchedStream(Generic[T]):
 
     _stream: ReadStream[T]
     _ended: asyncio.Event
-    _junk: list[str]
+    _junk: Junk
 
     async def receive(self) -> T:
         try:
             message = await self._stream.receive()
-            if isinstance(message, ValueError) and not self._junk:
-                self._junk.append(_written(message))
+            if isinstance(message, ValueError):
+                self._junk.first = self._junk.first or _written(message)
+                self._junk.count += 1
             return message
         except (anyio.EndOfStream, anyio.ClosedResourceError):
             self._ended.set()

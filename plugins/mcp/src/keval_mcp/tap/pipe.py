@@ -13,8 +13,8 @@ import attrs
 from mcp.shared.message import SessionMessage
 from mcp.types import ErrorData, JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
-from keval_mcp.passage import Passage
-from keval_mcp.talk import Talk
+from keval_mcp.passage.passage import Passage
+from keval_mcp.tap.talk import Talk
 
 if TYPE_CHECKING:  # the SDK exports no name for its stream types
     from mcp.client._transport import TransportStreams

@@ -15,7 +15,7 @@ from mcp import MCPError
 from mcp.types import CLIENT_CAPABILITIES_META_KEY, INTERNAL_ERROR
 
 from keval.plugin import CallLog, ServerExchange
-from keval_mcp.audience import NEEDED, Audience, note
+from keval_mcp.server.audience import NEEDED, Audience, note
 
 __all__ = ["Inputs", "is_input_required"]
 

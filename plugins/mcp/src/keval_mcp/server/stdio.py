@@ -20,7 +20,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 
 from keval.plugin import McpServer, ServerSpec
-from keval_mcp.limits import TOO_LARGE, TooLargeError
+from keval_mcp.server.limits import TOO_LARGE, TooLargeError
 
 if TYPE_CHECKING:  # the SDK exports no name for its stream types
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream

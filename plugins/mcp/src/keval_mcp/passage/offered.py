@@ -8,7 +8,7 @@ import attrs
 
 from keval.plugin import Blob, CallLog, DynamicTools, InterventionError
 from keval_mcp.changes import Changes, TrialChanges
-from keval_mcp.listing import Listing
+from keval_mcp.server.listing import Listing
 
 __all__ = ["Offered"]
 

@@ -13,10 +13,11 @@ import attrs
 import httpx2
 
 from keval.plugin import PreflightError
-from keval_mcp.auth import Auth
-from keval_mcp.command import find_command
-from keval_mcp.tokens import CommandToken, CredentialsToken, FixedToken, Token, TokenError, refuses
-from keval_mcp.transports import RENEWABLE
+from keval_mcp.server.auth import Auth
+from keval_mcp.server.command import find_command
+from keval_mcp.server.issued import IssuedToken
+from keval_mcp.server.tokens import CommandToken, FixedToken, Token, TokenError, refuses
+from keval_mcp.server.transports import RENEWABLE
 
 __all__ = ["Login", "make_login"]
 
@@ -79,10 +80,12 @@ async def make_login(auth: Auth, label: str, url: str) -> Login:
     if auth.command:
         program = find_command(label, auth.command[0], {}, None)
         return Login(label, CommandToken((program, *auth.command[1:]), auth.lifetime))
+    if auth.browser:
+        return Login(label, IssuedToken.by_browser(auth, url, label))
     if auth.client_secret is not None:
-        return Login(label, CredentialsToken.by_secret(auth, url))
+        return Login(label, IssuedToken.by_secret(auth, url))
     try:
-        return Login(label, await CredentialsToken.by_key(auth, url, _key(auth, label)))
+        return Login(label, await IssuedToken.by_key(auth, url, _key(auth, label)))
     except TokenError as error:
         raise PreflightError(f"server '{label}': {error}") from error
 

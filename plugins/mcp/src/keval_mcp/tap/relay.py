@@ -15,9 +15,9 @@ import attrs
 from mcp import MCPError
 from starlette.types import Receive, Send
 
-from keval_mcp.messages import answered, encoded, refused, respond
-from keval_mcp.passage import Passage
-from keval_mcp.talk import Talk
+from keval_mcp.passage.passage import Passage
+from keval_mcp.tap.messages import answered, encoded, refused, respond
+from keval_mcp.tap.talk import Talk
 
 __all__ = ["Relay"]
 

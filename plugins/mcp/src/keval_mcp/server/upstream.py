@@ -19,16 +19,17 @@ from mcp.shared.transport_context import TransportContext
 from mcp.types import CONNECTION_CLOSED, METHOD_NOT_FOUND, PARSE_ERROR
 
 from keval.plugin import McpServer, ServerLostError, ServerSpec
-from keval_mcp.explain import explain, place_of
-from keval_mcp.handshake import Session, begin
-from keval_mcp.limits import TOO_LARGE, TooLargeError
-from keval_mcp.listing import Listing
-from keval_mcp.patience import Patience
-from keval_mcp.peer import Peer
-from keval_mcp.results import check_result
+from keval_mcp.server.explain import explain, place_of
+from keval_mcp.server.handshake import Session, begin
+from keval_mcp.server.limits import TOO_LARGE, TooLargeError
+from keval_mcp.server.listing import Listing
+from keval_mcp.server.patience import Patience
+from keval_mcp.server.peer import Peer
+from keval_mcp.server.results import check_result
+from keval_mcp.server.stderr import Stderr
+from keval_mcp.server.streams import Junk
+from keval_mcp.server.transports import connect, refusals
 from keval_mcp.settle import settle
-from keval_mcp.stderr import Stderr
-from keval_mcp.transports import connect, refusals
 
 __all__ = ["CHECK_SECONDS", "CallLostError", "CallTimeoutError", "Peer", "Upstream"]
 
@@ -68,7 +69,7 @@ class Upstream:
     _checking: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     _scope: anyio.CancelScope = attrs.field(factory=anyio.CancelScope, init=False)
     _stderr: Stderr = attrs.field(factory=Stderr, init=False)
-    _junk: list[str] = attrs.field(factory=list, init=False)
+    _junk: Junk = attrs.field(factory=Junk, init=False)
     _kind: str | None = attrs.field(default=None, init=False)
     _given_up: set[asyncio.Task[Any]] = attrs.field(factory=set, init=False)
 
@@ -82,7 +83,7 @@ class Upstream:
                 await upstream._ready.wait()
         except TimeoutError:
             await upstream.close()
-            slow = "" if upstream._junk else "; raise its startup_timeout if it is only slow to start"
+            slow = "" if upstream._junk.count else "; raise its startup_timeout if it is only slow to start"
             raise upstream._lost(f"{place_of(server)}did not answer within {within:g} s{slow}") from None
         except asyncio.CancelledError:
             await upstream.close()
@@ -115,9 +116,9 @@ class Upstream:
         Raises:
             MCPError: the server refuses it.
             CallTimeoutError: it does not answer in time, and lives.
-            ServerLostError: it ended, or an HTTP error came in place of its answer.
+            ServerLostError: it ended, or what came in place of its answer is an HTTP error or no message.
         """
-        what, patience = what or method, patience or Patience(self.server.timeout)
+        what, patience, junk = what or method, patience or Patience(self.server.timeout), self._junk.count
         with refusals() as refused:  # the task below inherits it
             request = asyncio.create_task(self._send(method, params))
         kind: str | None = None
@@ -148,7 +149,8 @@ class Upstream:
                 else:
                     raise
         await self._check()
-        if self.alive and timed_out and not refused:
+        # What came and is no message may have been the answer; then the server is not only slow.
+        if self.alive and timed_out and not refused and junk == self._junk.count:
             raise CallTimeoutError(f"server '{self.server.name}' {problem}")
         if self.alive:
             raise self._lost(problem, kind, CallLostError if timed_out or kind else ServerLostError)
@@ -262,14 +264,14 @@ class Upstream:
     def _lost(
         self, problem: str, kind: str | None = None, error: type[ServerLostError] = ServerLostError
     ) -> ServerLostError:
-        if self._junk:
+        if self._junk.count:
             if self.server.transport == "stdio":
                 problem += (
-                    f"\nits standard output has what is no MCP message: {self._junk[0]}; that is for MCP alone, in"
+                    f"\nits standard output has what is no MCP message: {self._junk.first}; that is for MCP alone, in"
                     " UTF-8: write logs to standard error"
                 )
             else:
-                problem += f"\nit sent what is no MCP message: {self._junk[0]}"
+                problem += f"\nit sent what is no MCP message: {self._junk.first}"
         said = self._stderr.tail()
         ending = f"\nits standard error ends:\n{said}" if said else ""
         return error(f"server '{self.server.name}' {problem}{ending}", kind=kind)

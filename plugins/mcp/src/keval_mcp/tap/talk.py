@@ -11,9 +11,9 @@ import attrs
 from mcp import MCPError
 from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR
 
-from keval_mcp.messages import answered, notification, refused
-from keval_mcp.passage import Passage
-from keval_mcp.plain import result_of
+from keval_mcp.passage.passage import Passage
+from keval_mcp.tap.messages import answered, notification, refused
+from keval_mcp.tap.plain import result_of
 
 __all__ = ["Deliver", "Talk"]
 

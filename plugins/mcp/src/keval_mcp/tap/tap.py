@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 import attrs
 from starlette.types import Receive, Scope, Send
 
-from keval_mcp.messages import respond
-from keval_mcp.passage import Passage
-from keval_mcp.route import Route
-from keval_mcp.web import listening, refusal, serving
+from keval_mcp.passage.passage import Passage
+from keval_mcp.tap.messages import respond
+from keval_mcp.tap.route import Route
+from keval_mcp.tap.web import listening, refusal, serving
 
 __all__ = ["Tap", "tap"]
 

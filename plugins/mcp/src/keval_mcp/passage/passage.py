@@ -15,17 +15,17 @@ from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, REQUEST_TIMEOUT
 
 from keval import ToolCall
 from keval.plugin import CallLog, ServerExchange, ServerLostError, ToolResult
-from keval_mcp.arguments import BAD_ARGUMENTS, fit
-from keval_mcp.audience import PROGRESS, TOOLS_LIST_CHANGED, AgentSession, note, recorded
-from keval_mcp.company import Place
-from keval_mcp.connection import ServerConnection
-from keval_mcp.inputs import Inputs, is_input_required
-from keval_mcp.listing import Listing
-from keval_mcp.marks import marked
-from keval_mcp.offered import Offered
-from keval_mcp.patience import Patience
-from keval_mcp.results import tool_error
-from keval_mcp.upstream import CallLostError, CallTimeoutError, Upstream
+from keval_mcp.passage.arguments import BAD_ARGUMENTS, fit
+from keval_mcp.passage.company import Place
+from keval_mcp.passage.inputs import Inputs, is_input_required
+from keval_mcp.passage.marks import marked
+from keval_mcp.passage.offered import Offered
+from keval_mcp.server.audience import PROGRESS, TOOLS_LIST_CHANGED, AgentSession, note, recorded
+from keval_mcp.server.connection import ServerConnection
+from keval_mcp.server.listing import Listing
+from keval_mcp.server.patience import Patience
+from keval_mcp.server.results import tool_error
+from keval_mcp.server.upstream import CallLostError, CallTimeoutError, Upstream
 
 __all__ = ["Passage"]
 
