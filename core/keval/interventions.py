@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -9,6 +10,9 @@ import attrs
 from attrs.validators import ge, le
 
 __all__ = ["Describe", "Faults", "FixedResult", "Intervention", "OtherResults", "ResultChange"]
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+"""The names that MCP allows tools (2025-11-25, server/tools, "Tool Names")."""
 
 
 @attrs.frozen
@@ -41,8 +45,9 @@ class Faults:
 
 def _are_names(instance: object, attribute: attrs.Attribute[Any], names: Mapping[str, str]) -> None:
     for name in names.values():
-        if not name.strip():
-            raise ValueError(f"'{attribute.name}' must give each tool a name: {name!r}")
+        if not _NAME.fullmatch(name):
+            allowed = "1 to 128 letters, digits, `_`, `-` and `.`, as models and MCP allow"
+            raise ValueError(f"'{attribute.name}' must give each tool a name of {allowed}: {name!r}")
 
 
 ResultChange: TypeAlias = Literal["scrambled", "shuffled", "empty"] | FixedResult

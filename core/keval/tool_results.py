@@ -172,13 +172,15 @@ def _own_structure(result: Mapping[str, Any]) -> str | None:
     structured = result.get("structuredContent")
     if structured is None:
         return None
+    if structured == {"content": _blocks(result)}:  # media would be shown twice, once as base64
+        return None
     texts = [
         block["text"] for block in _blocks(result) if isinstance(block, dict) and isinstance(block.get("text"), str)
     ]
     said = [[text, *_read(text)] for text in texts]
-    # Servers wrap what is no object as `{"result": …}`, and write each item of a list as a text of its own.
-    wrapped = isinstance(structured, dict) and structured.keys() == {"result"}
-    values = (structured, structured["result"]) if wrapped else (structured,)
+    # Servers wrap what is no object as `{"result": …}` or `{"content": …}`, and write each item of a list as a text.
+    wrapped = isinstance(structured, dict) and structured.keys() in ({"result"}, {"content"})
+    values = (structured, *structured.values()) if wrapped else (structured,)
     return None if any(_is_said(value, said) for value in values) else _json(structured)
 
 

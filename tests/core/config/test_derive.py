@@ -82,6 +82,14 @@ def test_a_config_is_written_back_as_it_was_with_what_a_selection_derives_from()
         ),
         ("error: 0.5", "error: 1.5", "5:67: 'error' must be <= 1: 1.5"),
         (
+            "results: {fixed: Nothing.}",
+            "rename: {search: find it?}",
+            (
+                "5:31: 'rename' must give each tool a name of 1 to 128 letters, digits, `_`, `-` and `.`, as models and"
+                " MCP allow: 'find it?'"
+            ),
+        ),
+        (
             "{fixed: Nothing.}",
             "shufled",
             "5:32: expected scrambled or shuffled or empty or a mapping, got 'shufled'",

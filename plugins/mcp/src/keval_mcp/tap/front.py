@@ -44,8 +44,8 @@ class Front:
         if session in self._visits:
             visit = self._visits[session]
             await visit.route.serve(scope, receive, send)
-            if session is not None and not visit.route.sessions:
-                del self._visits[session]
+            # The stream of events and the request that ends the session return one after the other.
+            if session is not None and not visit.route.sessions and self._visits.pop(session, None) is visit:
                 await visit.end()
         elif session is None and scope["method"] == "POST":
             await self._welcome(receive, send)
