@@ -12,7 +12,7 @@ import httpx2
 from keval import Sample
 from keval.plugin import McpServer
 from keval_mcp import Http
-from keval_mcp.front import Front
+from keval_mcp.tap.front import Front
 from tests.contexts import started
 
 HELLO = {
