@@ -198,9 +198,12 @@ def test_without_a_transcript_nothing_is_known(metric: Any) -> None:
 def test_a_megabyte_gets_a_score(piece: str, trial: MakeTrial) -> None:
     huge = piece * (1_000_000 // len(piece.encode()))
     said = trial(huge, huge, calls=[ToolCall(huge, {"x": huge}, error=huge)], facts={"tools": [{"name": huge}]})
+    missed = trial(huge, huge, facts={"tools": [{"name": huge, "arguments": {huge: huge}}]})
 
     for metric in [*TEXT[:8], *GIVEN, *TOOLS]:
         assert_sound(metric.score(said))
+    for metric in TOOLS:
+        assert_sound(metric.score(missed))
 
 
 @pytest.mark.slow

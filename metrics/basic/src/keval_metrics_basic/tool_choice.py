@@ -42,12 +42,16 @@ class ToolChoice:
         wanted = {tool.name: tool for tool in expected}
         found = [name for name, tool in wanted.items() if any(tool.is_of(call) for call in chosen)]
         rank = next((n for n, name in enumerate(order, 1) if any(t.is_of(first[name]) for t in wanted.values())), None)
-        details = {"expected": list(wanted)[:50], "called": [shown(name) for name in order[:50]], "rank": rank}
+        details = {
+            "expected": [shown(name) for name in list(wanted)[:50]],
+            "called": [shown(name) for name in order[:50]],
+            "rank": rank,
+        }
         called = f"called first: {listed(shown(call.name) for call in chosen) or 'nothing'}"
         if not wanted:
             return Score(0.0 if order else 1.0, f"no tool was to be called; {called}", details=details)
         if len(found) == len(wanted) or (found and self.match == "any"):
             return Score(1.0, called, details=details)
-        missing = listed(name for name in wanted if name not in found)
+        missing = listed(shown(name) for name in wanted if name not in found)
         later = f"; the first of them came as number {rank}" if rank is not None and rank > self.k else ""
         return Score(0.0, f"no call of {missing} among the first {self.k}; {called}{later}", details=details)
