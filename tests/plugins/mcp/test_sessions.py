@@ -125,7 +125,7 @@ def test_a_server_that_was_lost_before_a_call_is_lost(use: Any, bare: Any) -> No
 
 
 @pytest.mark.parametrize(
-    ("tools", "message"), [(("echo", "rain"), "without rain and with die"), (("echo",), "with die")]
+    ("tools", "message"), [(("echo", "rain"), "without rain and with babble, die"), (("echo",), "with babble, die")]
 )
 def test_other_tools_than_listed_are_refused(use: Any, bare: Any, tools: Any, message: str) -> None:
     with pytest.raises(ToolsMissingError, match=message):
