@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -385,4 +385,8 @@ async def answer(script: Script, request: ChatRequest) -> ChatReply:
 
 def children() -> set[str]:
     """The processes that this one has started and that still are."""
-    return {pid for of in Path("/proc/self/task").iterdir() for pid in (of / "children").read_text("ascii").split()}
+    found: set[str] = set()
+    for thread in Path("/proc/self/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended, and its children are another's
+            found.update((thread / "children").read_text("ascii").split())
+    return found
