@@ -12,6 +12,7 @@ from keval.interventions import Intervention, OtherResults
 from keval.recorder import JudgementRecorder, Recorder
 from keval.records import Message, Sample
 from keval.servers import McpServer, ServerLogin, Transport
+from keval.tapes import ServerKeeper, ServerTape
 
 __all__ = [
     "ClientPolicy",
@@ -92,8 +93,9 @@ class ServerSpec:
     `in_turn` for attempts that must not use the server while another one does that has it; `start_ahead` is how many
     processes may be started before the trials that they are for, 0 where a hook plugin prepares trials;
     `interventions`, first to last; `aliases`, which maps a tool's name to the one that the agent gets; `seed` and
-    `trial`, by which whatever an intervention draws by chance is the same again; and `others`, if an intervention needs
-    the results of other trials.
+    `trial`, by which whatever an intervention draws by chance is the same again; `others`, if an intervention needs the
+    results of other trials; `keep`, which keeps what passes between the trial and the server, if the run is recorded;
+    and `played`, from which the server is played. Nobody connects to a server that is played.
     """
 
     name: str
@@ -125,6 +127,8 @@ class ServerSpec:
     trial: TrialInfo | None = None
     others: OtherResults | None = attrs.field(default=None, eq=False, repr=False)
     login: ServerLogin | None = attrs.field(default=None, eq=False, repr=False)
+    keep: ServerKeeper | None = attrs.field(default=None, eq=False, repr=False)
+    played: ServerTape | None = attrs.field(default=None, eq=False, repr=False)
 
 
 @attrs.frozen

@@ -29,8 +29,8 @@ __all__ = [
     "suggestion",
 ]
 
-Stage = Literal["context", "agent", "model", "mcp", "score"]
-"""The part of a trial in which something went wrong."""
+Stage = Literal["context", "agent", "model", "mcp", "score", "replay"]
+"""The part of a trial in which something went wrong; `replay` is a recording that does not fit."""
 
 
 class KevalError(Exception):

@@ -20,6 +20,7 @@ from keval.prices import Price
 from keval.recorder import Blob, LiveEvent
 from keval.records import Sample, Trial, TrialKey
 from keval.servers import McpServer, ToolOffer
+from keval.tapes import Traffic
 
 __all__ = [
     "AppliesMiddleware",
@@ -246,6 +247,10 @@ class Outbox(Protocol):
 
     def blob(self, blob: Blob) -> None:
         """Hand over content that a trial refers to, before the trial itself."""
+        ...
+
+    def traffic(self, trial: str, traffic: Sequence[Traffic]) -> None:
+        """Hand over what passed in all attempts at a trial, before the trial itself; it still has its secrets."""
         ...
 
 

@@ -22,6 +22,8 @@ __all__ = [
     "DatasetEntry",
     "JudgeEntry",
     "Manifest",
+    "RecordingEntry",
+    "ReplayEntry",
     "ResumeEntry",
     "ScorerEntry",
     "SelectionEntry",
@@ -187,6 +189,36 @@ class ResumeEntry:
 
 
 @attrs.frozen
+class RecordingEntry:
+    """That the run keeps its traffic in `recording/`, and since when, as ISO time.
+
+    `samples` are the ids that a trimmed recording was narrowed to; empty if it has all of the run's.
+    """
+
+    since: str
+    samples: tuple[str, ...] = ()
+    extra: Mapping[str, Any] = _extra()
+
+
+@attrs.frozen
+class ReplayEntry:
+    """Which recording a run was replayed from: the id of that run, and when it was recorded, as ISO time.
+
+    `misses` says what became of requests that the recording does not have: the trial failed, or it was run again
+    `live`; `live_trials` and `live_judgements` count those that were. `changes` says what differs from the manifest of
+    that run, one line each.
+    """
+
+    run: str
+    recorded: str
+    misses: Literal["fail", "live"] = "fail"
+    live_trials: int = 0
+    live_judgements: int = 0
+    changes: tuple[str, ...] = ()
+    extra: Mapping[str, Any] = _extra()
+
+
+@attrs.frozen
 class Manifest:
     """What a run was made of.
 
@@ -227,6 +259,8 @@ class Manifest:
     resumed: tuple[ResumeEntry, ...] = ()
     elapsed: float | None = None
     stopped: str | None = None
+    recording: RecordingEntry | None = None
+    replay: ReplayEntry | None = None
     extra: Mapping[str, Any] = _extra()
 
     def scorer(self, scorer: Scorer) -> ScorerEntry | None:

@@ -124,6 +124,17 @@ if TYPE_CHECKING:
         UsageTotal,
     )
     from keval.supervisor import supervised
+    from keval.tapes import (
+        Deliver,
+        ModelTraffic,
+        ReplayMissError,
+        ServerKeeper,
+        ServerTape,
+        ServerTraffic,
+        ServerTrafficKind,
+        Traffic,
+        TrafficError,
+    )
     from keval.tool_results import Media, ToolResult
     from keval.traffic import Content, ContentKind, ServerExchange
     from keval.variation import Repetitions, VarianceComponents
@@ -166,6 +177,7 @@ __all__ = [
     "DatasetEntry",
     "DatasetReader",
     "DatasetRequest",
+    "Deliver",
     "Describe",
     "DynamicTools",
     "Effect",
@@ -207,6 +219,7 @@ __all__ = [
     "ModelProxy",
     "ModelRequest",
     "ModelResponse",
+    "ModelTraffic",
     "Next",
     "OtherResults",
     "Outbox",
@@ -225,6 +238,7 @@ __all__ = [
     "RawRecord",
     "Recorder",
     "Repetitions",
+    "ReplayMissError",
     "RequestsByProxy",
     "RereadableDataset",
     "ScorerEntry",
@@ -233,15 +247,21 @@ __all__ = [
     "ServerChannel",
     "ServerEntry",
     "ServerExchange",
+    "ServerKeeper",
     "ServerLostError",
     "ServerProxy",
     "ServerSpec",
+    "ServerTape",
+    "ServerTraffic",
+    "ServerTrafficKind",
     "Sharing",
     "ShowsServerInstructions",
     "ToolOffer",
     "ToolResult",
     "ToolUse",
     "ToolsMissingError",
+    "Traffic",
+    "TrafficError",
     "Transport",
     "TrialError",
     "TrialInfo",
@@ -277,9 +297,10 @@ __all__ = [
 ]
 
 _HOMES = """
-errors endings traffic interventions input_file records scores models recorder sending servers contexts tool_results
-dataset.line_file hookspecs interfaces effects variation prices manifest summary infrastructure rubrics store.jsonl
-store.rows store.files store.converter verdicts store.export supervisor config.record_file execute.worker visits
+errors endings traffic interventions input_file records scores models recorder tapes sending servers contexts
+tool_results dataset.line_file hookspecs interfaces effects variation prices manifest summary infrastructure rubrics
+store.jsonl store.rows store.files store.converter verdicts store.export supervisor config.record_file
+execute.worker visits
 """.split()  # noqa: SIM905 - a name a line would be thirty lines
 """The modules that have the names; those that import quickly come first."""
 

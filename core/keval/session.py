@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from keval.interfaces import Conversation, ConversationalAgent
 from keval.plan.build import make_session_plan
 from keval.recorder import Blob, LiveEvent, Recorder
 from keval.records import Message, Sample, Transcript, Trial, TrialKey
+from keval.tapes import Traffic
 
 __all__ = ["Session"]
 
@@ -128,3 +129,6 @@ class _Discard:
 
     def blob(self, blob: Blob) -> None:
         """Nothing is kept."""
+
+    def traffic(self, trial: str, traffic: Sequence[Traffic]) -> None:
+        """Nothing is recorded."""

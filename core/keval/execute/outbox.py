@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
 
 import attrs
 
@@ -15,6 +16,7 @@ from keval.redaction import Redactor
 from keval.store.journal import Journal
 from keval.store.jsonl import read_trial, trial_line
 from keval.store.writer import RunWriter
+from keval.tapes import Traffic
 
 __all__ = ["RunOutbox"]
 
@@ -60,6 +62,9 @@ class RunOutbox:
             self._hooks.announce(
                 "keval_live_event", event=attrs.evolve(event, data=self._redact.data(dict(event.data)))
             )
+
+    def traffic(self, trial: str, traffic: Sequence[Traffic]) -> None:
+        """Keep the traffic of a trial until that is written."""
 
     def blob(self, blob: Blob) -> None:
         """Keep content until the next trial is written. Without its secrets, it has another SHA-256."""
