@@ -68,6 +68,7 @@ if TYPE_CHECKING:
         ContextSource,
         Conversation,
         ConversationalAgent,
+        DeclaresVolatile,
         Judge,
         Metric,
         PlansSharing,
@@ -135,6 +136,7 @@ if TYPE_CHECKING:
         ServerTrafficKind,
         Traffic,
         TrafficError,
+        Volatile,
     )
     from keval.tool_results import Media, ToolResult
     from keval.traffic import Content, ContentKind, ServerExchange
@@ -179,6 +181,7 @@ __all__ = [
     "DatasetEntry",
     "DatasetReader",
     "DatasetRequest",
+    "DeclaresVolatile",
     "Deliver",
     "Describe",
     "DynamicTools",
@@ -273,6 +276,7 @@ __all__ = [
     "VarianceComponents",
     "Verdict",
     "Visits",
+    "Volatile",
     "Wire",
     "Worker",
     "WorkingFolder",

@@ -86,7 +86,7 @@ class Redactor:
 
     def line(self, line: bytes) -> bytes:
         """Return a record as a line of JSON with its secrets replaced; its keys, ids, labels and models stay."""
-        if not self._is_in(line):
+        if not self.finds_in_json(line):
             return line
         record = orjson.loads(line)
         self._found.clear()
@@ -96,9 +96,10 @@ class Redactor:
 
     def lines(self, lines: Sequence[bytes]) -> Sequence[bytes]:
         """Return several lines with their secrets replaced; to find none in all of them at once takes less time."""
-        return [self.line(line) for line in lines] if self._is_in(b"\n".join(lines)) else lines
+        return [self.line(line) for line in lines] if self.finds_in_json(b"\n".join(lines)) else lines
 
-    def _is_in(self, line: bytes) -> bool:
+    def finds_in_json(self, line: bytes) -> bool:
+        """Return whether a text or key of data that was written as JSON holds a secret."""
         # A loop and not any(): it runs for every line of a run.
         for needle in self._in_lines:  # noqa: SIM110
             if needle in line:
