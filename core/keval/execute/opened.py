@@ -14,6 +14,7 @@ from keval.infrastructure import ConnectedServer
 from keval.interfaces import ContextSource
 from keval.interventions import Intervention
 from keval.servers import ToolOffer
+from keval.tapes import ServerTape
 
 __all__ = ["OpenedContext"]
 
@@ -47,8 +48,13 @@ class OpenedContext:
         execution: Execution,
         trial: TrialInfo | None = None,
         others: TrialResults | None = None,
+        *,
+        played: ServerTape | None = None,
     ) -> ServerSpec:
-        """Return the specification of one of its servers as the proxy gets it, completed from the run and the trial."""
+        """Return the specification of one of its servers as the proxy gets it, completed from the run and the trial.
+
+        `played` plays the server, in a replay.
+        """
         return attrs.evolve(
             server,
             max_result_bytes=execution.largest_result,
@@ -57,4 +63,5 @@ class OpenedContext:
             seed=execution.seed,
             trial=trial,
             others=others.attempt(server.name) if others else None,
+            played=played,
         )

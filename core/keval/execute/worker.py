@@ -32,7 +32,6 @@ from keval.execute.tries import Try
 from keval.infrastructure import Outbox
 from keval.interfaces import ConcurrencyLimited
 from keval.manifest import Manifest
-from keval.models import Asker
 from keval.plan.build import make_plan
 from keval.plan.plan import Arm, Plan, ResolvedPlugin, trial_seed
 from keval.recorder import Recorder
@@ -154,8 +153,9 @@ class PlanWorker:
                 raise TrialError(problem, stage="context", kind="bad_context")
             prompts.append(provision.instructions)
             servers += [await self._reached(server, opened, stack, tries) for server in provision.servers]
-        asker = Asker("agent", key.agent, key.id, key.repetition, tries.number)
-        asking = self.ready.exchange.asking(asker, recorder.refused, tries.watch, recorder.relayed)
+        asking = self.ready.exchange.asking(
+            tries.asker, recorder.refused, tries.watch, recorder.relayed, tape=tries.tape
+        )
         headers = self._headers(tries) | stack.enter_context(asking)
         return Context(
             trial=key.id,
@@ -178,7 +178,8 @@ class PlanWorker:
         if connected is None:
             problem = f"a context gives the trial {server!r:.100}, which is none of the servers that it started with"
             raise TrialError(problem, stage="context", kind="bad_context")
-        given = opened.given(server, self.plan.evaluation.execution, tries.info, tries.others)
+        played = tries.tape.server(server.name) if tries.tape else None
+        given = opened.given(server, self.plan.evaluation.execution, tries.info, tries.others, played=played)
         with tries.watch.paused():  # a trial does not pay for the start of its server with its time
             return _supervised(await stack.enter_async_context(connected.open(tries.losses.give(given))))
 
@@ -191,7 +192,12 @@ class PlanWorker:
         return _transcript_of(outcome)
 
     async def _attempt(self, tries: Try) -> tuple[Transcript | None, Attempted[Transcript]]:
-        """Attempt a trial once; a failed attempt keeps what its recorder had."""
+        """Attempt a trial once: live, or from the tape of the attempt."""
+        with self.ready.exchange.playing(tries.asker, tries.watch) as tape:
+            return await self._asked(attrs.evolve(tries, tape=tape))
+
+    async def _asked(self, tries: Try) -> tuple[Transcript | None, Attempted[Transcript]]:
+        """Ask the agent; a failed attempt keeps what its recorder had."""
         recorder = Recorder(tries.watch.now, emit=tries.emit, keep=tries.outbox.blob)
         context = Context(recorder=recorder)
         instructions: str | None = None  # unknown, if a context did not open
@@ -199,6 +205,8 @@ class PlanWorker:
 
         async def asked() -> Transcript:
             nonlocal context, instructions
+            if tries.tape is not None:
+                tries.tape.begin()
             async with AsyncExitStack() as stack:
                 context = await self._enter(stack, tries, recorder)
                 instructions = context.instructions
@@ -207,6 +215,8 @@ class PlanWorker:
                 return merge(told, context) if _is_transcript(told) else told
 
         tried = await attempt(asked, seconds=self._seconds, late=self._late, watch=tries.watch)
+        if tries.tape is not None and tries.tape.missed is not None:
+            tried = Attempted.failed(tries.tape.missed)  # whatever the framework made of it
         if tried.failure is not None and (outage := self.ready.exchange.outage("agent", tries.key.agent)):
             raise outage
         tries.losses.note(context.servers)
