@@ -16,6 +16,7 @@ from keval.execute.gate import Asking, EndpointGate, Gate, PlayedGate
 from keval.execute.stopwatch import Stopwatch
 from keval.infrastructure import AppliesMiddleware, Middleware, ProxyRoute, RequestsByProxy
 from keval.models import Asker, Endpoint, ModelRequest, ModelResponse, Next
+from keval.recording.log import TrafficLog
 from keval.recording.player import Player
 from keval.recording.tape import AttemptTape
 from keval.records import Refusal
@@ -44,13 +45,14 @@ class ModelExchange:
     """The middleware of a run by label, outermost first, the gate of each endpoint, and who sends requests just now.
 
     A gate stands around all middleware, so that middleware may refuse a request as an endpoint does. `watchers` are
-    told when an endpoint gets more or fewer requests at once, or goes down or comes back; see EndpointGate. With a
-    `player`, the tape of each attempt answers in place of the models.
+    told when an endpoint gets more or fewer requests at once, or goes down or comes back; see EndpointGate. If the run
+    is `recorded`, or played by a `player`, every request of every agent and judge passes here.
     """
 
     middleware: Mapping[str, Middleware] = attrs.field(factory=dict)
     retry: Retry = attrs.field(factory=Retry)
     seed: int = 0
+    recorded: bool = False
     player: Player | None = None
     watchers: list[Callable[[str, int | None, bool], object]] = attrs.field(factory=list, init=False)
     _gates: dict[tuple[str, ...], Gate] = attrs.field(factory=dict, init=False)
@@ -59,7 +61,7 @@ class ModelExchange:
 
     def leads(self, endpoint: Endpoint) -> bool:
         """Return whether requests to an endpoint pass here: keval's own simulated models refuse nothing."""
-        return bool(self.middleware) or self.player is not None or not endpoint.simulated
+        return bool(self.middleware) or self.recorded or self.player is not None or not endpoint.simulated
 
     def outage(self, role: Literal["agent", "judge"], label: str) -> OutageError | None:
         """Return why this agent or judge cannot be used any more: its endpoint has been down for too long."""
@@ -84,18 +86,21 @@ class ModelExchange:
         refused: Callable[[Refusal], object],
         watch: Stopwatch,
         relayed: Callable[[bytes], object] = lambda body: None,
+        *,
+        log: TrafficLog | None = None,
         tape: AttemptTape | None = None,
     ) -> Iterator[dict[str, str]]:
         """Yield the headers that mark requests as this asker's while the block runs.
 
         `refused` is told of requests that are repeated; `watch` stops while they wait. `relayed` is told the body of
-        each request that asks the model to write, as it leaves the innermost middleware. In a replay `tape` answers it.
+        each request that asks the model to write, as it leaves the innermost middleware. `log` keeps all requests, if
+        the run is recorded, and `tape` answers them in a replay.
         """
         if not self._gates:
             yield {}
             return
         token = secrets.token_urlsafe(12)
-        self._askers[token] = (asker, Asking(token, refused, watch.paused, relayed, tape))
+        self._askers[token] = (asker, Asking(token, refused, watch.paused, relayed, log, tape))
         try:
             yield {ASKER_HEADER: token}
         finally:
@@ -113,7 +118,7 @@ class ModelExchange:
         async def exchange(request: ModelRequest, send: Next) -> ModelResponse:
             who, asking = self._askers.get(request.headers.get(ASKER_HEADER, ""), (asker, unknown))
             try:
-                last = send if self.player is None else _playing(asking)
+                last = _keeping(send, asking) if self.player is None else _playing(asking)
                 sending = _chain(self.middleware, _reporting(last, asking))
                 return await gate.ask(_known(request, who, endpoint), sending, asking)
             except OutageError as error:
@@ -143,6 +148,12 @@ def _reporting(send: Next, asking: Asking) -> Next:
         return await send(request)
 
     return reported
+
+
+def _keeping(send: Next, asking: Asking) -> Next:
+    """Return a `Next` that keeps what it sends and what comes back, if the run is recorded."""
+    log = asking.log
+    return send if log is None else lambda request: log.ask(request, send)
 
 
 def _playing(asking: Asking) -> Next:

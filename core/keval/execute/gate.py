@@ -20,6 +20,7 @@ from keval.errors import MiddlewareError, OutageError, TrialError
 from keval.execute.attempts import Patience
 from keval.execute.responses import Failed, sent
 from keval.models import ModelRequest, ModelResponse, Next
+from keval.recording.log import TrafficLog
 from keval.recording.tape import AttemptTape
 from keval.records import Refusal
 
@@ -44,13 +45,14 @@ _NEVER_ANSWERED = 30.0
 class Asking:
     """Who asks: an id that tells askers apart, what is told of each refusal and request, and how its time stops.
 
-    `tape` answers in place of the model, in a replay.
+    `log` keeps its traffic, if the run is recorded, and `tape` answers in place of the model in a replay.
     """
 
     id: str
     refused: Callable[[Refusal], object]
     paused: Callable[[], AbstractContextManager[object]]
     relayed: Callable[[bytes], object] = lambda body: None
+    log: TrafficLog | None = None
     tape: AttemptTape | None = None
 
 

@@ -16,6 +16,7 @@ from keval.execute.stopwatch import Stopwatch
 from keval.infrastructure import Outbox
 from keval.models import Asker
 from keval.recorder import EventKind, LiveEvent
+from keval.recording.log import TrafficLog
 from keval.recording.tape import AttemptTape
 from keval.records import Sample, TrialKey
 
@@ -26,7 +27,8 @@ __all__ = ["Try"]
 class Try:
     """One attempt at a trial: its number (from 1), and how often an answer was discarded before.
 
-    `tape` is what it is played from, in a replay.
+    `log` keeps the traffic of all attempts at the trial, if the run is recorded, and `tape` is what the attempt is
+    played from in a replay.
     """
 
     key: TrialKey
@@ -37,6 +39,7 @@ class Try:
     losses: Losses = attrs.field(factory=Losses)
     watch: Stopwatch = attrs.field(factory=Stopwatch)
     others: TrialResults | None = None
+    log: TrafficLog | None = None
     tape: AttemptTape | None = None
 
     @property

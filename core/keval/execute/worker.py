@@ -35,6 +35,7 @@ from keval.manifest import Manifest
 from keval.plan.build import make_plan
 from keval.plan.plan import Arm, Plan, ResolvedPlugin, trial_seed
 from keval.recorder import Recorder
+from keval.recording.log import TrafficLog
 from keval.records import Attempt, Sample, Transcript, Trial, TrialKey
 from keval.servers import McpServer
 from keval.supervisor import supervised
@@ -53,7 +54,7 @@ async def open_worker(manifest: Manifest) -> AsyncIterator[PlanWorker]:
     plan = make_plan(rebuild(manifest, f"the manifest of {manifest.run}"))
     scope = ResourceScope()
     try:
-        ready = await preflight(plan, scope)
+        ready = await preflight(plan, scope, recorded=manifest.recording is not None)
         check_offers(manifest, ready)
         yield PlanWorker(plan, ready)
     finally:
@@ -101,9 +102,10 @@ class PlanWorker:
         attempts: list[Attempt] = []
         resamples = 0
         losses = Losses()
+        log = TrafficLog() if self.ready.exchange.recorded and not prerecorded else None
         with self._donors.trial(key) as others:
             while True:
-                tries = Try(key, sample, len(attempts) + 1, resamples, outbox, losses, others=others)
+                tries = Try(key, sample, len(attempts) + 1, resamples, outbox, losses, others=others, log=log)
                 if prerecorded:
                     transcript, outcome = await self._recall(tries)
                 else:
@@ -116,6 +118,8 @@ class PlanWorker:
                 done = outcome.failure is None or not (resample or outcome.retryable)
                 spared = not done and losses.spares()
                 if done or (not spared and self._patience.exhausted(sum(each.counted for each in attempts) + 1)):
+                    if log is not None:
+                        outbox.traffic(key.id, log.traffic())
                     return Trial(
                         id=key.id,
                         sample=sample,
@@ -153,9 +157,8 @@ class PlanWorker:
                 raise TrialError(problem, stage="context", kind="bad_context")
             prompts.append(provision.instructions)
             servers += [await self._reached(server, opened, stack, tries) for server in provision.servers]
-        asking = self.ready.exchange.asking(
-            tries.asker, recorder.refused, tries.watch, recorder.relayed, tape=tries.tape
-        )
+        refused, relayed = recorder.refused, recorder.relayed
+        asking = self.ready.exchange.asking(tries.asker, refused, tries.watch, relayed, log=tries.log, tape=tries.tape)
         headers = self._headers(tries) | stack.enter_context(asking)
         return Context(
             trial=key.id,
@@ -178,8 +181,10 @@ class PlanWorker:
         if connected is None:
             problem = f"a context gives the trial {server!r:.100}, which is none of the servers that it started with"
             raise TrialError(problem, stage="context", kind="bad_context")
+        keep = tries.log.server(server.name, tries.number) if tries.log else None
         played = tries.tape.server(server.name) if tries.tape else None
-        given = opened.given(server, self.plan.evaluation.execution, tries.info, tries.others, played=played)
+        execution = self.plan.evaluation.execution
+        given = opened.given(server, execution, tries.info, tries.others, keep=keep, played=played)
         with tries.watch.paused():  # a trial does not pay for the start of its server with its time
             return _supervised(await stack.enter_async_context(connected.open(tries.losses.give(given))))
 

@@ -6,31 +6,38 @@ A line may come from a newer or an older version of keval: unknown keys are igno
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
 import attrs
 import orjson
 
-from keval.models import Asker, Endpoint, ModelRequest, Wire
-from keval.recording.frames import FrameKey
+from keval.models import Asker, ModelRequest, Wire
 from keval.redaction import Redactor
 from keval.store.jsonl import dump
-from keval.store.shapes import read_record
+from keval.store.shapes import fields_of, read_record
 from keval.tapes import ModelTraffic, ServerTraffic, Traffic, TrafficError
 
-__all__ = ["RecordedEndpoint", "endpoint_frame", "read_endpoint", "read_traffic", "traffic_line"]
+__all__ = ["RecordedEndpoint", "endpoint_line", "read_endpoint", "read_traffic", "traffic_line"]
 
 
 @attrs.frozen
 class RecordedEndpoint:
-    """What is known of the endpoint of a model (`provider/name`), so that a played one is taken for it."""
+    """What is known of the endpoint of a model (`provider/name`), so that a played one is taken for it.
+
+    `urls` are its base URLs by wire, without secrets: scorers are the same only if their judge asks the same endpoint.
+    """
 
     model: str
-    wires: tuple[Wire, ...] = ()
+    urls: Mapping[Wire, str] = attrs.field(factory=dict)
     simulated: bool = False
     wants_trial: bool = False
+
+    @property
+    def wires(self) -> tuple[Wire, ...]:
+        """The wire protocols that it speaks."""
+        return tuple(self.urls)
 
 
 def traffic_line(traffic: Traffic, redact: Redactor) -> bytes:
@@ -57,16 +64,14 @@ def read_traffic(line: bytes) -> Traffic:
     return read_record(ModelTraffic, {**data, "asker": asker, "request": request, "chunks": chunks})
 
 
-def endpoint_frame(endpoint: Endpoint) -> tuple[FrameKey, list[bytes]]:
-    """Return the key and lines of the frame that has what is known of an endpoint; its addresses are not kept."""
-    known = RecordedEndpoint(endpoint.model, tuple(endpoint.urls), endpoint.simulated, endpoint.wants_trial)
-    return FrameKey("endpoint", model=endpoint.model), [dump(known)]
+def endpoint_line(endpoint: RecordedEndpoint) -> bytes:
+    """Write what is known of an endpoint."""
+    return dump(fields_of(endpoint))
 
 
 def read_endpoint(line: bytes) -> RecordedEndpoint:
     """Read the line of a model. Raises LookupError, TypeError or ValueError."""
-    data = orjson.loads(line)
-    return read_record(RecordedEndpoint, {**data, "wires": tuple(data.get("wires", ()))})
+    return read_record(RecordedEndpoint, orjson.loads(line))
 
 
 def _plain(traffic: Traffic) -> dict[str, Any]:
