@@ -6,6 +6,7 @@ A line may come from a newer or an older version of keval: unknown keys are igno
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
@@ -14,12 +15,15 @@ import attrs
 import orjson
 
 from keval.models import Asker, ModelRequest, Wire
+from keval.recording.spelled import unspelled
 from keval.redaction import Redactor
 from keval.store.jsonl import dump
 from keval.store.shapes import fields_of, read_record
 from keval.tapes import ModelTraffic, ServerTraffic, Traffic, TrafficError
 
 __all__ = ["RecordedEndpoint", "endpoint_line", "read_endpoint", "read_traffic", "traffic_line"]
+
+_AFTER_EVENTS = re.compile(rb"(?<=\n\n)|(?<=\n\r\n)")
 
 
 @attrs.frozen
@@ -42,6 +46,10 @@ class RecordedEndpoint:
 
 def traffic_line(traffic: Traffic, redact: Redactor) -> bytes:
     """Write an exchange with its secrets replaced. Bodies are texts, or base64 where they are not UTF-8."""
+    if isinstance(traffic, ModelTraffic) and traffic.headers.get("content-type", "").startswith("text/event-stream"):
+        stream = b"".join(traffic.chunks)
+        told = unspelled(stream, redact)
+        traffic = traffic if told is stream else attrs.evolve(traffic, chunks=_events(told))
     line = dump(_plain(traffic))
     if redact.finds_in_json(line) or b'"base64":' in line:
         return dump(_plain(_scrubbed(traffic, redact)))
@@ -161,8 +169,7 @@ def _read_body(data: dict[str, Any]) -> bytes:
 
 def _events(body: bytes) -> tuple[bytes, ...]:
     """Cut a stream whose secrets were replaced after each of its events."""
-    *events, rest = body.split(b"\n\n")
-    return (*(event + b"\n\n" for event in events), *([rest] if rest else []))
+    return tuple(event for event in _AFTER_EVENTS.split(body) if event)
 
 
 def _parts(body: bytes, sizes: Sequence[int]) -> tuple[bytes, ...]:

@@ -79,6 +79,20 @@ def test_secrets_are_in_no_form_in_a_line(form: str) -> None:
     assert [b"data: {}\n\n", b"data: [DONE]"] == [again.chunks[0], again.chunks[-1]]
 
 
+def test_a_stream_with_a_secret_in_pieces_is_cut_anew_after_each_event() -> None:
+    redact = Redactor()
+    redact.learn([("KEY", SECRET)])
+    events = [f"data: {json.dumps({'delta': text})}\n\n".encode() for text in (SECRET[:9], SECRET[9:], " it is.")]
+    body = b"".join(events)
+    traffic = attrs.evolve(ANSWERED, chunks=(body[:20], body[20:]))
+
+    again = read_traffic(traffic_line(traffic, redact))
+
+    assert isinstance(again, ModelTraffic)
+    told = [json.loads(chunk.removeprefix(b"data: "))["delta"] for chunk in again.chunks]
+    assert [MARK, "", " it is."] == told
+
+
 def test_an_endpoint_is_read_as_it_was_written() -> None:
     endpoint = RecordedEndpoint("p/m", {"openai-chat": "https://x.example/v1", "anthropic": "https://x"}, True)
 
