@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from keval.errors import RunError
+from keval.errors import PreflightError, RunError
 from keval.manifest import Manifest
 from keval.recording.frames import FrameKey, Frames, traffic_file
 from keval.recording.lines import RecordedEndpoint, read_endpoint, read_traffic
@@ -91,12 +91,18 @@ class Recording:
         return RecordedAttempt(traffic, failure, is_last=number >= len(failures))
 
     def listed(self, condition: str, server: str) -> Mapping[str, Any]:
-        """Return what a server listed before the first trial. Raises RunError: this was not kept."""
+        """Return what a server listed before the first trial.
+
+        Raises PreflightError: this was not kept; and RunError: it is damaged.
+        """
         key = FrameKey("server", condition=condition, server=server)
         for each in self._traffic(key):
             if isinstance(each, ServerTraffic) and each.result is not None:
                 return each.result
-        raise RunError(f"{self.frames.path} has no listing of the server {server!r} under the condition {condition!r}")
+        raise PreflightError(
+            f"the recording of {self.run.id} has nothing of the server {server!r} under the condition {condition!r};"
+            " replay the contexts that were recorded, or run live"
+        )
 
     def _traffic(self, key: FrameKey) -> list[Traffic]:
         return self.frames.read(key, read_traffic) if key in self.frames else []
