@@ -65,8 +65,9 @@ class Player:
         """
         known = self.recording.endpoints.get(model)
         urls = known.urls if known is not None else dict.fromkeys(get_args(Wire), _NOWHERE)
+        name = known.name if known is not None else None
         return Endpoint(
-            model,
+            name or model.partition("/")[2],
             urls,
             secrets.token_urlsafe(24),
             simulated=known is not None and known.simulated,
