@@ -17,6 +17,7 @@ from keval.errors import FieldError, Problem, TrialError
 from keval.records import Sample, Transcript, Trial
 from keval.scores import Rubric, Score
 from keval.servers import McpServer, Sharing
+from keval.tapes import Volatile
 
 __all__ = [
     "Agent",
@@ -27,6 +28,7 @@ __all__ = [
     "ContextSource",
     "Conversation",
     "ConversationalAgent",
+    "DeclaresVolatile",
     "Judge",
     "Metric",
     "PlansSharing",
@@ -154,6 +156,14 @@ class ShowsServerInstructions(Protocol):
     """
 
     shows_server_instructions: bool
+
+
+@runtime_checkable
+class DeclaresVolatile(Protocol):
+    """An agent or judge whose model requests differ from run to run although nothing has changed."""
+
+    volatile: Sequence[Volatile]
+    """What a replay leaves out when it compares a request with the recorded one."""
 
 
 @runtime_checkable

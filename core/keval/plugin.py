@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         ContextSource,
         Conversation,
         ConversationalAgent,
+        DeclaresVolatile,
         Judge,
         Metric,
         PlansSharing,
@@ -134,6 +135,7 @@ if TYPE_CHECKING:
         ServerTrafficKind,
         Traffic,
         TrafficError,
+        Volatile,
     )
     from keval.tool_results import Media, ToolResult
     from keval.traffic import Content, ContentKind, ServerExchange
@@ -177,6 +179,7 @@ __all__ = [
     "DatasetEntry",
     "DatasetReader",
     "DatasetRequest",
+    "DeclaresVolatile",
     "Deliver",
     "Describe",
     "DynamicTools",
@@ -271,6 +274,7 @@ __all__ = [
     "VarianceComponents",
     "Verdict",
     "Visits",
+    "Volatile",
     "Wire",
     "Worker",
     "WorkingFolder",

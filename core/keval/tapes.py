@@ -7,6 +7,7 @@ exchanges in the order in which they ended.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -27,6 +28,7 @@ __all__ = [
     "Traffic",
     "TrafficError",
     "TrafficErrorKind",
+    "Volatile",
 ]
 
 REPLAY_MISS = "replay_miss"
@@ -38,6 +40,33 @@ class ReplayMissError(TrialError):
 
     stage = "replay"
     kind = REPLAY_MISS
+
+
+@attrs.frozen
+class Volatile:
+    """What differs between requests that are the same, such as a date, and the reason; a replay does not compare it.
+
+    It is a `field` of the request's JSON, which is taken out, or a `pattern` (a regular expression) of a part of its
+    texts, which is replaced. A field is a path with dots; `*` in it stands for every item of a list or object.
+
+    Raises:
+        ValueError: it is neither or both, or the pattern is none or matches an empty text.
+    """
+
+    reason: str
+    field: str | None = None
+    pattern: str | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if (self.field is None) == (self.pattern is None):
+            raise ValueError(f"what is volatile is a field or a pattern, and here it is neither or both: {self.reason}")
+        if self.pattern is not None:
+            try:
+                everywhere = re.compile(self.pattern).match("")
+            except re.error as error:
+                raise ValueError(f"the volatile pattern {self.pattern!r} cannot be read: {error}") from error
+            if everywhere:
+                raise ValueError(f"the volatile pattern {self.pattern!r} matches an empty text; let it match some")
 
 
 TrafficErrorKind: TypeAlias = Literal[

@@ -16,6 +16,7 @@ from keval.execute.gate import Asking, EndpointGate
 from keval.execute.stopwatch import Stopwatch
 from keval.infrastructure import AppliesMiddleware, Middleware, ProxyRoute, RequestsByProxy
 from keval.models import Asker, Endpoint, ModelRequest, ModelResponse, Next
+from keval.recording.log import TrafficLog
 from keval.records import Refusal
 
 __all__ = ["ASKER_HEADER", "ModelExchange", "applies_middleware", "needs_proxy"]
@@ -41,12 +42,14 @@ class ModelExchange:
     """The middleware of a run by label, outermost first, the gate of each endpoint, and who sends requests just now.
 
     A gate stands around all middleware, so that middleware may refuse a request as an endpoint does. `watchers` are
-    told when an endpoint gets more or fewer requests at once, or goes down or comes back; see EndpointGate.
+    told when an endpoint gets more or fewer requests at once, or goes down or comes back; see EndpointGate. With
+    `recorded`, every request of every agent and judge passes here.
     """
 
     middleware: Mapping[str, Middleware] = attrs.field(factory=dict)
     retry: Retry = attrs.field(factory=Retry)
     seed: int = 0
+    recorded: bool = False
     watchers: list[Callable[[str, int | None, bool], object]] = attrs.field(factory=list, init=False)
     _gates: dict[tuple[str, ...], EndpointGate] = attrs.field(factory=dict, init=False)
     _askers: dict[str, tuple[Asker, Asking]] = attrs.field(factory=dict, init=False)
@@ -54,7 +57,7 @@ class ModelExchange:
 
     def leads(self, endpoint: Endpoint) -> bool:
         """Return whether requests to an endpoint pass here: keval's own simulated models refuse nothing."""
-        return bool(self.middleware) or not endpoint.simulated
+        return bool(self.middleware) or self.recorded or not endpoint.simulated
 
     def outage(self, role: Literal["agent", "judge"], label: str) -> OutageError | None:
         """Return why this agent or judge cannot be used any more: its endpoint has been down for too long."""
@@ -67,17 +70,18 @@ class ModelExchange:
         refused: Callable[[Refusal], object],
         watch: Stopwatch,
         relayed: Callable[[bytes], object] = lambda body: None,
+        log: TrafficLog | None = None,
     ) -> Iterator[dict[str, str]]:
         """Yield the headers that mark requests as this asker's while the block runs.
 
         `refused` is told of requests that are repeated; `watch` stops while they wait. `relayed` is told the body of
-        each request that asks the model to write, as it leaves the innermost middleware.
+        each request that asks the model to write, as it leaves the innermost middleware, and `log` keeps all requests.
         """
         if not self._gates:
             yield {}
             return
         token = secrets.token_urlsafe(12)
-        self._askers[token] = (asker, Asking(token, refused, watch.paused, relayed))
+        self._askers[token] = (asker, Asking(token, refused, watch.paused, relayed, log))
         try:
             yield {ASKER_HEADER: token}
         finally:
@@ -95,7 +99,7 @@ class ModelExchange:
         async def exchange(request: ModelRequest, send: Next) -> ModelResponse:
             who, asking = self._askers.get(request.headers.get(ASKER_HEADER, ""), (asker, unknown))
             try:
-                sending = _chain(self.middleware, _reporting(send, asking))
+                sending = _chain(self.middleware, _reporting(_keeping(send, asking), asking))
                 return await gate.ask(_known(request, who, endpoint), sending, asking)
             except OutageError as error:
                 self._outages[who.role, who.label] = error
@@ -124,6 +128,12 @@ def _reporting(send: Next, asking: Asking) -> Next:
         return await send(request)
 
     return reported
+
+
+def _keeping(send: Next, asking: Asking) -> Next:
+    """Return a `Next` that keeps what it sends and what comes back, if the run is recorded."""
+    log = asking.log
+    return send if log is None else lambda request: log.ask(request, send)
 
 
 def _chain(middleware: Mapping[str, Middleware], send: Next) -> Next:

@@ -20,6 +20,7 @@ from keval.errors import MiddlewareError, ModelError, OutageError, TrialError
 from keval.execute.attempts import Patience
 from keval.execute.responses import Failed, begun, unreadable
 from keval.models import ModelRequest, ModelResponse, Next
+from keval.recording.log import TrafficLog
 from keval.records import Refusal
 
 __all__ = ["Asking", "EndpointGate"]
@@ -42,12 +43,16 @@ _NEVER_ANSWERED = 30.0
 
 @attrs.frozen
 class Asking:
-    """Who asks: an id that tells askers apart, what is told of each refusal and request, and how its time stops."""
+    """Who asks: an id that tells askers apart, what is told of each refusal and request, and how its time stops.
+
+    `log` keeps its traffic, if the run is recorded.
+    """
 
     id: str
     refused: Callable[[Refusal], object]
     paused: Callable[[], AbstractContextManager[object]]
     relayed: Callable[[bytes], object] = lambda body: None
+    log: TrafficLog | None = None
 
 
 @attrs.define(eq=False)

@@ -15,6 +15,7 @@ from keval.execute.losses import Losses
 from keval.execute.stopwatch import Stopwatch
 from keval.infrastructure import Outbox
 from keval.recorder import EventKind, LiveEvent
+from keval.recording.log import TrafficLog
 from keval.records import Sample, TrialKey
 
 __all__ = ["Try"]
@@ -22,7 +23,10 @@ __all__ = ["Try"]
 
 @attrs.frozen
 class Try:
-    """One attempt at a trial: its number (from 1), and how often an answer was discarded before."""
+    """One attempt at a trial: its number (from 1), and how often an answer was discarded before.
+
+    `log` keeps the traffic of all attempts at the trial, if the run is recorded.
+    """
 
     key: TrialKey
     sample: Sample
@@ -32,6 +36,7 @@ class Try:
     losses: Losses = attrs.field(factory=Losses)
     watch: Stopwatch = attrs.field(factory=Stopwatch)
     others: TrialResults | None = None
+    log: TrafficLog | None = None
 
     @property
     def info(self) -> TrialInfo:

@@ -36,6 +36,7 @@ from keval.models import Asker
 from keval.plan.build import make_plan
 from keval.plan.plan import Arm, Plan, ResolvedPlugin, trial_seed
 from keval.recorder import Recorder
+from keval.recording.log import TrafficLog
 from keval.records import Attempt, Sample, Transcript, Trial, TrialKey
 from keval.servers import McpServer
 from keval.supervisor import supervised
@@ -54,7 +55,7 @@ async def open_worker(manifest: Manifest) -> AsyncIterator[PlanWorker]:
     plan = make_plan(rebuild(manifest, f"the manifest of {manifest.run}"))
     scope = ResourceScope()
     try:
-        ready = await preflight(plan, scope)
+        ready = await preflight(plan, scope, recorded=manifest.recording is not None)
         check_offers(manifest, ready)
         yield PlanWorker(plan, ready)
     finally:
@@ -102,9 +103,10 @@ class PlanWorker:
         attempts: list[Attempt] = []
         resamples = 0
         losses = Losses()
+        log = TrafficLog() if self.ready.exchange.recorded and not prerecorded else None
         with self._donors.trial(key) as others:
             while True:
-                tries = Try(key, sample, len(attempts) + 1, resamples, outbox, losses, others=others)
+                tries = Try(key, sample, len(attempts) + 1, resamples, outbox, losses, others=others, log=log)
                 if prerecorded:
                     transcript, outcome = await self._recall(tries)
                 else:
@@ -117,6 +119,8 @@ class PlanWorker:
                 done = outcome.failure is None or not (resample or outcome.retryable)
                 spared = not done and losses.spares()
                 if done or (not spared and self._patience.exhausted(sum(each.counted for each in attempts) + 1)):
+                    if log is not None:
+                        outbox.traffic(key.id, log.traffic())
                     return Trial(
                         id=key.id,
                         sample=sample,
@@ -155,7 +159,7 @@ class PlanWorker:
             prompts.append(provision.instructions)
             servers += [await self._reached(server, opened, stack, tries) for server in provision.servers]
         asker = Asker("agent", key.agent, key.id, key.repetition, tries.number)
-        asking = self.ready.exchange.asking(asker, recorder.refused, tries.watch, recorder.relayed)
+        asking = self.ready.exchange.asking(asker, recorder.refused, tries.watch, recorder.relayed, tries.log)
         headers = self._headers(tries) | stack.enter_context(asking)
         return Context(
             trial=key.id,
@@ -178,7 +182,8 @@ class PlanWorker:
         if connected is None:
             problem = f"a context gives the trial {server!r:.100}, which is none of the servers that it started with"
             raise TrialError(problem, stage="context", kind="bad_context")
-        given = opened.given(server, self.plan.evaluation.execution, tries.info, tries.others)
+        keep = tries.log.server(server.name, tries.number) if tries.log else None
+        given = opened.given(server, self.plan.evaluation.execution, tries.info, tries.others, keep=keep)
         with tries.watch.paused():  # a trial does not pay for the start of its server with its time
             return _supervised(await stack.enter_async_context(connected.open(tries.losses.give(given))))
 

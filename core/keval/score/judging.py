@@ -17,6 +17,8 @@ from keval.interfaces import Judge
 from keval.models import Asker
 from keval.plan.plan import judge_seed, models_of
 from keval.recorder import JudgementRecorder
+from keval.recording.log import TrafficLog
+from keval.recording.writer import RecordingWriter
 from keval.records import Failure, Trial
 from keval.score.validate import Verdict, unscored, validate_grade
 from keval.scores import Judgement, Rubric, Score
@@ -26,7 +28,10 @@ __all__ = ["JudgeRunner"]
 
 @attrs.frozen
 class JudgeRunner:
-    """Asks one judge, about any number of trials concurrently."""
+    """Asks one judge, about any number of trials concurrently.
+
+    `recording` keeps the traffic, if the run is recorded.
+    """
 
     label: str
     judge: Judge
@@ -34,6 +39,7 @@ class JudgeRunner:
     patience: Patience
     exchange: ModelExchange
     meter: Meter
+    recording: RecordingWriter | None = None
 
     async def judge_trial(
         self, trial: Trial, rubrics: Sequence[Rubric], repetition: int
@@ -58,13 +64,16 @@ class JudgeRunner:
             return Judgement(repetition, model_calls=0), {rubric.name: verdict for rubric in rubrics}
         judgement = None
         try:
-            judgement, graded = await self._ask(trial, rubrics, repetition)
+            log = TrafficLog() if self.recording else None
+            judgement, graded = await self._ask(trial, rubrics, repetition, log)
+            if self.recording and log:
+                self.recording.judgement(trial.id, self.label, repetition, log.traffic())
             return judgement, graded
         finally:
             self.meter.end_judgement(self.label, judgement)
 
     async def _ask(
-        self, trial: Trial, rubrics: Sequence[Rubric], repetition: int
+        self, trial: Trial, rubrics: Sequence[Rubric], repetition: int, log: TrafficLog | None
     ) -> tuple[Judgement, dict[str, Verdict]]:
         recorder = JudgementRecorder()
         failures: list[Failure] = []
@@ -74,7 +83,7 @@ class JudgeRunner:
         while True:
             number, watch = len(failures) + 1, Stopwatch()
             asker = Asker("judge", self.label, trial.id, repetition, number)
-            with self.exchange.asking(asker, recorder.refused, watch) as headers:
+            with self.exchange.asking(asker, recorder.refused, watch, log=log) as headers:
                 context = JudgeContext(
                     repetition=repetition,
                     attempt=number,

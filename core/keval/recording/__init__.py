@@ -1,0 +1,1 @@
+"""The recording of a run: its traffic with models and servers, kept in the run directory and read again."""

@@ -1,0 +1,196 @@
+"""The first difference between what is asked and what the recording has, in the words of whoever wrote the prompt."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+import attrs
+import orjson
+
+from keval.recording.conversation import Conversation, read_conversation
+from keval.recording.volatile import Compared
+
+__all__ = ["first_difference", "first_difference_of_call"]
+
+_MOST_LINES = 16
+"""Lines of a diff that are shown."""
+_COMPARED_LINES = 400
+"""Lines from the first difference on that are compared: comparing takes time that grows with their square."""
+_WIDTH = 160
+"""Characters of a line that are shown, from a little before its first difference."""
+_BEFORE = 40
+
+
+@attrs.frozen
+class _Absent:
+    """Stands where one of two requests has nothing."""
+
+
+_ABSENT = _Absent()
+
+
+@attrs.frozen
+class _Step:
+    """A field or item in which two requests differ, of what the recorded one has around it."""
+
+    holder: Any
+    key: str | int
+    recorded: Any
+    now: Any
+
+
+def first_difference(recorded: Compared, now: Compared) -> str:
+    """Say where two requests differ first, with a short diff: prompt, tools, messages, then all other fields.
+
+    Returns an empty text if they are equal.
+    """
+    asked = (f"{recorded.method} {recorded.path} ({recorded.wire})", f"{now.method} {now.path} ({now.wire})")
+    found = _part("the model", recorded.model, now.model) or _part("the address", *asked)
+    if not found and isinstance(recorded.body, dict) and isinstance(now.body, dict):
+        found = _between(read_conversation(recorded), read_conversation(now))
+    return found or _part("the body", recorded.body, now.body)
+
+
+def first_difference_of_call(tool: str, recorded: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Say how the arguments of a call differ from the recorded ones; an empty text if they do not."""
+    return _part(f"the call of `{tool}`", dict(recorded), dict(now))
+
+
+def _between(recorded: Conversation, now: Conversation) -> str:
+    return (
+        _part("the system prompt", recorded.prompt_text, now.prompt_text)
+        or _tools(recorded.tools, now.tools)
+        or _messages(recorded, now)
+        or _fields("field ", recorded.prompt, now.prompt)
+        or _fields("field ", recorded.rest, now.rest)
+    )
+
+
+def _tools(recorded: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping[str, Any]]) -> str:
+    only = next((name for name in (*recorded, *now) if (name in recorded) != (name in now)), None)
+    if only is not None:
+        how = "is not offered any more" if only in recorded else "is new"
+        return f"the tool `{only}` {how}; recorded: {', '.join(recorded) or 'none'}; now: {', '.join(now) or 'none'}"
+    for name, tool in recorded.items():
+        for kind in ("description", "schema"):
+            if found := _part(f"the {kind} of the tool `{name}`", tool[kind], now[name][kind]):
+                return found
+        if found := _fields(f"tool `{name}`, field ", tool["rest"], now[name]["rest"]):
+            return found
+    return _part("the order of the tools", "\n".join(recorded), "\n".join(now))
+
+
+def _messages(recorded: Conversation, now: Conversation) -> str:
+    path = _steps([*recorded.messages], [*now.messages])
+    if not path:
+        return ""
+    first, *within = path
+    message = first.now if first.recorded is _ABSENT else first.recorded
+    role = message.get("role") or message.get("type") if isinstance(message, dict) else None
+    label = f"message {int(first.key) + 1}" + (f" ({role})" if role else "")
+    if not within:
+        return _part(label, first.recorded, first.now)
+    last, place = _place(within, recorded)
+    return _part(f"{label}: {place}", last.recorded, last.now)
+
+
+def _fields(label: str, recorded: Any, now: Any) -> str:
+    path = _steps(recorded, now)
+    return _part(f"{label}`{_dotted(path)}`", path[-1].recorded, path[-1].now) if path else ""
+
+
+def _steps(recorded: Any, now: Any) -> list[_Step]:
+    """Return the way to the first value that differs; none if the two are no objects or lists, or equal."""
+    pairs: Iterator[tuple[str | int, Any, Any]] = iter(())
+    if isinstance(recorded, dict) and isinstance(now, dict):
+        pairs = ((key, recorded.get(key, _ABSENT), now.get(key, _ABSENT)) for key in {**recorded, **now})
+    elif isinstance(recorded, list) and isinstance(now, list):
+        pairs = ((index, *pair) for index, pair in enumerate(zip_longest(recorded, now, fillvalue=_ABSENT)))
+    found = next((pair for pair in pairs if pair[1] != pair[2]), None)
+    return [_Step(recorded, *found), *_steps(*found[1:])] if found else []
+
+
+def _place(path: Sequence[_Step], conversation: Conversation) -> tuple[_Step, str]:
+    """Return what differs within a message, and its name: a call, a tool's result, the text, or else the field."""
+    for step in path:
+        if not isinstance(step.holder, dict):
+            continue
+        if step.key in ("arguments", "args", "input") and "name" in step.holder:
+            return step, f"the call of `{step.holder['name']}`"
+        if tool := conversation.answered(step.holder):
+            if step.key in ("content", "output", "response"):
+                return path[-1], f"the result of `{tool}`"
+        elif step.key in ("text", "content") and step is path[-1]:
+            return step, "its text"
+    return path[-1], f"`{_dotted(path)}`"
+
+
+def _dotted(path: Sequence[_Step]) -> str:
+    return ".".join(str(step.key) for step in path)
+
+
+def _part(label: str, recorded: Any, now: Any) -> str:
+    if recorded == now:
+        return ""
+    verb = "is missing" if now is _ABSENT else "is not in the recording" if recorded is _ABSENT else "differs"
+    diff = _diff(_lines(recorded), _lines(now)) or _diff([repr(recorded)], [repr(now)])
+    return "\n".join((f"{label} {verb}:", *diff))
+
+
+def _lines(value: Any) -> list[str]:
+    """Return the lines of a text; JSON, also in a text, is written with a line for each value."""
+    if value is _ABSENT:
+        return []
+    if isinstance(value, str):
+        try:
+            value = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            return str(value).splitlines()
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS).decode().splitlines()
+
+
+def _diff(recorded: Sequence[str], now: Sequence[str]) -> list[str]:
+    begin = max(0, _shared(recorded, now) - 1)
+    compared = (recorded[begin : begin + _COMPARED_LINES], now[begin : begin + _COMPARED_LINES])
+    lines = [*_narrow(difflib.unified_diff(*compared, "in the recording", "now", n=1, lineterm=""))]
+    if len(lines) > _MOST_LINES:
+        lines[_MOST_LINES:] = [f"… {len(lines) - _MOST_LINES} more lines"]
+    return lines
+
+
+def _narrow(diff: Iterator[str]) -> Iterator[str]:
+    """Yield the lines of a diff without line numbers; of wide ones, what stands around their difference."""
+    removed: list[str] = []
+    added: list[str] = []
+    yield from (line.strip() for _, line in zip(range(2), diff, strict=False))
+    for line in diff:
+        if line[0] in "-+":
+            (removed if line[0] == "-" else added).append(line[1:])
+            continue
+        yield from _changed(removed, added)
+        removed, added = [], []
+        yield "@@" if line.startswith("@@") else f" {_cut(line[1:], 0)}"
+    yield from _changed(removed, added)
+
+
+def _changed(removed: Sequence[str], added: Sequence[str]) -> Iterator[str]:
+    begins = [max(0, _shared(*pair) - _BEFORE) for pair in zip(removed, added, strict=False)]
+    begins += [0] * abs(len(removed) - len(added))
+    for sign, lines in (("-", removed), ("+", added)):
+        yield from (f"{sign}{_cut(line, begin)}" for line, begin in zip(lines, begins, strict=False))
+
+
+def _shared(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return how many items, or characters, two sequences share from their beginning."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((number for number, (first, second) in pairs if first != second), min(len(one), len(other)))
+
+
+def _cut(line: str, begin: int) -> str:
+    if len(line) <= _WIDTH:
+        return line
+    end = begin + _WIDTH
+    return ("…" if begin else "") + line[begin:end] + ("…" if end < len(line) else "")

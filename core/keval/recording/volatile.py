@@ -1,0 +1,80 @@
+"""What of a model request is compared with a recording, and what is not because it differs every time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import attrs
+import orjson
+
+from keval.models import ModelRequest, Wire
+from keval.tapes import Volatile
+
+__all__ = ["MARK", "Compared", "canonical"]
+
+MARK = "[volatile]"
+"""What stands in place of a volatile text."""
+
+
+@attrs.frozen
+class Compared:
+    """A model request as it is compared: equal ones are the same request to a recording.
+
+    `body` is its JSON without what is volatile; objects are equal in any order of their keys. A body that is no JSON is
+    its text. Headers are not compared.
+    """
+
+    model: str
+    wire: Wire
+    method: str
+    path: str
+    body: Any = attrs.field(repr=False)
+
+
+def canonical(request: ModelRequest, volatile: Iterable[Volatile] = ()) -> Compared:
+    """Return what of a request is compared. Its secrets must have been replaced before, as the recording's have."""
+    fields, patterns = _rules(tuple(volatile))
+    try:
+        body = orjson.loads(request.body)
+    except orjson.JSONDecodeError:
+        body = request.body.decode("utf-8", "replace")
+    for field in fields:
+        body = _without(body, field)
+    path = request.path
+    if patterns is not None:
+        body, path = _marked(body, patterns), patterns.sub(MARK, path)
+    return Compared(request.model, request.wire, request.method, path, body)
+
+
+@lru_cache
+def _rules(volatile: tuple[Volatile, ...]) -> tuple[tuple[tuple[str, ...], ...], re.Pattern[str] | None]:
+    fields = tuple(tuple(each.field.split(".")) for each in volatile if each.field is not None)
+    patterns = [f"(?:{each.pattern})" for each in volatile if each.pattern is not None]
+    return fields, re.compile("|".join(patterns)) if patterns else None
+
+
+def _without(value: Any, field: Sequence[str]) -> Any:
+    """Return JSON without a field; a `*` in its path stands for every item of a list or object."""
+    key, *rest = field
+    if isinstance(value, list):
+        if not rest:
+            return [] if key == "*" else value
+        return [_without(item, rest) for item in value] if key == "*" else value
+    if not isinstance(value, dict) or (key != "*" and key not in value):
+        return value
+    if not rest:
+        return {name: item for name, item in value.items() if key not in (name, "*")}
+    return {name: _without(item, rest) if key in (name, "*") else item for name, item in value.items()}
+
+
+def _marked(value: Any, patterns: re.Pattern[str]) -> Any:
+    if isinstance(value, str):
+        return patterns.sub(MARK, value)
+    if isinstance(value, list):
+        return [_marked(item, patterns) for item in value]
+    if isinstance(value, dict):
+        return {name: _marked(item, patterns) for name, item in value.items()}
+    return value
