@@ -114,11 +114,11 @@ class Running:
     ) -> Summary:
         """Run the trials that are not `done`, and score. With `missing`, only scores that are lacking are made."""
         with RecordingWriter.of(manifest, self.writer.path, self.redact) as recording:
-            if recording:
-                recording.begin(endpoints_by_model(self.plan.askers, self.ready.endpoints), self.ready.listed)
             if listings := listing_blobs(self.ready, self.redact):
                 self.writer.write_blobs(listings)
             self.writer.write_manifest(manifest)
+            if recording:
+                recording.begin(endpoints_by_model(self.plan.askers, self.ready.endpoints), self.ready.listed)
             with working.kept(self.writer):
                 return await self._finish(manifest, working, stop or Stop(), done, recording, missing=missing)
 
