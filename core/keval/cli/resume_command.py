@@ -47,6 +47,7 @@ _POSITIVE = click.IntRange(min=1)
     help="Read this config, and run the samples, agents and conditions that it adds.",
 )
 @click.option("--force", is_flag=True, help="Go on although something changed; the manifest says what.")
+@click.option("--record", is_flag=True, help="Keep the traffic from now on; a recorded run does so anyway.")
 @max_failures_option
 @budget_option
 @gate_options
@@ -63,6 +64,7 @@ def command(
     add_repetitions: int | None,
     extend: Path | None,
     force: bool,
+    record: bool,
     max_failures: str | None,
     budget: tuple[tuple[str, float], ...],
     gate_flags: GateFlags,
@@ -122,7 +124,14 @@ def command(
             with progress:
                 watchers = [("keval/progress", progress), *log]
                 work = resume_run(
-                    found, plan, watchers, resumption=resumption, redactor=hidden, stop=stop, regression=regression
+                    found,
+                    plan,
+                    watchers,
+                    resumption=resumption,
+                    redactor=hidden,
+                    stop=stop,
+                    regression=regression,
+                    record=record,
                 )
                 summary = run_to_end(work, interruption)
         except KeyboardInterrupt:

@@ -39,6 +39,7 @@ __all__ = ["command"]
 @selection_options
 @gate_options
 @click.option("--dry-run", is_flag=True, help="Print what would run, and run nothing.")
+@click.option("--record", is_flag=True, help="Keep the traffic with models and servers, so that it can be replayed.")
 @results_option
 @wide_option
 @json_option
@@ -50,6 +51,7 @@ def command(
     selection: Selection,
     gate_flags: GateFlags,
     dry_run: bool,
+    record: bool,
     output_dir: Path,
     wide: bool,
     as_json: bool,
@@ -91,7 +93,9 @@ def command(
         with progress:
             hidden = redactor()
             watchers = [("keval/progress", progress), *log]
-            work = run_plan(plan, output_dir, watchers, redactor=hidden, stop=stop, regression=regression)
+            work = run_plan(
+                plan, output_dir, watchers, redactor=hidden, stop=stop, regression=regression, record=record
+            )
             run, summary = run_to_end(work, interruption)
     except KeyboardInterrupt:
         interrupted()

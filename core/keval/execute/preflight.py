@@ -27,6 +27,7 @@ from keval.plan.hooks import Hooks
 from keval.plan.plan import Plan, ResolvedPlugin
 from keval.redaction import Redactor
 from keval.servers import McpServer, ToolOffer
+from keval.tapes import Traffic
 
 __all__ = ["Ready", "begin_judges", "open_context", "preflight"]
 
@@ -49,14 +50,27 @@ class Ready:
         """Return what a condition's servers offer."""
         return [offer for context in self.contexts[condition] for offer in context.offers]
 
+    @property
+    def listed(self) -> dict[tuple[str, str], list[Traffic]]:
+        """What servers listed, by condition and name, if the run is recorded."""
+        opened = ((condition, context) for condition, found in self.contexts.items() for context in found)
+        return {
+            (condition, name): log.traffic() for condition, context in opened for name, log in context.listed.items()
+        }
+
 
 async def preflight(
-    plan: Plan, scope: ResourceScope, redactor: Redactor | None = None, hooks: Hooks | None = None
+    plan: Plan,
+    scope: ResourceScope,
+    redactor: Redactor | None = None,
+    hooks: Hooks | None = None,
+    *,
+    recorded: bool = False,
 ) -> Ready:
     """Bring everything up at once, held by `scope`. Raises PreflightError with every problem.
 
     `redactor` learns the keys of models, and the tokens for servers, before they are used. `hooks` are those of the
-    plan and of who watches the run.
+    plan and of who watches the run. If the run is `recorded`, all traffic passes where it can be kept.
     """
     hooks = hooks or Hooks.of(hook_plugins(plan.hooks))
     asked = any(agent.prerecorded is None for agent in plan.agents)
@@ -66,12 +80,14 @@ async def preflight(
     ahead = 0 if hooks.prepare_trials else plan.trials_of_arm
     proxy = cache(_server_proxy)
     opening = [
-        open_context(plan.contexts[label], plan.evaluation, scope, redactor, ahead=ahead, proxy=proxy)
+        open_context(
+            plan.contexts[label], plan.evaluation, scope, redactor, ahead=ahead, proxy=proxy, recorded=recorded
+        )
         for _, label in wanted
     ]
     exchange, endpoints, *opened = await _all(
         [
-            _begin_middleware(plan.middleware, execution, scope),
+            _begin_middleware(plan.middleware, execution, scope, recorded=recorded),
             _resolve_models(plan.askers, execution, scope),
             *opening,
         ]
@@ -102,10 +118,12 @@ async def begin_judges(
     execution: Execution,
     scope: ResourceScope,
     redactor: Redactor,
+    *,
+    recorded: bool = False,
 ) -> tuple[dict[str, Judge], dict[str, Endpoint], ModelExchange]:
     """Bring up only what grading needs. Raises PreflightError with every problem."""
     exchange, endpoints = await _all(
-        [_begin_middleware(middleware, execution, scope), _resolve_models(judges, execution, scope)]
+        [_begin_middleware(middleware, execution, scope, recorded=recorded), _resolve_models(judges, execution, scope)]
     )
     learn_endpoints(redactor, endpoints.values())
     models = await _lead((), judges, endpoints, exchange, scope)
@@ -113,12 +131,12 @@ async def begin_judges(
 
 
 async def _begin_middleware(
-    middleware: Sequence[ResolvedPlugin], execution: Execution, scope: ResourceScope
+    middleware: Sequence[ResolvedPlugin], execution: Execution, scope: ResourceScope, *, recorded: bool
 ) -> ModelExchange:
     for item in middleware:
         scope.close_later(item.plugin)
         await _prepared(item, item.plugin)
-    return ModelExchange({item.label: item.plugin for item in middleware}, execution.retry, execution.seed)
+    return ModelExchange({item.label: item.plugin for item in middleware}, execution.retry, execution.seed, recorded)
 
 
 async def _begin(
@@ -150,6 +168,7 @@ async def open_context(
     *,
     ahead: int = 0,
     proxy: Callable[[], ServerProxy] | None = None,
+    recorded: bool = False,
 ) -> OpenedContext:
     """Start a context, connect to its servers and list their tools; `ahead` processes may be started before trials.
 
@@ -166,7 +185,8 @@ async def open_context(
                 continue
             if server.login is not None:
                 server.login.learn_with(redactor.learn)
-            given = attrs.evolve(opened.given(server, evaluation.execution), start_ahead=ahead)
+            keep = opened.keeper(server.name) if recorded else None
+            given = attrs.evolve(opened.given(server, evaluation.execution, keep=keep), start_ahead=ahead)
             opened.servers[server.name] = connected = await scope.enter((proxy or _server_proxy)().connect(given))
             opened.offers.append(connected.offer)
         check_changes(context, opened.offers, opened.tapped)

@@ -70,7 +70,8 @@ class Resumption:
         assert now.started is not None  # noqa: S101 - a manifest that is made now says when
         entry = ResumeEntry(now.started, retried, changed)
         extra = {**before.extra, **now.extra}
-        return attrs.evolve(now, started=before.started, resumed=(*before.resumed, entry), extra=extra)
+        resumed = (*before.resumed, entry)
+        return attrs.evolve(now, started=before.started, resumed=resumed, recording=before.recording, extra=extra)
 
 
 def _written(sample: Sample, redact: Redactor) -> Sample:

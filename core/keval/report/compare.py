@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from keval.compare import Comparison, Difference, SampleChange
+from keval.compare import Comparison, SampleChange
 from keval.effects import Effect
 from keval.report.claims import Block, block_of, blocks, claims_of
 from keval.report.console import print_sections
@@ -20,6 +20,7 @@ from keval.report.headline import headline
 from keval.report.lines import folded, one_line, padded
 from keval.report.means import mean_lines
 from keval.report.names import display_names
+from keval.report.words import changed_words
 from keval.store.converter import to_plain
 from keval.summary import Summary
 
@@ -27,8 +28,6 @@ __all__ = ["describe_comparisons", "describe_run", "print_arms", "print_comparis
 
 _MOST = 10
 """Samples that are listed as better, and as worse."""
-_AROUND = 5
-"""Words that are shown around what differs in long texts."""
 
 
 def describe_run(summary: Summary) -> dict[str, Any]:
@@ -116,7 +115,7 @@ def _differences(found: Comparison, width: int) -> Iterator[Text]:
     yield Text("what else differs, before → now:")
     told_of: dict[str, list[str]] = {}
     for difference in found.differences:
-        told_of.setdefault(_change(difference), []).append(one_line(difference.what))
+        told_of.setdefault(changed_words(difference.before, difference.now), []).append(one_line(difference.what))
     rows = {
         told: ", ".join((first, *(_label(what, first) for what in more))) for told, (first, *more) in told_of.items()
     }
@@ -128,22 +127,6 @@ def _differences(found: Comparison, width: int) -> Iterator[Text]:
             yield from map(Text, folded(name, width, indent=2))
         for row, line in enumerate(lines):
             yield Text(f"  {padded(name if fits and row == 0 else '', column)}  {line}")
-
-
-def _change(difference: Difference) -> str:
-    """Return how something was and is. Of long texts, the words that differ, with a few around them."""
-    before, now = one_line(difference.before).split(), one_line(difference.now).split()
-    shorter = min(len(before), len(now))
-    begin = next((at for at in range(shorter) if before[at] != now[at]), shorter)
-    end = next((at for at in range(shorter - begin) if before[-1 - at] != now[-1 - at]), shorter - begin)
-    first, last = max(0, begin - _AROUND), max(0, end - _AROUND)
-    if first + last <= _AROUND:
-        return f"{' '.join(before)} → {' '.join(now)}"
-
-    def part(words: Sequence[str]) -> str:
-        return " ".join([*(["…"] if first else []), *words[first : len(words) - last], *(["…"] if last else [])])
-
-    return f"{part(before)} → {part(now)}"
 
 
 def _label(what: str, first: str) -> str:

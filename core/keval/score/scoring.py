@@ -21,6 +21,7 @@ from keval.execute.exchange import ModelExchange
 from keval.execute.meter import Meter
 from keval.interfaces import Judge, Metric
 from keval.plan.plan import ResolvedPlugin, Scorers
+from keval.recording.writer import RecordingWriter
 from keval.records import Trial
 from keval.score.judging import JudgeRunner
 from keval.score.validate import Verdict, unscored, validate_score
@@ -55,6 +56,7 @@ async def score_trials(
     lacks: Callable[[str, str, str | None, int], bool],
     exchange: ModelExchange | None = None,
     meter: Meter | None = None,
+    recording: RecordingWriter | None = None,
     sleep: Sleep = asyncio.sleep,
 ) -> None:
     """Score every trial, at most `max_concurrent` at once; `keep` is called for each, failed trials included.
@@ -68,7 +70,7 @@ async def score_trials(
         grader = _Grader(
             metrics=[_Measure(item, execution.timeout_seconds, threads) for item in scorers.metrics],
             judges={
-                label: JudgeRunner(label, judge, execution, patience, through, counted)
+                label: JudgeRunner(label, judge, execution, patience, through, counted, recording)
                 for label, judge in judges.items()
             },
             rubrics=scorers.rubrics,

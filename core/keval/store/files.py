@@ -14,11 +14,11 @@ from cattrs.errors import BaseValidationError
 from keval.errors import RunError
 from keval.input_file import open_input
 
-__all__ = ["explained", "read_lines", "replacing", "sync_folder", "undamaged", "write_all"]
+__all__ = ["DAMAGE", "explained", "read_lines", "replacing", "sync_folder", "undamaged", "write_all"]
 
 T = TypeVar("T")
 
-_DAMAGE = (AttributeError, LookupError, RecursionError, TypeError, ValueError, BaseValidationError)
+DAMAGE = (AttributeError, LookupError, RecursionError, TypeError, ValueError, BaseValidationError)
 """What reading a line raises that is not what keval writes."""
 
 
@@ -39,7 +39,7 @@ def read_lines(path: Path, read: Callable[[bytes], T]) -> Iterator[T]:
                 return
             try:
                 found = read(line)
-            except _DAMAGE as error:
+            except DAMAGE as error:
                 raise _damaged(f"{path}:{number}", error) from error
             yield found
 
@@ -49,7 +49,7 @@ def undamaged(place: str) -> Iterator[None]:
     """Raise RunError for what is raised when a line of a run is not what keval writes."""
     try:
         yield
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise _damaged(place, error) from error
 
 

@@ -7,7 +7,6 @@ written again, and absent keys take their default.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any, TypeVar
 
 import attrs
@@ -15,7 +14,7 @@ import orjson
 
 from keval.records import Attempt, Expectation, Failure, Message, Refusal, Sample, ToolCall, Transcript, Trial, Usage
 from keval.scores import Judgement, Score, ScoreLine
-from keval.store.shapes import shaped
+from keval.store.shapes import fields_of, read_record, shaped
 from keval.traffic import Content, ServerExchange
 
 __all__ = ["dump", "read_sample", "read_score", "read_trial", "sample_line", "score_line", "trial_line"]
@@ -37,17 +36,17 @@ def dump(data: Any) -> bytes:
 
 def sample_line(sample: Sample) -> bytes:
     """Write a sample."""
-    parts = {name: [_fields(part) for part in getattr(sample, name)] for name in ("history", "expect")}
-    return dump({**_fields(sample), **parts})
+    parts = {name: [fields_of(part) for part in getattr(sample, name)] for name in ("history", "expect")}
+    return dump({**fields_of(sample), **parts})
 
 
 def read_sample(line: bytes) -> Sample:
     """Read a line of samples.jsonl. Raises LookupError, TypeError or ValueError."""
     data = orjson.loads(line)
-    earlier = tuple(_read(Message, message) for message in data.pop("history", ()))
+    earlier = tuple(read_record(Message, message) for message in data.pop("history", ()))
     turns, withheld = tuple(data.pop("turns", ())), tuple(data.pop("withheld", ()))
     expect = tuple(_read_expectation(part) for part in data.pop("expect", ()))
-    return _read(Sample, {**data, "history": earlier, "turns": turns, "withheld": withheld, "expect": expect})
+    return read_record(Sample, {**data, "history": earlier, "turns": turns, "withheld": withheld, "expect": expect})
 
 
 def trial_line(trial: Trial) -> bytes:
@@ -62,11 +61,11 @@ def trial_line(trial: Trial) -> bytes:
             "repetition": trial.repetition,
             "output": trial.output,
             "transcript": _transcript(trial.transcript),
-            "failure": trial.failure and _fields(trial.failure),
+            "failure": trial.failure and fields_of(trial.failure),
             "complied": trial.complied,
             "attempts": [
                 {
-                    "failure": _fields(attempt.failure),
+                    "failure": fields_of(attempt.failure),
                     "transcript": _transcript(attempt.transcript),
                     "counted": attempt.counted,
                 }
@@ -94,7 +93,7 @@ def read_trial(
         failure=_read_failure(data.get("failure")),
         attempts=tuple(
             Attempt(
-                _read(Failure, attempt["failure"]),
+                read_record(Failure, attempt["failure"]),
                 _read_transcript(attempt.get("transcript")),
                 attempt.get("counted", True),
             )
@@ -122,7 +121,7 @@ def score_line(line: ScoreLine) -> bytes:
             "neutral": line.score.neutral,
             "reason": line.score.reason,
             "details": line.score.details,
-            "failure": line.failure and _fields(line.failure),
+            "failure": line.failure and fields_of(line.failure),
             "judgement": line.judgement and _judgement(line.judgement),
             "digest": line.digest,
         }
@@ -149,8 +148,8 @@ def read_score(line: bytes) -> ScoreLine:
 
 
 def _judgement(judgement: Judgement) -> dict[str, Any]:
-    attempts = [_fields(failure) for failure in judgement.attempts]
-    return {**_fields(judgement), "usage": _fields(judgement.usage), "attempts": attempts}
+    attempts = [fields_of(failure) for failure in judgement.attempts]
+    return {**fields_of(judgement), "usage": fields_of(judgement.usage), "attempts": attempts}
 
 
 def _read_judgement(data: dict[str, Any] | None) -> Judgement | None:
@@ -161,9 +160,9 @@ def _read_judgement(data: dict[str, Any] | None) -> Judgement | None:
         repetition=data["repetition"],
         unverified_claims=None if claims is None else tuple(claims),
         model_calls=data.get("model_calls"),
-        usage=_read(Usage, data.get("usage", {})),
+        usage=read_record(Usage, data.get("usage", {})),
         rejected=tuple(data.get("rejected", ())),
-        attempts=tuple(_read(Failure, failure) for failure in data.get("attempts", ())),
+        attempts=tuple(read_record(Failure, failure) for failure in data.get("attempts", ())),
         refusals=data.get("refusals", 0),
     )
     return shaped(judgement)
@@ -173,14 +172,15 @@ def _transcript(transcript: Transcript | None) -> dict[str, Any] | None:
     if transcript is None:
         return None
     return {
-        **_fields(transcript),
-        "messages": [_fields(message) for message in transcript.messages],
+        **fields_of(transcript),
+        "messages": [fields_of(message) for message in transcript.messages],
         "tool_calls": [
-            {**_fields(call), "content": [_fields(piece) for piece in call.content]} for call in transcript.tool_calls
+            {**fields_of(call), "content": [fields_of(piece) for piece in call.content]}
+            for call in transcript.tool_calls
         ],
-        "exchanges": [_fields(exchange) for exchange in transcript.exchanges],
-        "refusals": [_fields(refusal) for refusal in transcript.refusals],
-        "usage": _fields(transcript.usage),
+        "exchanges": [fields_of(exchange) for exchange in transcript.exchanges],
+        "refusals": [fields_of(refusal) for refusal in transcript.refusals],
+        "usage": fields_of(transcript.usage),
     }
 
 
@@ -189,51 +189,31 @@ def _read_transcript(data: dict[str, Any] | None) -> Transcript | None:
         return None
     tools = data.pop("tools", None)
     parts = {
-        "messages": tuple(_read(Message, message) for message in data.pop("messages", ())),
+        "messages": tuple(read_record(Message, message) for message in data.pop("messages", ())),
         "tool_calls": tuple(map(_read_call, data.pop("tool_calls", ()))),
-        "exchanges": tuple(_read(ServerExchange, exchange) for exchange in data.pop("exchanges", ())),
-        "refusals": tuple(_read(Refusal, refusal) for refusal in data.pop("refusals", ())),
-        "usage": _read(Usage, data.pop("usage", {})),
+        "exchanges": tuple(read_record(ServerExchange, exchange) for exchange in data.pop("exchanges", ())),
+        "refusals": tuple(read_record(Refusal, refusal) for refusal in data.pop("refusals", ())),
+        "usage": read_record(Usage, data.pop("usage", {})),
         "turn_durations": tuple(data.pop("turn_durations", ())),
         "replies": tuple(data.pop("replies", ())),
         "tools": None if tools is None else tuple(tools),
     }
-    return _read(Transcript, {**data, **parts})
+    return read_record(Transcript, {**data, **parts})
 
 
 def _read_call(data: dict[str, Any]) -> ToolCall:
     fields = {**data}  # a TypeError, if it is no mapping
-    content = tuple(_read(Content, piece) for piece in fields.pop("content", ()))
-    return _read(ToolCall, {**fields, "content": content, "dropped": tuple(fields.get("dropped", ()))})
+    content = tuple(read_record(Content, piece) for piece in fields.pop("content", ()))
+    return read_record(ToolCall, {**fields, "content": content, "dropped": tuple(fields.get("dropped", ()))})
 
 
 def _read_expectation(data: dict[str, Any]) -> Expectation:
-    fields = {**data}  # a TypeError, if it is no mapping
-    return _read(Expectation, {name: tuple(part) if isinstance(part, list) else part for name, part in fields.items()})
+    lists = {**data}.items()  # a TypeError, if it is no mapping
+    return read_record(Expectation, {name: tuple(part) if isinstance(part, list) else part for name, part in lists})
 
 
 def _read_failure(data: dict[str, Any] | None) -> Failure | None:
-    return None if data is None else _read(Failure, data)
-
-
-def _read(kind: Callable[..., T], data: dict[str, Any]) -> T:
-    try:
-        return shaped(kind(**data))
-    except TypeError:  # unknown keys are rare, so they are looked for only after an error
-        known = {name: value for name, value in data.items() if name in _names(kind)}
-        if len(known) == len(data):
-            raise
-        return shaped(kind(**known))
-
-
-def _fields(record: Any) -> dict[str, Any]:
-    """Return the fields of a record by name, with their values as they are."""
-    return {name: getattr(record, name) for name in _names(record.__class__)}
-
-
-@cache
-def _names(kind: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in attrs.fields(kind))
+    return None if data is None else read_record(Failure, data)
 
 
 def _plain(value: Any) -> Any:

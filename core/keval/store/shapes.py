@@ -1,15 +1,15 @@
-"""Whether the values of a record that was read have the types that summaries and tables count on."""
+"""Records as mappings of their fields, and back; the values must have the types that summaries and tables count on."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import UnionType
 from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import attrs
 
-__all__ = ["shaped"]
+__all__ = ["fields_of", "read_record", "shaped"]
 
 T = TypeVar("T")
 
@@ -21,6 +21,25 @@ class _Shape(NamedTuple):
     name: str
     types: tuple[type, ...]
     items: tuple[type, ...]
+
+
+def fields_of(record: Any) -> dict[str, Any]:
+    """Return the fields of a record by name, with their values as they are."""
+    return {name: getattr(record, name) for name in _names(record.__class__)}
+
+
+def read_record(kind: Callable[..., T], data: Mapping[str, Any]) -> T:
+    """Make a record of its fields; unknown ones are left out.
+
+    Raises TypeError: a field is lacking or has a wrong type.
+    """
+    try:
+        return shaped(kind(**data))
+    except TypeError:  # unknown keys are rare, so they are looked for only after an error
+        known = {name: value for name, value in data.items() if name in _names(kind)}
+        if len(known) == len(data):
+            raise
+        return shaped(kind(**known))
 
 
 def shaped(record: T) -> T:
@@ -38,6 +57,11 @@ def shaped(record: T) -> T:
 
 
 @cache
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in attrs.fields(kind))
+
+
+@cache
 def _shapes(kind: Any) -> tuple[_Shape, ...]:
     hints = get_type_hints(kind)
     names = [field.name for field in attrs.fields(kind) if field.name not in _FREE]
@@ -47,6 +71,8 @@ def _shapes(kind: Any) -> tuple[_Shape, ...]:
 
 def _types(hint: Any) -> tuple[type, ...]:
     origin = get_origin(hint)
+    if hint is Any:
+        return (object,)
     if origin in {Union, UnionType}:
         return tuple(kind for part in get_args(hint) for kind in _types(part))
     if origin is Literal:
