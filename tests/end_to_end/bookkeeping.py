@@ -60,7 +60,7 @@ SAMPLES: Mapping[str, Mapping[str, Any]] = {
 
 @attrs.define
 class Clerk:
-    """The model: it calls tools, some at once, is busy, is down for an attempt, refuses a question, and keeps silent."""
+    """The model: it calls tools, some at once, is busy or down for an attempt, refuses a question, and keeps silent."""
 
     asked: Counter[str] = attrs.field(factory=Counter)
     requests: int = 0
