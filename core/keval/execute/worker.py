@@ -12,12 +12,11 @@ from urllib.parse import quote
 
 import attrs
 
-from keval.config.evaluation import Condition
 from keval.config.load import rebuild
 from keval.contexts import Context, Provision
 from keval.errors import TrialError
-from keval.execute.attempts import Attempted, Patience, Sleep, attempt, failure_of
-from keval.execute.compliance import ToolUseError, check_tool_use
+from keval.execute.attempts import Attempted, Patience, Sleep, attempt
+from keval.execute.compliance import asks_again, held_to
 from keval.execute.donors import Donors
 from keval.execute.losses import Losses
 from keval.execute.opened import OpenedContext
@@ -112,9 +111,9 @@ class PlanWorker:
                     async with self._places.get(key.agent) or nullcontext():
                         ask = partial(self._attempt, tries)
                         transcript, outcome = await prepared(self.ready.hooks, tries.info, self._seconds, ask)
-                complied, outcome = _held_to(condition, transcript, outcome)
+                complied, outcome = held_to(condition, transcript, outcome)
                 # A recorded answer would be the same the next time.
-                resample = _asks_again(outcome, condition.on_missing_tool_use) and not prerecorded
+                resample = asks_again(outcome, condition.on_missing_tool_use) and not prerecorded
                 done = outcome.failure is None or not (resample or outcome.retryable)
                 spared = not done and losses.spares()
                 if done or (not spared and self._patience.exhausted(sum(each.counted for each in attempts) + 1)):
@@ -279,20 +278,3 @@ def _transcript_of(outcome: Attempted[Transcript]) -> tuple[Transcript | None, A
         return outcome.value, outcome
     problem = f"the agent returned {type(outcome.value).__name__} in place of a Transcript"
     return None, Attempted.failed(TrialError(problem, kind="bad_transcript"))
-
-
-def _asks_again(outcome: Attempted[Transcript], on_missing: str) -> bool:
-    return isinstance(outcome.error, ToolUseError) and on_missing == "retry"
-
-
-def _held_to(
-    condition: Condition, transcript: Transcript | None, outcome: Attempted[Transcript]
-) -> tuple[bool | None, Attempted[Transcript]]:
-    """Check an answer for the tool use that its condition requires; returns also whether it complied, if required."""
-    if transcript is None or outcome.failure is not None or not condition.requires_tool_use:
-        return None, outcome
-    try:
-        return check_tool_use(transcript, condition), outcome
-    except ToolUseError as error:
-        kept = condition.on_missing_tool_use == "keep"
-        return False, outcome if kept else Attempted(outcome.value, failure_of(error), error)
