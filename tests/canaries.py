@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
+from keval.recording.frames import Frames
+
 __all__ = ["forms", "leaks"]
 
 
@@ -38,12 +40,16 @@ def forms(secret: str) -> Mapping[str, str]:
 
 
 def leaks(secrets: Mapping[str, str], told: Iterable[str], folder: Path, given: Iterable[str] = ()) -> list[str]:
-    """Name each secret and form that a text or a file holds; the files `given` by the user are not looked at."""
-    written = {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file() and path.name not in given
-    }
+    """Name each secret and form that a text or a file holds; the files `given` by the user are not looked at.
+
+    Of a recording, what its frames hold is looked at, too.
+    """
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name not in given]
+    written = {str(path.relative_to(folder)): path.read_bytes() for path in files}
+    for path in files:
+        if path.suffix == ".zst":
+            frames = Frames(path)
+            written |= {f"{path.name} {key}": b"\n".join(frames.read(key, bytes)) for key in frames.keys}
     texts = {f"text {index}": text.encode("utf-8", "surrogateescape") for index, text in enumerate(told)}
     return [
         f"{name}: {form} in {place}"

@@ -19,28 +19,31 @@ from keval.config.evaluation import Evaluation
 from keval.config.secrets import learn_config, learn_endpoints
 from keval.errors import RunError
 from keval.execute.describe import describe_scoring
+from keval.execute.endpoints import endpoints_by_model, endpoints_of
 from keval.execute.meter import Meter
 from keval.execute.preflight import begin_judges, preflight
 from keval.execute.pricing import find_prices
 from keval.execute.resources import ResourceScope
-from keval.execute.resumption import Resumption
+from keval.execute.resumption import Resumption, check_resumable
 from keval.execute.stopping import Stop
 from keval.execute.working_time import WorkingTime
 from keval.gates.regression import Regression
+from keval.manifest import RecordingEntry
 from keval.plan.build import hook_plugins
 from keval.plan.hooks import HookPlugin, Hooks
 from keval.plan.plan import Plan, ResolvedPlugin, ScoringPlan
+from keval.recording.writer import RecordingWriter
 from keval.records import Sample
 from keval.redaction import Redactor
 from keval.score.digest import scorer_digests
-from keval.stages import Running, Scoring, announce_endpoints, endpoints_of, rubrics_of
+from keval.stages import Running, Scoring, announce_endpoints, rubrics_of
 from keval.stats.rates import Rates
 from keval.store.run import Run
 from keval.store.scores_file import ScoringSpec
 from keval.store.writer import RunWriter
 from keval.summary import Summary
 
-__all__ = ["Watchers", "rescore", "resume_run", "run_plan"]
+__all__ = ["Watchers", "hooks_of", "rescore", "resources", "resume_run", "run_plan", "unwrapped"]
 
 Watchers: TypeAlias = Sequence[tuple[str, object]]
 """Further hook plugins by name, such as a progress display."""
@@ -54,20 +57,22 @@ async def run_plan(
     redactor: Redactor | None = None,
     stop: Stop | None = None,
     regression: Regression | None = None,
+    record: bool = False,
 ) -> tuple[Run, Summary]:
     """Run a plan, score it and write its summary; nothing is written before preflight has passed.
 
     `redactor` learns the secrets of the config, and the keys of models. `regression` holds the run against another.
+    With `record`, the run keeps its traffic with models and servers.
 
     Raises PreflightError, RunError when the run's directory cannot be written, and StoppedError when `stop` was asked
     while trials were run.
     """
-    hooks = _hooks(plan.hooks, watchers)
+    hooks = hooks_of(plan.hooks, watchers)
     started, working = datetime.now(UTC), WorkingTime()
     redact = redactor or Redactor()
     learn_config(redact, plan.evaluation)
-    async with _resources() as scope:
-        ready = await preflight(plan, scope, redact, hooks)
+    async with resources() as scope:
+        ready = await preflight(plan, scope, redact, hooks, recorded=record)
         prices = find_prices(plan.evaluation, plan.askers, ready.endpoints)
         samples: dict[str, Sample] = {}
         writer = RunWriter.create(root, plan.evaluation.folder, started)
@@ -75,7 +80,7 @@ async def run_plan(
             async for sample in hooks.with_facts(plan.samples, plan.evaluation.execution.max_concurrent):
                 if freeze(sample):  # agents are asked what the dataset says, and scorers read what is written
                     samples[sample.id] = sample
-        with writer.locked(), _unwrapped():
+        with writer.locked(), unwrapped():
             running = Running.of(
                 plan,
                 ready,
@@ -86,7 +91,10 @@ async def run_plan(
                 samples=samples,
                 regression=regression,
             )
-            return writer.run, await running.finish(running.describe(started), working, stop=stop)
+            manifest = running.describe(started)
+            if record:
+                manifest = attrs.evolve(manifest, recording=RecordingEntry(started.isoformat(timespec="seconds")))
+            return writer.run, await running.finish(manifest, working, stop=stop)
 
 
 async def resume_run(
@@ -98,21 +106,25 @@ async def resume_run(
     redactor: Redactor | None = None,
     stop: Stop | None = None,
     regression: Regression | None = None,
+    record: bool = False,
 ) -> Summary:
     """Run the trials of a plan that a run does not have, make the scores that it lacks, and write its summary.
+
+    A run that is recorded goes on so; with `record`, any other one is recorded from now on.
 
     Raises PreflightError; and RunError: another process is writing to the run, something changed since it began;
     and StoppedError when `stop` was asked while trials were run.
     """
-    hooks = _hooks(plan.hooks, watchers)
+    hooks = hooks_of(plan.hooks, watchers)
     writer, working = RunWriter(run.path), WorkingTime()
     redact = redactor or Redactor()
     learn_config(redact, plan.evaluation)
-    with writer.locked(), _unwrapped():
+    with writer.locked(), unwrapped():
         before, frozen = writer.run.manifest, writer.run.samples
+        check_resumable(run.path, before)
         working = attrs.evolve(working, earlier=before.elapsed)
-        async with _resources() as scope:
-            ready = await preflight(plan, scope, redact, hooks)
+        async with resources() as scope:
+            ready = await preflight(plan, scope, redact, hooks, recorded=record or before.recording is not None)
             samples: dict[str, Sample] = {}
             running = Running.of(
                 plan,
@@ -137,6 +149,8 @@ async def resume_run(
                             samples[sample.id] = sample
             retried = writer.set_failures_aside() if resumption.retry_failed else 0
             manifest = resumption.manifest(before, now, retried, changed)
+            if record and manifest.recording is None:
+                manifest = attrs.evolve(manifest, recording=RecordingEntry(manifest.resumed[-1].at))
             done = writer.run.trial_ids()
             return await running.finish(manifest, working, done=done, stop=stop, missing=True)
 
@@ -161,14 +175,16 @@ async def rescore(
     writing to the run.
     """
     scorers = scoring.scorers
-    hooks = _hooks(scoring.hooks, watchers)
+    hooks = hooks_of(scoring.hooks, watchers)
     execution = evaluation.execution
     redact = redactor or Redactor()
     learn_config(redact, evaluation)
-    async with _resources() as scope:
-        judges, endpoints, exchange = await begin_judges(scorers.judges, scoring.middleware, execution, scope, redact)
+    async with resources() as scope:
+        judges, endpoints, exchange = await begin_judges(
+            scorers.judges, scoring.middleware, execution, scope, redact, recorded=run.manifest.recording is not None
+        )
         writer = RunWriter(run.path)
-        with writer.locked(), _unwrapped():
+        with writer.locked(), unwrapped():
             before = writer.run.manifest
             earlier = {entry.scorer: entry.repetitions for entry in before.scorers}
             repetitions = scorers.repetitions(
@@ -185,16 +201,32 @@ async def rescore(
             prerecorded = [label for label, entry in before.agents.items() if entry.recording]
             meter = Meter.of(writer.run, evaluation.budget, Rates.of(manifest), prerecorded)
             announce_endpoints(exchange, hooks)
-            scores = Scoring(writer, execution, scorers, judges, exchange, spec, hooks, redact, meter, regression)
-            return await scores.score(manifest, missing=missing)
+            with RecordingWriter.of(manifest, writer.path, redact) as recording:
+                if recording:
+                    recording.begin(endpoints_by_model(scorers.judges, endpoints))
+                scores = Scoring(
+                    writer,
+                    execution,
+                    scorers,
+                    judges,
+                    exchange,
+                    spec,
+                    hooks,
+                    redact,
+                    meter,
+                    regression,
+                    recording,
+                )
+                return await scores.score(manifest, missing=missing)
 
 
-def _hooks(plugins: Sequence[ResolvedPlugin], watchers: Watchers) -> Hooks:
+def hooks_of(plugins: Sequence[ResolvedPlugin], watchers: Watchers) -> Hooks:
+    """Return the hook plugins of a plan, and those that watch the run."""
     return Hooks.of([*hook_plugins(plugins), *(HookPlugin(name, plugin) for name, plugin in watchers)])
 
 
 @contextmanager
-def _unwrapped() -> Iterator[None]:
+def unwrapped() -> Iterator[None]:
     """Raise an explained error as it is, where a task group wraps it."""
     try:
         yield
@@ -208,11 +240,12 @@ def _unwrapped() -> Iterator[None]:
 
 
 @asynccontextmanager
-async def _resources() -> AsyncIterator[ResourceScope]:
+async def resources() -> AsyncIterator[ResourceScope]:
+    """Hold what a run brings up, and close it at the end; what does not end well is a warning."""
     scope = ResourceScope()
     try:
         yield scope
     finally:
         for error in await scope.close():
-            # The results are safe on disk; what did not end well is a warning and not an error.
+            # The results are safe on disk.
             warnings.warn(f"while closing: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=1)

@@ -62,6 +62,22 @@ class Redactor:
         self._in_content = _shortest(map(_bytes, forms))
         self._in_lines = _shortest(orjson.dumps(_encodable(form))[1:-1] for form in forms)
 
+    @property
+    def knows_any(self) -> bool:
+        """Whether there is anything to replace."""
+        return bool(self._forms)
+
+    def places(self, text: str) -> list[tuple[int, int]]:
+        """Return where secrets stand in a text, first to last; what is replaced already is none."""
+        if not any(needle in text for needle in self._in_text):
+            return []
+        found: list[tuple[int, int]] = []
+        start = 0
+        for piece in text.split(MARK):
+            found += ((start + begin, start + end) for form in self._forms for begin, end in _found(piece, form[0]))
+            start += len(piece) + len(MARK)
+        return _merged(sorted(found))
+
     def text(self, text: str) -> str:
         """Return a text with its secrets replaced."""
         for needle in self._in_text:
@@ -184,6 +200,24 @@ def _shortest(needles: Iterable[T]) -> tuple[T, ...]:
         if not any(other in needle for other in kept):
             kept.append(needle)
     return tuple(kept)
+
+
+def _found(text: str, part: str) -> Iterator[tuple[int, int]]:
+    begin = text.find(part)
+    while begin >= 0:
+        yield begin, begin + len(part)
+        begin = text.find(part, begin + 1)
+
+
+def _merged(places: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Join places that overlap; they are given in order."""
+    merged: list[tuple[int, int]] = []
+    for begin, end in places:
+        if merged and begin < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((begin, end))
+    return merged
 
 
 def _encodable(text: str) -> str:

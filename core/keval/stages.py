@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import asyncio
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 import attrs
@@ -11,6 +12,7 @@ from keval.config.evaluation import Execution, failure_limit
 from keval.config.secrets import learn_endpoints
 from keval.execute.admission import Admission
 from keval.execute.describe import describe_run
+from keval.execute.endpoints import endpoints_by_model, endpoints_of
 from keval.execute.exchange import ModelExchange
 from keval.execute.meter import Meter
 from keval.execute.outbox import RunOutbox
@@ -25,13 +27,14 @@ from keval.gates.regression import Regression
 from keval.infrastructure import Job
 from keval.interfaces import Judge
 from keval.manifest import Manifest
-from keval.models import Endpoint
 from keval.plan.hooks import Hooks
-from keval.plan.plan import Plan, Scorers, models_of
+from keval.plan.plan import Plan, Scorers
 from keval.prices import Price
+from keval.recording.writer import RecordingWriter
 from keval.records import Sample
 from keval.redaction import Redactor
 from keval.score.digest import rubric_digest, scorer_digests
+from keval.score.replaying import Replaying, at_once
 from keval.score.scoring import ScoredTrial, score_trials
 from keval.scores import Rubric, Scorer
 from keval.stats.rates import Rates
@@ -42,7 +45,7 @@ from keval.store.scores_file import ScoringSpec
 from keval.store.writer import RunWriter
 from keval.summary import Summary
 
-__all__ = ["Running", "Scoring", "announce_endpoints", "endpoints_of", "rubrics_of"]
+__all__ = ["Running", "Scoring", "announce_endpoints", "rubrics_of"]
 
 _RECORDED_AT_ONCE = 64
 """Trials at once if all answers are recorded: no model is called, and keval waits only for the disk."""
@@ -61,6 +64,7 @@ class Running:
     redact: Redactor
     samples: Mapping[str, Sample]
     regression: Regression | None = None
+    replaying: Replaying | None = None
 
     @classmethod
     def of(
@@ -112,14 +116,24 @@ class Running:
         missing: bool = False,
     ) -> Summary:
         """Run the trials that are not `done`, and score. With `missing`, only scores that are lacking are made."""
-        if listings := listing_blobs(self.ready, self.redact):
-            self.writer.write_blobs(listings)
-        self.writer.write_manifest(manifest)
-        with working.kept(self.writer):
-            return await self._finish(manifest, working, stop or Stop(), done, missing=missing)
+        with RecordingWriter.of(manifest, self.writer.path, self.redact) as recording:
+            if listings := listing_blobs(self.ready, self.redact):
+                self.writer.write_blobs(listings)
+            self.writer.write_manifest(manifest)
+            if recording:
+                recording.begin(endpoints_by_model(self.plan.askers, self.ready.endpoints), self.ready.listed)
+            with working.kept(self.writer):
+                return await self._finish(manifest, working, stop or Stop(), done, recording, missing=missing)
 
     async def _finish(
-        self, manifest: Manifest, working: WorkingTime, stop: Stop, done: Collection[str], *, missing: bool
+        self,
+        manifest: Manifest,
+        working: WorkingTime,
+        stop: Stop,
+        done: Collection[str],
+        recording: RecordingWriter | None,
+        *,
+        missing: bool,
     ) -> Summary:
         plan, writer, hooks, written = self.plan, self.writer, self.hooks, self.writer.run.samples
         hooks.announce("keval_run_started", directory=writer.path, manifest=manifest)
@@ -134,9 +148,9 @@ class Running:
             meter,
             None if execution.max_failures is None else failure_limit(execution.max_failures, count),
         )
-        worker = PlanWorker(plan, ready)
-        async with Journal(writer.run.trials_file) as journal:
-            outbox = RunOutbox(writer, journal, self.redact, hooks, admission)
+        worker = self.replaying.worker(plan, ready) if self.replaying else PlanWorker(plan, ready)
+        async with Journal(writer.run.trials_file, recording.append if recording else None) as journal:
+            outbox = RunOutbox(writer, journal, self.redact, hooks, admission, recording)
             while True:
                 job = Job(
                     manifest=manifest,
@@ -161,6 +175,8 @@ class Running:
             self.redact,
             meter,
             self.regression,
+            recording,
+            self.replaying,
         )
         return await scores.score(manifest, working, missing=missing, stopped=admission.close())
 
@@ -179,6 +195,8 @@ class Scoring:
     redact: Redactor
     meter: Meter
     regression: Regression | None = None
+    recording: RecordingWriter | None = None
+    replaying: Replaying | None = None
 
     async def score(
         self, manifest: Manifest, working: WorkingTime | None = None, *, missing: bool = False, stopped: str = ""
@@ -215,10 +233,16 @@ class Scoring:
                 lacks=scoring.lacks,
                 exchange=self.exchange,
                 meter=self.meter,
+                recording=self.recording,
+                judging=self.replaying.judge if self.replaying else None,
+                sleep=at_once if self.replaying else asyncio.sleep,
             )
+            if self.recording:
+                self.recording.append(b"")  # before the scores of these judgements count
             told = "; ".join(filter(None, (stopped, self.meter.told())))
             elapsed = working.total() if working else manifest.elapsed
             manifest = attrs.evolve(manifest, stopped=told or None, elapsed=elapsed)
+            manifest = self.replaying.counted(manifest) if self.replaying else manifest
             # Before the scores replace earlier ones, so that there is no score by a scorer that the manifest lacks.
             self.writer.write_manifest(manifest)
         others = {entry.scorer for entry in manifest.scorers} - self.spec.digests.keys()
@@ -250,12 +274,3 @@ def _max_concurrent(plan: Plan) -> int:
 def rubrics_of(scorers: Scorers) -> dict[str, Rubric]:
     """Return what judges grade by, by digest: a rubric of one name may have said something else to another judge."""
     return {rubric_digest(rubric): rubric for rubric in (scorers.rubrics if scorers.judges else ())}
-
-
-def endpoints_of(endpoints: Mapping[str, Endpoint], *plugins: Iterable[object]) -> list[Endpoint]:
-    """Return every endpoint that a run asks: those that providers found, and those that plugins know themselves.
-
-    Behind a proxy a plugin has another key than the one that it was constructed with.
-    """
-    models = (model for group in plugins for plugin in group for model in models_of(plugin).values())
-    return [*endpoints.values(), *(model.endpoint for model in models if model.endpoint is not None)]

@@ -12,8 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
+from keval.recording.frames import FrameKey, Frames, traffic_file
 from keval_gateway import ChatCall, ChatReply, ChatRequest, ModelFault
 from tests.canaries import forms, leaks
 from tests.conftest import Project
@@ -146,12 +148,16 @@ def test_no_canary_is_left_or_printed(project: Project, respond: Any) -> None:
     with gateway(respond) as environ:
         before = [told(environ, *args) for args in (["validate", "eval.yaml"], ["run", "eval.yaml", "--dry-run"])]
         before.append(told(environ, "run", "eval.yaml", "--dry-run", "--json"))
-        code, said = told(environ, "run", "eval.yaml")
+        code, said = told(environ, "run", "eval.yaml", "--record")
         after = [told(environ, *args) for args in AFTER]
 
     assert ([0, 0, 0], 3) == ([done for done, _ in before], code), said
     assert {0, 3} == {done for done, _ in after}
     assert [] == leaks(CANARIES, [said, *(text for _, text in [*before, *after])], project.root, GIVEN)
+    frames = Frames(traffic_file(project.run_directory()))
+    lines = frames.read(FrameKey("agent", trial="asked/it/says/1"), orjson.loads)
+    asked = next(line for line in lines if line["of"] == "model")
+    assert "Never say [secret]." in asked["request"]["body"]
     trials = {line["id"]: line for line in project.lines("trials.jsonl")}
     failed = trials["scripted/it/fails/1"]["failure"]
     assert ("ZeroDivisionError", True) == (failed["kind"], "[secret]" in failed["traceback"])

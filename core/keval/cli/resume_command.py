@@ -47,6 +47,7 @@ _POSITIVE = click.IntRange(min=1)
     help="Read this config, and run the samples, agents and conditions that it adds.",
 )
 @click.option("--force", is_flag=True, help="Go on although something changed; the manifest says what.")
+@click.option("--record", is_flag=True, help="Keep the traffic from now on; a recorded run does so anyway.")
 @max_failures_option
 @budget_option
 @gate_options
@@ -63,6 +64,7 @@ def command(
     add_repetitions: int | None,
     extend: Path | None,
     force: bool,
+    record: bool,
     max_failures: str | None,
     budget: tuple[tuple[str, float], ...],
     gate_flags: GateFlags,
@@ -78,7 +80,7 @@ def command(
     The run's manifest is the config. If the dataset, a plugin, a variable or a server's tools changed since the run
     began, it is refused with the differences. Scores that are missing are made afterwards.
     """
-    from keval.execute.resumption import Resumption
+    from keval.execute.resumption import Resumption, check_resumable
     from keval.execute.stopping import Stop
     from keval.pipeline import resume_run
     from keval.plan.build import make_plan
@@ -87,6 +89,7 @@ def command(
     log = log_watchers(log_format)
     found = find_run(run, output_dir)
     manifest = found.manifest
+    check_resumable(found.path, manifest)
     remembered = {name: value for name, value in manifest.variables.items() if value is not None}
     hidden = redactor()
     with filling(remembered):
@@ -122,7 +125,14 @@ def command(
             with progress:
                 watchers = [("keval/progress", progress), *log]
                 work = resume_run(
-                    found, plan, watchers, resumption=resumption, redactor=hidden, stop=stop, regression=regression
+                    found,
+                    plan,
+                    watchers,
+                    resumption=resumption,
+                    redactor=hidden,
+                    stop=stop,
+                    regression=regression,
+                    record=record,
                 )
                 summary = run_to_end(work, interruption)
         except KeyboardInterrupt:

@@ -30,6 +30,7 @@ _WORST = 20
 @click.argument("run")
 @click.option("--trial", metavar="ID", help="Show this trial: messages, tool calls and scores.")
 @click.option("--request", is_flag=True, help="With --trial: show its first model request, as it was sent.")
+@click.option("--traffic", is_flag=True, help="With --trial: show what passed, with models and servers.")
 @click.option("--sample", metavar="ID", help="Show the answers of all arms to this sample, side by side.")
 @click.option("--repetition", type=_POSITIVE, metavar="N", help="With --sample: which repetition.  [default: 1]")
 @click.option("--contexts", is_flag=True, help="Show how the servers of the conditions differ.")
@@ -44,6 +45,7 @@ def command(
     run: str,
     trial: str | None,
     request: bool,
+    traffic: bool,
     sample: str | None,
     repetition: int | None,
     contexts: bool,
@@ -60,6 +62,8 @@ def command(
         raise click.UsageError(told)
     if request and trial is None:
         raise click.UsageError("--request goes with --trial: it shows what the model of one trial was sent")
+    if traffic and (trial is None or request):
+        raise click.UsageError("--traffic goes with --trial, without --request: it has all requests of the trial")
     if repetition is not None and sample is None:
         raise click.UsageError("--repetition goes with --sample; a trial's id has its repetition")
     if limit is not None and not (failed or unscored or worst is not None):
@@ -67,6 +71,8 @@ def command(
     found = find_run(run, output_dir)
     if trial is not None and request:
         _show_request(found, trial)
+    elif trial is not None and traffic:
+        _show_traffic(found, trial, as_json=as_json)
     elif trial is not None:
         _show_trial(found, trial, as_json=as_json)
     elif sample is not None:
@@ -108,6 +114,17 @@ def _show_request(run: Run, name: str) -> None:
             f"the trial {name!r} has no model request: none was sent, or its agent did not report it to the recorder"
         )
     print_json(orjson.loads(run.blob(transcript.request)))
+
+
+def _show_traffic(run: Run, name: str, *, as_json: bool) -> None:
+    # It imports what decompresses.
+    from keval.report.traffic import describe_traffic, print_traffic, traffic_of
+
+    found = traffic_of(run, name)
+    if as_json:
+        print_json(describe_traffic(found))
+    else:
+        print_traffic(found, data_console())
 
 
 def _bands(run: Run) -> Bands:

@@ -7,9 +7,13 @@ from typing import Any
 
 import attrs
 
+from keval.dataset.samples import Samples
 from keval.manifest import Manifest
+from keval.records import Sample
+from keval.redaction import Redactor
+from keval.store.jsonl import read_sample, sample_line
 
-__all__ = ["changes"]
+__all__ = ["as_written", "changes", "sample_changes"]
 
 _GROWING = ("agents", "contexts", "conditions")
 """Sections of a config to which another config may add labels."""
@@ -41,6 +45,10 @@ _FREE_EXECUTION = (
 """Keys of `execution` that change no trial, or that are compared by themselves."""
 
 
+_LONG, _BEFORE = 100, 30
+"""Characters of a text that are shown, and how many of them stand before the first difference."""
+
+
 def changes(before: Manifest, now: Manifest, *, extended: bool = False) -> list[str]:
     """Return every difference that could make new trials unlike those that a run has, one line each.
 
@@ -48,6 +56,26 @@ def changes(before: Manifest, now: Manifest, *, extended: bool = False) -> list[
     file; the samples themselves are compared elsewhere.
     """
     return list(_changes(before, now, extended=extended))
+
+
+def sample_changes(frozen: Samples, samples: Samples, redact: Redactor) -> Iterator[str]:
+    """Yield which samples are others than those that a run has frozen, one line each; one of them may lack some."""
+    positions = {name: position for position, name in enumerate(samples.ids)}
+    for number, name in enumerate(frozen.ids):
+        if name in positions and not _is_same(frozen[number], as_written(samples[positions[name]], redact)):
+            yield f"sample {name}: it asks something else, or has other facts or expectations"
+
+
+def as_written(sample: Sample, redact: Redactor) -> Sample:
+    """Return a sample as it is when it is written and read again."""
+    return read_sample(redact.line(sample_line(sample)))
+
+
+def _is_same(frozen: Sample, sample: Sample) -> bool:
+    """Return whether a sample is the one that was frozen, to which hook plugins may have added facts."""
+    added = set(frozen.withheld) - set(sample.withheld)
+    facts = {name: value for name, value in frozen.facts.items() if name not in added}
+    return attrs.evolve(frozen, facts=facts, withheld=sample.withheld) == attrs.evolve(sample, facts=dict(sample.facts))
 
 
 def _changes(before: Manifest, now: Manifest, *, extended: bool) -> Iterator[str]:
@@ -118,7 +146,24 @@ def _plain(value: Any) -> Any:
 
 def _difference(what: str, before: Any, now: Any) -> Iterator[str]:
     if _plain(before) != _plain(now):
+        if isinstance(before, str) and isinstance(now, str):
+            before, now = _excerpts(before, now)
         yield f"{what}: was {_shown(before)}, is {_shown(now)}"
+
+
+def _excerpts(*texts: str) -> list[str]:
+    """Return texts on one line each; of long ones, what stands around their first difference."""
+    lines = [" ".join(text.split()) for text in texts]
+    if max(map(len, lines)) <= _LONG:
+        return lines
+    pairs = enumerate(zip(*lines, strict=False))
+    same = next((index for index, (one, other) in pairs if one != other), min(map(len, lines)))
+    start = max(0, same - _BEFORE)
+    cut = [line[start : start + _LONG] for line in lines]
+    return [
+        f"{'…' if start else ''}{part}{'…' if len(line) > start + _LONG else ''}"
+        for line, part in zip(lines, cut, strict=True)
+    ]
 
 
 def _shown(value: Any) -> str:

@@ -13,7 +13,9 @@ from keval.execute.donors import TrialResults
 from keval.infrastructure import ConnectedServer
 from keval.interfaces import ContextSource
 from keval.interventions import Intervention
+from keval.recording.log import TrafficLog
 from keval.servers import ToolOffer
+from keval.tapes import ServerKeeper, ServerTape
 
 __all__ = ["OpenedContext"]
 
@@ -22,7 +24,8 @@ __all__ = ["OpenedContext"]
 class OpenedContext:
     """A context that is up for the trials of one condition, with the servers that keval connected to, by name.
 
-    `offers` are what agents get, and `aliases` the names of tools that are others there, by server.
+    `offers` are what agents get, and `aliases` the names of tools that are others there, by server. `listed` has what
+    each server listed, if the run is recorded.
     """
 
     source: ContextSource
@@ -30,6 +33,7 @@ class OpenedContext:
     servers: dict[str, ConnectedServer] = attrs.field(factory=dict)
     offers: list[ToolOffer] = attrs.field(factory=list)
     aliases: Mapping[str, Mapping[str, str]] = attrs.field(factory=dict)
+    listed: dict[str, TrafficLog] = attrs.field(factory=dict)
 
     @property
     def tapped(self) -> frozenset[str]:
@@ -41,14 +45,25 @@ class OpenedContext:
         offers = [renamed(offer, aliases.get(offer.server, {})) for offer in self.offers]
         return attrs.evolve(self, offers=offers, aliases=aliases)
 
+    def keeper(self, server: str) -> ServerKeeper:
+        """Return what keeps what a server lists."""
+        log = self.listed[server] = TrafficLog()
+        return log.server(server)
+
     def given(
         self,
         server: ServerSpec,
         execution: Execution,
         trial: TrialInfo | None = None,
         others: TrialResults | None = None,
+        *,
+        keep: ServerKeeper | None = None,
+        played: ServerTape | None = None,
     ) -> ServerSpec:
-        """Return the specification of one of its servers as the proxy gets it, completed from the run and the trial."""
+        """Return the specification of one of its servers as the proxy gets it, completed from the run and the trial.
+
+        `keep` keeps the traffic of the attempt with it, if the run is recorded, and `played` plays it in a replay.
+        """
         return attrs.evolve(
             server,
             max_result_bytes=execution.largest_result,
@@ -57,4 +72,6 @@ class OpenedContext:
             seed=execution.seed,
             trial=trial,
             others=others.attempt(server.name) if others else None,
+            keep=keep,
+            played=played,
         )

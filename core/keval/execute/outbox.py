@@ -11,6 +11,8 @@ import attrs
 from keval.execute.admission import Admission
 from keval.plan.hooks import Hooks
 from keval.recorder import Blob, LiveEvent
+from keval.recording.frames import FrameKey
+from keval.recording.writer import RecordingWriter
 from keval.records import Failure, Trial
 from keval.redaction import Redactor
 from keval.store.journal import Journal
@@ -25,15 +27,20 @@ _SHA256 = re.compile(rb"\b[0-9a-f]{64}\b")
 
 @attrs.define(eq=False)
 class RunOutbox:
-    """Writes trials and blobs to a run, and tells hook plugins of trials and live events; all without secrets."""
+    """Writes trials, their traffic and blobs to a run, and tells hook plugins of trials and live events.
+
+    All is without secrets. `_journal` writes ahead to `_recording`, if the run is recorded.
+    """
 
     _writer: RunWriter
     _journal: Journal
     _redact: Redactor
     _hooks: Hooks
     _admission: Admission
+    _recording: RecordingWriter | None = None
     _blobs: dict[str, Blob] = attrs.field(factory=dict, init=False)
     _renamed: dict[bytes, bytes] = attrs.field(factory=dict, init=False)
+    _frames: dict[str, bytes] = attrs.field(factory=dict, init=False)
     _writing: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     wants_events: bool = attrs.field(init=False)
 
@@ -41,7 +48,10 @@ class RunOutbox:
         self.wants_events = self._hooks.implemented("keval_live_event")
 
     async def trial(self, trial: Trial) -> None:
-        """Write a trial and return when it is on disk, with the content that it refers to. Raises RunError."""
+        """Write a trial and return when it is on disk, with its traffic and the content that it refers to.
+
+        Raises RunError.
+        """
         async with self._writing:  # another trial may be writing this one's content, or the same
             if self._blobs:
                 blobs, self._blobs = self._blobs, {}
@@ -51,7 +61,7 @@ class RunOutbox:
         line = self._redact.line(told)
         if self._renamed:
             line = _SHA256.sub(lambda found: self._renamed.get(found[0], found[0]), line)
-        await self._journal.append(line)
+        await self._journal.append(line, self._frames.pop(trial.id, b""))
         if line != told:
             trial = read_trial(line, lambda _: trial.sample, lambda _: trial.characteristics)
         self._hooks.announce("keval_trial_finished", trial=trial)
@@ -64,7 +74,9 @@ class RunOutbox:
             )
 
     def traffic(self, trial: str, traffic: Sequence[Traffic]) -> None:
-        """Keep the traffic of a trial until that is written."""
+        """Keep the traffic of a trial until that is written, if the run is recorded."""
+        if self._recording is not None:
+            self._frames[trial] = self._recording.frame(FrameKey("agent", trial=trial), traffic)
 
     def blob(self, blob: Blob) -> None:
         """Keep content until the next trial is written. Without its secrets, it has another SHA-256."""

@@ -116,7 +116,7 @@ class FrameFile:
             with explained(self._path):
                 if whole < os.fstat(self._file.fileno()).st_size:
                     self._file.truncate(whole)
-                self.sync()
+                    os.fsync(self._file.fileno())
                 sync_folder(folder)
         except BaseException:
             self._file.close()
@@ -127,12 +127,15 @@ class FrameFile:
         self._file.close()
 
     def write(self, frames: bytes) -> None:
-        """Append encoded frames; they are on disk after `sync`. Raises OSError."""
-        write_all(self._file, frames)
+        """Append encoded frames; they are on disk after the next `append`. Raises RunError."""
+        with explained(self._path):
+            write_all(self._file, frames)
 
-    def sync(self) -> None:
-        """Return when everything that was written is on disk. Raises OSError."""
-        os.fsync(self._file.fileno())
+    def append(self, frames: bytes) -> None:
+        """Append encoded frames, and return when all that was written is on disk. Raises RunError."""
+        with explained(self._path):
+            write_all(self._file, frames)
+            os.fsync(self._file.fileno())
 
 
 class Frames:

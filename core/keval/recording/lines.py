@@ -6,35 +6,52 @@ A line may come from a newer or an older version of keval: unknown keys are igno
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
 import attrs
 import orjson
 
-from keval.models import Asker, Endpoint, ModelRequest, Wire
-from keval.recording.frames import FrameKey
+from keval.models import Asker, ModelRequest, Wire
+from keval.recording.spelled import unspelled
 from keval.redaction import Redactor
 from keval.store.jsonl import dump
-from keval.store.shapes import read_record
+from keval.store.shapes import fields_of, read_record
 from keval.tapes import ModelTraffic, ServerTraffic, Traffic, TrafficError
 
-__all__ = ["RecordedEndpoint", "endpoint_frame", "read_endpoint", "read_traffic", "traffic_line"]
+__all__ = ["RecordedEndpoint", "endpoint_line", "read_endpoint", "read_traffic", "traffic_line"]
+
+_AFTER_EVENTS = re.compile(rb"(?<=\n\n)|(?<=\n\r\n)")
 
 
 @attrs.frozen
 class RecordedEndpoint:
-    """What is known of the endpoint of a model (`provider/name`), so that a played one is taken for it."""
+    """What is known of the endpoint of a model (`provider/name`), so that a played one is taken for it.
+
+    `name` is what the endpoint calls the model. `urls` are its base URLs by wire, without secrets: scorers are the same
+    only if their judge asks the same endpoint.
+    """
 
     model: str
-    wires: tuple[Wire, ...] = ()
+    urls: Mapping[Wire, str] = attrs.field(factory=dict)
     simulated: bool = False
     wants_trial: bool = False
+    name: str | None = None
+
+    @property
+    def wires(self) -> tuple[Wire, ...]:
+        """The wire protocols that it speaks."""
+        return tuple(self.urls)
 
 
 def traffic_line(traffic: Traffic, redact: Redactor) -> bytes:
     """Write an exchange with its secrets replaced. Bodies are texts, or base64 where they are not UTF-8."""
+    if isinstance(traffic, ModelTraffic) and traffic.headers.get("content-type", "").startswith("text/event-stream"):
+        stream = b"".join(traffic.chunks)
+        told = unspelled(stream, redact)
+        traffic = traffic if told is stream else attrs.evolve(traffic, chunks=_events(told))
     line = dump(_plain(traffic))
     if redact.finds_in_json(line) or b'"base64":' in line:
         return dump(_plain(_scrubbed(traffic, redact)))
@@ -57,16 +74,14 @@ def read_traffic(line: bytes) -> Traffic:
     return read_record(ModelTraffic, {**data, "asker": asker, "request": request, "chunks": chunks})
 
 
-def endpoint_frame(endpoint: Endpoint) -> tuple[FrameKey, list[bytes]]:
-    """Return the key and lines of the frame that has what is known of an endpoint; its addresses are not kept."""
-    known = RecordedEndpoint(endpoint.model, tuple(endpoint.urls), endpoint.simulated, endpoint.wants_trial)
-    return FrameKey("endpoint", model=endpoint.model), [dump(known)]
+def endpoint_line(endpoint: RecordedEndpoint) -> bytes:
+    """Write what is known of an endpoint."""
+    return dump(fields_of(endpoint))
 
 
 def read_endpoint(line: bytes) -> RecordedEndpoint:
     """Read the line of a model. Raises LookupError, TypeError or ValueError."""
-    data = orjson.loads(line)
-    return read_record(RecordedEndpoint, {**data, "wires": tuple(data.get("wires", ()))})
+    return read_record(RecordedEndpoint, orjson.loads(line))
 
 
 def _plain(traffic: Traffic) -> dict[str, Any]:
@@ -156,8 +171,7 @@ def _read_body(data: dict[str, Any]) -> bytes:
 
 def _events(body: bytes) -> tuple[bytes, ...]:
     """Cut a stream whose secrets were replaced after each of its events."""
-    *events, rest = body.split(b"\n\n")
-    return (*(event + b"\n\n" for event in events), *([rest] if rest else []))
+    return tuple(event for event in _AFTER_EVENTS.split(body) if event)
 
 
 def _parts(body: bytes, sizes: Sequence[int]) -> tuple[bytes, ...]:

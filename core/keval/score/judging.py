@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import attrs
 
 from keval.config.evaluation import Execution
 from keval.contexts import JudgeContext
 from keval.errors import TrialError
-from keval.execute.attempts import Patience, attempt, failure_of
+from keval.execute.attempts import Attempted, Patience, attempt, failure_of
 from keval.execute.exchange import ModelExchange
 from keval.execute.meter import Meter
 from keval.execute.stopwatch import Stopwatch
@@ -17,16 +18,31 @@ from keval.interfaces import Judge
 from keval.models import Asker
 from keval.plan.plan import judge_seed, models_of
 from keval.recorder import JudgementRecorder
+from keval.recording.log import TrafficLog
+from keval.recording.writer import RecordingWriter
 from keval.records import Failure, Trial
 from keval.score.validate import Verdict, unscored, validate_grade
 from keval.scores import Judgement, Rubric, Score
 
-__all__ = ["JudgeRunner"]
+__all__ = ["JudgeRunner", "TrialJudge"]
+
+
+class TrialJudge(Protocol):
+    """Asks a judge about trials."""
+
+    async def judge_trial(
+        self, trial: Trial, rubrics: Sequence[Rubric], repetition: int
+    ) -> tuple[list[Verdict], Judgement]:
+        """Ask about a trial, and return a verdict per rubric, in their order, and the judgement."""
+        ...
 
 
 @attrs.frozen
 class JudgeRunner:
-    """Asks one judge, about any number of trials concurrently."""
+    """Asks one judge, about any number of trials concurrently.
+
+    `recording` keeps the traffic, if the run is recorded.
+    """
 
     label: str
     judge: Judge
@@ -34,6 +50,7 @@ class JudgeRunner:
     patience: Patience
     exchange: ModelExchange
     meter: Meter
+    recording: RecordingWriter | None = None
 
     async def judge_trial(
         self, trial: Trial, rubrics: Sequence[Rubric], repetition: int
@@ -58,36 +75,24 @@ class JudgeRunner:
             return Judgement(repetition, model_calls=0), {rubric.name: verdict for rubric in rubrics}
         judgement = None
         try:
-            judgement, graded = await self._ask(trial, rubrics, repetition)
+            log = TrafficLog() if self.recording else None
+            judgement, graded = await self._ask(trial, rubrics, repetition, log)
+            if self.recording and log:
+                self.recording.judgement(trial.id, self.label, repetition, log.traffic())
             return judgement, graded
         finally:
             self.meter.end_judgement(self.label, judgement)
 
     async def _ask(
-        self, trial: Trial, rubrics: Sequence[Rubric], repetition: int
+        self, trial: Trial, rubrics: Sequence[Rubric], repetition: int, log: TrafficLog | None
     ) -> tuple[Judgement, dict[str, Verdict]]:
         recorder = JudgementRecorder()
         failures: list[Failure] = []
-        seconds = self.execution.timeout_seconds
-        late = TrialError(f"no judgement within {seconds:g} s", stage="score", kind="timeout", retryable=True)
         blinded = _blinded(trial)
         while True:
-            number, watch = len(failures) + 1, Stopwatch()
+            number = len(failures) + 1
             asker = Asker("judge", self.label, trial.id, repetition, number)
-            with self.exchange.asking(asker, recorder.refused, watch) as headers:
-                context = JudgeContext(
-                    repetition=repetition,
-                    attempt=number,
-                    seed=judge_seed(self.execution.seed, trial.sample.id, repetition),
-                    model_headers={**self._headers(repetition), **headers},
-                    recorder=recorder,
-                )
-                outcome = await attempt(
-                    lambda context=context: self.judge.grade(blinded, rubrics, context),  # type: ignore[misc]
-                    seconds=seconds,
-                    late=late,
-                    watch=watch,
-                )
+            outcome = await self._attempt(asker, blinded, rubrics, recorder, log)
             if outcome.error is None:
                 return recorder.judgement(repetition, failures), _graded(outcome.value, rubrics)
             outage = self.exchange.outage("judge", self.label)
@@ -97,6 +102,29 @@ class JudgeRunner:
                 return recorder.judgement(repetition, failures), {rubric.name: verdict for rubric in rubrics}
             failures.append(failure_of(outcome.error, "score"))
             await self.patience.wait(number, outcome.error)
+
+    async def _attempt(
+        self, asker: Asker, trial: Trial, rubrics: Sequence[Rubric], recorder: JudgementRecorder, log: TrafficLog | None
+    ) -> Attempted[Mapping[str, Score | TrialError]]:
+        """Ask once: live, or from the tape of the attempt."""
+        seconds, watch, repetition = self.execution.timeout_seconds, Stopwatch(), asker.repetition or 1
+        late = TrialError(f"no judgement within {seconds:g} s", stage="score", kind="timeout", retryable=True)
+        with (
+            self.exchange.playing(asker, watch) as tape,
+            self.exchange.asking(asker, recorder.refused, watch, log=log, tape=tape) as headers,
+        ):
+            context = JudgeContext(
+                repetition=repetition,
+                attempt=asker.attempt or 1,
+                seed=judge_seed(self.execution.seed, trial.sample.id, repetition),
+                model_headers={**self._headers(repetition), **headers},
+                recorder=recorder,
+            )
+            outcome = await attempt(
+                lambda: self.judge.grade(trial, rubrics, context), seconds=seconds, late=late, watch=watch
+            )
+            # Whatever the judge made of it.
+            return Attempted.failed(tape.missed) if tape is not None and tape.missed is not None else outcome
 
     def _headers(self, repetition: int) -> dict[str, str]:
         """Return the headers for keval's gateway, without the trial's id, which would tell whose answer is judged."""

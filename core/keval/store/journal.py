@@ -1,13 +1,14 @@
 """A journal: an append-only file of lines; a writer continues when its line is on disk.
 
 Lines that arrive while a batch is being synced form the next batch (group commit), so that many writers share one
-`fdatasync`.
+`fdatasync`. What lines refer to may be written ahead of them, to another file.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from keval.errors import RunError
@@ -26,9 +27,12 @@ class Journal:
     An incomplete last line, as a power cut leaves it, is removed when the journal is opened.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, ahead: Callable[[bytes], object] | None = None) -> None:
+        """`ahead` writes what goes before lines, in a thread, and returns when it is on disk; it raises RunError."""
         self._path = path
+        self._ahead = ahead
         self._pending: list[bytes] = []
+        self._pending_ahead: list[bytes] = []
         self._synced: asyncio.Future[None] | None = None
         self._broken: RunError | None = None
         self._task: asyncio.Task[None] | None = None
@@ -47,14 +51,19 @@ class Journal:
         finally:
             os.close(self._file)
 
-    async def append(self, line: bytes) -> None:
-        """Append a line, given without its newline, and return when it is on disk. Raises RunError."""
+    async def append(self, line: bytes, ahead: bytes = b"") -> None:
+        """Append a line, given without its newline, and return when it is on disk. Raises RunError.
+
+        What is given as `ahead` is on disk before the line.
+        """
         if self._broken is not None:
             # Lines after an incomplete one could not be read.
             raise self._broken
         if self._synced is None:
             self._synced = asyncio.get_running_loop().create_future()
         self._pending.append(line)
+        if ahead:
+            self._pending_ahead.append(ahead)
         synced = self._synced
         if self._task is None:
             self._task = asyncio.create_task(self._commit())
@@ -63,10 +72,13 @@ class Journal:
     async def _commit(self) -> None:
         try:
             while self._synced is not None:
-                batch, synced = self._pending, self._synced
-                self._pending, self._synced = [], None
+                batch, ahead, synced = self._pending, self._pending_ahead, self._synced
+                self._pending, self._pending_ahead, self._synced = [], [], None
                 try:
-                    await asyncio.to_thread(self._write, b"\n".join(batch) + b"\n")
+                    await asyncio.to_thread(self._write, b"\n".join(batch) + b"\n", b"".join(ahead))
+                except RunError as error:
+                    self._broken = error
+                    synced.set_exception(error)
                 except OSError as error:
                     problem = f"{self._path} cannot be written: {error}; what was written before is kept"
                     self._broken = RunError(problem)
@@ -76,7 +88,9 @@ class Journal:
         finally:
             self._task = None
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, data: bytes, ahead: bytes) -> None:
+        if ahead and self._ahead:
+            self._ahead(ahead)
         view = memoryview(data)
         while view:
             view = view[os.write(self._file, view) :]

@@ -21,7 +21,7 @@ def written(folder: Path, *frames: bytes) -> Path:
     with FrameFile(path) as file:
         for frame in frames:
             file.write(frame)
-        file.sync()
+        file.append(b"")
     return path
 
 

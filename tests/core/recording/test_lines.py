@@ -7,8 +7,8 @@ import json
 import attrs
 import pytest
 
-from keval.models import Asker, Endpoint, ModelRequest
-from keval.recording.lines import RecordedEndpoint, endpoint_frame, read_endpoint, read_traffic, traffic_line
+from keval.models import Asker, ModelRequest
+from keval.recording.lines import RecordedEndpoint, endpoint_line, read_endpoint, read_traffic, traffic_line
 from keval.redaction import MARK, Redactor
 from keval.tapes import ModelTraffic, ServerTraffic, Traffic, TrafficError
 from tests.canaries import forms
@@ -79,11 +79,23 @@ def test_secrets_are_in_no_form_in_a_line(form: str) -> None:
     assert [b"data: {}\n\n", b"data: [DONE]"] == [again.chunks[0], again.chunks[-1]]
 
 
-def test_what_is_known_of_an_endpoint_has_no_address_and_no_key() -> None:
-    endpoint = Endpoint("p/m", {"openai-chat": "https://x.example/v1", "anthropic": "https://x"}, "key", simulated=True)
+def test_a_stream_with_a_secret_in_pieces_is_cut_anew_after_each_event() -> None:
+    redact = Redactor()
+    redact.learn([("KEY", SECRET)])
+    events = [f"data: {json.dumps({'delta': text})}\n\n".encode() for text in (SECRET[:9], SECRET[9:], " it is.")]
+    body = b"".join(events)
+    traffic = attrs.evolve(ANSWERED, chunks=(body[:20], body[20:]))
 
-    key, lines = endpoint_frame(endpoint)
+    again = read_traffic(traffic_line(traffic, redact))
 
-    assert ("endpoint", "p/m") == (key.role, key.model)
-    assert [RecordedEndpoint("p/m", ("openai-chat", "anthropic"), simulated=True)] == [*map(read_endpoint, lines)]
-    assert b"x.example" not in lines[0]
+    assert isinstance(again, ModelTraffic)
+    told = [json.loads(chunk.removeprefix(b"data: "))["delta"] for chunk in again.chunks]
+    assert [MARK, "", " it is."] == told
+
+
+def test_an_endpoint_is_read_as_it_was_written() -> None:
+    endpoint = RecordedEndpoint("p/m", {"openai-chat": "https://x.example/v1", "anthropic": "https://x"}, True)
+
+    again = read_endpoint(endpoint_line(endpoint))
+
+    assert (endpoint, ("openai-chat", "anthropic")) == (again, again.wires)
