@@ -9,7 +9,17 @@ from typing import Any
 import attrs
 
 from keval import Sample
-from keval.plugin import ConnectedServer, Context, ContextSource, McpServer, ServerSpec, ToolOffer, TrialInfo
+from keval.plugin import (
+    ConnectedServer,
+    Context,
+    ContextSource,
+    McpServer,
+    ServerKeeper,
+    ServerSpec,
+    ServerTape,
+    ToolOffer,
+    TrialInfo,
+)
 from keval_mcp import server_proxy
 
 __all__ = ["Started", "started"]
@@ -38,13 +48,24 @@ class Started:
 
 
 @asynccontextmanager
-async def started(provider: Any, label: str, *, start_ahead: int = 0, **facts: Any) -> AsyncIterator[Started]:
-    """Start a context provider and connect to its servers; `start_ahead` is how many trials are to come."""
+async def started(
+    provider: Any,
+    label: str,
+    *,
+    start_ahead: int = 0,
+    keep: ServerKeeper | None = None,
+    played: ServerTape | None = None,
+    **facts: Any,
+) -> AsyncIterator[Started]:
+    """Start a context provider and connect to its servers; `start_ahead` is how many trials are to come.
+
+    `keep` keeps what each server lists, or it is `played`.
+    """
     async with AsyncExitStack() as stack:
         source: ContextSource = await stack.enter_async_context(provider.start(label, **facts))
         connected: dict[str, ConnectedServer] = {}
         for server in source.servers:
             assert isinstance(server, ServerSpec)
-            planned = attrs.evolve(server, start_ahead=start_ahead)
+            planned = attrs.evolve(server, start_ahead=start_ahead, keep=keep, played=played)
             connected[server.name] = await stack.enter_async_context(server_proxy().connect(planned))
         yield Started(source, connected, [server.offer for server in connected.values()])

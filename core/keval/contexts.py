@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -15,6 +16,7 @@ from keval.servers import McpServer, ServerLogin, Transport
 from keval.tapes import ServerKeeper, ServerTape
 
 __all__ = [
+    "BringUp",
     "ClientPolicy",
     "Context",
     "DynamicTools",
@@ -28,6 +30,8 @@ __all__ = [
 
 Isolation: TypeAlias = Literal["auto", "condition", "trial"]
 DynamicTools: TypeAlias = Literal["fail", "follow", "freeze"]
+BringUp: TypeAlias = "Callable[[ServerSpec], AbstractAsyncContextManager[ServerSpec]]"
+"""Brings up what a server needs, and yields the server to connect to. Raises PreflightError."""
 
 
 @attrs.frozen
@@ -89,13 +93,16 @@ class ServerSpec:
     progress extends a call up to `max_timeout`. `dynamic_tools` says what a change of the tools does to a trial.
     `server_instructions` says whether agents are told the server's instructions.
 
+    `bring_up` brings up what the server needs of this machine when it is first connected to, for as long as it is: it
+    is given the server, and yields the one to connect to, which may have another `command` or `url`.
+
     The rest is set by keval: `max_result_bytes` from `execution.max_result_bytes`, as a larger result fails the trial;
     `in_turn` for attempts that must not use the server while another one does that has it; `start_ahead` is how many
     processes may be started before the trials that they are for, 0 where a hook plugin prepares trials;
     `interventions`, first to last; `aliases`, which maps a tool's name to the one that the agent gets; `seed` and
     `trial`, by which whatever an intervention draws by chance is the same again; `others`, if an intervention needs the
     results of other trials; `keep`, which keeps what passes between the trial and the server, if the run is recorded;
-    and `played`, from which the server is played. Nobody connects to a server that is played.
+    and `played`, from which the server is played. Nobody brings up, or connects to, a server that is played.
     """
 
     name: str
@@ -127,6 +134,7 @@ class ServerSpec:
     trial: TrialInfo | None = None
     others: OtherResults | None = attrs.field(default=None, eq=False, repr=False)
     login: ServerLogin | None = attrs.field(default=None, eq=False, repr=False)
+    bring_up: BringUp | None = attrs.field(default=None, eq=False, repr=False)
     keep: ServerKeeper | None = attrs.field(default=None, eq=False, repr=False)
     played: ServerTape | None = attrs.field(default=None, eq=False, repr=False)
 

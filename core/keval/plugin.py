@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from keval.config.record_file import read_record
     from keval.contexts import (
+        BringUp,
         ClientPolicy,
         Context,
         DynamicTools,
@@ -160,6 +161,7 @@ __all__ = [
     "ArmTrials",
     "Asker",
     "Blob",
+    "BringUp",
     "CallLog",
     "ClientPolicy",
     "Closable",

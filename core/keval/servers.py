@@ -26,7 +26,8 @@ class CallLog:
     of failure that is. `bystander` says that a call of another trial may have been the cause. `exchanges` are what else
     passed, and `blobs` the content that calls refer to. `contaminated` says why the trial proves nothing about its
     condition, though its server lives: its tools changed. `followed` are the names of the tools that were offered
-    after each change, where the trial follows them.
+    after each change, where the trial follows them. `missed` is what the agent asked that the recording of a server
+    that is played does not have.
     """
 
     calls: list[ToolCall] = attrs.field(factory=list)
@@ -37,6 +38,7 @@ class CallLog:
     blobs: list[Blob] = attrs.field(factory=list)
     contaminated: str | None = None
     followed: list[tuple[str, ...]] = attrs.field(factory=list)
+    missed: str | None = None
 
 
 class ServerLogin(Protocol):

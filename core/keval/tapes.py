@@ -114,19 +114,20 @@ class ModelTraffic:
     seconds: float | None = None
 
 
-ServerTrafficKind: TypeAlias = Literal["opened", "listed", "call", "request", "notified", "asked", "told"]
+ServerTrafficKind: TypeAlias = Literal["opened", "listed", "call", "request", "notified", "asked", "told", "closed"]
 
 
 @attrs.frozen
 class ServerTraffic:
     """One exchange between an attempt and an MCP server, below the interventions.
 
-    `opened` is the beginning of the way to the server: `params` say what is known of it, and `error` that it failed.
-    `listed` has what the server lists, in `result`: before the first trial, and in an attempt when it changed. A `call`
-    has the parameters `name` and `arguments` of `tools/call`, without `_meta`. A `request` is any other of the agent,
+    `opened` is the beginning of the way to the server: `result` says what is known of it, or `error` that it failed.
+    `listed` has what the server lists, in `result`: before the first trial, and in an attempt when it changed. With an
+    `error`, too, it is what a server listed that had been lost between two exchanges. A `call` has the parameters of
+    `tools/call`, which are `name` and `arguments` as a rule, without `_meta`. A `request` is any other of the agent,
     and `notified` its notification. `asked` is a request of the server, with the answer that it got, and `told` its
-    notification. `during` is the `began` of the call or request that a `told` of progress belongs to. The rest is as in
-    `ModelTraffic`.
+    notification. `during` is the `began` of the call or request that a `told` of progress belongs to. `closed` is the
+    end of the way, in which the tools are listed once more. The rest is as in `ModelTraffic`.
     """
 
     server: str
@@ -186,13 +187,22 @@ class ServerTape(Protocol):
         """Return how this attempt's way to the server began; `None` if this is not known, and it began well."""
         ...
 
+    def hear(self, deliver: Deliver) -> None:
+        """Take who is told what the server asked, told and listed while no exchange with it is played.
+
+        It is delivered before the attempt's next exchange with any model or server, and, if none follows but `closed`,
+        before its last one is answered.
+        """
+        ...
+
     async def play(
         self, kind: ServerTrafficKind, method: str, params: Mapping[str, Any], deliver: Deliver
     ) -> ServerTraffic:
-        """Return what came of this `call`, `request` or `notified` in the recording.
+        """Return what came of this `call`, `request`, `notified` or `closed` in the recording.
 
-        Before that, everything that the server asked, told and listed by then is delivered, in its order. An exchange
-        that was abandoned is awaited for ever: whoever abandoned it does so again.
+        Before that, everything that the server asked, told and listed by then is delivered, in its order; to `deliver`
+        of this exchange what came `during` it. An exchange that was abandoned is awaited for ever: whoever abandoned it
+        does so again.
 
         Raises:
             ReplayMissError: the recording has no such exchange here.

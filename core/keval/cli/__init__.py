@@ -18,9 +18,11 @@ _COMMANDS = {
     "resume": "Go on with a run that was interrupted, or add to it.",
     "validate": "Check a config and its dataset, and run nothing.",
     "power": "Say how many questions show an effect, and what they cost.",
+    "record": "Make small recordings of large ones.",
     "score": "Score a finished run again, without calling an agent.",
     "report": "Show a run's report again.",
     "compare": "Compare the arms of a run, or of several runs.",
+    "diff": "Say whether two runs are the same, and what differs.",
     "list": "List the runs in the results directory.",
     "show": "Show what a run was made of, or one of its trials.",
     "export": "Write a run in the format of others.",
@@ -111,6 +113,7 @@ def _plugin_command(name: str) -> click.Command:
 def main() -> None:
     """Measure what a context does for an AI agent.
 
-    Exit codes: 0 done; 1 a gate failed; 2 the usage, the config or a plugin is wrong; 3 done, but some trials or scores
-    failed; 130 interrupted; 141 the reader of the output, such as `head`, closed the pipe; 70 a defect.
+    Exit codes: 0 done; 1 a gate failed, or runs differ; 2 the usage, the config or a plugin is wrong; 3 done, but some
+    trials or scores failed; 130 interrupted; 141 the reader of the output, such as `head`, closed the pipe; 70 a
+    defect.
     """

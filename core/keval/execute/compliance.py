@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from keval.config.evaluation import Condition
 from keval.errors import TrialError
+from keval.execute.attempts import Attempted, failure_of
 from keval.records import Transcript
 
-__all__ = ["ToolUseError", "check_tool_use"]
+__all__ = ["ToolUseError", "asks_again", "check_tool_use", "held_to"]
 
 
 class ToolUseError(TrialError):
@@ -41,3 +42,21 @@ def check_tool_use(transcript: Transcript, condition: Condition) -> bool | None:
                 kind="no_tool_success",
             )
     return True
+
+
+def asks_again(outcome: Attempted[Transcript], on_missing: str) -> bool:
+    """Return whether an answer without the tool use that is required is asked for again."""
+    return isinstance(outcome.error, ToolUseError) and on_missing == "retry"
+
+
+def held_to(
+    condition: Condition, transcript: Transcript | None, outcome: Attempted[Transcript]
+) -> tuple[bool | None, Attempted[Transcript]]:
+    """Check an answer for the tool use that its condition requires; returns also whether it complied, if required."""
+    if transcript is None or outcome.failure is not None or not condition.requires_tool_use:
+        return None, outcome
+    try:
+        return check_tool_use(transcript, condition), outcome
+    except ToolUseError as error:
+        kept = condition.on_missing_tool_use == "keep"
+        return False, outcome if kept else Attempted(outcome.value, failure_of(error), error)

@@ -12,12 +12,15 @@ import attrs
 
 from keval.config.evaluation import Retry
 from keval.errors import MiddlewareError, OutageError
-from keval.execute.gate import Asking, EndpointGate
+from keval.execute.gate import Asking, EndpointGate, Gate, PlayedGate
 from keval.execute.stopwatch import Stopwatch
 from keval.infrastructure import AppliesMiddleware, Middleware, ProxyRoute, RequestsByProxy
 from keval.models import Asker, Endpoint, ModelRequest, ModelResponse, Next
 from keval.recording.log import TrafficLog
+from keval.recording.player import Player
+from keval.recording.tape import AttemptTape
 from keval.records import Refusal
+from keval.tapes import ReplayMissError
 
 __all__ = ["ASKER_HEADER", "ModelExchange", "applies_middleware", "needs_proxy"]
 
@@ -42,26 +45,39 @@ class ModelExchange:
     """The middleware of a run by label, outermost first, the gate of each endpoint, and who sends requests just now.
 
     A gate stands around all middleware, so that middleware may refuse a request as an endpoint does. `watchers` are
-    told when an endpoint gets more or fewer requests at once, or goes down or comes back; see EndpointGate. With
-    `recorded`, every request of every agent and judge passes here.
+    told when an endpoint gets more or fewer requests at once, or goes down or comes back; see EndpointGate. If the run
+    is `recorded`, or played by a `player`, every request of every agent and judge passes here.
     """
 
     middleware: Mapping[str, Middleware] = attrs.field(factory=dict)
     retry: Retry = attrs.field(factory=Retry)
     seed: int = 0
     recorded: bool = False
+    player: Player | None = None
     watchers: list[Callable[[str, int | None, bool], object]] = attrs.field(factory=list, init=False)
-    _gates: dict[tuple[str, ...], EndpointGate] = attrs.field(factory=dict, init=False)
+    _gates: dict[tuple[str, ...], Gate] = attrs.field(factory=dict, init=False)
     _askers: dict[str, tuple[Asker, Asking]] = attrs.field(factory=dict, init=False)
     _outages: dict[tuple[str, str], OutageError] = attrs.field(factory=dict, init=False)
 
     def leads(self, endpoint: Endpoint) -> bool:
         """Return whether requests to an endpoint pass here: keval's own simulated models refuse nothing."""
-        return bool(self.middleware) or self.recorded or not endpoint.simulated
+        return bool(self.middleware) or self.recorded or self.player is not None or not endpoint.simulated
 
     def outage(self, role: Literal["agent", "judge"], label: str) -> OutageError | None:
         """Return why this agent or judge cannot be used any more: its endpoint has been down for too long."""
         return self._outages.get((role, label))
+
+    @contextmanager
+    def playing(self, asker: Asker, watch: Stopwatch) -> Iterator[AttemptTape | None]:
+        """Yield the tape from which an attempt is played, or `None`; the time of the attempt is that of `watch`.
+
+        Raises RunError: the recording is damaged.
+        """
+        if self.player is None:
+            yield None
+            return
+        with self.player.attempt(asker, watch.expire) as tape:
+            yield tape
 
     @contextmanager
     def asking(
@@ -70,18 +86,21 @@ class ModelExchange:
         refused: Callable[[Refusal], object],
         watch: Stopwatch,
         relayed: Callable[[bytes], object] = lambda body: None,
+        *,
         log: TrafficLog | None = None,
+        tape: AttemptTape | None = None,
     ) -> Iterator[dict[str, str]]:
         """Yield the headers that mark requests as this asker's while the block runs.
 
         `refused` is told of requests that are repeated; `watch` stops while they wait. `relayed` is told the body of
-        each request that asks the model to write, as it leaves the innermost middleware, and `log` keeps all requests.
+        each request that asks the model to write, as it leaves the innermost middleware. `log` keeps all requests, if
+        the run is recorded, and `tape` answers them in a replay.
         """
         if not self._gates:
             yield {}
             return
         token = secrets.token_urlsafe(12)
-        self._askers[token] = (asker, Asking(token, refused, watch.paused, relayed, log))
+        self._askers[token] = (asker, Asking(token, refused, watch.paused, relayed, log, tape))
         try:
             yield {ASKER_HEADER: token}
         finally:
@@ -92,14 +111,15 @@ class ModelExchange:
         there = (endpoint.model, *sorted(endpoint.urls.values()))
         gate = self._gates.get(there)
         if gate is None:
-            rng = random.Random(self.seed)
-            gate = self._gates[there] = EndpointGate(endpoint.model, self.retry, rng, self._changed)
+            live = EndpointGate(endpoint.model, self.retry, random.Random(self.seed), self._changed)
+            gate = self._gates[there] = live if self.player is None else PlayedGate()
         unknown = Asking(asker.label, lambda refusal: None, nullcontext)
 
         async def exchange(request: ModelRequest, send: Next) -> ModelResponse:
             who, asking = self._askers.get(request.headers.get(ASKER_HEADER, ""), (asker, unknown))
             try:
-                sending = _chain(self.middleware, _reporting(_keeping(send, asking), asking))
+                last = _keeping(send, asking) if self.player is None else _playing(asking)
+                sending = _chain(self.middleware, _reporting(last, asking))
                 return await gate.ask(_known(request, who, endpoint), sending, asking)
             except OutageError as error:
                 self._outages[who.role, who.label] = error
@@ -134,6 +154,18 @@ def _keeping(send: Next, asking: Asking) -> Next:
     """Return a `Next` that keeps what it sends and what comes back, if the run is recorded."""
     log = asking.log
     return send if log is None else lambda request: log.ask(request, send)
+
+
+def _playing(asking: Asking) -> Next:
+    """Return a `Next` that answers from the tape of whoever asks, and sends nothing."""
+    tape = asking.tape
+
+    async def play(request: ModelRequest) -> ModelResponse:
+        if tape is None:
+            raise ReplayMissError(f"a request to {request.model} belongs to no trial, so nothing is recorded of it")
+        return await tape.ask(request)
+
+    return play
 
 
 def _chain(middleware: Mapping[str, Middleware], send: Next) -> Next:

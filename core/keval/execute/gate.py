@@ -11,21 +11,21 @@ import math
 import random
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 import attrs
 
 from keval.config.evaluation import Retry
-from keval.errors import MiddlewareError, ModelError, OutageError, TrialError
+from keval.errors import MiddlewareError, OutageError, TrialError
 from keval.execute.attempts import Patience
-from keval.execute.responses import Failed, begun, unreadable
+from keval.execute.responses import Failed, sent
 from keval.models import ModelRequest, ModelResponse, Next
 from keval.recording.log import TrafficLog
+from keval.recording.tape import AttemptTape
 from keval.records import Refusal
 
-__all__ = ["Asking", "EndpointGate"]
+__all__ = ["Asking", "EndpointGate", "Gate", "PlayedGate"]
 
-_REPEATED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _THROTTLED = frozenset({429, 529})
 _PATIENCE_WITH_BUSY = 3
 """Times as many attempts for a request as it has at an endpoint that fails: a busy one serves others meanwhile."""
@@ -45,7 +45,7 @@ _NEVER_ANSWERED = 30.0
 class Asking:
     """Who asks: an id that tells askers apart, what is told of each refusal and request, and how its time stops.
 
-    `log` keeps its traffic, if the run is recorded.
+    `log` keeps its traffic, if the run is recorded, and `tape` answers in place of the model in a replay.
     """
 
     id: str
@@ -53,6 +53,29 @@ class Asking:
     paused: Callable[[], AbstractContextManager[object]]
     relayed: Callable[[bytes], object] = lambda body: None
     log: TrafficLog | None = None
+    tape: AttemptTape | None = None
+
+
+class Gate(Protocol):
+    """Stands in front of an endpoint."""
+
+    async def ask(self, request: ModelRequest, send: Next, asking: Asking) -> ModelResponse:
+        """Send a request, again where that can help, and return the last response."""
+        ...
+
+
+@attrs.frozen
+class PlayedGate:
+    """Repeats a request where it was repeated when it was recorded, at once; remembers nothing of other requests."""
+
+    async def ask(self, request: ModelRequest, send: Next, asking: Asking) -> ModelResponse:
+        """Answer as the gate did that was recorded; see `Gate`."""
+        while isinstance(outcome := await sent(request, send), Failed):
+            refusal = asking.tape.repeated(outcome.status, outcome.message) if asking.tape else None
+            if refusal is None:
+                return outcome.passed_on()
+            asking.refused(refusal)
+        return outcome
 
 
 @attrs.define(eq=False)
@@ -144,34 +167,23 @@ class EndpointGate:
 
     async def _sent(self, request: ModelRequest, send: Next, asker: str, *, probe: bool) -> ModelResponse | Failed:
         try:
-            response = await send(request)
-            if response.status not in _REPEATED:
-                await begun(response)
-                problem = await unreadable(request, response)
-                if problem is None:
-                    self._responses += 1
-                    self._busy_since = None
-                    self._recovered()
-                    return response
-                failed = Failed(response.status, problem, response=response)
-            else:
-                failed = Failed.refused(response, await response.read())
+            outcome = await sent(request, send)
         except MiddlewareError:
             raise
-        except TrialError as error:
-            if not isinstance(error, ModelError):  # it answered, with what would be the same the next time
-                self._recovered()
-                raise
-            failed = Failed.broken(error)
-        except Exception as error:  # noqa: BLE001 - whatever breaks a response off before it is passed on
-            failed = Failed.broken(error)
-        if failed.status in _THROTTLED:  # it is up, and busy
+        except TrialError:  # it answered
+            self._recovered()
+            raise
+        if not isinstance(outcome, Failed):
+            self._responses += 1
+            self._busy_since = None
+            self._recovered()
+        elif outcome.status in _THROTTLED:  # it is up, and busy
             self._throttled += 1
             self._recovered()
-            self._check_busy(failed)
+            self._check_busy(outcome)
         else:
-            self._note(failed, asker, probe=probe)
-        return failed
+            self._note(outcome, asker, probe=probe)
+        return outcome
 
     @property
     def _crowded(self) -> bool:

@@ -15,7 +15,7 @@ from keval.interfaces import ContextSource
 from keval.interventions import Intervention
 from keval.recording.log import TrafficLog
 from keval.servers import ToolOffer
-from keval.tapes import ServerKeeper
+from keval.tapes import ServerKeeper, ServerTape
 
 __all__ = ["OpenedContext"]
 
@@ -58,10 +58,11 @@ class OpenedContext:
         others: TrialResults | None = None,
         *,
         keep: ServerKeeper | None = None,
+        played: ServerTape | None = None,
     ) -> ServerSpec:
         """Return the specification of one of its servers as the proxy gets it, completed from the run and the trial.
 
-        `keep` keeps the traffic of the attempt with it, if the run is recorded.
+        `keep` keeps the traffic of the attempt with it, if the run is recorded, and `played` plays it in a replay.
         """
         return attrs.evolve(
             server,
@@ -72,4 +73,5 @@ class OpenedContext:
             trial=trial,
             others=others.attempt(server.name) if others else None,
             keep=keep,
+            played=played,
         )

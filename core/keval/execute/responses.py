@@ -7,13 +7,14 @@ from collections.abc import AsyncIterator
 
 import attrs
 
-from keval.errors import ModelError
-from keval.models import ModelRequest, ModelResponse, retry_after_seconds
+from keval.errors import MiddlewareError, ModelError, TrialError
+from keval.models import ModelRequest, ModelResponse, Next, retry_after_seconds
 
-__all__ = ["Failed", "begun", "unreadable"]
+__all__ = ["Failed", "sent"]
 
 _CALLS = ("/chat/completions", "/responses", "/messages", ":generateContent", ":streamGenerateContent")
 """How the paths of model calls end; the responses to other requests may be anything."""
+_REPEATED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _LONGEST_MESSAGE = 500
 
 
@@ -46,7 +47,31 @@ class Failed:
         raise ModelError(f"the response broke off: {self.message}") from self.error
 
 
-async def begun(response: ModelResponse) -> None:
+async def sent(request: ModelRequest, send: Next) -> ModelResponse | Failed:
+    """Send a request and return its response, as soon as that can be passed on, or what failed.
+
+    Raises:
+        MiddlewareError: a middleware failed.
+        TrialError: the endpoint answered with what would be the same the next time.
+    """
+    try:
+        response = await send(request)
+        if response.status in _REPEATED:
+            return Failed.refused(response, await response.read())
+        await _begun(response)
+        problem = await _unreadable(request, response)
+    except MiddlewareError:
+        raise
+    except TrialError as error:
+        if not isinstance(error, ModelError):
+            raise
+        return Failed.broken(error)
+    except Exception as error:  # noqa: BLE001 - whatever breaks a response off before it is passed on
+        return Failed.broken(error)
+    return response if problem is None else Failed(response.status, problem, response=response)
+
+
+async def _begun(response: ModelResponse) -> None:
     """Wait for a response as long as it can still be asked for again: for its end, or the first event of a stream."""
     if not response.headers.get("content-type", "").startswith("text/event-stream"):
         await response.read()
@@ -69,7 +94,7 @@ async def _first(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         return
 
 
-async def unreadable(request: ModelRequest, response: ModelResponse) -> str | None:
+async def _unreadable(request: ModelRequest, response: ModelResponse) -> str | None:
     """Say why a response that claims success cannot be an answer, or return `None`.
 
     An answer is JSON, or a stream of events. What Python reads beyond JSON (NaN, lone surrogates) is left to agents.

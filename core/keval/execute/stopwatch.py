@@ -54,6 +54,13 @@ class Stopwatch:
                 self._waited += time.perf_counter() - self._since
                 self._release()
 
+    def expire(self) -> None:
+        """End the attempt now, as if its time were over."""
+        limit = self._limit
+        self._left = None
+        if limit is not None and not limit.expired():
+            limit.reschedule(asyncio.get_running_loop().time())
+
     def _hold(self) -> None:
         limit = self._limit
         self._left = None

@@ -14,8 +14,10 @@ from keval.execute.donors import TrialResults
 from keval.execute.losses import Losses
 from keval.execute.stopwatch import Stopwatch
 from keval.infrastructure import Outbox
+from keval.models import Asker
 from keval.recorder import EventKind, LiveEvent
 from keval.recording.log import TrafficLog
+from keval.recording.tape import AttemptTape
 from keval.records import Sample, TrialKey
 
 __all__ = ["Try"]
@@ -25,7 +27,8 @@ __all__ = ["Try"]
 class Try:
     """One attempt at a trial: its number (from 1), and how often an answer was discarded before.
 
-    `log` keeps the traffic of all attempts at the trial, if the run is recorded.
+    `log` keeps the traffic of all attempts at the trial, if the run is recorded, and `tape` is what the attempt is
+    played from in a replay.
     """
 
     key: TrialKey
@@ -37,6 +40,12 @@ class Try:
     watch: Stopwatch = attrs.field(factory=Stopwatch)
     others: TrialResults | None = None
     log: TrafficLog | None = None
+    tape: AttemptTape | None = None
+
+    @property
+    def asker(self) -> Asker:
+        """Who asks models in the attempt."""
+        return Asker("agent", self.key.agent, self.key.id, self.key.repetition, self.number)
 
     @property
     def info(self) -> TrialInfo:

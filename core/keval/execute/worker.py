@@ -12,12 +12,11 @@ from urllib.parse import quote
 
 import attrs
 
-from keval.config.evaluation import Condition
 from keval.config.load import rebuild
 from keval.contexts import Context, Provision
 from keval.errors import TrialError
-from keval.execute.attempts import Attempted, Patience, Sleep, attempt, failure_of
-from keval.execute.compliance import ToolUseError, check_tool_use
+from keval.execute.attempts import Attempted, Patience, Sleep, attempt
+from keval.execute.compliance import asks_again, held_to
 from keval.execute.donors import Donors
 from keval.execute.losses import Losses
 from keval.execute.opened import OpenedContext
@@ -32,7 +31,6 @@ from keval.execute.tries import Try
 from keval.infrastructure import Outbox
 from keval.interfaces import ConcurrencyLimited
 from keval.manifest import Manifest
-from keval.models import Asker
 from keval.plan.build import make_plan
 from keval.plan.plan import Arm, Plan, ResolvedPlugin, trial_seed
 from keval.recorder import Recorder
@@ -113,9 +111,9 @@ class PlanWorker:
                     async with self._places.get(key.agent) or nullcontext():
                         ask = partial(self._attempt, tries)
                         transcript, outcome = await prepared(self.ready.hooks, tries.info, self._seconds, ask)
-                complied, outcome = _held_to(condition, transcript, outcome)
+                complied, outcome = held_to(condition, transcript, outcome)
                 # A recorded answer would be the same the next time.
-                resample = _asks_again(outcome, condition.on_missing_tool_use) and not prerecorded
+                resample = asks_again(outcome, condition.on_missing_tool_use) and not prerecorded
                 done = outcome.failure is None or not (resample or outcome.retryable)
                 spared = not done and losses.spares()
                 if done or (not spared and self._patience.exhausted(sum(each.counted for each in attempts) + 1)):
@@ -158,8 +156,8 @@ class PlanWorker:
                 raise TrialError(problem, stage="context", kind="bad_context")
             prompts.append(provision.instructions)
             servers += [await self._reached(server, opened, stack, tries) for server in provision.servers]
-        asker = Asker("agent", key.agent, key.id, key.repetition, tries.number)
-        asking = self.ready.exchange.asking(asker, recorder.refused, tries.watch, recorder.relayed, tries.log)
+        refused, relayed = recorder.refused, recorder.relayed
+        asking = self.ready.exchange.asking(tries.asker, refused, tries.watch, relayed, log=tries.log, tape=tries.tape)
         headers = self._headers(tries) | stack.enter_context(asking)
         return Context(
             trial=key.id,
@@ -183,7 +181,9 @@ class PlanWorker:
             problem = f"a context gives the trial {server!r:.100}, which is none of the servers that it started with"
             raise TrialError(problem, stage="context", kind="bad_context")
         keep = tries.log.server(server.name, tries.number) if tries.log else None
-        given = opened.given(server, self.plan.evaluation.execution, tries.info, tries.others, keep=keep)
+        played = tries.tape.server(server.name) if tries.tape else None
+        execution = self.plan.evaluation.execution
+        given = opened.given(server, execution, tries.info, tries.others, keep=keep, played=played)
         with tries.watch.paused():  # a trial does not pay for the start of its server with its time
             return _supervised(await stack.enter_async_context(connected.open(tries.losses.give(given))))
 
@@ -196,7 +196,12 @@ class PlanWorker:
         return _transcript_of(outcome)
 
     async def _attempt(self, tries: Try) -> tuple[Transcript | None, Attempted[Transcript]]:
-        """Attempt a trial once; a failed attempt keeps what its recorder had."""
+        """Attempt a trial once: live, or from the tape of the attempt."""
+        with self.ready.exchange.playing(tries.asker, tries.watch) as tape:
+            return await self._asked(attrs.evolve(tries, tape=tape))
+
+    async def _asked(self, tries: Try) -> tuple[Transcript | None, Attempted[Transcript]]:
+        """Ask the agent; a failed attempt keeps what its recorder had."""
         recorder = Recorder(tries.watch.now, emit=tries.emit, keep=tries.outbox.blob)
         context = Context(recorder=recorder)
         instructions: str | None = None  # unknown, if a context did not open
@@ -204,6 +209,8 @@ class PlanWorker:
 
         async def asked() -> Transcript:
             nonlocal context, instructions
+            if tries.tape is not None:
+                tries.tape.begin()
             async with AsyncExitStack() as stack:
                 context = await self._enter(stack, tries, recorder)
                 instructions = context.instructions
@@ -212,6 +219,8 @@ class PlanWorker:
                 return merge(told, context) if _is_transcript(told) else told
 
         tried = await attempt(asked, seconds=self._seconds, late=self._late, watch=tries.watch)
+        if tries.tape is not None and tries.tape.missed is not None:
+            tried = Attempted.failed(tries.tape.missed)  # whatever the framework made of it
         if tried.failure is not None and (outage := self.ready.exchange.outage("agent", tries.key.agent)):
             raise outage
         tries.losses.note(context.servers)
@@ -269,20 +278,3 @@ def _transcript_of(outcome: Attempted[Transcript]) -> tuple[Transcript | None, A
         return outcome.value, outcome
     problem = f"the agent returned {type(outcome.value).__name__} in place of a Transcript"
     return None, Attempted.failed(TrialError(problem, kind="bad_transcript"))
-
-
-def _asks_again(outcome: Attempted[Transcript], on_missing: str) -> bool:
-    return isinstance(outcome.error, ToolUseError) and on_missing == "retry"
-
-
-def _held_to(
-    condition: Condition, transcript: Transcript | None, outcome: Attempted[Transcript]
-) -> tuple[bool | None, Attempted[Transcript]]:
-    """Check an answer for the tool use that its condition requires; returns also whether it complied, if required."""
-    if transcript is None or outcome.failure is not None or not condition.requires_tool_use:
-        return None, outcome
-    try:
-        return check_tool_use(transcript, condition), outcome
-    except ToolUseError as error:
-        kept = condition.on_missing_tool_use == "keep"
-        return False, outcome if kept else Attempted(outcome.value, failure_of(error), error)

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from keval.compare import Comparison, Difference, SampleChange
+from keval.compare import Comparison, RunArms, SampleChange
 from keval.effects import Effect
 from keval.report.claims import Block, block_of, blocks, claims_of
 from keval.report.console import print_sections
@@ -20,6 +20,8 @@ from keval.report.headline import headline
 from keval.report.lines import folded, one_line, padded
 from keval.report.means import mean_lines
 from keval.report.names import display_names
+from keval.report.replays import replay_label
+from keval.report.words import changed_words
 from keval.store.converter import to_plain
 from keval.summary import Summary
 
@@ -27,14 +29,12 @@ __all__ = ["describe_comparisons", "describe_run", "print_arms", "print_comparis
 
 _MOST = 10
 """Samples that are listed as better, and as worse."""
-_AROUND = 5
-"""Words that are shown around what differs in long texts."""
 
 
 def describe_run(summary: Summary) -> dict[str, Any]:
     """Describe the arms and effects of one run as plain data."""
     return {
-        "runs": [_run(summary.run, summary.evaluation, summary.simulated)],
+        "runs": [_run(summary)],
         "scorers": to_plain(summary.scorers),
         "arms": [{"run": summary.run, **to_plain(arm)} for arm in summary.arms],
         "effects": to_plain(summary.effects),
@@ -50,9 +50,7 @@ def describe_comparisons(comparisons: Sequence[Comparison]) -> dict[str, Any]:
     scorers = dict.fromkeys(entry.scorer for each in comparisons for entry in each.scorers)
     scales = {entry.scorer: entry for each in comparisons for entry in each.scorers}
     return {
-        "runs": [
-            _run(run.run, run.evaluation, run.simulated) for run in (first, *(each.runs[0] for each in comparisons))
-        ],
+        "runs": [_run(run) for run in (first, *(each.runs[0] for each in comparisons))],
         "scorers": [to_plain(scales[scorer]) for scorer in scorers],
         "arms": [
             {"run": run.run, **to_plain(arm)}
@@ -97,8 +95,9 @@ def print_comparisons(comparisons: Sequence[Comparison], console: Console) -> No
         print_sections(sections, console)
 
 
-def _run(run: str, evaluation: str, simulated: Sequence[str]) -> dict[str, Any]:
-    return {"run": run, "evaluation": evaluation, "simulated": list(simulated)}
+def _run(of: Summary | RunArms) -> dict[str, Any]:
+    replay = to_plain(of.replay) if of.replay else None
+    return {"run": of.run, "evaluation": of.evaluation, "simulated": list(of.simulated), "replay": replay}
 
 
 def _differences(found: Comparison, width: int) -> Iterator[Text]:
@@ -108,6 +107,10 @@ def _differences(found: Comparison, width: int) -> Iterator[Text]:
     if simulated := [run.run for run in found.runs if run.simulated]:
         told = f"SIMULATED MODEL in {', '.join(simulated)}: shows that keval works, not what a model can do"
         yield from (Text(line, "bold yellow") for line in folded(told, width))
+    for run in found.runs:
+        if run.replay is not None:
+            told = one_line(f"{run.run}: {replay_label(run.replay)}")
+            yield from (Text(line, "bold yellow") for line in folded(told, width))
     if not found.differences:
         yield from map(
             Text, folded("nothing else differs: neither dataset, models, prompts, tools nor versions", width)
@@ -116,7 +119,7 @@ def _differences(found: Comparison, width: int) -> Iterator[Text]:
     yield Text("what else differs, before → now:")
     told_of: dict[str, list[str]] = {}
     for difference in found.differences:
-        told_of.setdefault(_change(difference), []).append(one_line(difference.what))
+        told_of.setdefault(changed_words(difference.before, difference.now), []).append(one_line(difference.what))
     rows = {
         told: ", ".join((first, *(_label(what, first) for what in more))) for told, (first, *more) in told_of.items()
     }
@@ -128,22 +131,6 @@ def _differences(found: Comparison, width: int) -> Iterator[Text]:
             yield from map(Text, folded(name, width, indent=2))
         for row, line in enumerate(lines):
             yield Text(f"  {padded(name if fits and row == 0 else '', column)}  {line}")
-
-
-def _change(difference: Difference) -> str:
-    """Return how something was and is. Of long texts, the words that differ, with a few around them."""
-    before, now = one_line(difference.before).split(), one_line(difference.now).split()
-    shorter = min(len(before), len(now))
-    begin = next((at for at in range(shorter) if before[at] != now[at]), shorter)
-    end = next((at for at in range(shorter - begin) if before[-1 - at] != now[-1 - at]), shorter - begin)
-    first, last = max(0, begin - _AROUND), max(0, end - _AROUND)
-    if first + last <= _AROUND:
-        return f"{' '.join(before)} → {' '.join(now)}"
-
-    def part(words: Sequence[str]) -> str:
-        return " ".join([*(["…"] if first else []), *words[first : len(words) - last], *(["…"] if last else [])])
-
-    return f"{part(before)} → {part(now)}"
 
 
 def _label(what: str, first: str) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import attrs
 
 from keval.config.evaluation import Execution
 from keval.contexts import JudgeContext
 from keval.errors import TrialError
-from keval.execute.attempts import Patience, attempt, failure_of
+from keval.execute.attempts import Attempted, Patience, attempt, failure_of
 from keval.execute.exchange import ModelExchange
 from keval.execute.meter import Meter
 from keval.execute.stopwatch import Stopwatch
@@ -23,7 +24,17 @@ from keval.records import Failure, Trial
 from keval.score.validate import Verdict, unscored, validate_grade
 from keval.scores import Judgement, Rubric, Score
 
-__all__ = ["JudgeRunner"]
+__all__ = ["JudgeRunner", "TrialJudge"]
+
+
+class TrialJudge(Protocol):
+    """Asks a judge about trials."""
+
+    async def judge_trial(
+        self, trial: Trial, rubrics: Sequence[Rubric], repetition: int
+    ) -> tuple[list[Verdict], Judgement]:
+        """Ask about a trial, and return a verdict per rubric, in their order, and the judgement."""
+        ...
 
 
 @attrs.frozen
@@ -77,26 +88,11 @@ class JudgeRunner:
     ) -> tuple[Judgement, dict[str, Verdict]]:
         recorder = JudgementRecorder()
         failures: list[Failure] = []
-        seconds = self.execution.timeout_seconds
-        late = TrialError(f"no judgement within {seconds:g} s", stage="score", kind="timeout", retryable=True)
         blinded = _blinded(trial)
         while True:
-            number, watch = len(failures) + 1, Stopwatch()
+            number = len(failures) + 1
             asker = Asker("judge", self.label, trial.id, repetition, number)
-            with self.exchange.asking(asker, recorder.refused, watch, log=log) as headers:
-                context = JudgeContext(
-                    repetition=repetition,
-                    attempt=number,
-                    seed=judge_seed(self.execution.seed, trial.sample.id, repetition),
-                    model_headers={**self._headers(repetition), **headers},
-                    recorder=recorder,
-                )
-                outcome = await attempt(
-                    lambda context=context: self.judge.grade(blinded, rubrics, context),  # type: ignore[misc]
-                    seconds=seconds,
-                    late=late,
-                    watch=watch,
-                )
+            outcome = await self._attempt(asker, blinded, rubrics, recorder, log)
             if outcome.error is None:
                 return recorder.judgement(repetition, failures), _graded(outcome.value, rubrics)
             outage = self.exchange.outage("judge", self.label)
@@ -106,6 +102,29 @@ class JudgeRunner:
                 return recorder.judgement(repetition, failures), {rubric.name: verdict for rubric in rubrics}
             failures.append(failure_of(outcome.error, "score"))
             await self.patience.wait(number, outcome.error)
+
+    async def _attempt(
+        self, asker: Asker, trial: Trial, rubrics: Sequence[Rubric], recorder: JudgementRecorder, log: TrafficLog | None
+    ) -> Attempted[Mapping[str, Score | TrialError]]:
+        """Ask once: live, or from the tape of the attempt."""
+        seconds, watch, repetition = self.execution.timeout_seconds, Stopwatch(), asker.repetition or 1
+        late = TrialError(f"no judgement within {seconds:g} s", stage="score", kind="timeout", retryable=True)
+        with (
+            self.exchange.playing(asker, watch) as tape,
+            self.exchange.asking(asker, recorder.refused, watch, log=log, tape=tape) as headers,
+        ):
+            context = JudgeContext(
+                repetition=repetition,
+                attempt=asker.attempt or 1,
+                seed=judge_seed(self.execution.seed, trial.sample.id, repetition),
+                model_headers={**self._headers(repetition), **headers},
+                recorder=recorder,
+            )
+            outcome = await attempt(
+                lambda: self.judge.grade(trial, rubrics, context), seconds=seconds, late=late, watch=watch
+            )
+            # Whatever the judge made of it.
+            return Attempted.failed(tape.missed) if tape is not None and tape.missed is not None else outcome
 
     def _headers(self, repetition: int) -> dict[str, str]:
         """Return the headers for keval's gateway, without the trial's id, which would tell whose answer is judged."""

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from keval.plugin import PreflightError
 from keval_mcp import Auth, Http, Sse
-from keval_mcp.server.login import make_login
+from keval_mcp.server.login import Login
 from tests.contexts import started
 from tests.processes import Listening
 
@@ -223,7 +223,8 @@ def test_command_runs_again_when_its_token_expires(
     command = (sys.executable, "-c", PRINT, str(tmp_path / "runs"))
 
     async def run() -> None:
-        login = await make_login(Auth(command=command, **options), "every", "http://127.0.0.1:9")
+        login = Login("every", Auth(command=command, **options), "http://127.0.0.1:9")
+        await login.prepare()
         for _ in range(3):
             flow = login.async_auth_flow(httpx2.Request("POST", "http://127.0.0.1:9"))
             assert "Bearer a-token" == (await anext(flow)).headers["authorization"]
@@ -301,7 +302,7 @@ def test_key_that_does_not_sign_is_told_at_preflight(key: tuple[str, str]) -> No
     auth = Auth(client_id="c", issuer="http://127.0.0.1:9", private_key=key[0], algorithm="RS256")
 
     async def start() -> None:
-        async with Http(url="http://127.0.0.1:9", auth=auth).start("every"):
+        async with started(Http(url="http://127.0.0.1:9", auth=auth), "every"):
             pass
 
     with pytest.raises(PreflightError, match=r"'every': the private key does not sign with RS256: .*algorithm"):

@@ -12,12 +12,20 @@ import attrs
 from attrs.validators import ge
 
 from keval import Sample, Transcript
-from keval.plugin import Context, Conversation, Model, run_conversation
+from keval.plugin import Context, Conversation, Model, Volatile, run_conversation
 
 if TYPE_CHECKING:
     from keval_claude_code.conversation import Setup
 
 __all__ = ["ClaudeCode"]
+
+_VOLATILE = (
+    Volatile("ids of the device and the session, which every process draws", field="metadata.user_id"),
+    Volatile(
+        "the path at which Claude Code keeps what a tool returned, in the trial's own directory, with time and a draw",
+        pattern=r"""[^\s"'\[\]]*/keval-claude-[^\s"'\[\]]*""",
+    ),
+)
 
 
 def _processes() -> int:
@@ -33,6 +41,7 @@ class ClaudeCode:
     """
 
     requests_by_proxy: ClassVar[bool] = True
+    volatile: ClassVar[tuple[Volatile, ...]] = _VOLATILE
 
     model: Model = attrs.field(metadata={"provider": "anthropic"})
     max_turns: int = attrs.field(default=20, validator=ge(1))

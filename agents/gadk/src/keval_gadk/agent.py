@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 import attrs
 
 from keval import Sample, Transcript
-from keval.plugin import Context, Model, PreflightError, Wire, run_conversation
+from keval.plugin import Context, Model, PreflightError, Volatile, Wire, run_conversation
 from keval_gadk.client import ModelClient, connect
 
 if TYPE_CHECKING:
@@ -42,6 +42,13 @@ CHARACTERISTICS: Mapping[str, Any] = {
 }
 """What ADK asks of its developer (metrics-assessment.md, sections 10 to 12)."""
 
+_VOLATILE = (
+    Volatile(
+        "the id that ADK draws for a call to which the model gave none",
+        pattern=r"adk-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b",
+    ),
+)
+
 
 @attrs.define
 class Gadk:
@@ -52,6 +59,7 @@ class Gadk:
     """
 
     characteristics: ClassVar[Mapping[str, Any]] = CHARACTERISTICS
+    volatile: ClassVar[tuple[Volatile, ...]] = _VOLATILE
 
     model: Model
     api: Api = "auto"

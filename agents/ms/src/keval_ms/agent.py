@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import attrs
 
 from keval import Sample, Transcript
-from keval.plugin import Context, Conversation, Model, Wire, run_conversation
+from keval.plugin import Context, Conversation, Model, Volatile, Wire, run_conversation
 
 if TYPE_CHECKING:
     from agent_framework import ChatOptions
@@ -32,6 +32,13 @@ CHARACTERISTICS: Mapping[str, Any] = {
 }
 """What the framework asks of its developer (metrics-assessment.md, sections 10 to 12, which do not grade learning)."""
 
+_VOLATILE = (
+    Volatile(
+        "the id that the framework draws for a call to which the model gave none",
+        pattern=r"af-call-[0-9a-f]{32}\b",
+    ),
+)
+
 
 @attrs.define
 class Ms:
@@ -43,6 +50,7 @@ class Ms:
     """
 
     characteristics: ClassVar[Mapping[str, Any]] = CHARACTERISTICS
+    volatile: ClassVar[tuple[Volatile, ...]] = _VOLATILE
 
     model: Model
     api: Literal["chat", "responses"] = "chat"

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import attrs
 from attrs.validators import gt
 
 from keval.plugin import (
+    BringUp,
     ContextSource,
     DynamicTools,
     Isolation,
@@ -24,12 +25,9 @@ from keval.plugin import (
 from keval_mcp.facts import Facts, no_facts
 from keval_mcp.server.auth import Auth
 from keval_mcp.server.command import find_command
-from keval_mcp.server.policy import Elicitation, client_policy
+from keval_mcp.server.policy import Elicitation, check_roots, client_policy
 from keval_mcp.sharing import planned_sharing
 from keval_mcp.source import ServerSource
-
-if TYPE_CHECKING:
-    from keval_mcp.server.login import Login
 
 __all__ = ["Http", "Sse", "Stdio"]
 
@@ -95,28 +93,33 @@ class Stdio:
         """Offer the server to trials; keval starts it.
 
         `keeps_trials_apart` says that the server keeps what it remembers of trials apart, by what it is told of them.
-
-        Raises:
-            PreflightError: its command, or the folder that it begins with, is not found.
         """
-        folder = self.cwd if isinstance(self.cwd, WorkingFolder) else None
-        if folder is not None and folder.copy is not None and not folder.copy.is_dir():
-            raise PreflightError(f"server '{label}': '{folder.copy}', which is to be copied, is not a folder")
-        cwd = None if isinstance(self.cwd, WorkingFolder) else self.cwd
         server = attrs.evolve(
             self._spec(label),
-            command=find_command(label, self.command, self.env, folder.copy if folder else cwd),
+            command=self.command,
             args=self.args,
             env=self.env,
-            cwd=None if cwd is None else str(cwd),
+            cwd=None if self.cwd is None or isinstance(self.cwd, WorkingFolder) else str(self.cwd),
+            bring_up=self._bring_up,
             timeout=self.timeout,
             max_timeout=self.max_timeout,
             dynamic_tools=self.dynamic_tools,
             startup_timeout=self.startup_timeout,
             keeps_trials_apart=keeps_trials_apart,
-            policy=client_policy(label, self.elicitation, self.roots),
+            policy=client_policy(self.elicitation, self.roots),
         )
         yield ServerSource(server, self.instructions, facts)
+
+    @asynccontextmanager
+    async def _bring_up(self, server: ServerSpec) -> AsyncIterator[ServerSpec]:
+        """Find the command. Raises PreflightError when that, or a folder, is missing."""
+        begun = server.folder.copy if server.folder else None
+        if begun is not None and not begun.is_dir():
+            raise PreflightError(f"server '{server.name}': '{begun}', which is to be copied, is not a folder")
+        cwd = self.cwd if isinstance(self.cwd, Path) else begun
+        command = find_command(server.name, self.command, self.env, cwd)
+        check_roots(server.name, self.roots)
+        yield attrs.evolve(server, command=command)
 
     def planned_sharing(self) -> Sharing | None:
         """Return whether trials share the server, as far as the options say."""
@@ -154,14 +157,19 @@ class Http:
 
     @asynccontextmanager
     async def start(
-        self, label: str, facts: Facts = no_facts, *, keeps_trials_apart: bool = False
+        self,
+        label: str,
+        facts: Facts = no_facts,
+        *,
+        keeps_trials_apart: bool = False,
+        bring_up: BringUp | None = None,
     ) -> AsyncIterator[ContextSource]:
-        """Offer the server to trials; keval connects to it. `keeps_trials_apart` is as for `Stdio`."""
-        login = await _login(label, self)
-        policy = client_policy(label, self.elicitation, self.roots)
-        spec = _remote(label, "http", self)
-        server = attrs.evolve(spec, keeps_trials_apart=keeps_trials_apart, login=login, policy=policy)
-        yield ServerSource(server, self.instructions, facts)
+        """Offer the server to trials; keval connects to it. `keeps_trials_apart` is as for `Stdio`.
+
+        `bring_up` starts the server, for a bundle that brings one, and gives its URL.
+        """
+        server = _reached(self, _remote(label, "http", self), bring_up)
+        yield ServerSource(attrs.evolve(server, keeps_trials_apart=keeps_trials_apart), self.instructions, facts)
 
     def planned_sharing(self) -> Sharing | None:
         """Return whether trials share the server, as far as the options say."""
@@ -191,23 +199,31 @@ class Sse:
         self, label: str, facts: Facts = no_facts, *, keeps_trials_apart: bool = False
     ) -> AsyncIterator[ContextSource]:
         """Offer the server to trials; keval connects to it. `keeps_trials_apart` is as for `Stdio`."""
-        login = await _login(label, self)
-        policy = client_policy(label, self.elicitation, self.roots)
-        spec = _remote(label, "sse", self)
-        server = attrs.evolve(spec, keeps_trials_apart=keeps_trials_apart, login=login, policy=policy)
-        yield ServerSource(server, self.instructions, facts)
+        server = _reached(self, _remote(label, "sse", self))
+        yield ServerSource(attrs.evolve(server, keeps_trials_apart=keeps_trials_apart), self.instructions, facts)
 
     def planned_sharing(self) -> Sharing | None:
         """Return whether trials share the server, as far as the options say."""
         return planned_sharing(_remote("", "sse", self))
 
 
-async def _login(label: str, given: Http | Sse) -> Login | None:
-    if given.auth is None:
-        return None
-    from keval_mcp.server.login import make_login  # the MCP SDK takes 0.4 s to import
+def _reached(given: Http | Sse, server: ServerSpec, bring_up: BringUp | None = None) -> ServerSpec:
+    """Return a server over HTTP with its login, and with what is to be done before keval connects to it."""
+    login = None
+    if given.auth is not None:
+        from keval_mcp.server.login import Login  # the MCP SDK takes 0.4 s to import
 
-    return await make_login(given.auth, label, given.url)
+        login = Login(server.name, given.auth, given.url)
+
+    @asynccontextmanager
+    async def ready(server: ServerSpec) -> AsyncIterator[ServerSpec]:
+        check_roots(server.name, given.roots)
+        if login is not None:
+            await login.prepare()
+        async with bring_up(server) if bring_up is not None else nullcontext(server) as up:
+            yield up
+
+    return attrs.evolve(server, login=login, bring_up=ready)
 
 
 def _remote(label: str, transport: Transport, given: Http | Sse) -> ServerSpec:
@@ -223,4 +239,5 @@ def _remote(label: str, transport: Transport, given: Http | Sse) -> ServerSpec:
         tap=given.tap,
         isolation=given.isolation,
         server_instructions=given.server_instructions,
+        policy=client_policy(given.elicitation, given.roots),
     )

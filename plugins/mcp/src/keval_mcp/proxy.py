@@ -11,28 +11,23 @@ from functools import partial
 import attrs
 
 from keval.plugin import (
-    CallLog,
     ConnectedServer,
     McpServer,
     PreflightError,
     ServerLostError,
     ServerSpec,
-    Sharing,
     ToolOffer,
 )
-from keval_mcp.changes import Changes
 from keval_mcp.facts import tell
 from keval_mcp.passage.company import Company
-from keval_mcp.passage.offered import Offered
-from keval_mcp.passage.passage import Passage
+from keval_mcp.passage.live import LiveLink
+from keval_mcp.passage.outcomes import kept_error
 from keval_mcp.server.connection import ServerConnection
 from keval_mcp.server.folder import in_folder
+from keval_mcp.server.listing import Listing
 from keval_mcp.server.pool import Pool
 from keval_mcp.server.starter import Starter, connection_to
-from keval_mcp.server.upstream import CHECK_SECONDS
-from keval_mcp.sharing import sharing_of
-from keval_mcp.tap.channel import Channel
-from keval_mcp.tap.tap import Tap, tap
+from keval_mcp.tapped import Offering, PlayedServer, Tapped, tapped
 
 __all__ = ["McpProxy"]
 
@@ -57,47 +52,58 @@ class McpProxy:
             PreflightError: the server does not come up, or has no tools.
             InterventionError: an intervention on it cannot be made.
         """
-        async with AsyncExitStack() as stack, AsyncExitStack() as first:
-            try:
-                connection = await first.enter_async_context(connection_to(server))
-                listing = (await connection.upstream()).listing
-            except ServerLostError as error:
-                raise PreflightError(str(error)) from error
-            if not listing.tools:
-                raise PreflightError(
-                    f"server '{server.name}' lists no tools, so it changes nothing for an agent;"
-                    " check its configuration"
-                )
-            connection.digest = listing.digest
-            if not server.server_instructions:
-                listing = attrs.evolve(listing, instructions=None)
-            changes = Changes.of(server.interventions, {}, listing)
-            sharing = sharing_of(server, changes.listing.tools)
-            offer = _offer(server, changes, sharing)
-            if not server.tap:
-                await first.aclose()
-                yield _Direct(offer)
+        async with AsyncExitStack() as stack:
+            if server.played is not None:
+                offering = Offering.of(server, Listing.told(server.played.listed()))
+                yield PlayedServer(server.played, await tapped(server, offering, stack))
                 return
-            pool: Pool[ServerConnection] | None = None
-            if not sharing.shared and server.start_ahead and not _is_told(server):
-                pool = Pool(partial(self._starter.started, server, connection.digest), server.start_ahead)
-                stack.push_async_callback(pool.close)
-                pool.add(connection, first.pop_all())
-            elif not sharing.shared:
-                await first.aclose()
-            tapped = await stack.enter_async_context(tap(server.name))
-            yield _Tapped(server, connection, tapped, changes, offer, sharing, self._starter, pool)
+            if server.bring_up is not None:
+                server = await stack.enter_async_context(server.bring_up(server))
+            async with AsyncExitStack() as first:
+                connection, listing = await _first_connected(server, first)
+                if server.keep is not None:
+                    server.keep.end(server.keep.begin("listed"), listing.as_kept())
+                offering = Offering.of(server, listing)
+                if not server.tap:
+                    await first.aclose()
+                    yield _Direct(server, offering.offer)
+                    return
+                pool: Pool[ServerConnection] | None = None
+                shared = offering.sharing.shared
+                if not shared and server.start_ahead and not _is_told(server):
+                    pool = Pool(partial(self._starter.started, server, connection.digest), server.start_ahead)
+                    stack.push_async_callback(pool.close)
+                    pool.add(connection, first.pop_all())
+                elif not shared:
+                    await first.aclose()
+                yield _Live(server, connection, await tapped(server, offering, stack), self._starter, pool)
+
+
+async def _first_connected(server: ServerSpec, stack: AsyncExitStack) -> tuple[ServerConnection, Listing]:
+    """Connect to a server for the first time, and return what it lists. Raises PreflightError."""
+    try:
+        connection = await stack.enter_async_context(connection_to(server))
+        listing = (await connection.upstream()).listing
+    except ServerLostError as error:
+        raise PreflightError(str(error)) from error
+    if not listing.tools:
+        raise PreflightError(
+            f"server '{server.name}' lists no tools, so it changes nothing for an agent; check its configuration"
+        )
+    connection.digest = listing.digest
+    return connection, listing
 
 
 @attrs.frozen(eq=False)
 class _Direct:
     """A server that agents connect to themselves; nobody watches."""
 
+    server: ServerSpec
     offer: ToolOffer
 
     @asynccontextmanager
     async def open(self, server: ServerSpec) -> AsyncIterator[McpServer]:
-        async with in_folder(tell(server)) as placed:
+        async with in_folder(tell(_brought_up(server, self.server))) as placed:
             yield McpServer(
                 name=placed.name,
                 transport=placed.transport,
@@ -114,55 +120,50 @@ class _Direct:
 
 
 @attrs.define(eq=False)
-class _Tapped:
-    """A server that agents reach through the tap. If trials share it, they do so by `connection`."""
+class _Live:
+    """A server that keval is connected to. If trials share it, they do so by `connection`."""
 
     server: ServerSpec
     connection: ServerConnection
-    tap: Tap
-    changes: Changes
-    offer: ToolOffer
-    sharing: Sharing
+    tapped: Tapped
     starter: Starter
     pool: Pool[ServerConnection] | None
     _company: Company = attrs.field(factory=Company, init=False)
     _turn: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
 
+    @property
+    def offer(self) -> ToolOffer:
+        return self.tapped.offering.offer
+
     @asynccontextmanager
     async def open(self, server: ServerSpec) -> AsyncIterator[McpServer]:
+        server = _brought_up(server, self.server)
         async with AsyncExitStack() as stack:
             if server.in_turn:
                 await stack.enter_async_context(self._turn)
-            own = await self._own(server, stack)
-            if own is None:
-                await self.starter.reach(self.connection)
-            # A session of one's own with a server that others use, too, is no server of one's own.
-            alone = own is not None and server.transport == "stdio"
-            company = Company() if alone else self._company
-            changes = self._named(server)
-            trial = changes.trial(seed=server.seed, trial=server.trial, others=server.others)
-            connection = own or self.connection
-            offered = Offered(server.name, server.dynamic_tools, changes, trial, CallLog())
-            offered.take((await connection.upstream()).listing)
-            passage = Passage(connection, offered, server.meta, company.join(), own=own is not None)
-            url = await stack.enter_async_context(self.tap.open(passage))
-            yield McpServer(
-                name=server.name,
-                transport="http",
-                url=url,
-                tools=passage.listing.names,
-                # The tap notices first that a server does not answer, and tells the agent why.
-                timeout=max(server.timeout, server.max_timeout or 0.0) + 2 * CHECK_SECONDS,
-                log=passage.log,
-                instructions=self.offer.instructions,
-                channel=Channel(passage),
-            )
+            number = server.keep.begin("opened") if server.keep is not None else 0
+            try:
+                link, listing = await self._link(server, stack)
+            except ServerLostError as lost:
+                if server.keep is not None:
+                    server.keep.end(number, error=kept_error(lost, sent=False))
+                raise
+            if server.keep is not None:
+                other = listing.tools != self.tapped.changes.original.tools
+                server.keep.end(number, {"own": link.own, **({"listing": listing.as_kept()} if other else {})})
+            yield await self.tapped.reached(server, link, listing, stack)
 
-    def _named(self, server: ServerSpec) -> Changes:
-        """Return the changes with the aliases of the condition, which are known when all its servers are."""
-        if server.aliases != self.changes.aliases:
-            self.changes = Changes.of(server.interventions, server.aliases, self.changes.original)
-        return self.changes
+    async def _link(self, server: ServerSpec, stack: AsyncExitStack) -> tuple[LiveLink, Listing]:
+        """Return one attempt's link, and what the server lists by now. Raises ServerLostError."""
+        own = await self._own(server, stack)
+        if own is None:
+            await self.starter.reach(self.connection)
+        # A session of one's own with a server that others use, too, is no server of one's own.
+        alone = own is not None and server.transport == "stdio"
+        company = Company() if alone else self._company
+        connection = own or self.connection
+        listing = (await connection.upstream()).listing
+        return LiveLink(connection, server.meta, company.join(), own=own is not None), listing
 
     async def _own(self, server: ServerSpec, stack: AsyncExitStack) -> ServerConnection | None:
         """Connect to a server that no other trial uses, or to one that others use by a session of its own.
@@ -170,9 +171,9 @@ class _Tapped:
         Returns `None` if the trial shares the server: as all do, or as none comes up beside the one that they share;
         it may lock a file.
         """
-        if self.sharing.shared and server.isolation != "trial":
+        if self.tapped.offering.sharing.shared and server.isolation != "trial":
             return None
-        if not self.sharing.shared and _is_told(self.server):
+        if not self.tapped.offering.sharing.shared and _is_told(self.server):
             server = tell(server)
         started = self.starter.started(server, self.connection.digest)
         if self.pool is not None and _is_same_process(server, self.server):
@@ -181,11 +182,16 @@ class _Tapped:
             own = await stack.enter_async_context(started)
             await self.starter.reach(own)  # what was started ahead may have ended since
         except ServerLostError as error:
-            if not self.sharing.shared:
+            if not self.tapped.offering.sharing.shared:
                 raise
             _log.warning("a trial shares the server again that it lost, as it gets none of its own: %s", error)
             return None
         return own
+
+
+def _brought_up(server: ServerSpec, connected: ServerSpec) -> ServerSpec:
+    """Return a trial's server as it is connected to: by what was brought up for the first connection."""
+    return attrs.evolve(server, command=connected.command, url=connected.url, login=connected.login)
 
 
 def _is_told(server: ServerSpec) -> bool:
@@ -197,19 +203,3 @@ def _is_same_process(server: ServerSpec, other: ServerSpec) -> bool:
     """Return whether a process that was started for the one serves the other as well."""
     names = ("command", "args", "env", "cwd", "folder")
     return all(getattr(server, name) == getattr(other, name) for name in names)
-
-
-def _offer(server: ServerSpec, changes: Changes, sharing: Sharing) -> ToolOffer:
-    listing, original = changes.listing, changes.original if changes.interventions else None
-    return ToolOffer(
-        server=server.name,
-        tools=listing.names,
-        digest=listing.digest,
-        definitions=listing.tools,
-        instructions=listing.instructions,
-        original=original.tools if original else None,
-        original_digest=original.digest if original else None,
-        original_instructions=original.instructions if original else None,
-        unmatched=changes.unmatched,
-        sharing=sharing,
-    )

@@ -25,6 +25,7 @@ _INSTRUCTIONS = (
     "You have weather tools: look up the current weather or the forecast before you state a figure,"
     " and look up or update the user's preferences where they matter to the answer."
 )
+_UNKNOWN = "http://127.0.0.1/"  # its port is known when it is up
 # What reaching OpenWeather may take, and what any process needs: a server sees nothing else of keval's environment.
 _NETWORK_VARIABLES = {"ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_DIR", "SSL_CERT_FILE"}
 _INHERITED_VARIABLES = {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"}
@@ -49,16 +50,17 @@ class Weather:
 
     @asynccontextmanager
     async def start(self, label: str) -> AsyncIterator[ContextSource]:
-        """Bring the server up; raises PreflightError with what it printed when it does not come up."""
+        """Offer the server to trials.
+
+        When keval connects to it, PreflightError tells what it printed if it does not come up.
+        """
         if self.transport == "stdio":
             server = Stdio(command=sys.executable, args=_MODULE, env=_environment(), **self._common())
             async with server.start(label, facts=_facts, keeps_trials_apart=True) as source:
                 yield source
         else:
-            async with (
-                _served(label, self.startup_timeout) as url,
-                Http(url=url, **self._common()).start(label, facts=_facts, keeps_trials_apart=True) as source,
-            ):
+            http = Http(url=_UNKNOWN, **self._common())
+            async with http.start(label, facts=_facts, keeps_trials_apart=True, bring_up=_served) as source:
                 yield source
 
     def planned_sharing(self) -> Sharing | None:
@@ -86,8 +88,8 @@ def _environment() -> dict[str, str]:
 
 
 @asynccontextmanager
-async def _served(label: str, startup_timeout: float) -> AsyncIterator[str]:
-    """Run the server over HTTP on a free loopback port and yield its URL; it ends with the block, or with keval."""
+async def _served(server: ServerSpec) -> AsyncIterator[ServerSpec]:
+    """Run the server over HTTP on a free loopback port and yield it; it ends with the block, or with keval."""
     inherited = {name: value for name, value in os.environ.items() if name in _INHERITED_VARIABLES}
     with tempfile.TemporaryFile() as errors:
         process = await asyncio.create_subprocess_exec(
@@ -99,7 +101,8 @@ async def _served(label: str, startup_timeout: float) -> AsyncIterator[str]:
             start_new_session=True,  # Ctrl-C in a terminal is for keval, which still needs the server to finish
         )
         try:
-            yield f"http://127.0.0.1:{await _address(label, process, startup_timeout, errors)}"
+            address = await _address(server.name, process, server.startup_timeout, errors)
+            yield attrs.evolve(server, url=f"http://127.0.0.1:{address}")
         finally:
             if process.returncode is None:
                 process.kill()  # its state ends with the run, so there is nothing to wait for

@@ -12,7 +12,7 @@ from mcp.types import CLIENT_CAPABILITIES_META_KEY, INVALID_PARAMS, LOG_LEVEL_ME
 
 from keval_mcp.server.audience import Audience
 
-__all__ = ["marked"]
+__all__ = ["check_unicode", "marked", "unmarked"]
 
 
 @contextmanager
@@ -25,26 +25,27 @@ def marked(
     """Yield an agent's parameters as the server gets them: marked with `meta` and a progress token of keval's own.
 
     There is a token if there is a `listener`, which gets each notification of progress while the block lasts.
-
-    Raises:
-        MCPError: they cannot be written as JSON in UTF-8.
     """
-    if not _is_unicode(params):
-        raise MCPError(INVALID_PARAMS, "a text holds half a character (a surrogate), which JSON in UTF-8 cannot")
     marks = {**_custom(params.get("_meta")), **meta}
-    rest = {name: value for name, value in params.items() if name != "_meta"}
+    rest = unmarked(params)
     with ExitStack() as stack:
         if listener is not None:
             marks["progressToken"] = stack.enter_context(audience.listening(listener))
         yield {**rest, "_meta": marks} if marks else rest
 
 
-def _is_unicode(params: Mapping[str, Any]) -> bool:
+def unmarked(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters without their `_meta`."""
+    return {name: value for name, value in params.items() if name != "_meta"}
+
+
+def check_unicode(params: Mapping[str, Any]) -> None:
+    """Raise MCPError if parameters cannot be written as JSON in UTF-8."""
     try:
         json.dumps(params, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    except UnicodeEncodeError as error:
+        problem = "a text holds half a character (a surrogate), which JSON in UTF-8 cannot"
+        raise MCPError(INVALID_PARAMS, problem) from error
 
 
 def _custom(meta: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -28,10 +28,12 @@ class Offered:
     calls: TrialChanges
     log: CallLog
     held: str | None = attrs.field(default=None, init=False)
+    listed: Listing = attrs.field(init=False)
+    """What the server listed last."""
     _first: Listing = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._first = self.changes.original
+        self.listed = self._first = self.changes.original
 
     @property
     def listing(self) -> Listing:
@@ -40,6 +42,7 @@ class Offered:
 
     def take(self, listed: Listing) -> bool:
         """Take what the server lists now, and return whether the agent is offered something else by that."""
+        self.listed = listed
         if self.how == "fail" and listed.digest != self._first.digest:
             self._contaminate(
                 f"{_difference(self._first, listed)}; keep its tools as they are, or say by dynamic_tools: follow or"

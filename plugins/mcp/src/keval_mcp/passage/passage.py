@@ -4,65 +4,77 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import attrs
 from mcp import MCPError
 from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, REQUEST_TIMEOUT
 
 from keval import ToolCall
-from keval.plugin import CallLog, ServerExchange, ServerLostError, ToolResult
+from keval.plugin import (
+    CallLog,
+    ReplayMissError,
+    ServerExchange,
+    ServerKeeper,
+    ServerLostError,
+    ToolResult,
+    TrafficError,
+)
 from keval_mcp.passage.arguments import BAD_ARGUMENTS, fit
-from keval_mcp.passage.company import Place
 from keval_mcp.passage.inputs import Inputs, is_input_required
-from keval_mcp.passage.marks import marked
+from keval_mcp.passage.link import Asking, Heard, Link
+from keval_mcp.passage.marks import check_unicode
 from keval_mcp.passage.offered import Offered
+from keval_mcp.passage.outcomes import lost_beside
 from keval_mcp.server.audience import PROGRESS, TOOLS_LIST_CHANGED, AgentSession, note, recorded
-from keval_mcp.server.connection import ServerConnection
 from keval_mcp.server.listing import Listing
 from keval_mcp.server.patience import Patience
 from keval_mcp.server.results import tool_error
-from keval_mcp.server.upstream import CallLostError, CallTimeoutError, Upstream
+from keval_mcp.server.upstream import CallLostError, CallTimeoutError
 
 __all__ = ["Passage"]
 
 _ASKED = ("sampling", "elicitation", "roots")
 """What an agent may be able to do that servers ask for."""
 
-Progressed: TypeAlias = Callable[[Mapping[str, Any]], object]
-
 
 @attrs.define(eq=False)
 class Passage:
-    """Forwards the calls of one attempt, marked with `meta`, and records each of them in `log`.
+    """Forwards the calls of one attempt by `link`, and records each of them in `log`.
 
     An agent in keval's own process reaches it through a `Channel`; to others the tap serves it. `offered` is what the
-    agent is offered, and the way of its calls through the interventions. `place` says whether a loss of the server may
-    be due to another attempt's call, and `own` that no other attempt uses it. What else passes than calls is recorded
-    as exchanges; `agents` are the sessions in which the agent hears of it.
+    agent is offered, and the way of its calls through the interventions. `patience` makes that of a request. What else
+    passes than calls is recorded as exchanges; `agents` are the sessions in which the agent hears of it. `keep` keeps
+    what the server says by itself, if the run is recorded; the link keeps the rest.
     """
 
-    connection: ServerConnection
+    link: Link
     offered: Offered
-    meta: Mapping[str, Any]
-    place: Place
-    own: bool = False
+    patience: Callable[[], Patience]
+    keep: ServerKeeper | None = None
     log: CallLog = attrs.field(init=False)
     agents: list[AgentSession] = attrs.field(factory=list, init=False)
     subscribed: set[str] = attrs.field(factory=set, init=False)
-    _first: Upstream | None = attrs.field(default=None, init=False)
     _calls: set[asyncio.Task[Mapping[str, Any]]] = attrs.field(factory=set, init=False)
     _closed: bool = attrs.field(default=False, init=False)
-
     _inputs: Inputs = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.log = self.offered.log
-        self._inputs = Inputs(self.connection.audience, self.log)
-        self.connection.audience.members.append(self)
+        self._inputs = Inputs(self.link.audience, self.log)
+        self.link.join(self)
+
+    @property
+    def name(self) -> str:
+        """The server's name."""
+        return self.link.name
+
+    @property
+    def own(self) -> bool:
+        """Whether no other attempt uses the server."""
+        return self.link.own
 
     @property
     def listing(self) -> Listing:
@@ -76,21 +88,23 @@ class Passage:
 
     async def declare(self, capabilities: Mapping[str, Any]) -> None:
         """Tell a server of the attempt's own what the agent can do of what a server may ask."""
-        asked = {name: capabilities[name] for name in _ASKED if capabilities.get(name) is not None}
-        if await self.connection.declare(asked):
-            self._first = None
+        await self.link.declare({name: capabilities[name] for name in _ASKED if capabilities.get(name) is not None})
 
     async def list_tools(self) -> tuple[Mapping[str, Any], ...]:
         """Return the definitions of the tools that are offered."""
         return self.listing.tools
 
-    def relisted(self, listing: Listing) -> None:
+    def relisted(self, listing: Listing, lost: TrafficError | None = None) -> None:
         """Take what the server lists now; the agent is told if it is offered something else by that."""
+        if self.keep is not None and (lost is not None or listing.tools != self.offered.listed.tools):
+            self.keep.end(self.keep.begin("listed"), listing.as_kept(), lost)
+        if lost is not None:
+            self._lose(lost.message, lost.failure or self.log.kind, bystander=lost_beside(lost))
         if self.offered.take(listing):
             for agent in self.agents:
                 agent.tell(TOOLS_LIST_CHANGED, {})
 
-    async def forward(self, params: Mapping[str, Any], progressed: Progressed | None = None) -> Mapping[str, Any]:
+    async def forward(self, params: Mapping[str, Any], progressed: Heard | None = None) -> Mapping[str, Any]:
         """Call the server with the parameters of `tools/call`, and return its answer as it came.
 
         A server that is lost is a tool error that says so. The call is a task of its own: an agent that hangs up does
@@ -104,14 +118,14 @@ class Passage:
         return tool_error("the trial has ended") if call is None else await self._ended(call)
 
     async def request(
-        self, method: str, params: Mapping[str, Any], progressed: Progressed | None = None
+        self, method: str, params: Mapping[str, Any], progressed: Heard | None = None
     ) -> Mapping[str, Any]:
         """Pass on a request that is no tool call, and return its result as it came.
 
         Raises:
             MCPError: the server refused it, or was lost.
         """
-        asked = ServerExchange(self.connection.server.name, method, "agent", params, answered_by="server")
+        asked = ServerExchange(self.name, method, "agent", params, answered_by="server")
         request = self._begin(recorded([self.log], asked, self._request(method, params, progressed)))
         if request is None:
             raise MCPError(CONNECTION_CLOSED, "the trial has ended")
@@ -119,11 +133,13 @@ class Passage:
 
     async def notify(self, method: str, params: Mapping[str, Any]) -> None:
         """Pass on a notification of the agent."""
-        note([self.log], ServerExchange(self.connection.server.name, method, "agent", params, at=time.time()))
+        note([self.log], ServerExchange(self.name, method, "agent", params, at=time.time()))
         try:
-            await (await self._reach()).notify(method, params)
+            await self.link.notify(method, params)
         except ServerLostError as lost:
-            self._lose(str(lost), lost.kind)
+            self._lose(str(lost), lost.kind, bystander=self.link.bystander)
+        except ReplayMissError as miss:
+            self._miss(miss)
 
     async def close(self) -> None:
         """End the calls still under way; each is recorded as abandoned."""
@@ -132,10 +148,7 @@ class Passage:
         for call in calls:
             call.cancel()
         await asyncio.gather(*calls, return_exceptions=True)  # `forward` has shown or will show their outcome
-        if self._first is not None and not calls and self.log.lost is None:
-            await self.connection.relist()  # not every server says that its tools have changed
-        if self in self.connection.audience.members:
-            self.connection.audience.members.remove(self)
+        await self.link.close(well=not calls and self.log.lost is None)
 
     def _begin(self, request: Coroutine[Any, Any, Mapping[str, Any]]) -> asyncio.Task[Mapping[str, Any]] | None:
         """Begin a request as a task of its own; `None` if the trial has ended."""
@@ -156,24 +169,16 @@ class Passage:
             raise
         return tool_error("the trial has ended") if task.cancelled() else task.result()
 
-    async def _reach(self) -> Upstream:
-        """Return a live session with the server. Raises ServerLostError."""
-        upstream = await self.connection.upstream()
-        if self._first not in (None, upstream):
-            self._lose(f"server '{self.connection.server.name}' was lost between two calls of this trial")
-        self._first = upstream
-        return upstream
-
-    async def _request(self, method: str, params: Mapping[str, Any], progressed: Progressed | None) -> dict[str, Any]:
+    async def _request(self, method: str, params: Mapping[str, Any], progressed: Heard | None) -> dict[str, Any]:
         try:
-            upstream = await self._reach()
-            with self._asking(params, progressed) as (asked, patience):
-                result = await self._inputs.answer(asked, partial(upstream.request, method, patience=patience))
+            result = await self._asked(Asking("request", method, self.patience()), params, progressed)
         except CallTimeoutError as late:
             raise MCPError(REQUEST_TIMEOUT, str(late)) from late
         except ServerLostError as lost:
-            self._lose(str(lost), lost.kind, by_itself=isinstance(lost, CallLostError))
+            self._lose(str(lost), lost.kind, bystander=_is_beside(self.link, lost))
             raise MCPError(INTERNAL_ERROR, str(lost).partition("\n")[0]) from lost
+        except ReplayMissError as miss:
+            raise self._miss(miss) from miss
         uri = str(params.get("uri"))
         if method == "resources/subscribe":
             self.subscribed.add(uri)
@@ -181,40 +186,33 @@ class Passage:
             self.subscribed.discard(uri)
         return result
 
-    @contextmanager
-    def _asking(
-        self, params: Mapping[str, Any], progressed: Progressed | None
-    ) -> Iterator[tuple[Mapping[str, Any], Patience]]:
-        """Yield the parameters as the server gets them, and how long it may take; meanwhile its progress is heard."""
-        server = self.connection.server
-        patience = Patience(server.timeout, server.max_timeout)
+    async def _asked(self, asking: Asking, params: Mapping[str, Any], progressed: Heard | None) -> dict[str, Any]:
+        """Make a request of the agent, in as many rounds as it takes, and return its result."""
+        check_unicode(params)
 
         def heard(progress: Mapping[str, Any]) -> None:
-            patience.extend()
-            note([self.log], ServerExchange(server.name, PROGRESS, "server", progress, at=time.time()))
+            asking.patience.extend()
+            note([self.log], ServerExchange(self.name, PROGRESS, "server", progress, at=time.time()))
             if progressed is not None:
                 progressed(progress)
 
-        listener = heard if progressed is not None or patience.extends else None
-        with marked(params, self.meta, self.connection.audience, listener) as asked, self.place.calling():
-            yield asked, patience
+        listener = heard if progressed is not None or asking.patience.extends else None
+        return await self._inputs.answer(params, partial(self.link.ask, asking, heard=listener))
 
-    async def _forward(self, params: Mapping[str, Any], progressed: Progressed | None) -> Mapping[str, Any]:
+    async def _forward(self, params: Mapping[str, Any], progressed: Heard | None) -> Mapping[str, Any]:
         name, arguments = params["name"], params.get("arguments")
-        call = ToolCall(
-            name, arguments or {}, server=self.connection.server.name, executions=0, listing=self.offered.held
-        )
+        call = ToolCall(name, arguments or {}, server=self.name, executions=0, listing=self.offered.held)
         began = time.perf_counter()
 
         async def send(tool: str, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
             nonlocal call, began
-            before = time.perf_counter()
-            upstream = await self._reach()
-            call = attrs.evolve(call, executions=1)
-            began += time.perf_counter() - before  # connecting again is no time of the call
             changed = {**params, "name": tool} if given is None else {**params, "name": tool, "arguments": dict(given)}
-            with self._asking(changed, progressed) as (asked, patience):
-                return await self._inputs.answer(asked, partial(upstream.call, patience=patience))
+            asking = Asking("call", "tools/call", self.patience())
+            try:
+                return await self._asked(asking, changed, progressed)
+            finally:
+                call = attrs.evolve(call, executions=int(asking.sent))
+                began += asking.connecting  # connecting again is no time of the call
 
         try:
             outcome = await self.offered.calls.call(name, arguments, send)
@@ -222,7 +220,7 @@ class Passage:
             self._record(attrs.evolve(call, error_kind="tool_timeout"), began, error=str(late))
             return tool_error(str(late))
         except ServerLostError as lost:
-            self._lose(str(lost), lost.kind, by_itself=isinstance(lost, CallLostError))
+            self._lose(str(lost), lost.kind, bystander=_is_beside(self.link, lost))
             problem = str(lost).partition("\n")[0]  # the agent needs no standard error
             self._record(call, began, error=problem)
             return tool_error(problem)
@@ -230,9 +228,12 @@ class Passage:
             self._record(self._checked(call), began, error=refused.message)
             raise
         except ValueError as invalid:
-            problem = f"server '{self.connection.server.name}' answered {name!r} with something that is no tool result"
+            problem = f"server '{self.name}' answered {name!r} with something that is no tool result"
             self._record(call, began, error=f"{problem}: {invalid}")
             raise MCPError(INTERNAL_ERROR, problem) from invalid
+        except ReplayMissError as miss:
+            self._record(call, began, error=str(miss))
+            raise self._miss(miss) from miss
         except asyncio.CancelledError:
             who = "the trial ended" if self._closed else "the agent gave the call up"
             self._record(call, began, error=f"{who} before the server answered")
@@ -252,7 +253,7 @@ class Passage:
             self._record(self._checked(call), began, error=read.text)
         else:
             self._record(call, began, result=read.text)
-        await self.connection.relisted()  # what the call has changed is known before the agent goes on
+        await self.link.settled()  # what the call has changed is known before the agent goes on
         return outcome.result
 
     def _checked(self, call: ToolCall) -> ToolCall:
@@ -266,7 +267,17 @@ class Passage:
         took = time.perf_counter() - began
         self.log.calls.append(attrs.evolve(call, result=result, error=error, duration=took))
 
-    def _lose(self, reason: str, kind: str = "server_lost", *, by_itself: bool = False) -> None:
+    def _lose(self, reason: str, kind: str, *, bystander: bool) -> None:
         if self.log.lost is None:
-            self.log.lost, self.log.kind = reason, kind
-            self.log.bystander = not by_itself and self.place.bystander
+            self.log.lost, self.log.kind, self.log.bystander = reason, kind, bystander
+
+    def _miss(self, miss: ReplayMissError) -> MCPError:
+        """Note what the recording of a server that is played does not have, and return what the agent gets for it."""
+        if self.log.missed is None:
+            self.log.missed = str(miss)
+        return MCPError(INTERNAL_ERROR, str(miss).partition("\n")[0])
+
+
+def _is_beside(link: Link, lost: ServerLostError) -> bool:
+    """Return whether another attempt's call may be why the server was lost."""
+    return link.bystander and not isinstance(lost, CallLostError)

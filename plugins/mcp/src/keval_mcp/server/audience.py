@@ -12,7 +12,7 @@ import attrs
 from mcp import MCPError
 from mcp.types import METHOD_NOT_FOUND
 
-from keval.plugin import CallLog, ClientPolicy, ServerExchange
+from keval.plugin import CallLog, ClientPolicy, ServerExchange, ServerKeeper, TrafficError
 from keval_mcp.server.listing import Listing
 from keval_mcp.server.policy import declared, policy_answer
 
@@ -43,15 +43,20 @@ class AgentSession(Protocol):
 
 
 class Member(Protocol):
-    """One attempt that uses the server; `own` says that no other does."""
+    """One attempt that uses the server; what the server says by itself is kept in `keep`, if the run is recorded."""
 
-    own: bool
     log: CallLog
     agents: list[AgentSession]
     subscribed: set[str]
+    keep: ServerKeeper | None
 
-    def relisted(self, listing: Listing) -> None:
-        """Take what the server lists now."""
+    @property
+    def own(self) -> bool:
+        """Whether no other attempt uses the server."""
+        ...
+
+    def relisted(self, listing: Listing, lost: TrafficError | None = None) -> None:
+        """Take what the server lists now, after it was `lost` between two exchanges, if it was."""
         ...
 
     @property
@@ -84,14 +89,20 @@ class Audience:
 
     async def answer(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Answer a request of the server; it is recorded in the log of each attempt with a request under way."""
-        logs = [member.log for member in self._concerned()]
-        needed = NEEDED.get(method)
-        for member in self.members:
-            for agent in member.agents:
-                if member.own and needed in self.passed_on and needed in agent.capabilities:
-                    asked = ServerExchange(self.name, method, "server", params, answered_by="agent")
-                    return await recorded(logs, asked, agent.ask(method, params))
-        return await self.answer_by_policy(logs, method, params)
+        concerned = self._concerned()
+        keepers = [(keep, keep.begin("asked", method, params)) for each in concerned if (keep := each.keep)]
+        result: dict[str, Any] | None = None
+        error: TrafficError | None = None
+        try:
+            result = await self._answer([member.log for member in concerned], method, params)
+        except MCPError as refused:
+            error = TrafficError("refused", refused.message, code=refused.code, data=refused.data)
+            raise
+        finally:
+            if result is not None or error is not None:  # it was not cancelled
+                for keep, number in keepers:
+                    keep.end(number, result, error)
+        return result
 
     async def answer_by_policy(self, logs: Iterable[CallLog], method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Answer a request of the server as the policy says. Raises MCPError when it has no answer."""
@@ -107,14 +118,20 @@ class Audience:
             return
         if method == "notifications/cancelled":  # of a request of the server, whose answering has ended with it
             return
-        for member in self._hearers(method, params):
+        self.tell(self._hearers(method, params), method, params)
+        if method == TOOLS_LIST_CHANGED:
+            self.relist()
+
+    def tell(self, members: Iterable[Member], method: str, params: Mapping[str, Any]) -> None:
+        """Record a notification of the server for these attempts, and pass it on to their agents."""
+        for member in members:
+            if member.keep is not None:
+                member.keep.end(member.keep.begin("told", method, params))
             note([member.log], ServerExchange(self.name, method, "server", params, at=time.time()))
             if method == TOOLS_LIST_CHANGED:  # each attempt tells its agent when it follows, after the tools are read
                 continue
             for agent in member.agents:
                 agent.tell(method, params)
-        if method == TOOLS_LIST_CHANGED:
-            self.relist()
 
     @contextmanager
     def listening(self, listener: Callable[[Mapping[str, Any]], object]) -> Iterator[str]:
@@ -125,6 +142,15 @@ class Audience:
             yield token
         finally:
             del self._progress[token]
+
+    async def _answer(self, logs: Iterable[CallLog], method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        needed = NEEDED.get(method)
+        for member in self.members:
+            for agent in member.agents:
+                if member.own and needed in self.passed_on and needed in agent.capabilities:
+                    asked = ServerExchange(self.name, method, "server", params, answered_by="agent")
+                    return await recorded(logs, asked, agent.ask(method, params))
+        return await self.answer_by_policy(logs, method, params)
 
     async def _by_policy(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         answer = policy_answer(self.policy, method, params)

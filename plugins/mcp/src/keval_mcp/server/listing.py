@@ -49,6 +49,15 @@ class Listing:
         said = session.introduction
         return cls(tuple(tools), said.info, said.instructions, said.capabilities, said.version)
 
+    @classmethod
+    def told(cls, kept: Mapping[str, Any]) -> Listing:
+        """Return a listing that `as_kept` has written."""
+        return cls(**{**kept, "tools": tuple(kept["tools"])})
+
+    def as_kept(self) -> dict[str, Any]:
+        """Return the listing in JSON's types, as a recording keeps it."""
+        return attrs.asdict(self, recurse=False) | {"tools": [*self.tools]}
+
     @property
     def begins_sessions(self) -> bool:
         """Whether the server is spoken to in sessions; the revision 2026-07-28 has none."""

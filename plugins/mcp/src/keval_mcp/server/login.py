@@ -19,21 +19,48 @@ from keval_mcp.server.issued import IssuedToken
 from keval_mcp.server.tokens import CommandToken, FixedToken, Token, TokenError, refuses
 from keval_mcp.server.transports import RENEWABLE
 
-__all__ = ["Login", "make_login"]
+__all__ = ["Login"]
 
 
 @attrs.define(eq=False)
 class Login(httpx2.Auth):
-    """Adds a token to every request of all sessions with the server `label`; see `keval.servers.ServerLogin`."""
+    """Adds a token to every request of all sessions with the server `label`; see `keval.servers.ServerLogin`.
+
+    `prepare` is awaited before the first session.
+    """
 
     label: str
-    token: Token
+    auth: Auth
+    url: str
+    token: Token = attrs.field(init=False)
     _learn: Callable[[Iterable[tuple[str, str]]], None] | None = attrs.field(default=None, init=False)
     _renewing: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
 
     def learn_with(self, learn: Callable[[Iterable[tuple[str, str]]], None]) -> None:
         """Tell `learn` every token before it is used."""
         self._learn = learn
+
+    async def prepare(self) -> None:
+        """Find what makes tokens.
+
+        Raises:
+            PreflightError: the command is not found, or the key cannot be read or does not sign.
+        """
+        auth, label = self.auth, self.label
+        if auth.token is not None:
+            self.token = FixedToken(auth.token)
+        elif auth.command:
+            program = find_command(label, auth.command[0], {}, None)
+            self.token = CommandToken((program, *auth.command[1:]), auth.lifetime)
+        elif auth.browser:
+            self.token = IssuedToken.by_browser(auth, self.url, label)
+        elif auth.client_secret is not None:
+            self.token = IssuedToken.by_secret(auth, self.url)
+        else:
+            try:
+                self.token = await IssuedToken.by_key(auth, self.url, _key(auth, label))
+            except TokenError as error:
+                raise PreflightError(f"server '{label}': {error}") from error
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """Send the request with a token, and once more with a new one if the server refuses it.
@@ -67,27 +94,6 @@ class Login(httpx2.Auth):
                 if self._learn is not None:
                     self._learn([(f"the token of {self.label}", token)])
             return token
-
-
-async def make_login(auth: Auth, label: str, url: str) -> Login:
-    """Return what logs in to the server `label` at `url`, for all sessions with it.
-
-    Raises:
-        PreflightError: the command is not found, or the key cannot be read or does not sign.
-    """
-    if auth.token is not None:
-        return Login(label, FixedToken(auth.token))
-    if auth.command:
-        program = find_command(label, auth.command[0], {}, None)
-        return Login(label, CommandToken((program, *auth.command[1:]), auth.lifetime))
-    if auth.browser:
-        return Login(label, IssuedToken.by_browser(auth, url, label))
-    if auth.client_secret is not None:
-        return Login(label, IssuedToken.by_secret(auth, url))
-    try:
-        return Login(label, await IssuedToken.by_key(auth, url, _key(auth, label)))
-    except TokenError as error:
-        raise PreflightError(f"server '{label}': {error}") from error
 
 
 def _key(auth: Auth, label: str) -> str:

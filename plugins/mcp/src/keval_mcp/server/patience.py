@@ -13,16 +13,15 @@ __all__ = ["Patience"]
 
 @attrs.define(eq=False)
 class Patience:
-    """Waits `timeout` seconds for an answer, and as long again after each sign of progress, `most` seconds in all."""
+    """Waits `timeout` seconds for an answer, and as long again after each sign of progress, `most` seconds in all.
+
+    The time begins when it waits first.
+    """
 
     timeout: float
     most: float | None = None
-    _began: float = attrs.field(init=False)
-    _until: float = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._began = _now()
-        self._until = self._began + self.timeout
+    _began: float | None = attrs.field(default=None, init=False)
+    _until: float = attrs.field(default=0.0, init=False)
 
     @property
     def extends(self) -> bool:
@@ -32,15 +31,18 @@ class Patience:
     @property
     def seconds(self) -> float:
         """For how long a request may take, as far as is known by now."""
-        return round(self._until - self._began, 3)
+        return self.timeout if self._began is None else round(self._until - self._began, 3)
 
     def extend(self) -> None:
         """Take a sign of progress."""
-        if self.most is not None:
+        if self.most is not None and self._began is not None:
             self._until = max(self._until, min(_now() + self.timeout, self._began + self.most))
 
     async def wait(self, tasks: Collection[asyncio.Task[Any]]) -> None:
         """Wait until one of the tasks has ended, or the time is over."""
+        if self._began is None:
+            self._began = _now()
+            self._until = self._began + self.timeout
         while not any(task.done() for task in tasks) and (left := self._until - _now()) > 0:
             await asyncio.wait(tasks, timeout=left, return_when=asyncio.FIRST_COMPLETED)
 

@@ -10,7 +10,7 @@ import attrs
 
 from keval.plugin import ClientPolicy, PreflightError
 
-__all__ = ["Accept", "Elicitation", "client_policy", "declared", "policy_answer"]
+__all__ = ["Accept", "Elicitation", "check_roots", "client_policy", "declared", "policy_answer"]
 
 
 @attrs.frozen
@@ -24,13 +24,17 @@ Elicitation: TypeAlias = Literal["decline", "defaults"] | Accept
 """What becomes of a form: it is declined, or filled in with its schema's defaults, or with values given."""
 
 
-def client_policy(label: str, elicitation: Elicitation, roots: tuple[Path, ...]) -> ClientPolicy:
-    """Return the policy that the options of a context say. Raises PreflightError when a root is no folder."""
+def client_policy(elicitation: Elicitation, roots: tuple[Path, ...]) -> ClientPolicy:
+    """Return the policy that the options of a context say."""
+    answer = elicitation.accept if isinstance(elicitation, Accept) else elicitation
+    return ClientPolicy(answer, tuple(str(root.absolute()) for root in roots))
+
+
+def check_roots(label: str, roots: tuple[Path, ...]) -> None:
+    """Raise PreflightError when a root of the server `label` is no folder."""
     for root in roots:
         if not root.is_dir():
             raise PreflightError(f"server '{label}': the root '{root}' is not a folder; correct it or leave it out")
-    answer = elicitation.accept if isinstance(elicitation, Accept) else elicitation
-    return ClientPolicy(answer, tuple(str(root.absolute()) for root in roots))
 
 
 def declared(policy: ClientPolicy) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 from mcp import MCPError
 
-from keval.plugin import ServerLostError
+from keval.plugin import ReplayMissError, ServerLostError
 from keval_mcp.passage.passage import Passage
 from keval_mcp.server.results import tool_error
 from keval_mcp.tap.pipe import pipe
@@ -35,6 +35,8 @@ class Channel:
         except MCPError as refused:
             result = tool_error(refused.message)
         log = self.passage.log
+        if log.missed is not None:
+            raise ReplayMissError(log.missed)
         if log.lost is not None:
             raise ServerLostError(log.lost, kind=log.kind)
         return result

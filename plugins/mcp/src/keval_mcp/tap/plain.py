@@ -83,7 +83,7 @@ def _introduction(passage: Passage, asked: object) -> dict[str, Any]:
     known, version = HANDSHAKE_PROTOCOL_VERSIONS, listing.version
     if asked in known and known.index(str(asked)) < known.index(version):
         version = str(asked)
-    info = listing.info or {"name": passage.connection.server.name, "version": ""}
+    info = listing.info or {"name": passage.name, "version": ""}
     introduction = {"protocolVersion": version, "capabilities": listing.capabilities, "serverInfo": info}
     return introduction if listing.instructions is None else {**introduction, "instructions": listing.instructions}
 

@@ -1,0 +1,115 @@
+"""The recording of a run, for playing it: its traffic by trial and judgement, its servers' listings, its models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import attrs
+
+from keval.errors import PreflightError, RunError
+from keval.manifest import Manifest
+from keval.recording.frames import FrameKey, Frames, traffic_file
+from keval.recording.lines import RecordedEndpoint, read_endpoint, read_traffic
+from keval.recording.tape import RecordedAttempt
+from keval.records import Attempt, Trial
+from keval.store.run import Run
+from keval.tapes import ServerTraffic, Traffic
+
+__all__ = ["Recording"]
+
+
+@attrs.frozen(eq=False, slots=False)
+class Recording:
+    """A run with its traffic."""
+
+    run: Run
+    frames: Frames
+
+    @classmethod
+    def open(cls, run: Run) -> Recording:
+        """Open the recording of a run. Raises RunError: it has none, or it cannot be read."""
+        if run.manifest.recording is None:
+            raise RunError(f"{run.path} has no recording; `keval run --record` keeps one with a run")
+        return cls(run, Frames(traffic_file(run.path)))
+
+    @property
+    def manifest(self) -> Manifest:
+        """The manifest of the run."""
+        return self.run.manifest
+
+    @cached_property
+    def trials(self) -> frozenset[str]:
+        """The ids of the trials that can be played: they were finished, and all that passed was kept.
+
+        Of an agent whose answers existed already, nothing passed.
+        """
+        answered = tuple(f"{label}/" for label, entry in self.manifest.agents.items() if entry.recording is not None)
+        kept = {key.trial for key in self.frames.keys if key.role == "agent"}
+        return frozenset(name for name in self.run.trial_ids() if name in kept or name.startswith(answered))
+
+    @cached_property
+    def endpoints(self) -> Mapping[str, RecordedEndpoint]:
+        """What is known of the endpoint of each model, by `provider/name`. Raises RunError."""
+        keys = [key for key in self.frames.keys if key.role == "endpoint"]
+        found = [endpoint for key in keys for endpoint in self.frames.read(key, read_endpoint)]
+        return {endpoint.model: endpoint for endpoint in found}
+
+    def trial(self, id: str) -> Trial:
+        """Return a trial as it was recorded. Raises RunError."""
+        return self.run.trial(id)
+
+    def of_trial(self, id: str) -> list[Traffic]:
+        """Return the traffic of all attempts at a trial. Raises RunError."""
+        return self._traffic(FrameKey("agent", trial=id))
+
+    def of_judgement(self, id: str, judge: str, repetition: int) -> list[Traffic]:
+        """Return the traffic of all attempts at a judgement of a trial. Raises RunError."""
+        return self._traffic(FrameKey("judge", trial=id, judge=judge, repetition=repetition))
+
+    def attempt(self, id: str, number: int) -> RecordedAttempt | None:
+        """Return an attempt at a trial, counted from 1; `None` if nothing of it is known. Raises RunError."""
+        if id not in self.trials:
+            return None
+        trial = self.trial(id)
+        became: list[Attempt | Trial] = [*trial.attempts, trial]
+        if number > len(became):
+            return None
+        traffic = [each for each in self.of_trial(id) if _number(each) == number]
+        transcript = became[number - 1].transcript
+        refusals = transcript.refusals if transcript is not None else None
+        return RecordedAttempt(traffic, became[number - 1].failure, refusals, number == len(became))
+
+    def judgement(self, id: str, judge: str, repetition: int, number: int) -> RecordedAttempt | None:
+        """Return an attempt at a judgement, counted from 1; `None` if nothing of it is known. Raises RunError."""
+        traffic = [each for each in self.of_judgement(id, judge, repetition) if _number(each) == number]
+        if not traffic:
+            return None
+        judged = (line for line in self.run.scores_of(id) if line.judge == judge and line.judgement is not None)
+        line = next((each for each in judged if each.judgement and each.judgement.repetition == repetition), None)
+        failures = (*line.judgement.attempts, line.failure) if line is not None and line.judgement is not None else ()
+        failure = failures[number - 1] if number <= len(failures) else None
+        return RecordedAttempt(traffic, failure, is_last=number >= len(failures))
+
+    def listed(self, condition: str, server: str) -> Mapping[str, Any]:
+        """Return what a server listed before the first trial.
+
+        Raises PreflightError: this was not kept; and RunError: it is damaged.
+        """
+        key = FrameKey("server", condition=condition, server=server)
+        for each in self._traffic(key):
+            if isinstance(each, ServerTraffic) and each.result is not None:
+                return each.result
+        raise PreflightError(
+            f"the recording of {self.run.id} has nothing of the server {server!r} under the condition {condition!r};"
+            " replay the contexts that were recorded, or run live"
+        )
+
+    def _traffic(self, key: FrameKey) -> list[Traffic]:
+        return self.frames.read(key, read_traffic) if key in self.frames else []
+
+
+def _number(traffic: Traffic) -> int:
+    """Return the number of the attempt that an exchange is of."""
+    return traffic.attempt if isinstance(traffic, ServerTraffic) else traffic.asker.attempt or 1

@@ -1,0 +1,34 @@
+"""A server over stdio that adds, divides and shows a picture; it writes down each of its processes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.agents.servers.gallery import PNG, encoded
+from tests.stdio_server import Tool, ToolFailedError, serve, text
+
+NUMBERS = {"a": {"type": "integer"}, "b": {"type": "integer"}}
+
+
+def divide(arguments: dict[str, Any], meta: dict[str, Any]) -> list[dict[str, Any]]:
+    if arguments["b"] == 0:
+        raise ToolFailedError("nothing can be divided by zero")
+    return text(str(arguments["a"] // arguments["b"]))
+
+
+TOOLS = {
+    "add": Tool(lambda given, meta: text(str(given["a"] + given["b"])), NUMBERS, ("a", "b"), "Add two whole numbers."),
+    "divide": Tool(divide, NUMBERS, ("a", "b"), "Divide one whole number by another."),
+    "picture": Tool(
+        lambda given, meta: [*text("a dot"), {"type": "image", "mimeType": "image/png", "data": encoded(PNG)}],
+        description="Show a picture.",
+    ),
+}
+
+if __name__ == "__main__":
+    with Path(sys.argv[1]).open("a", encoding="utf-8") as journal:
+        journal.write(f"{os.getpid()}\n")
+    serve("desk", lambda: TOOLS)
