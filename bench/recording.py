@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
-PAIRS, TRIALS, AT_ONCE = 12, 60, 8
+PAIRS, TRIALS, AT_ONCE = 8, 60, 8
 NOT_SIMULATED = {"openai": "openai/weather", "gadk": "google/weather", "ms": "openai/weather"}
 KINDS = {"not simulated": NOT_SIMULATED, "simulated": dict.fromkeys(NOT_SIMULATED, "simulated/weather")}
 _LOOPBACK = ("OPENAI_BASE_URL", "GOOGLE_GEMINI_BASE_URL")
