@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from keval.recording.frames import FrameKey, Frames, traffic_file
 from keval.recording.lines import read_endpoint, read_traffic
 from keval.tapes import ModelTraffic
 from tests.conftest import ON_PATH, Outcome, Project
+from tests.stdio_server import ENVIRONMENT
 
 MODEL = {"model": "simulated/double/scripted"}
 AGENTS: dict[str, dict[str, Any]] = {
@@ -191,6 +193,26 @@ def test_a_run_can_be_recorded_from_a_resumption_on(mortal: Project) -> None:
     assert (
         f"has no traffic of 'mortal/baseline/a/1'; it was begun at {manifest['recording']['since']}" in earlier.stderr
     )
+
+
+def test_a_server_that_no_tap_watches_is_named(project: Project) -> None:
+    script = (
+        "from tests.stdio_server import Tool, serve, text; serve('it', lambda: {'tool': Tool(lambda *_: text(''))})"
+    )
+    server = {"type": "stdio", "command": sys.executable, "args": ["-c", script], "tap": False}
+    config = {
+        "dataset": {"path": "questions.yaml"},
+        "agents": {"scripted": {}},
+        "contexts": {"direct": {**server, "env": ENVIRONMENT}},
+        "conditions": {"direct": {"contexts": ["direct"]}},
+        "metrics": ["double/length"],
+    }
+    project.write(eval_yaml=yaml.safe_dump(config), questions_yaml=yaml.safe_dump([{"id": "a", "question": "a?"}]))
+
+    with pytest.warns(RuntimeWarning, match="server 'direct': agents connect to it themselves, so that nothing of it"):
+        outcome = project.keval("run", "eval.yaml", "--record")
+
+    assert 0 == outcome.code, outcome.stderr
 
 
 def test_a_recording_that_is_damaged_is_not_gone_on_with(mortal: Project) -> None:
