@@ -36,7 +36,10 @@ CONFIG = {
     "conditions": {"baseline": {}},
     "judges": JUDGES,
     "rubrics": ["double/brevity"],
-    "middleware": [{"double/counting": {"journal": "counted.jsonl"}}],
+    "middleware": [
+        {"double/counting": {"journal": "counted.jsonl"}},
+        {"double/rewriting": {"old": "Still", "new": "I still am"}},
+    ],
     "execution": {"retry": {"initial_backoff_seconds": 0, "max_attempts": 2}},
 }
 MORTAL = """
@@ -122,6 +125,7 @@ def test_a_trial_has_its_requests_and_replies_byte_for_byte_in_their_order(ran: 
         assert [429 if "busy" in trial["id"] else 200, 200] == [each.status for each in kept]
         request = ran.run_directory() / "blobs" / trial["transcript"]["request"]
         assert request.read_bytes() == kept[0].request.body
+        assert not any(b"Still" in each.request.body for each in kept)  # what a middleware made of it was sent
         assert trial["output"].encode() in b"".join(kept[-1].chunks)
         assert all(each.headers["content-type"] == "application/json" for each in kept)
         assert all(each.at and 0 < (each.seconds or 0) < 60 for each in kept)
@@ -196,9 +200,7 @@ def test_a_run_can_be_recorded_from_a_resumption_on(mortal: Project) -> None:
 
 
 def test_a_server_that_no_tap_watches_is_named(project: Project) -> None:
-    script = (
-        "from tests.stdio_server import Tool, serve, text; serve('it', lambda: {'tool': Tool(lambda *_: text(''))})"
-    )
+    script = "from tests.stdio_server import Tool, serve; serve('it', lambda: {'tool': Tool(lambda *_: [])})"
     server = {"type": "stdio", "command": sys.executable, "args": ["-c", script], "tap": False}
     config = {
         "dataset": {"path": "questions.yaml"},
