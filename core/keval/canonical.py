@@ -7,18 +7,30 @@ replay have. docs/replay.md lists what is taken out.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
 
+from keval import registry
+from keval.errors import PluginError
 from keval.manifest import Manifest
+from keval.recording.volatile import without_volatile
 from keval.records import Sample, Trial
 from keval.scores import ScoreLine
 from keval.store.converter import to_plain
 from keval.store.jsonl import dump, sample_line, score_line, trial_line
+from keval.tapes import Volatile
 
-__all__ = ["canonical_bytes", "canonical_manifest", "canonical_sample", "canonical_score", "canonical_trial"]
+__all__ = [
+    "canonical_bytes",
+    "canonical_manifest",
+    "canonical_request",
+    "canonical_sample",
+    "canonical_score",
+    "canonical_trial",
+    "volatile_of",
+]
 
 _OF_THE_RUN = (
     "run",
@@ -69,15 +81,33 @@ def canonical_sample(sample: Sample) -> dict[str, Any]:
     return _read(sample_line(sample))
 
 
-def canonical_trial(trial: Trial, *, times: bool = False) -> dict[str, Any]:
-    """Return a trial without tracebacks and the ports of loopback; and without times, unless they are asked for."""
-    plain = _read(trial_line(trial))
+def canonical_trial(trial: Trial, volatile: Sequence[Volatile] = (), *, times: bool = False) -> dict[str, Any]:
+    """Return a trial without tracebacks, the ports of loopback, and texts that its agent declares to vary.
+
+    It is without times, too, unless they are asked for. The `request` of a transcript is the SHA-256 of its bytes; two
+    that differ are the same if their `canonical_request` is.
+    """
+    plain = without_volatile(_read(trial_line(trial)), [each for each in volatile if each.pattern is not None])
     attempts = [
         {**attempt, "failure": _failure(attempt["failure"]), "transcript": _transcript(attempt["transcript"], times)}
         for attempt in plain["attempts"]
     ]
     told = {"failure": _failure(plain.pop("failure")), "output": plain.pop("output"), **plain}
     return {**told, "transcript": _transcript(plain["transcript"], times), "attempts": attempts}
+
+
+def canonical_request(body: bytes, volatile: Sequence[Volatile]) -> Any:
+    """Return a model request as it was sent, without what its agent declares to vary."""
+    try:
+        found = _read(body)
+    except orjson.JSONDecodeError:
+        return without_volatile(body.decode("utf-8", "replace"), volatile)
+    return without_volatile(found, volatile)
+
+
+def volatile_of(manifest: Manifest) -> dict[str, Sequence[Volatile]]:
+    """Return what the agents of a run, by their labels, declare to vary; nothing where a plugin is not installed."""
+    return {label: _declared(entry.type) for label, entry in manifest.agents.items()}
 
 
 def canonical_score(line: ScoreLine) -> tuple[str, dict[str, Any]]:
@@ -96,6 +126,15 @@ def canonical_score(line: ScoreLine) -> tuple[str, dict[str, Any]]:
 def canonical_bytes(plain: Mapping[str, Any]) -> bytes:
     """Return plain data as JSON with its keys sorted: the same bytes for the same data."""
     return orjson.dumps(orjson.loads(dump(plain)), option=orjson.OPT_SORT_KEYS)
+
+
+def _declared(agent: str) -> Sequence[Volatile]:
+    try:
+        plugin = registry.load(registry.find("keval.agents", agent))
+    except PluginError:
+        return ()
+    declared = getattr(plugin, "volatile", ())
+    return declared if isinstance(declared, Sequence) else ()  # one that depends on options is none of the class
 
 
 def _read(line: bytes) -> dict[str, Any]:

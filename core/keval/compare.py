@@ -10,7 +10,7 @@ import attrs
 
 from keval.effects import Arm, Effect
 from keval.errors import RunError
-from keval.manifest import AgentEntry, JudgeEntry, Manifest, ScorerEntry
+from keval.manifest import AgentEntry, JudgeEntry, Manifest, ReplayEntry, ScorerEntry
 from keval.scores import Scale
 from keval.stats.summarise import Summariser
 from keval.store.run import Run
@@ -59,6 +59,7 @@ class RunArms:
     run: str
     evaluation: str
     simulated: tuple[str, ...]
+    replay: ReplayEntry | None
     arms: tuple[ArmScore, ...]
 
 
@@ -110,15 +111,16 @@ def compare_runs(run: Run, against: Run) -> Comparison:
         )
     scales = {entry.scorer: entry.scale for entry in entries}
     return Comparison(
-        runs=(
-            RunArms(run.manifest.run, run.manifest.evaluation, run.manifest.simulated, now.arms()),
-            RunArms(against.manifest.run, against.manifest.evaluation, against.manifest.simulated, before.arms()),
-        ),
+        runs=(_run(run.manifest, now), _run(against.manifest, before)),
         scorers=tuple(ScorerScale(entry.metric, entry.judge, entry.scale) for entry in entries),
         differences=(*_differences(run.manifest, against.manifest), *_unanswered(now, before)),
         effects=tuple(adjust(effects, scales)),
         changes=tuple(sorted(changes, key=lambda change: _gain(change, scales[change.metric, change.judge]))),
     )
+
+
+def _run(manifest: Manifest, found: Findings) -> RunArms:
+    return RunArms(manifest.run, manifest.evaluation, manifest.simulated, manifest.replay, found.arms())
 
 
 def _gain(change: SampleChange, scale: Scale) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Literal
 
@@ -11,13 +11,16 @@ import attrs
 from keval.canonical import (
     canonical_bytes,
     canonical_manifest,
+    canonical_request,
     canonical_sample,
     canonical_score,
     canonical_trial,
+    volatile_of,
 )
 from keval.errors import RunError
 from keval.manifest import Manifest
 from keval.store.run import Run
+from keval.tapes import Volatile
 
 __all__ = ["Change", "DifferentItem", "RunDiff", "Tally", "diff_runs"]
 
@@ -37,7 +40,7 @@ class Change:
 
 @attrs.frozen
 class DifferentItem:
-    """A sample or trial that differs. `changes` are empty for one that only one run has: `only_in` is its id.
+    """A sample or trial that differs. `changes` are empty for one that is `only_in` one of the runs.
 
     The changes of a trial are followed by those of its scores.
     """
@@ -45,7 +48,7 @@ class DifferentItem:
     kind: Literal["sample", "trial"]
     id: str
     changes: tuple[Change, ...] = ()
-    only_in: str | None = None
+    only_in: Literal["before", "now"] | None = None
 
 
 @attrs.define
@@ -65,7 +68,7 @@ class Tally:
 
 @attrs.frozen
 class RunDiff:
-    """Two runs, by their ids, and what differs in canonical form.
+    """Two runs, by their ids or else their paths, and what differs in canonical form.
 
     `items` are the samples and trials that differ, by id; `unlisted` counts those beyond the limit. `versions` are
     those of packages and plugins, which make no runs unequal.
@@ -95,6 +98,9 @@ def diff_runs(before: Run, now: Run, *, times: bool = False, limit: int | None =
     for run in (before, now):
         if not run.trial_ids():
             raise RunError(f"{run.path} has no trials, so there is nothing to compare; `keval resume` runs them")
+    names = [run.manifest.run for run in (before, now)]
+    if names[0] == names[1]:  # such as a recording and a part of it
+        names = [str(run.path) for run in (before, now)]
     samples, trials, scores = Tally(), Tally(), Tally()
     items: list[DifferentItem] = []
     unlisted = 0
@@ -105,8 +111,8 @@ def diff_runs(before: Run, now: Run, *, times: bool = False, limit: int | None =
         else:
             unlisted += 1
     return RunDiff(
-        before=before.manifest.run,
-        now=now.manifest.run,
+        before=names[0],
+        now=names[1],
         manifest=tuple(_changes("", canonical_manifest(before.manifest), canonical_manifest(now.manifest))),
         versions=tuple(_changes("", _versions(before.manifest), _versions(now.manifest))),
         samples=samples,
@@ -125,7 +131,7 @@ def _samples(before: Run, now: Run, tally: Tally) -> Iterator[DifferentItem]:
     ours, theirs = set(before.samples.ids), set(now.samples.ids)
     for name in sorted(ours | theirs):
         if not (name in ours and name in theirs):
-            yield _alone("sample", name, before, now, tally, now_has=name in theirs)
+            yield _alone("sample", name, tally, now_has=name in theirs)
             continue
         found = _different(canonical_sample(before.sample(name)), canonical_sample(now.sample(name)))
         if _counted(tally, bool(found)):
@@ -134,15 +140,30 @@ def _samples(before: Run, now: Run, tally: Tally) -> Iterator[DifferentItem]:
 
 def _trials(before: Run, now: Run, trials: Tally, scores: Tally, *, times: bool) -> Iterator[DifferentItem]:
     ours, theirs = before.trial_ids(), now.trial_ids()
+    volatile = {**volatile_of(before.manifest), **volatile_of(now.manifest)}
     for name in sorted(ours | theirs):
         scored = _scores(before, now, name, scores)
         if not (name in ours and name in theirs):
-            yield _alone("trial", name, before, now, trials, now_has=name in theirs)
+            yield _alone("trial", name, trials, now_has=name in theirs)
             continue
-        was, is_now = (canonical_trial(run.trial(name), times=times) for run in (before, now))
-        found = tuple(_unrepeated(_different(was, is_now)))
+        found = tuple(_unrepeated(_trial(before, now, name, volatile, times=times)))
         if _counted(trials, bool(found)) or scored:
             yield DifferentItem("trial", name, (*found, *scored))
+
+
+def _trial(
+    before: Run, now: Run, name: str, volatile: Mapping[str, Sequence[Volatile]], *, times: bool
+) -> tuple[Change, ...]:
+    """Return how a trial that both runs have differs."""
+    trials = before.trial(name), now.trial(name)
+    declared = volatile[trials[0].agent]
+    was, is_now = (canonical_trial(trial, declared, times=times) for trial in trials)
+    for one, other in zip((was, *was["attempts"]), (is_now, *is_now["attempts"]), strict=False):
+        ours, theirs = one["transcript"], other["transcript"]
+        if ours and theirs and ours["request"] and theirs["request"] and ours["request"] != theirs["request"]:
+            ours["request"] = canonical_request(before.blob(ours["request"]), declared)
+            theirs["request"] = canonical_request(now.blob(theirs["request"]), declared)
+    return _different(was, is_now)
 
 
 def _scores(before: Run, now: Run, trial: str, tally: Tally) -> tuple[Change, ...]:
@@ -169,11 +190,9 @@ def _unrepeated(changes: tuple[Change, ...]) -> Iterator[Change]:
             yield change
 
 
-def _alone(
-    kind: Literal["sample", "trial"], name: str, before: Run, now: Run, tally: Tally, *, now_has: bool
-) -> DifferentItem:
+def _alone(kind: Literal["sample", "trial"], name: str, tally: Tally, *, now_has: bool) -> DifferentItem:
     _count_alone(tally, now_has=now_has)
-    return DifferentItem(kind, name, only_in=(now if now_has else before).manifest.run)
+    return DifferentItem(kind, name, only_in="now" if now_has else "before")
 
 
 def _count_alone(tally: Tally, *, now_has: bool) -> None:

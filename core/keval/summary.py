@@ -12,7 +12,7 @@ import attrs
 
 from keval.contrast import Contrast
 from keval.effects import Effect, Interaction
-from keval.manifest import JudgeEntry
+from keval.manifest import JudgeEntry, ReplayEntry
 from keval.prices import Cost
 from keval.records import Usage
 from keval.scores import Scale, Scorer
@@ -248,6 +248,7 @@ class Summary:
     `stopped` says why trials or judgements were left out, if a limit of the run did that. `servers` says by condition
     and server whether trials shared it; it lacks those of which nothing is known. `tools` says how each tool was used,
     arm by arm. `contrasts` are conditions that differ from another one in what the config changes of their contexts.
+    `replay` says from which recording a replayed run's answers are.
     """
 
     run: str
@@ -274,6 +275,7 @@ class Summary:
     servers: Mapping[str, Mapping[str, Sharing]] = attrs.field(factory=dict)
     tools: tuple[ToolUse, ...] = ()
     contrasts: tuple[Contrast, ...] = ()
+    replay: ReplayEntry | None = None
     extra: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, repr=False, metadata={"unknown_keys": True})
 
     @property

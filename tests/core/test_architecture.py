@@ -46,6 +46,7 @@ FLOORS = [
     {"canonical"},
     {"compare", "diff"},
     {"gates"},
+    {"trim"},
     {"plan"},
     {"execute"},
     {"score"},

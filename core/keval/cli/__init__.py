@@ -18,6 +18,7 @@ _COMMANDS = {
     "resume": "Go on with a run that was interrupted, or add to it.",
     "validate": "Check a config and its dataset, and run nothing.",
     "power": "Say how many questions show an effect, and what they cost.",
+    "record": "Make small recordings of large ones.",
     "score": "Score a finished run again, without calling an agent.",
     "report": "Show a run's report again.",
     "compare": "Compare the arms of a run, or of several runs.",

@@ -31,9 +31,10 @@ def _readable(root: Path) -> Iterator[ListedRun]:
 def command(output_dir: Path, as_json: bool) -> None:
     """List the runs in the results directory, one a line, oldest first.
 
-    Where the output is no terminal, each line is 19 fields with tabs between, without a heading: run, state,
+    Where the output is no terminal, each line is 20 fields with tabs between, without a heading: run, state,
     evaluation, started, agents, conditions, planned, trials, failed, simulated; of the effect that stands out metric,
-    judge, agent, condition, difference, ci_low, ci_high, verdict; and path.
+    judge, agent, condition, difference, ci_low, ci_high, verdict; path; and when a replayed run was
+    recorded.
     """
     runs = list(_readable(output_dir))
     console = data_console()

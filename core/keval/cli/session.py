@@ -18,6 +18,7 @@ from keval.report.console import data_console, message_console, print_json, safe
 from keval.report.event_log import EventLog
 from keval.report.gates import gate_lines, unmet_lines
 from keval.report.overview import print_report
+from keval.report.replays import decided_on
 from keval.report.tables import print_tables
 from keval.report.terminal import log_as_json
 from keval.store.converter import to_plain
@@ -102,7 +103,10 @@ def finish(
 
 
 def _print_verdicts(summary: Summary, console: Console) -> None:
-    for line in (*gate_lines(summary.gates, console.width), *unmet_lines(summary.unmet, console.width)):
+    for line in (
+        *gate_lines(summary.gates, console.width, decided_on(summary.replay)),
+        *unmet_lines(summary.unmet, console.width),
+    ):
         console.print(line, soft_wrap=True)
 
 

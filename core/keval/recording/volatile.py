@@ -13,7 +13,7 @@ import orjson
 from keval.models import ModelRequest, Wire
 from keval.tapes import Volatile
 
-__all__ = ["MARK", "Compared", "canonical"]
+__all__ = ["MARK", "Compared", "canonical", "without_volatile"]
 
 MARK = "[volatile]"
 """What stands in place of a volatile text."""
@@ -36,17 +36,21 @@ class Compared:
 
 def canonical(request: ModelRequest, volatile: Iterable[Volatile] = ()) -> Compared:
     """Return what of a request is compared. Its secrets must have been replaced before, as the recording's have."""
-    fields, patterns = _rules(tuple(volatile))
+    declared = tuple(volatile)
     try:
         body = orjson.loads(request.body)
     except orjson.JSONDecodeError:
         body = request.body.decode("utf-8", "replace")
-    for field in fields:
-        body = _without(body, field)
-    path = request.path
-    if patterns is not None:
-        body, path = _marked(body, patterns), patterns.sub(MARK, path)
+    body, path = without_volatile(body, declared), without_volatile(request.path, declared)
     return Compared(request.model, request.wire, request.method, path, body)
+
+
+def without_volatile(value: Any, volatile: Iterable[Volatile]) -> Any:
+    """Return JSON, or a text, without the fields that are volatile, and with a mark in place of such texts."""
+    fields, patterns = _rules(tuple(volatile))
+    for field in fields:
+        value = _without(value, field)
+    return value if patterns is None else _marked(value, patterns)
 
 
 @lru_cache

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from keval.compare import Comparison, SampleChange
+from keval.compare import Comparison, RunArms, SampleChange
 from keval.effects import Effect
 from keval.report.claims import Block, block_of, blocks, claims_of
 from keval.report.console import print_sections
@@ -20,6 +20,7 @@ from keval.report.headline import headline
 from keval.report.lines import folded, one_line, padded
 from keval.report.means import mean_lines
 from keval.report.names import display_names
+from keval.report.replays import replay_label
 from keval.report.words import changed_words
 from keval.store.converter import to_plain
 from keval.summary import Summary
@@ -33,7 +34,7 @@ _MOST = 10
 def describe_run(summary: Summary) -> dict[str, Any]:
     """Describe the arms and effects of one run as plain data."""
     return {
-        "runs": [_run(summary.run, summary.evaluation, summary.simulated)],
+        "runs": [_run(summary)],
         "scorers": to_plain(summary.scorers),
         "arms": [{"run": summary.run, **to_plain(arm)} for arm in summary.arms],
         "effects": to_plain(summary.effects),
@@ -49,9 +50,7 @@ def describe_comparisons(comparisons: Sequence[Comparison]) -> dict[str, Any]:
     scorers = dict.fromkeys(entry.scorer for each in comparisons for entry in each.scorers)
     scales = {entry.scorer: entry for each in comparisons for entry in each.scorers}
     return {
-        "runs": [
-            _run(run.run, run.evaluation, run.simulated) for run in (first, *(each.runs[0] for each in comparisons))
-        ],
+        "runs": [_run(run) for run in (first, *(each.runs[0] for each in comparisons))],
         "scorers": [to_plain(scales[scorer]) for scorer in scorers],
         "arms": [
             {"run": run.run, **to_plain(arm)}
@@ -96,8 +95,9 @@ def print_comparisons(comparisons: Sequence[Comparison], console: Console) -> No
         print_sections(sections, console)
 
 
-def _run(run: str, evaluation: str, simulated: Sequence[str]) -> dict[str, Any]:
-    return {"run": run, "evaluation": evaluation, "simulated": list(simulated)}
+def _run(of: Summary | RunArms) -> dict[str, Any]:
+    replay = to_plain(of.replay) if of.replay else None
+    return {"run": of.run, "evaluation": of.evaluation, "simulated": list(of.simulated), "replay": replay}
 
 
 def _differences(found: Comparison, width: int) -> Iterator[Text]:
@@ -107,6 +107,10 @@ def _differences(found: Comparison, width: int) -> Iterator[Text]:
     if simulated := [run.run for run in found.runs if run.simulated]:
         told = f"SIMULATED MODEL in {', '.join(simulated)}: shows that keval works, not what a model can do"
         yield from (Text(line, "bold yellow") for line in folded(told, width))
+    for run in found.runs:
+        if run.replay is not None:
+            told = one_line(f"{run.run}: {replay_label(run.replay)}")
+            yield from (Text(line, "bold yellow") for line in folded(told, width))
     if not found.differences:
         yield from map(
             Text, folded("nothing else differs: neither dataset, models, prompts, tools nor versions", width)

@@ -40,7 +40,7 @@ def print_diff(found: RunDiff, console: Console) -> None:
     sections = [
         _head(found, width),
         _made(found, width),
-        *(_item(item, width) for item in found.items),
+        *(_item(item, found, width) for item in found.items),
         _rest(found, width),
     ]
     print_sections(sections, console)
@@ -75,10 +75,11 @@ def _made(found: RunDiff, width: int) -> Iterator[Text]:
         )
 
 
-def _item(item: DifferentItem, width: int) -> Iterator[Text]:
+def _item(item: DifferentItem, found: RunDiff, width: int) -> Iterator[Text]:
     yield Text.assemble(f"{item.kind} ", (one_line(item.id), "bold"))
     if item.only_in is not None:
-        yield from map(Text, folded(f"only in {one_line(item.only_in)}", width, indent=2))
+        name = found.now if item.only_in == "now" else found.before
+        yield from map(Text, folded(f"only in {one_line(name)}", width, indent=2))
     yield from _changes(item.changes, width)
 
 

@@ -31,6 +31,7 @@ class EventLog:
             agents=list(manifest.agents),
             conditions=list(manifest.conditions),
             simulated=list(manifest.simulated),
+            replayed=manifest.replay and manifest.replay.run,
         )
 
     @hookimpl

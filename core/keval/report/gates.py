@@ -56,11 +56,13 @@ def _row(result: GateResult) -> GateRow:
     return GateRow(one_line(result.gate), result.verdict, one_line(_detail(result)))
 
 
-def gate_lines(results: Sequence[GateResult], width: int) -> list[Text]:
-    """Return the rows of gates as lines; colours only repeat words."""
+def gate_lines(results: Sequence[GateResult], width: int, decided_on: str = "") -> list[Text]:
+    """Return the rows of gates as lines, and on what they were decided; colours only repeat words."""
     rows = gate_rows(results)
     column = min(max((cell_len(row.gate) for row in rows), default=0), width // 2)
     lines = [line for row in rows for line in _lines(*row, column, width - column - len(_LABEL) - 2)]
+    if rows and decided_on:
+        lines += [Text(line, "yellow") for line in folded(decided_on, width - len(_LABEL))]
     return [Text.assemble(" " * len(_LABEL) if number else _LABEL, line) for number, line in enumerate(lines)]
 
 

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from keval.report.figures import counted
 from keval.report.lines import flowed, one_line
+from keval.report.replays import replay_label
 from keval.summary import Summary
 
 __all__ = ["headline"]
@@ -17,7 +18,7 @@ _SIMULATED_JUDGE = "SIMULATED JUDGE: shows that keval works, not how good an ans
 
 
 def headline(summary: Summary, questions: int | None, width: int) -> Iterator[Text]:
-    """Yield what was run: the evaluation, questions × repetitions, agents, conditions, and that it was simulated."""
+    """Yield what was run: evaluation, questions × repetitions, agents, conditions; if it was simulated or replayed."""
     arms = len(summary.trials)
     parts = [one_line(summary.evaluation)]
     if questions and arms:
@@ -33,9 +34,11 @@ def headline(summary: Summary, questions: int | None, width: int) -> Iterator[Te
     judges = {entry.model for entry in summary.judges.values() if entry.simulated}
     if summary.simulated:
         parts.append(_SIMULATED_JUDGE if judges >= {*summary.simulated} else _SIMULATED)
+    if summary.replay is not None:
+        parts.append(one_line(replay_label(summary.replay)))
     for position, line in enumerate(flowed(parts, width)):
         text = Text(line)
         if position == 0:
             text.stylize("bold", 0, len(parts[0]))
-        text.highlight_regex("SIMULATED (MODEL|JUDGE)", "bold yellow")
+        text.highlight_regex(r"SIMULATED (MODEL|JUDGE)|REPLAY\b", "bold yellow")
         yield text

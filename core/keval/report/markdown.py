@@ -14,6 +14,7 @@ from keval.report.figures import interval, number, signed
 from keval.report.gates import gate_rows, unmet_texts
 from keval.report.page.comparisons import Comparison
 from keval.report.page.report import Report
+from keval.report.replays import decided_on, replay_label
 from keval.report.sentences import sentences
 from keval.report.tools import tool_texts
 from keval.summary import Summary
@@ -78,6 +79,8 @@ def _head(summary: Summary) -> Iterator[str]:
     if summary.simulated:
         names = ", ".join(map(escaped, summary.simulated))
         yield f"**SIMULATED**: {names}. The figures show that keval works, not what a model can do."
+    if summary.replay is not None:
+        yield f"**{escaped(replay_label(summary.replay))}**"
     yield "\n".join(f"- {escaped(sentence, _SENTENCE)}" for sentence in sentences(summary))
 
 
@@ -90,6 +93,8 @@ def _gates(summary: Summary) -> Iterator[str]:
     ]
     yield "### Gates"
     yield _table(("verdict", "gate", "found"), rows)
+    if told := decided_on(summary.replay):
+        yield f"*{escaped(told)}*"
     if unmet := unmet_texts(summary.unmet):
         yield "Answers that were not as expected:"
         yield "\n".join(f"- {escaped(text)}" for text in unmet)

@@ -25,6 +25,7 @@ from keval.report.lines import flowed, folded
 from keval.report.losses import compliance_lines, missing_lines, trial_lines, unscored_lines
 from keval.report.means import mean_lines
 from keval.report.names import display_names
+from keval.report.replays import decided_on, replay_lines
 from keval.report.sharing import sharing_lines
 from keval.report.terminal import foreign
 from keval.report.tools import tool_lines
@@ -50,10 +51,11 @@ def print_report(summary: Summary, console: Console, run: Path, *, questions: in
         headline(summary, questions, width),
         effect_lines(found, width, plot=plot),
         iter(()) if compared else mean_lines(summary, width),
+        replay_lines(summary.replay, width),
         _folded(_remarks(summary, run, under_way=under_way), width),
         (
             *total_lines(summary, width),
-            *gate_lines(summary.gates, width),
+            *gate_lines(summary.gates, width, decided_on(summary.replay)),
             *unmet_lines(summary.unmet, width),
             *_hints(found, run, width),
         ),

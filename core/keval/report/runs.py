@@ -91,6 +91,7 @@ def describe_runs(runs: Iterable[ListedRun]) -> list[dict[str, Any]]:
             "started": run.manifest.started,
             "path": run.path,
             "simulated": list(run.manifest.simulated),
+            "replay": to_plain(run.manifest.replay) if run.manifest.replay else None,
             "agents": list(run.manifest.agents),
             "conditions": list(run.manifest.conditions),
             "planned": run.manifest.trials,
@@ -103,10 +104,11 @@ def describe_runs(runs: Iterable[ListedRun]) -> list[dict[str, Any]]:
 
 
 def run_rows(runs: Iterable[ListedRun]) -> Iterator[str]:
-    """Yield runs as lines of 19 fields with tabs between, for programs; what is unknown is empty.
+    """Yield runs as lines of 20 fields with tabs between, for programs; what is unknown is empty.
 
     The fields are run, state, evaluation, started, agents, conditions, planned, trials, failed, simulated, then
-    metric, judge, agent, condition, difference, ci_low, ci_high and verdict of the effect that stands out, and path.
+    metric, judge, agent, condition, difference, ci_low, ci_high and verdict of the effect that stands out, path, and
+    for a replayed run when it was recorded.
     """
     for run in runs:
         manifest, effect = run.manifest, run.effect
@@ -115,7 +117,8 @@ def run_rows(runs: Iterable[ListedRun]) -> Iterator[str]:
         fields += ["simulated" if manifest.simulated else None]
         fields += [effect.metric, effect.judge, effect.agent, effect.condition] if effect else [None] * 4
         fields += [effect.difference, effect.ci_low, effect.ci_high, effect.verdict] if effect else [None] * 4
-        yield "\t".join("" if field is None else _field(field) for field in (*fields, run.path))
+        recorded = manifest.replay and manifest.replay.recorded
+        yield "\t".join("" if field is None else _field(field) for field in (*fields, run.path, recorded))
 
 
 def print_runs(runs: Sequence[ListedRun], console: Console) -> None:
@@ -140,7 +143,7 @@ def print_runs(runs: Sequence[ListedRun], console: Console) -> None:
 def _told(run: ListedRun) -> tuple[str, str, str, str]:
     """Return id, state, evaluation and size of a run as texts."""
     manifest = run.manifest
-    state = run.state + (", simulated" if manifest.simulated else "")
+    state = run.state + (", simulated" if manifest.simulated else "") + (", replayed" if manifest.replay else "")
     trials = (
         f"{manifest.trials:,} trials" if run.state == "done" else f"{run.trials or 0:,} of {manifest.trials:,} trials"
     )

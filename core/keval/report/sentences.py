@@ -12,6 +12,7 @@ from keval.report.differences import better_share, is_flat
 from keval.report.figures import EXPENSE_UNITS, counted, number, signed
 from keval.report.lines import joined
 from keval.report.names import display_names
+from keval.report.replays import replay_sentences
 from keval.scores import Scale, Scorer
 from keval.summary import Summary
 
@@ -35,7 +36,7 @@ def sentences(summary: Summary) -> list[str]:
     found += told.agents([group for group in groups if group[0].kind == "agent"])
     if not summary.effects:
         found += told.arms()
-    return [*found, *dropped_sentences(summary), *_trials(summary)]
+    return [*replay_sentences(summary.replay), *found, *dropped_sentences(summary), *_trials(summary)]
 
 
 def _compared(effects: Iterable[Effect]) -> Iterator[list[Effect]]:

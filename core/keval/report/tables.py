@@ -18,6 +18,7 @@ from keval.report.console import safe
 from keval.report.content import dropped_sentences
 from keval.report.figures import number, signed
 from keval.report.losses import compliance_lines, missing_lines, trial_lines, unscored_lines
+from keval.report.replays import replay_lines
 from keval.report.time_spans import time_span
 from keval.report.tools import tool_tables
 from keval.report.worth import PARETO, worth
@@ -39,6 +40,8 @@ def print_tables(summary: Summary, console: Console, run: Path, *, under_way: bo
         names = ", ".join(summary.simulated)
         told = f": {names}. The figures show that keval works, not what a model can do."
         console.print(Text.assemble(("Simulated model", "bold"), safe(told)))
+    for line in replay_lines(summary.replay, console.width):
+        console.print(line)
     scorers = list(dict.fromkeys(entry.scorer for entry in summary.arms))
     arms = [(entry.agent, entry.condition) for entry in summary.trials]
     first = max(len(f"{agent} {condition}") for agent, condition in arms) + 4

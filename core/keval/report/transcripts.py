@@ -13,6 +13,7 @@ from rich.text import Text
 from keval.manifest import Manifest
 from keval.records import ToolCall, Trial
 from keval.report.console import safe
+from keval.report.replays import replay_sentences
 from keval.report.sharing import entry_text
 from keval.scores import Score, ScoreLine, named_band
 from keval.traffic import ServerExchange
@@ -28,6 +29,8 @@ def print_run(manifest: Manifest, trials: Iterable[Trial], console: Console) -> 
     console.print(
         Text.assemble(safe(manifest.evaluation, "bold"), safe(f" {manifest.run}, started {manifest.started}"))
     )
+    for sentence in replay_sentences(manifest.replay):
+        console.print(safe(f"  {sentence}", "yellow"), soft_wrap=True)
     for label, agent in manifest.agents.items():
         console.print(safe(f"  agent      {label}: {agent.type}, model {agent.model or 'none'}"))
     for label, condition in manifest.conditions.items():

@@ -149,6 +149,7 @@ class Summariser:
             neutral=manifest.neutral,
             planned=manifest.trials,
             simulated=manifest.simulated,
+            replay=manifest.replay,
             unpriced=self._rates.unpriced,
             scorers=tuple(ScorerScale(entry.metric, entry.judge, entry.scale) for entry in manifest.scorers),
             judges=manifest.judges,

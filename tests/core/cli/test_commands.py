@@ -362,7 +362,7 @@ def test_list_shows_runs_with_their_largest_effect(notes: Project) -> None:
     change = [f"{effect[key]:.6g}" for key in ("difference", "ci_low", "ci_high")]
     assert [
         *(run["run"], "done", "notes", run["started"], "scripted", "baseline,with_notes", "12", "12", "0", ""),
-        *("double/length", "", "scripted", "with_notes", *change, effect["verdict"], run["path"]),
+        *("double/length", "", "scripted", "with_notes", *change, effect["verdict"], run["path"], ""),
     ] == line.split("\t")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -160,6 +161,34 @@ def test_the_same_bytes_are_equal_and_a_null_argument_is_not_a_missing_one(
             "only_in": "before",
         }
     ] == other.data["items"][0]["changes"]
+
+
+def test_what_an_agent_declares_to_vary_makes_no_difference(project: Project, before: Run, now: Run) -> None:
+    def asked(run: Run, number: int, tool: str) -> Callable[[list[dict[str, Any]]], None]:
+        name = f"adk-0000000{number}-1111-2222-3333-444444444444"
+        body = json.dumps({"tools": [{"name": "find", "description": tool}], "call_id": name}).encode()
+        sha256 = hashlib.sha256(body).hexdigest()
+        (run.path / "blobs").mkdir(exist_ok=True)
+        (run.path / "blobs" / sha256).write_bytes(body)
+
+        def change(lines: list[dict[str, Any]]) -> None:
+            transcript = named(lines, "one/baseline/a/1")["transcript"]
+            transcript |= {"request": sha256, "tool_calls": [{"name": "find", "id": name}]}
+
+        return change
+
+    for run in (before, now):
+        manifest = json.loads((run.path / "manifest.json").read_text(encoding="utf-8"))
+        manifest["agents"]["one"]["type"] = "gadk"
+        edit_manifest(run, **manifest)
+    edit(before, "trials.jsonl", asked(before, 1, "Finds things."))
+    edit(now, "trials.jsonl", asked(now, 2, "Finds things."))
+    same = project.keval("diff", before.id, now.id)
+    edit(now, "trials.jsonl", asked(now, 3, "Finds everything."))
+    other = project.keval("diff", before.id, now.id)
+
+    assert (0, 1) == (same.code, other.code)
+    assert "\n  request.tools[0].description: Finds things. → Finds everything.\n" in other.stdout
 
 
 def test_only_as_many_items_as_wanted_are_listed(project: Project, before: Run, now: Run) -> None:

@@ -7,14 +7,17 @@ from markupsafe import Markup
 from keval.report.gates import gate_rows, unmet_texts
 from keval.report.page.rendering import render
 from keval.report.page.report import Report
+from keval.report.replays import decided_on, replay_label
 from keval.report.sentences import sentences
 
 __all__ = ["findings", "gates", "header"]
 
 
 def header(report: Report) -> Markup:
-    """Render what was run, and that models were simulated, if they were."""
-    return render("header.html", manifest=report.run.manifest, summary=report.summary)
+    """Render what was run, and that models were simulated or the run replayed, if they were."""
+    replay = report.summary.replay
+    label = replay and replay_label(replay)
+    return render("header.html", manifest=report.run.manifest, summary=report.summary, replay=label)
 
 
 def findings(report: Report) -> Markup:
@@ -25,4 +28,9 @@ def findings(report: Report) -> Markup:
 def gates(report: Report) -> Markup:
     """Render the verdicts of the gates and the expectations that were not met; nothing without gates."""
     summary = report.summary
-    return render("gates.html", gates=gate_rows(summary.gates), unmet=unmet_texts(summary.unmet))
+    return render(
+        "gates.html",
+        gates=gate_rows(summary.gates),
+        unmet=unmet_texts(summary.unmet),
+        decided=decided_on(summary.replay),
+    )

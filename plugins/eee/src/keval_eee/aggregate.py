@@ -51,6 +51,8 @@ def aggregate(
                     "seed": manifest.seed,
                     "python": manifest.versions.get("python"),
                     "plugins": manifest.plugins,
+                    "replayed_from": manifest.replay and manifest.replay.run,
+                    "recorded": manifest.replay and manifest.replay.recorded,
                 }
             ),
         },

@@ -102,11 +102,13 @@ def _write(file: IO[bytes], manifest: Manifest, suites: Iterable[_Suite]) -> Non
 
 
 def _properties(manifest: Manifest) -> Iterator[str]:
+    replay = manifest.replay
     told = {
         "run": manifest.run,
         "baseline": manifest.baseline,
         "keval": manifest.versions.get("keval", "unknown"),
         **({"simulated": ", ".join(manifest.simulated)} if manifest.simulated else {}),
+        **({"replayed_from": replay.run, "recorded": replay.recorded} if replay else {}),
     }
     yield from (element("property", name=name, value=value) for name, value in told.items())
 

@@ -79,6 +79,7 @@ class Trace:
     def _agent(self) -> dict[str, Any]:
         trial, transcript = self.trial, self.trial.transcript
         usage = transcript and transcript.usage
+        replay = self.manifest.replay
         told = {
             **self._common("invoke_agent"),
             "gen_ai.agent.name": trial.agent,
@@ -94,6 +95,8 @@ class Trace:
             "keval.complied": trial.complied,
             "keval.discarded_attempts": len(trial.attempts) or None,
             "keval.simulated": (trial.model in self.manifest.simulated) or None,
+            "keval.replay.run": replay and replay.run,
+            "keval.replay.recorded": replay and replay.recorded,
             "keval.model_calls": transcript and transcript.model_calls,
         }
         if self.content:

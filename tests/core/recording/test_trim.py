@@ -1,0 +1,145 @@
+"""`keval record trim`: a part of a recorded run as a run of its own, whole in itself and without the rest."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from keval.recording.frames import FrameKey, Frames, traffic_file
+from keval.store.run import Run
+from tests.conftest import Project
+
+CONFIG: dict[str, Any] = {
+    "name": "asked",
+    "dataset": {"path": "questions.yaml"},
+    "agents": {
+        "one": {"type": "openai", "model": "simulated/any"},
+        "two": {"type": "anthropic", "model": "simulated/any"},
+    },
+    "conditions": {"baseline": {}, "terse": {"system_prompt": "Be terse."}},
+    "metrics": ["basic/turns"],
+    "execution": {"num_repetitions": 2},
+    "gates": ["failures <= 5%"],
+}
+IDS = ["a", "b, with a comma", "c"]
+
+
+@pytest.fixture
+def recorded(project: Project, simulated_here: None) -> Run:
+    project.write(
+        eval_yaml=yaml.safe_dump(CONFIG),
+        questions_yaml=yaml.safe_dump([{"id": name, "question": f"What is {name}?"} for name in IDS]),
+    )
+    outcome = project.keval("run", "eval.yaml", "--record", "-q")
+    assert 0 == outcome.code, outcome.stderr
+    return Run(project.run_directory())
+
+
+def test_a_trimmed_recording_is_a_run_of_what_was_wanted_and_nothing_else(project: Project, recorded: Run) -> None:
+    wanted = ["--samples", "b, with a comma", "--samples", "c,a", "--agent", "two", "--condition", "terse"]
+    outcome = project.keval("record", "trim", recorded.id, *wanted, "--repetitions", "1", "-o", "small", "--json")
+
+    small = Run(project.root / "small")
+    trials = {f"two/terse/{sample}/1" for sample in IDS}
+    assert (0, "") == (outcome.code, outcome.stderr)
+    assert {"path": "small", "trials": 3, "without_traffic": []} == outcome.data
+    assert trials == {trial.id for trial in small.trials()} == {line.trial for line in small.scores()}
+    for trial in small.trials():
+        assert recorded.trial(trial.id) == trial
+        assert trial.transcript is not None
+        assert trial.transcript.request is not None
+        assert recorded.blob(trial.transcript.request) == small.blob(trial.transcript.request)
+    kept, whole = (Frames(traffic_file(run.path)) for run in (small, recorded))
+    assert {FrameKey("endpoint", model="simulated/any"), *(FrameKey("agent", trial=trial) for trial in trials)} == {
+        *kept.keys
+    }
+    assert [whole.raw(key) for key in kept.keys] == [kept.raw(key) for key in kept.keys]
+    assert len([*(small.path / "blobs").iterdir()]) == 3 < len([*(recorded.path / "blobs").iterdir()])
+
+
+def test_its_manifest_and_summary_are_of_what_is_left(project: Project, recorded: Run) -> None:
+    project.keval("record", "trim", recorded.id, "--samples", "a,c", "--condition", "terse", "-o", "small")
+
+    small = Run(project.root / "small")
+    manifest, summary = small.manifest, small.written_summary()
+    assert summary is not None
+    assert (8, 2, "terse", ("a", "c")) == (
+        manifest.trials,
+        manifest.dataset.samples,
+        manifest.baseline,
+        manifest.selection.sample_ids,
+    )
+    assert ({"terse"}, {"one", "two"}) == ({*manifest.config["conditions"]}, {*manifest.config["agents"]})
+    assert manifest.recording is not None
+    assert recorded.manifest.recording is not None
+    assert (recorded.manifest.recording.since, ("a", "c")) == (manifest.recording.since, manifest.recording.samples)
+    assert [("held", "one"), ("held", "two")] == [(gate.verdict, gate.agent) for gate in summary.gates]
+    assert (8, 4) == (summary.planned, summary.trials[0].trials)
+
+
+def test_it_names_no_folder_of_the_machine(project: Project, recorded: Run) -> None:
+    project.keval("record", "trim", recorded.id, "--samples", "a", "-o", "small")
+
+    files = [path for path in (project.root / "small").rglob("*") if path.is_file()]
+    assert [] == [path.name for path in files if str(project.root).encode() in path.read_bytes()]
+    assert 0 == project.keval("report", "small").code
+
+
+def test_a_trial_without_traffic_is_named(project: Project, recorded: Run) -> None:
+    path = recorded.path / "trials.jsonl"
+    line = json.loads(path.read_text(encoding="utf-8").splitlines()[0])
+    before = {**line, "id": "one/baseline/a/3", "agent": "one", "condition": "baseline", "sample": "a", "repetition": 2}
+    path.write_text(path.read_text(encoding="utf-8") + json.dumps(before) + "\n", encoding="utf-8")
+
+    outcome = project.keval("record", "trim", recorded.id, "--samples", "a", "-o", "small")
+
+    assert "note: one/baseline/a/3 have no traffic in the recording" in outcome.stderr
+
+
+def test_what_is_not_there_is_refused_and_nothing_is_left(project: Project, recorded: Run) -> None:
+    (project.root / "there").mkdir()
+    (project.root / "there" / "file").write_text("", encoding="utf-8")
+    refusals = {
+        ("--samples", "aa"): "has no sample 'aa'; did you mean 'a'?",
+        ("--agent", "three"): "has no agent 'three'",
+        ("--condition", "ters"): "has no condition 'ters'; did you mean 'terse'?",
+        ("-o", "there"): "there is there already; name another directory with -o, or remove it",
+    }
+
+    for wanted, told in refusals.items():
+        outcome = project.keval("record", "trim", recorded.id, "-o", "small", *wanted)
+
+        assert (2, False) == (outcome.code, (project.root / "small").exists())
+        assert told in outcome.stderr
+
+
+def test_a_run_that_is_not_recorded_and_one_whose_file_is_gone_are_refused(project: Project, recorded: Run) -> None:
+    shutil.rmtree(recorded.path / "recording")
+    gone = project.keval("record", "trim", recorded.id, "-o", "small")
+    path = recorded.path / "manifest.json"
+    path.write_text(re.sub(r'"recording": \{[^}]*\}', '"recording": null', path.read_text(encoding="utf-8"), count=1))
+    none = project.keval("record", "trim", recorded.id, "-o", "small")
+
+    assert (2, 2) == (gone.code, none.code)
+    assert "traffic.jsonl.zst cannot be read" in gone.stderr
+    assert "has no recording; `keval run CONFIG --record` makes a run with one" in none.stderr
+    assert not (Path(project.root) / "small").exists()
+
+
+def test_results_of_a_sample_that_is_left_out_cannot_be_given_to_another(project: Project, recorded: Run) -> None:
+    path = recorded.path / "manifest.json"
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    manifest["conditions"]["terse"]["servers"] = {"docs": {"interventions": [{"results": "shuffled"}]}}
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+
+    gap = project.keval("record", "trim", recorded.id, "--samples", "c", "-o", "small")
+    first = project.keval("record", "trim", recorded.id, "--samples", "a", "-o", "small")
+
+    assert (2, 0) == (gap.code, first.code)
+    assert "under the condition 'terse' a call to docs gets the results of the sample before" in gap.stderr
