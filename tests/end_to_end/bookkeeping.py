@@ -63,12 +63,10 @@ class Clerk:
     """The model: it calls tools, some at once, is busy or down for an attempt, refuses a question, and keeps silent."""
 
     asked: Counter[str] = attrs.field(factory=Counter)
-    requests: int = 0
     _judge: SimulatedModel = attrs.field(factory=lambda: SimulatedModel(0))
     _lock: Any = attrs.field(factory=threading.Lock)
 
     async def __call__(self, request: ChatRequest) -> ChatReply:
-        self.requests += 1
         if request.response_schema or request.forced_tool or request.model.endswith("-judge"):
             return self._judge(request)
         question = [message.text for message in request.messages if message.role == "user"]
@@ -121,7 +119,7 @@ def write(project: Project, *agents: str, **changes: Any) -> None:
         "rubrics": ["completeness"],
         "execution": {
             "num_repetitions": 3,
-            "timeout_seconds": 2,
+            "timeout_seconds": 15 if "claude-code" in agents else 1,
             "retry": {"max_attempts": 2, "initial_backoff_seconds": 0.01, "max_request_attempts": 2},
         },
         **changes,
