@@ -43,7 +43,7 @@ from keval.store.scores_file import ScoringSpec
 from keval.store.writer import RunWriter
 from keval.summary import Summary
 
-__all__ = ["Watchers", "rescore", "resume_run", "run_plan"]
+__all__ = ["Watchers", "hooks_of", "rescore", "resources", "resume_run", "run_plan", "unwrapped"]
 
 Watchers: TypeAlias = Sequence[tuple[str, object]]
 """Further hook plugins by name, such as a progress display."""
@@ -67,11 +67,11 @@ async def run_plan(
     Raises PreflightError, RunError when the run's directory cannot be written, and StoppedError when `stop` was asked
     while trials were run.
     """
-    hooks = _hooks(plan.hooks, watchers)
+    hooks = hooks_of(plan.hooks, watchers)
     started, working = datetime.now(UTC), WorkingTime()
     redact = redactor or Redactor()
     learn_config(redact, plan.evaluation)
-    async with _resources() as scope:
+    async with resources() as scope:
         ready = await preflight(plan, scope, redact, hooks, recorded=record)
         prices = find_prices(plan.evaluation, plan.askers, ready.endpoints)
         samples: dict[str, Sample] = {}
@@ -80,7 +80,7 @@ async def run_plan(
             async for sample in hooks.with_facts(plan.samples, plan.evaluation.execution.max_concurrent):
                 if freeze(sample):  # agents are asked what the dataset says, and scorers read what is written
                     samples[sample.id] = sample
-        with writer.locked(), _unwrapped():
+        with writer.locked(), unwrapped():
             running = Running.of(
                 plan,
                 ready,
@@ -115,14 +115,14 @@ async def resume_run(
     Raises PreflightError; and RunError: another process is writing to the run, something changed since it began;
     and StoppedError when `stop` was asked while trials were run.
     """
-    hooks = _hooks(plan.hooks, watchers)
+    hooks = hooks_of(plan.hooks, watchers)
     writer, working = RunWriter(run.path), WorkingTime()
     redact = redactor or Redactor()
     learn_config(redact, plan.evaluation)
-    with writer.locked(), _unwrapped():
+    with writer.locked(), unwrapped():
         before, frozen = writer.run.manifest, writer.run.samples
         working = attrs.evolve(working, earlier=before.elapsed)
-        async with _resources() as scope:
+        async with resources() as scope:
             ready = await preflight(plan, scope, redact, hooks, recorded=record or before.recording is not None)
             samples: dict[str, Sample] = {}
             running = Running.of(
@@ -174,16 +174,16 @@ async def rescore(
     writing to the run.
     """
     scorers = scoring.scorers
-    hooks = _hooks(scoring.hooks, watchers)
+    hooks = hooks_of(scoring.hooks, watchers)
     execution = evaluation.execution
     redact = redactor or Redactor()
     learn_config(redact, evaluation)
-    async with _resources() as scope:
+    async with resources() as scope:
         judges, endpoints, exchange = await begin_judges(
             scorers.judges, scoring.middleware, execution, scope, redact, recorded=run.manifest.recording is not None
         )
         writer = RunWriter(run.path)
-        with writer.locked(), _unwrapped():
+        with writer.locked(), unwrapped():
             before = writer.run.manifest
             earlier = {entry.scorer: entry.repetitions for entry in before.scorers}
             repetitions = scorers.repetitions(
@@ -219,12 +219,13 @@ async def rescore(
                 return await scores.score(manifest, missing=missing)
 
 
-def _hooks(plugins: Sequence[ResolvedPlugin], watchers: Watchers) -> Hooks:
+def hooks_of(plugins: Sequence[ResolvedPlugin], watchers: Watchers) -> Hooks:
+    """Return the hook plugins of a plan, and those that watch the run."""
     return Hooks.of([*hook_plugins(plugins), *(HookPlugin(name, plugin) for name, plugin in watchers)])
 
 
 @contextmanager
-def _unwrapped() -> Iterator[None]:
+def unwrapped() -> Iterator[None]:
     """Raise an explained error as it is, where a task group wraps it."""
     try:
         yield
@@ -238,11 +239,12 @@ def _unwrapped() -> Iterator[None]:
 
 
 @asynccontextmanager
-async def _resources() -> AsyncIterator[ResourceScope]:
+async def resources() -> AsyncIterator[ResourceScope]:
+    """Hold what a run brings up, and close it at the end; what does not end well is a warning."""
     scope = ResourceScope()
     try:
         yield scope
     finally:
         for error in await scope.close():
-            # The results are safe on disk; what did not end well is a warning and not an error.
+            # The results are safe on disk.
             warnings.warn(f"while closing: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=1)

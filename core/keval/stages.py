@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
@@ -33,6 +34,7 @@ from keval.recording.writer import RecordingWriter
 from keval.records import Sample
 from keval.redaction import Redactor
 from keval.score.digest import rubric_digest, scorer_digests
+from keval.score.replaying import Replaying, at_once
 from keval.score.scoring import ScoredTrial, score_trials
 from keval.scores import Rubric, Scorer
 from keval.stats.rates import Rates
@@ -62,6 +64,7 @@ class Running:
     redact: Redactor
     samples: Mapping[str, Sample]
     regression: Regression | None = None
+    replaying: Replaying | None = None
 
     @classmethod
     def of(
@@ -145,7 +148,7 @@ class Running:
             meter,
             None if execution.max_failures is None else failure_limit(execution.max_failures, count),
         )
-        worker = PlanWorker(plan, ready)
+        worker = self.replaying.worker(plan, ready) if self.replaying else PlanWorker(plan, ready)
         async with Journal(writer.run.trials_file, recording.append if recording else None) as journal:
             outbox = RunOutbox(writer, journal, self.redact, hooks, admission, recording)
             while True:
@@ -173,6 +176,7 @@ class Running:
             meter,
             self.regression,
             recording,
+            self.replaying,
         )
         return await scores.score(manifest, working, missing=missing, stopped=admission.close())
 
@@ -192,6 +196,7 @@ class Scoring:
     meter: Meter
     regression: Regression | None = None
     recording: RecordingWriter | None = None
+    replaying: Replaying | None = None
 
     async def score(
         self, manifest: Manifest, working: WorkingTime | None = None, *, missing: bool = False, stopped: str = ""
@@ -229,12 +234,15 @@ class Scoring:
                 exchange=self.exchange,
                 meter=self.meter,
                 recording=self.recording,
+                judging=self.replaying.judge if self.replaying else None,
+                sleep=at_once if self.replaying else asyncio.sleep,
             )
             if self.recording:
                 self.recording.append(b"")  # before the scores of these judgements count
             told = "; ".join(filter(None, (stopped, self.meter.told())))
             elapsed = working.total() if working else manifest.elapsed
             manifest = attrs.evolve(manifest, stopped=told or None, elapsed=elapsed)
+            manifest = self.replaying.counted(manifest) if self.replaying else manifest
             # Before the scores replace earlier ones, so that there is no score by a scorer that the manifest lacks.
             self.writer.write_manifest(manifest)
         others = {entry.scorer for entry in manifest.scorers} - self.spec.digests.keys()

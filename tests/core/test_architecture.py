@@ -52,7 +52,7 @@ FLOORS = [
     {"score"},
     {"stages", "doctor", "offers", "ablation"},
     {"pipeline", "session", "forecast"},
-    {"power"},
+    {"power", "replay"},
     {"report"},
     {"visits"},
     {"plugin"},

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import attrs
 import click
@@ -27,19 +29,34 @@ from keval.execute.stopping import Stop
 from keval.report.console import data_console, message_console, print_json
 from keval.report.plan import describe, print_notices, print_plan
 from keval.report.terminal import redactor, tell
+from keval.store.run import find_run
 
 if TYPE_CHECKING:  # it imports what a dry run does not need
+    from keval.execute.replaying import Replay
+    from keval.plan.plan import Plan
     from keval.report.progress import Progress
 
 __all__ = ["command"]
 
 
 @click.command("run")
-@click.argument("config", type=click.Path(path_type=Path))
+@click.argument("config", type=click.Path(path_type=Path), required=False)
 @selection_options
 @gate_options
 @click.option("--dry-run", is_flag=True, help="Print what would run, and run nothing.")
 @click.option("--record", is_flag=True, help="Keep the traffic with models and servers, so that it can be replayed.")
+@click.option(
+    "--replay",
+    metavar="RUN",
+    help="Play the traffic that RUN recorded, and ask no model and no server; without CONFIG, as it was run then.",
+)
+@click.option(
+    "--replay-misses",
+    type=click.Choice(["fail", "live"]),
+    default="fail",
+    show_default=True,
+    help="What becomes of a trial that asks for what the recording does not have.",
+)
 @results_option
 @wide_option
 @json_option
@@ -47,11 +64,13 @@ __all__ = ["command"]
 @log_format_option
 def command(
     *,
-    config: Path,
+    config: Path | None,
     selection: Selection,
     gate_flags: GateFlags,
     dry_run: bool,
     record: bool,
+    replay: str | None,
+    replay_misses: Literal["fail", "live"],
     output_dir: Path,
     wide: bool,
     as_json: bool,
@@ -63,50 +82,76 @@ def command(
     Trials and scores are kept in a new directory under the results directory, which `keval report`, `show` and
     `score` read.
     """
-    from keval.plan.build import make_plan
+    log, hidden, messages = log_watchers(log_format), redactor(), message_console(quiet=quiet)
+    asked = attrs.evolve(selection, gates=gate_flags.gates)
+    with _planned(config, asked, replay, replay_misses, output_dir) as (plan, played):
+        regression = gate_flags.regression(output_dir)
+        print_notices(plan, messages)
+        if dry_run:
+            if as_json:
+                print_json(describe(plan))
+            else:
+                print_plan(plan, data_console())
+            return
 
-    log = log_watchers(log_format)
-    evaluation = load(config)
-    learn_config(redactor(), evaluation)
-    plan = make_plan(ablated(select(evaluation, attrs.evolve(selection, gates=gate_flags.gates))))
-    regression = gate_flags.regression(output_dir)
-    messages = message_console(quiet=quiet)
-    print_notices(plan, messages)
-    if dry_run:
-        if as_json:
-            print_json(describe(plan))
-        else:
-            print_plan(plan, data_console())
-        return
+        from keval.report.progress import Progress
 
-    from keval.pipeline import run_plan
-    from keval.report.progress import Progress
+        progress, stop = Progress(messages, plan.trial_count), Stop()
 
-    progress, stop = Progress(messages, plan.trial_count), Stop()
+        def interrupted() -> None:
+            progress.stop()
+            tell(_interrupted(progress, is_replay=played is not None))
 
-    def interrupted() -> None:
-        progress.stop()
-        tell(_interrupted(progress))
+        interruption = Interruption(stop, plan.evaluation.execution.grace_seconds, interrupted)
+        watchers = [("keval/progress", progress), *log]
+        try:
+            with progress:
+                if played is None:
+                    from keval.pipeline import run_plan
 
-    interruption = Interruption(stop, plan.evaluation.execution.grace_seconds, interrupted)
-    try:
-        with progress:
-            hidden = redactor()
-            watchers = [("keval/progress", progress), *log]
-            work = run_plan(
-                plan, output_dir, watchers, redactor=hidden, stop=stop, regression=regression, record=record
-            )
-            run, summary = run_to_end(work, interruption)
-    except KeyboardInterrupt:
-        interrupted()
-        raise SystemExit(130) from None
+                    work = run_plan(
+                        plan, output_dir, watchers, redactor=hidden, stop=stop, regression=regression, record=record
+                    )
+                else:
+                    from keval.replay import replay_run
+
+                    work = replay_run(
+                        played, plan, output_dir, watchers, redactor=hidden, stop=stop, regression=regression
+                    )
+                run, summary = run_to_end(work, interruption)
+        except KeyboardInterrupt:
+            interrupted()
+            raise SystemExit(130) from None
     tell_replaced(hidden.replaced, quiet=quiet)
     finish(run, summary, wide=wide, as_json=as_json, quiet=quiet, strict=gate_flags.strict)
 
 
-def _interrupted(progress: Progress) -> str:
+@contextmanager
+def _planned(
+    config: Path | None, selection: Selection, replay: str | None, misses: Literal["fail", "live"], output_dir: Path
+) -> Iterator[tuple[Plan, Replay | None]]:
+    """Yield the plan, and the replay that it is of, if it is one."""
+    if replay is not None:
+        from keval.cli.replaying import planned_replay
+
+        with planned_replay(config, selection, find_run(replay, output_dir), misses, redactor()) as planned:
+            yield planned
+        return
+    if config is None:
+        raise click.UsageError("Missing argument 'CONFIG'.", click.get_current_context())
+    from keval.plan.build import make_plan
+
+    evaluation = load(config)
+    learn_config(redactor(), evaluation)
+    yield make_plan(ablated(select(evaluation, selection))), None
+
+
+def _interrupted(progress: Progress, *, is_replay: bool) -> str:
     """Say where what was finished is, and which command goes on."""
     if progress.directory is None:
         return "interrupted"
+    kept = f"interrupted; what was finished is in {progress.directory}"
+    if is_replay:
+        return f"{kept}; replay again"
     command = "score" if progress.scoring else "resume"
-    return f"interrupted; what was finished is in {progress.directory}; `keval {command} {progress.directory}` goes on"
+    return f"{kept}; `keval {command} {progress.directory}` goes on"

@@ -6,14 +6,13 @@ longer text. Paths, models, names and numbers are not, nor is a default that is 
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from keval.config.evaluation import Evaluation
 from keval.config.source import KeyPath
-from keval.config.variables import VARIABLE
+from keval.config.variables import VARIABLE, variable
 from keval.errors import Problem, suggestion
 from keval.models import Endpoint
 from keval.redaction import SHORTEST, Redactor
@@ -40,7 +39,7 @@ _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
 def learn_config(redactor: Redactor, evaluation: Evaluation) -> None:
     """Let a redactor know the secrets of an evaluation's config."""
     found = secret_variables(evaluation.source.data)
-    redactor.learn((f"${{{name}}}", os.environ[name]) for name in dict.fromkeys(name for _, name in found))
+    redactor.learn((f"${{{name}}}", variable(name) or "") for name in dict.fromkeys(name for _, name in found))
 
 
 def learn_endpoints(redactor: Redactor, endpoints: Iterable[Endpoint]) -> None:
@@ -52,7 +51,7 @@ def secret_variables(data: Any) -> Iterator[tuple[KeyPath, str]]:
     """Yield the secret variables of a config that are set, each with every path at which it stands."""
     freed = _freed(data)
     for path, name, secret in _variables(data):
-        if secret and name not in freed and os.environ.get(name):
+        if secret and name not in freed and variable(name):
             yield path, name
 
 
@@ -61,7 +60,7 @@ def secret_notices(evaluation: Evaluation) -> Iterator[Problem]:
     data = evaluation.source.data
     told: set[str] = set()
     for path, name in secret_variables(data):
-        if len(os.environ[name]) < SHORTEST and name not in told:
+        if len(variable(name) or "") < SHORTEST and name not in told:
             told.add(name)
             yield Problem(
                 evaluation.source.place(path),
@@ -96,9 +95,10 @@ def _variables(data: Any, path: KeyPath = (), *, below: bool = False) -> Iterato
         for match in VARIABLE.finditer(data):
             if (name := match["name"]) is not None:
                 part = match[0] != data
-                number = bool(_NUMBER.fullmatch(os.environ.get(name, "")))
+                value = variable(name) or ""
+                number = bool(_NUMBER.fullmatch(value))
                 named = bool(_SECRET_NAME.search(name)) and not _PLAIN_NAME.fullmatch(name) and not number
-                free = part and not _plain(last) and not (number and len(os.environ[name]) < SHORTEST)
+                free = part and not _plain(last) and not (number and len(value) < SHORTEST)
                 yield path, name, below or named or free
 
 

@@ -7,9 +7,13 @@ from typing import Any
 
 import attrs
 
+from keval.dataset.samples import Samples
 from keval.manifest import Manifest
+from keval.records import Sample
+from keval.redaction import Redactor
+from keval.store.jsonl import read_sample, sample_line
 
-__all__ = ["changes"]
+__all__ = ["as_written", "changes", "sample_changes"]
 
 _GROWING = ("agents", "contexts", "conditions")
 """Sections of a config to which another config may add labels."""
@@ -48,6 +52,26 @@ def changes(before: Manifest, now: Manifest, *, extended: bool = False) -> list[
     file; the samples themselves are compared elsewhere.
     """
     return list(_changes(before, now, extended=extended))
+
+
+def sample_changes(frozen: Samples, samples: Samples, redact: Redactor) -> Iterator[str]:
+    """Yield which samples are others than those that a run has frozen, one line each; one of them may lack some."""
+    positions = {name: position for position, name in enumerate(samples.ids)}
+    for number, name in enumerate(frozen.ids):
+        if name in positions and not _is_same(frozen[number], as_written(samples[positions[name]], redact)):
+            yield f"sample {name}: it asks something else, or has other facts or expectations"
+
+
+def as_written(sample: Sample, redact: Redactor) -> Sample:
+    """Return a sample as it is when it is written and read again."""
+    return read_sample(redact.line(sample_line(sample)))
+
+
+def _is_same(frozen: Sample, sample: Sample) -> bool:
+    """Return whether a sample is the one that was frozen, to which hook plugins may have added facts."""
+    added = set(frozen.withheld) - set(sample.withheld)
+    facts = {name: value for name, value in frozen.facts.items() if name not in added}
+    return attrs.evolve(frozen, facts=facts, withheld=sample.withheld) == attrs.evolve(sample, facts=dict(sample.facts))
 
 
 def _changes(before: Manifest, now: Manifest, *, extended: bool) -> Iterator[str]:

@@ -45,9 +45,8 @@ class ModelExchange:
     """The middleware of a run by label, outermost first, the gate of each endpoint, and who sends requests just now.
 
     A gate stands around all middleware, so that middleware may refuse a request as an endpoint does. `watchers` are
-    told when an endpoint gets more or fewer requests at once, or goes down or comes back; see EndpointGate. With
-    `recorded`, every request of every agent and judge passes here. With a `player`, the tape of each attempt answers in
-    place of the models.
+    told when an endpoint gets more or fewer requests at once, or goes down or comes back; see EndpointGate. If the run
+    is `recorded`, or played by a `player`, every request of every agent and judge passes here.
     """
 
     middleware: Mapping[str, Middleware] = attrs.field(factory=dict)
@@ -94,8 +93,8 @@ class ModelExchange:
         """Yield the headers that mark requests as this asker's while the block runs.
 
         `refused` is told of requests that are repeated; `watch` stops while they wait. `relayed` is told the body of
-        each request that asks the model to write, as it leaves the innermost middleware, and `log` keeps all requests.
-        In a replay `tape` answers them.
+        each request that asks the model to write, as it leaves the innermost middleware. `log` keeps all requests, if
+        the run is recorded, and `tape` answers them in a replay.
         """
         if not self._gates:
             yield {}
@@ -119,8 +118,8 @@ class ModelExchange:
         async def exchange(request: ModelRequest, send: Next) -> ModelResponse:
             who, asking = self._askers.get(request.headers.get(ASKER_HEADER, ""), (asker, unknown))
             try:
-                last = send if self.player is None else _playing(asking)
-                sending = _chain(self.middleware, _reporting(_keeping(last, asking), asking))
+                last = _keeping(send, asking) if self.player is None else _playing(asking)
+                sending = _chain(self.middleware, _reporting(last, asking))
                 return await gate.ask(_known(request, who, endpoint), sending, asking)
             except OutageError as error:
                 self._outages[who.role, who.label] = error

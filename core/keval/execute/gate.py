@@ -45,7 +45,7 @@ _NEVER_ANSWERED = 30.0
 class Asking:
     """Who asks: an id that tells askers apart, what is told of each refusal and request, and how its time stops.
 
-    `log` keeps its traffic, if the run is recorded. `tape` answers in place of the model, in a replay.
+    `log` keeps its traffic, if the run is recorded, and `tape` answers in place of the model in a replay.
     """
 
     id: str

@@ -62,7 +62,7 @@ class OpenedContext:
     ) -> ServerSpec:
         """Return the specification of one of its servers as the proxy gets it, completed from the run and the trial.
 
-        `keep` keeps the traffic of the attempt with it, if the run is recorded. `played` plays the server, in a replay.
+        `keep` keeps the traffic of the attempt with it, if the run is recorded, and `played` plays it in a replay.
         """
         return attrs.evolve(
             server,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
-from typing import Any, Literal, TypeAlias
+from functools import cache, partial
+from typing import Any, Literal
 
 import attrs
 
@@ -16,23 +15,23 @@ from keval.config.secrets import learn_endpoints
 from keval.errors import InterventionError, PluginError, PreflightError
 from keval.execute.aliases import aliases_of
 from keval.execute.altered import changes_placed, check_changes
-from keval.execute.exchange import ModelExchange, applies_middleware, needs_proxy
+from keval.execute.exchange import ModelExchange
+from keval.execute.models import ModelField, all_of, lead, resolve_models, volatile_of
 from keval.execute.opened import OpenedContext
 from keval.execute.resources import ResourceScope
-from keval.infrastructure import ProxyRoute, ServerProxy
+from keval.infrastructure import ServerProxy
 from keval.interfaces import Agent, ContextSource, Judge, Preparable
 from keval.models import Asker, Endpoint, Model
 from keval.plan.build import hook_plugins
 from keval.plan.hooks import Hooks
 from keval.plan.plan import Plan, ResolvedPlugin
+from keval.recording.player import Player
+from keval.recording.recording import Recording
 from keval.redaction import Redactor
 from keval.servers import McpServer, ToolOffer
-from keval.tapes import Traffic
+from keval.tapes import ServerTape, Traffic
 
 __all__ = ["Ready", "begin_judges", "open_context", "preflight"]
-
-_Field: TypeAlias = tuple[Asker, str]
-"""A field of an agent or judge that names a model."""
 
 
 @attrs.frozen
@@ -66,29 +65,39 @@ async def preflight(
     hooks: Hooks | None = None,
     *,
     recorded: bool = False,
+    recording: Recording | None = None,
 ) -> Ready:
     """Bring everything up at once, held by `scope`. Raises PreflightError with every problem.
 
     `redactor` learns the keys of models, and the tokens for servers, before they are used. `hooks` are those of the
-    plan and of who watches the run. If the run is `recorded`, all traffic passes where it can be kept.
+    plan and of who watches the run. If the run is `recorded`, all traffic passes where it can be kept. With a
+    `recording`, nothing is connected to: models and servers are played from it.
     """
     hooks = hooks or Hooks.of(hook_plugins(plan.hooks))
     asked = any(agent.prerecorded is None for agent in plan.agents)
     wanted = [(arm.label, label) for arm in plan.arms for label in arm.contexts if asked]
     execution = plan.evaluation.execution
     redactor = redactor or Redactor()
+    player = None if recording is None else Player(recording, redactor, volatile_of(plan))
     ahead = 0 if hooks.prepare_trials else plan.trials_of_arm
     proxy = cache(_server_proxy)
     opening = [
         open_context(
-            plan.contexts[label], plan.evaluation, scope, redactor, ahead=ahead, proxy=proxy, recorded=recorded
+            plan.contexts[label],
+            plan.evaluation,
+            scope,
+            redactor,
+            ahead=ahead,
+            proxy=proxy,
+            recorded=recorded,
+            listing=None if player is None else partial(player.listing, condition),
         )
-        for _, label in wanted
+        for condition, label in wanted
     ]
-    exchange, endpoints, *opened = await _all(
+    exchange, endpoints, *opened = await all_of(
         [
-            _begin_middleware(plan.middleware, execution, scope, recorded=recorded),
-            _resolve_models(plan.askers, execution, scope),
+            _begin_middleware(plan.middleware, execution, scope, recorded=recorded, player=player),
+            resolve_models(plan.askers, execution, scope, player),
             *opening,
         ]
     )
@@ -106,7 +115,7 @@ async def preflight(
         problems += wrong
     if problems:
         raise PreflightError(problems)
-    models = await _lead(plan.agents, plan.scorers.judges, endpoints, exchange, scope)
+    models = await lead(plan.agents, plan.scorers.judges, endpoints, exchange, scope)
     agents = await _begin("agent", plan.agents, models, scope)
     judges = await _begin("judge", plan.scorers.judges, models, scope)
     return Ready(agents, judges, contexts, endpoints, exchange, hooks)
@@ -122,35 +131,41 @@ async def begin_judges(
     recorded: bool = False,
 ) -> tuple[dict[str, Judge], dict[str, Endpoint], ModelExchange]:
     """Bring up only what grading needs. Raises PreflightError with every problem."""
-    exchange, endpoints = await _all(
-        [_begin_middleware(middleware, execution, scope, recorded=recorded), _resolve_models(judges, execution, scope)]
+    exchange, endpoints = await all_of(
+        [_begin_middleware(middleware, execution, scope, recorded=recorded), resolve_models(judges, execution, scope)]
     )
     learn_endpoints(redactor, endpoints.values())
-    models = await _lead((), judges, endpoints, exchange, scope)
+    models = await lead((), judges, endpoints, exchange, scope)
     return await _begin("judge", judges, models, scope), endpoints, exchange
 
 
 async def _begin_middleware(
-    middleware: Sequence[ResolvedPlugin], execution: Execution, scope: ResourceScope, *, recorded: bool
+    middleware: Sequence[ResolvedPlugin],
+    execution: Execution,
+    scope: ResourceScope,
+    *,
+    recorded: bool,
+    player: Player | None = None,
 ) -> ModelExchange:
     for item in middleware:
         scope.close_later(item.plugin)
         await _prepared(item, item.plugin)
-    return ModelExchange({item.label: item.plugin for item in middleware}, execution.retry, execution.seed, recorded)
+    labelled = {item.label: item.plugin for item in middleware}
+    return ModelExchange(labelled, execution.retry, execution.seed, recorded, player)
 
 
 async def _begin(
     role: Literal["agent", "judge"],
     resolved: Sequence[ResolvedPlugin],
-    models: Mapping[_Field, Model],
+    models: Mapping[ModelField, Model],
     scope: ResourceScope,
 ) -> dict[str, Any]:
     """Give agents or judges their models and prepare those that are `Preparable`; `scope` closes them at the end."""
-    served = await _all([_served(Asker(role, item.label), item, models) for item in resolved])
+    served = await all_of([_served(Asker(role, item.label), item, models) for item in resolved])
     plugins = dict(zip((item.label for item in resolved), served, strict=True))
     for plugin in plugins.values():
         scope.close_later(plugin)
-    await _all([_prepared(item, plugins[item.label]) for item in resolved])
+    await all_of([_prepared(item, plugins[item.label]) for item in resolved])
     return plugins
 
 
@@ -169,10 +184,12 @@ async def open_context(
     ahead: int = 0,
     proxy: Callable[[], ServerProxy] | None = None,
     recorded: bool = False,
+    listing: Callable[[str], ServerTape] | None = None,
 ) -> OpenedContext:
     """Start a context, connect to its servers and list their tools; `ahead` processes may be started before trials.
 
-    A server is named after the context that it is from in the end, so that agents cannot tell a changed one by that.
+    A server is named after the context that it is from in the end, so that agents cannot tell a changed one by that. In
+    a replay, `listing` returns what plays a server by its name.
     """
     with changes_placed(context, evaluation.source), _placed(context):
         source: ContextSource = await scope.enter(context.plugin.start(context.origin or context.label))
@@ -180,13 +197,18 @@ async def open_context(
             raise TypeError(f"start() yields {source!r:.100}, which is no ContextSource (servers and open())")
         opened = OpenedContext(source, context.interventions)
         for server in source.servers:
+            if listing is not None and (isinstance(server, McpServer) or not server.tap):
+                told = "agents connect to it themselves, so nothing of it was recorded; run live, or with the tap"
+                raise PreflightError(f"server {server.name!r}: {told}")
             if isinstance(server, McpServer):  # the context itself is connected to it
                 opened.offers.append(ToolOffer(server.name, server.tools))
                 continue
             if server.login is not None:
                 server.login.learn_with(redactor.learn)
             keep = opened.keeper(server.name) if recorded else None
-            given = attrs.evolve(opened.given(server, evaluation.execution, keep=keep), start_ahead=ahead)
+            played = listing(server.name) if listing else None
+            given = opened.given(server, evaluation.execution, keep=keep, played=played)
+            given = attrs.evolve(given, start_ahead=ahead)
             opened.servers[server.name] = connected = await scope.enter((proxy or _server_proxy)().connect(given))
             opened.offers.append(connected.offer)
         check_changes(context, opened.offers, opened.tapped)
@@ -217,54 +239,7 @@ def _placed(resolved: ResolvedPlugin) -> Iterator[None]:
         raise PreflightError(f"{place}{owner} does not start: {type(error).__name__}: {error}") from error
 
 
-async def _resolve_models(
-    resolved: Iterable[ResolvedPlugin], execution: Execution, scope: ResourceScope
-) -> dict[str, Endpoint]:
-    """Ask the providers for the endpoints of these plugins' models. Raises PreflightError with every problem."""
-    names: dict[str, list[str]] = {}
-    for item in resolved:
-        for model in item.unserved.values():
-            if model.name not in names.setdefault(model.provider, []):
-                names[model.provider].append(model.name)
-    providers = {name: registry.load(registry.find("keval.models", name))() for name in names}
-    found = await _all([scope.enter(providers[name].open(models, execution.seed)) for name, models in names.items()])
-    return {
-        f"{provider}/{name}": attrs.evolve(endpoint, max_reply_bytes=execution.largest_reply)
-        for provider, endpoints in zip(names, found, strict=True)
-        for name, endpoint in endpoints.items()
-    }
-
-
-async def _lead(
-    agents: Iterable[ResolvedPlugin],
-    judges: Iterable[ResolvedPlugin],
-    endpoints: Mapping[str, Endpoint],
-    exchange: ModelExchange,
-    scope: ResourceScope,
-) -> Mapping[_Field, Model]:
-    """Route every model through the middleware: in process if its plugin can, otherwise by one proxy for all."""
-    models: dict[_Field, Model] = {}
-    proxied: dict[_Field, ProxyRoute] = {}
-    askers = [(Asker("agent", item.label), item) for item in agents]
-    askers += [(Asker("judge", item.label), item) for item in judges]
-    for asker, item in askers:
-        for field, model in item.models.items():
-            endpoint = model.endpoint or endpoints[str(model)]
-            if exchange.leads(endpoint) or needs_proxy(item.plugin):
-                route = exchange.route(asker, endpoint)
-                if applies_middleware(item.plugin):
-                    endpoint = attrs.evolve(endpoint, exchange=route.exchange)
-                else:
-                    proxied[asker, field] = route
-            models[asker, field] = attrs.evolve(model, endpoint=endpoint)
-    if proxied:
-        proxy = registry.load(registry.find("keval.proxies", "models"))()
-        for key, endpoint in zip(proxied, await scope.enter(proxy.open([*proxied.values()])), strict=True):
-            models[key] = attrs.evolve(models[key], endpoint=endpoint)
-    return models
-
-
-async def _served(asker: Asker, resolved: ResolvedPlugin, models: Mapping[_Field, Model]) -> Any:
+async def _served(asker: Asker, resolved: ResolvedPlugin, models: Mapping[ModelField, Model]) -> Any:
     """Return the plugin with an endpoint in each of its models. It may refuse an endpoint of another protocol."""
     with _placed(resolved):
         found = {field: models[asker, field] for field in resolved.models}
@@ -272,17 +247,3 @@ async def _served(asker: Asker, resolved: ResolvedPlugin, models: Mapping[_Field
             field: model for field, model in found.items() if model.endpoint is not resolved.models[field].endpoint
         }
         return attrs.evolve(resolved.plugin, **changes) if changes else resolved.plugin
-
-
-async def _all(coroutines: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
-    """Await all; raises one PreflightError with the problems of all that raised one."""
-    outcomes = await asyncio.gather(*coroutines, return_exceptions=True)
-    problems: dict[str, None] = {}
-    for outcome in outcomes:
-        if isinstance(outcome, PreflightError):
-            problems.update(dict.fromkeys(outcome.problems))
-        elif isinstance(outcome, BaseException):
-            raise outcome
-    if problems:
-        raise PreflightError(problems)
-    return list(outcomes)

@@ -7,11 +7,10 @@ from pathlib import Path
 import attrs
 
 from keval.dataset.samples import Samples
-from keval.execute.changes import changes
+from keval.execute.changes import as_written, changes, sample_changes
 from keval.manifest import Manifest, ResumeEntry
 from keval.records import Sample
 from keval.redaction import Redactor
-from keval.store.jsonl import read_sample, sample_line
 
 __all__ = ["Resumption"]
 
@@ -38,12 +37,7 @@ class Resumption:
         changed += [f"sample {name}: it is gone" for name in had if name not in found]
         # With one digest, a dataset has the same samples.
         if before.dataset.sha256 is None or before.dataset.sha256 != now.dataset.sha256:
-            both = (name for name in had if name in found)
-            changed += [
-                f"sample {name}: it asks something else, or has other facts or expectations"
-                for name in both
-                if not _is_same(frozen[had[name]], _written(samples[found[name]], redact))
-            ]
+            changed += sample_changes(frozen, samples, redact)
         new = samples.pick([position for name, position in found.items() if name not in had])
         return new, tuple(changed)
 
@@ -52,7 +46,7 @@ class Resumption:
         had = {name: position for position, name in enumerate(frozen.ids)}
         found: dict[str, Sample] = {}
         for sample in samples:
-            if sample.id in had and _written(sample, redact) != sample:
+            if sample.id in had and as_written(sample, redact) != sample:
                 kept = frozen[had[sample.id]]
                 found[sample.id] = attrs.evolve(sample, facts={**kept.facts, **sample.facts}, withheld=kept.withheld)
         return found
@@ -72,15 +66,3 @@ class Resumption:
         extra = {**before.extra, **now.extra}
         resumed = (*before.resumed, entry)
         return attrs.evolve(now, started=before.started, resumed=resumed, recording=before.recording, extra=extra)
-
-
-def _written(sample: Sample, redact: Redactor) -> Sample:
-    """Return a sample as it is when it is written and read again."""
-    return read_sample(redact.line(sample_line(sample)))
-
-
-def _is_same(frozen: Sample, sample: Sample) -> bool:
-    """Return whether a sample is the one that was frozen, to which hook plugins may have added facts."""
-    added = set(frozen.withheld) - set(sample.withheld)
-    facts = {name: value for name, value in frozen.facts.items() if name not in added}
-    return attrs.evolve(frozen, facts=facts, withheld=sample.withheld) == attrs.evolve(sample, facts=dict(sample.facts))

@@ -27,8 +27,8 @@ __all__ = ["Try"]
 class Try:
     """One attempt at a trial: its number (from 1), and how often an answer was discarded before.
 
-    `log` keeps the traffic of all attempts at the trial, if the run is recorded. `tape` is what it is played from, in a
-    replay.
+    `log` keeps the traffic of all attempts at the trial, if the run is recorded, and `tape` is what the attempt is
+    played from in a replay.
     """
 
     key: TrialKey

@@ -156,9 +156,8 @@ class PlanWorker:
                 raise TrialError(problem, stage="context", kind="bad_context")
             prompts.append(provision.instructions)
             servers += [await self._reached(server, opened, stack, tries) for server in provision.servers]
-        asking = self.ready.exchange.asking(
-            tries.asker, recorder.refused, tries.watch, recorder.relayed, log=tries.log, tape=tries.tape
-        )
+        refused, relayed = recorder.refused, recorder.relayed
+        asking = self.ready.exchange.asking(tries.asker, refused, tries.watch, relayed, log=tries.log, tape=tries.tape)
         headers = self._headers(tries) | stack.enter_context(asking)
         return Context(
             trial=key.id,
@@ -183,7 +182,8 @@ class PlanWorker:
             raise TrialError(problem, stage="context", kind="bad_context")
         keep = tries.log.server(server.name, tries.number) if tries.log else None
         played = tries.tape.server(server.name) if tries.tape else None
-        given = opened.given(server, self.plan.evaluation.execution, tries.info, tries.others, keep=keep, played=played)
+        execution = self.plan.evaluation.execution
+        given = opened.given(server, execution, tries.info, tries.others, keep=keep, played=played)
         with tries.watch.paused():  # a trial does not pay for the start of its server with its time
             return _supervised(await stack.enter_async_context(connected.open(tries.losses.give(given))))
 

@@ -31,8 +31,11 @@ __all__ = ["hook_plugins", "make_contexts", "make_plan", "make_scoring_plan", "m
 T = TypeVar("T")
 
 
-def make_plan(evaluation: Evaluation) -> Plan:
-    """Construct every plugin, read the dataset, check every prompt. Raises ConfigError with every problem."""
+def make_plan(evaluation: Evaluation, dataset: Dataset | None = None) -> Plan:
+    """Construct every plugin, read the dataset unless it is given, check every prompt.
+
+    Raises ConfigError with every problem.
+    """
     constructor = Constructor(evaluation, list(evaluation.problems))
     problems = constructor.problems
     agents = constructor.plugins("keval.agents", evaluation.agents, "run")
@@ -43,7 +46,7 @@ def make_plan(evaluation: Evaluation) -> Plan:
     scorers = constructor.scorers()
     constructor.check_models(agents, evaluation.agents)
     _check_characteristics(constructor, agents, scorers.metrics)
-    dataset = _dataset(evaluation, problems)
+    dataset = dataset or _dataset(evaluation, problems)
     samples = _samples(evaluation, dataset, problems)
     arms = _arms(constructor, samples)
     unanswered = _check_recordings(evaluation, agents, dataset, samples, problems)

@@ -30,13 +30,15 @@ _AFTER_EVENTS = re.compile(rb"(?<=\n\n)|(?<=\n\r\n)")
 class RecordedEndpoint:
     """What is known of the endpoint of a model (`provider/name`), so that a played one is taken for it.
 
-    `urls` are its base URLs by wire, without secrets: scorers are the same only if their judge asks the same endpoint.
+    `name` is what the endpoint calls the model. `urls` are its base URLs by wire, without secrets: scorers are the same
+    only if their judge asks the same endpoint.
     """
 
     model: str
     urls: Mapping[Wire, str] = attrs.field(factory=dict)
     simulated: bool = False
     wants_trial: bool = False
+    name: str | None = None
 
     @property
     def wires(self) -> tuple[Wire, ...]:

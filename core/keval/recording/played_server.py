@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
@@ -18,17 +18,17 @@ __all__ = ["PlayedServer"]
 class PlayedServer:
     """Plays one server; see `keval.tapes.ServerTape`.
 
-    `left` are the recorded exchanges that were not asked for yet, in their order. `listing` is what the server listed
-    before the first trial.
+    `left` are the recorded exchanges that were not asked for yet, in their order. `listing` returns what the server
+    listed before the first trial.
     """
 
     course: Course
     name: str
     left: list[ServerTraffic]
-    listing: Mapping[str, Any]
+    listing: Callable[[], Mapping[str, Any]]
 
     def listed(self) -> Mapping[str, Any]:
-        return self.listing
+        return self.listing()
 
     def opened(self) -> ServerTraffic | None:
         return next((each for each in self.left if each.kind == "opened"), None)

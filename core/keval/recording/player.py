@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import attrs
 
-from keval.models import Asker, ModelRequest
+from keval.models import Asker, Endpoint, ModelRequest, Wire
+from keval.recording.course import Course
+from keval.recording.played_server import PlayedServer
 from keval.recording.recording import Recording
 from keval.recording.tape import AttemptTape, RecordedAttempt
 from keval.recording.volatile import Compared, canonical
 from keval.redaction import Redactor
-from keval.tapes import Volatile
+from keval.tapes import ServerTape, Volatile
 
 __all__ = ["Player"]
+
+_NOWHERE = "http://recording.invalid"
+"""An address that no name server knows (RFC 2606, section 2)."""
 
 
 @attrs.frozen(eq=False)
@@ -46,6 +52,27 @@ class Player:
             yield tape
         finally:
             tape.close()
+
+    def listing(self, condition: str, server: str) -> ServerTape:
+        """Return what plays a server before the first trial, which is only what it lists."""
+        course = Course((), is_late=False, expire=lambda: None, scrubbed=self.redact.data)
+        return PlayedServer(course, server, [], partial(self.recording.listed, condition, server))
+
+    def endpoint(self, model: str) -> Endpoint:
+        """Return an endpoint in place of the recorded one, at which nothing is ever sent.
+
+        A model that was not recorded has one, too, so that the first request to it is named by the miss.
+        """
+        known = self.recording.endpoints.get(model)
+        urls = known.urls if known is not None else dict.fromkeys(get_args(Wire), _NOWHERE)
+        name = known.name if known is not None else None
+        return Endpoint(
+            name or model.partition("/")[2],
+            urls,
+            secrets.token_urlsafe(24),
+            simulated=known is not None and known.simulated,
+            wants_trial=known is not None and known.wants_trial,
+        )
 
     def _compared(self, volatile: tuple[Volatile, ...], request: ModelRequest) -> Compared:
         body, path = self.redact.content(request.body), self.redact.text(request.path)

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from keval.errors import RunError
+from keval.errors import PreflightError, RunError
 from keval.manifest import Manifest
 from keval.recording.frames import FrameKey, Frames, traffic_file
 from keval.recording.lines import RecordedEndpoint, read_endpoint, read_traffic
@@ -50,11 +50,6 @@ class Recording:
         return frozenset(name for name in self.run.trial_ids() if name in kept or name.startswith(answered))
 
     @cached_property
-    def judges(self) -> frozenset[str]:
-        """The labels of the judges whose judgements were kept."""
-        return frozenset(key.judge for key in self.frames.keys if key.role == "judge" and key.judge is not None)
-
-    @cached_property
     def endpoints(self) -> Mapping[str, RecordedEndpoint]:
         """What is known of the endpoint of each model, by `provider/name`. Raises RunError."""
         keys = [key for key in self.frames.keys if key.role == "endpoint"]
@@ -65,6 +60,14 @@ class Recording:
         """Return a trial as it was recorded. Raises RunError."""
         return self.run.trial(id)
 
+    def of_trial(self, id: str) -> list[Traffic]:
+        """Return the traffic of all attempts at a trial. Raises RunError."""
+        return self._traffic(FrameKey("agent", trial=id))
+
+    def of_judgement(self, id: str, judge: str, repetition: int) -> list[Traffic]:
+        """Return the traffic of all attempts at a judgement of a trial. Raises RunError."""
+        return self._traffic(FrameKey("judge", trial=id, judge=judge, repetition=repetition))
+
     def attempt(self, id: str, number: int) -> RecordedAttempt | None:
         """Return an attempt at a trial, counted from 1; `None` if nothing of it is known. Raises RunError."""
         if id not in self.trials:
@@ -73,17 +76,16 @@ class Recording:
         became: list[Attempt | Trial] = [*trial.attempts, trial]
         if number > len(became):
             return None
-        traffic = [each for each in self._traffic(FrameKey("agent", trial=id)) if _number(each) == number]
+        traffic = [each for each in self.of_trial(id) if _number(each) == number]
         transcript = became[number - 1].transcript
         refusals = transcript.refusals if transcript is not None else None
         return RecordedAttempt(traffic, became[number - 1].failure, refusals, number == len(became))
 
     def judgement(self, id: str, judge: str, repetition: int, number: int) -> RecordedAttempt | None:
         """Return an attempt at a judgement, counted from 1; `None` if nothing of it is known. Raises RunError."""
-        key = FrameKey("judge", trial=id, judge=judge, repetition=repetition)
-        if key not in self.frames:
+        traffic = [each for each in self.of_judgement(id, judge, repetition) if _number(each) == number]
+        if not traffic:
             return None
-        traffic = [each for each in self._traffic(key) if _number(each) == number]
         judged = (line for line in self.run.scores_of(id) if line.judge == judge and line.judgement is not None)
         line = next((each for each in judged if each.judgement and each.judgement.repetition == repetition), None)
         failures = (*line.judgement.attempts, line.failure) if line is not None and line.judgement is not None else ()
@@ -91,12 +93,18 @@ class Recording:
         return RecordedAttempt(traffic, failure, is_last=number >= len(failures))
 
     def listed(self, condition: str, server: str) -> Mapping[str, Any]:
-        """Return what a server listed before the first trial. Raises RunError: this was not kept."""
+        """Return what a server listed before the first trial.
+
+        Raises PreflightError: this was not kept; and RunError: it is damaged.
+        """
         key = FrameKey("server", condition=condition, server=server)
         for each in self._traffic(key):
             if isinstance(each, ServerTraffic) and each.result is not None:
                 return each.result
-        raise RunError(f"{self.frames.path} has no listing of the server {server!r} under the condition {condition!r}")
+        raise PreflightError(
+            f"the recording of {self.run.id} has nothing of the server {server!r} under the condition {condition!r};"
+            " replay the contexts that were recorded, or run live"
+        )
 
     def _traffic(self, key: FrameKey) -> list[Traffic]:
         return self.frames.read(key, read_traffic) if key in self.frames else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -97,7 +98,7 @@ class AttemptTape:
     def server(self, name: str) -> ServerTape:
         """Return what plays a server."""
         exchanges = [each for each in self._course.traffic if isinstance(each, ServerTraffic) and each.server == name]
-        return PlayedServer(self._course, name, exchanges, self.listed(name))
+        return PlayedServer(self._course, name, exchanges, partial(self.listed, name))
 
     def close(self) -> None:
         """End what is still being played."""

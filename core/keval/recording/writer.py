@@ -59,7 +59,7 @@ class RecordingWriter:
         ]
         for model, endpoint in endpoints.items():
             urls = {wire: self._redact.text(url) for wire, url in endpoint.urls.items()}
-            known = RecordedEndpoint(model, urls, endpoint.simulated, endpoint.wants_trial)
+            known = RecordedEndpoint(model, urls, endpoint.simulated, endpoint.wants_trial, endpoint.model)
             frames.append(encoded_frame(FrameKey("endpoint", model=model), [endpoint_line(known)]))
         self.append(b"".join(frames))
 

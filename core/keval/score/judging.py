@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import attrs
 
@@ -23,7 +24,17 @@ from keval.records import Failure, Trial
 from keval.score.validate import Verdict, unscored, validate_grade
 from keval.scores import Judgement, Rubric, Score
 
-__all__ = ["JudgeRunner"]
+__all__ = ["JudgeRunner", "TrialJudge"]
+
+
+class TrialJudge(Protocol):
+    """Asks a judge about trials."""
+
+    async def judge_trial(
+        self, trial: Trial, rubrics: Sequence[Rubric], repetition: int
+    ) -> tuple[list[Verdict], Judgement]:
+        """Ask about a trial, and return a verdict per rubric, in their order, and the judgement."""
+        ...
 
 
 @attrs.frozen
@@ -93,12 +104,7 @@ class JudgeRunner:
             await self.patience.wait(number, outcome.error)
 
     async def _attempt(
-        self,
-        asker: Asker,
-        trial: Trial,
-        rubrics: Sequence[Rubric],
-        recorder: JudgementRecorder,
-        log: TrafficLog | None,
+        self, asker: Asker, trial: Trial, rubrics: Sequence[Rubric], recorder: JudgementRecorder, log: TrafficLog | None
     ) -> Attempted[Mapping[str, Score | TrialError]]:
         """Ask once: live, or from the tape of the attempt."""
         seconds, watch, repetition = self.execution.timeout_seconds, Stopwatch(), asker.repetition or 1

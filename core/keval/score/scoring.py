@@ -23,7 +23,7 @@ from keval.interfaces import Judge, Metric
 from keval.plan.plan import ResolvedPlugin, Scorers
 from keval.recording.writer import RecordingWriter
 from keval.records import Trial
-from keval.score.judging import JudgeRunner
+from keval.score.judging import JudgeRunner, TrialJudge
 from keval.score.validate import Verdict, unscored, validate_score
 from keval.scores import Judgement, Rubric, Scale, Score, ScoreLine
 from keval.store.jsonl import score_line
@@ -57,20 +57,23 @@ async def score_trials(
     exchange: ModelExchange | None = None,
     meter: Meter | None = None,
     recording: RecordingWriter | None = None,
+    judging: Callable[[JudgeRunner], TrialJudge] | None = None,
     sleep: Sleep = asyncio.sleep,
 ) -> None:
     """Score every trial, at most `max_concurrent` at once; `keep` is called for each, failed trials included.
 
     `judges` are the plan's, by label, with their models resolved. `lacks` takes a trial's id, a metric, a judge and its
-    repetition, and returns whether `spec` wants that score and it is missing.
+    repetition, and returns whether `spec` wants that score and it is missing. `judging` returns what asks a judge in
+    place of its runner.
     """
     patience = Patience(execution.retry, sleep, random.Random(execution.seed))
     through, counted = exchange or ModelExchange(), meter or Meter()
+    asking = judging or _itself
     with _threads(scorers.metrics) as threads:
         grader = _Grader(
             metrics=[_Measure(item, execution.timeout_seconds, threads) for item in scorers.metrics],
             judges={
-                label: JudgeRunner(label, judge, execution, patience, through, counted, recording)
+                label: asking(JudgeRunner(label, judge, execution, patience, through, counted, recording))
                 for label, judge in judges.items()
             },
             rubrics=scorers.rubrics,
@@ -90,6 +93,10 @@ async def score_trials(
         async with asyncio.TaskGroup() as group:
             for _ in range(execution.max_concurrent):
                 group.create_task(work())
+
+
+def _itself(judge: JudgeRunner) -> TrialJudge:
+    return judge
 
 
 @contextmanager
@@ -155,7 +162,7 @@ class _Measure:
 @attrs.frozen
 class _Grader:
     metrics: Sequence[_Measure]
-    judges: Mapping[str, JudgeRunner]
+    judges: Mapping[str, TrialJudge]
     rubrics: Sequence[Rubric]
     spec: ScoringSpec
     lacks: Callable[[str, str, str | None, int], bool]

@@ -1,0 +1,42 @@
+"""Planning the replay that `keval run --replay` asks for: of a config, or of what the recorded run was made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from keval.config.load import load, rebuild
+from keval.config.placeholders import remembered
+from keval.config.secrets import learn_config
+from keval.config.select import Selection, select
+from keval.config.variables import filling
+from keval.dataset.read import read_dataset
+from keval.execute.replaying import Replay
+from keval.plan.plan import Plan
+from keval.plan.replayed import make_replay_plan, narrowed, recorded_selection
+from keval.recording.recording import Recording
+from keval.redaction import Redactor
+from keval.store.run import Run
+
+__all__ = ["planned_replay"]
+
+
+@contextmanager
+def planned_replay(
+    config: Path | None, selection: Selection, run: Run, misses: Literal["fail", "live"], redactor: Redactor
+) -> Iterator[tuple[Plan, Replay]]:
+    """Yield the plan of a replay of a recorded run, with the variables that run had while the block runs.
+
+    Raises ConfigError, RunError.
+    """
+    recording = Recording.open(run)
+    manifest = recording.manifest
+    with filling(remembered(manifest)):
+        evaluation = load(config) if config is not None else rebuild(manifest, str(run.path / "manifest.json"))
+        learn_config(redactor, evaluation)
+        selected = select(evaluation, recorded_selection(selection, manifest))
+        # The config may name another dataset than the recorded one, whose samples are asked.
+        dataset = read_dataset(selected.dataset) if config is not None and selected.dataset is not None else None
+        yield make_replay_plan(narrowed(selected, recording), recording, dataset), Replay(recording, misses, dataset)

@@ -1,0 +1,102 @@
+"""The models of agents and judges: found by their providers, or played, and led through the middleware of a run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import attrs
+
+from keval import registry
+from keval.config.evaluation import Execution
+from keval.errors import PreflightError
+from keval.execute.exchange import ModelExchange, applies_middleware, needs_proxy
+from keval.execute.resources import ResourceScope
+from keval.infrastructure import ProxyRoute
+from keval.interfaces import DeclaresVolatile
+from keval.models import Asker, Endpoint, Model
+from keval.plan.plan import Plan, ResolvedPlugin
+from keval.recording.player import Player
+from keval.tapes import Volatile
+
+__all__ = ["ModelField", "all_of", "lead", "resolve_models", "volatile_of"]
+
+ModelField: TypeAlias = tuple[Asker, str]
+"""A field of an agent or judge that names a model."""
+
+
+async def resolve_models(
+    resolved: Iterable[ResolvedPlugin], execution: Execution, scope: ResourceScope, player: Player | None = None
+) -> dict[str, Endpoint]:
+    """Ask the providers for the endpoints of these plugins' models; a `player` has those of a replay.
+
+    Raises PreflightError with every problem.
+    """
+    names: dict[str, list[str]] = {}
+    for item in resolved:
+        for model in item.unserved.values():
+            if model.name not in names.setdefault(model.provider, []):
+                names[model.provider].append(model.name)
+    if player is not None:
+        played = [f"{provider}/{name}" for provider, found in names.items() for name in found]
+        return {
+            model: attrs.evolve(player.endpoint(model), max_reply_bytes=execution.largest_reply) for model in played
+        }
+    providers = {name: registry.load(registry.find("keval.models", name))() for name in names}
+    found = await all_of([scope.enter(providers[name].open(models, execution.seed)) for name, models in names.items()])
+    return {
+        f"{provider}/{name}": attrs.evolve(endpoint, max_reply_bytes=execution.largest_reply)
+        for provider, endpoints in zip(names, found, strict=True)
+        for name, endpoint in endpoints.items()
+    }
+
+
+async def lead(
+    agents: Iterable[ResolvedPlugin],
+    judges: Iterable[ResolvedPlugin],
+    endpoints: Mapping[str, Endpoint],
+    exchange: ModelExchange,
+    scope: ResourceScope,
+) -> Mapping[ModelField, Model]:
+    """Route every model through the middleware: in process if its plugin can, otherwise by one proxy for all."""
+    models: dict[ModelField, Model] = {}
+    proxied: dict[ModelField, ProxyRoute] = {}
+    askers = [(Asker("agent", item.label), item) for item in agents]
+    askers += [(Asker("judge", item.label), item) for item in judges]
+    for asker, item in askers:
+        for field, model in item.models.items():
+            endpoint = model.endpoint or endpoints[str(model)]
+            if exchange.leads(endpoint) or needs_proxy(item.plugin):
+                route = exchange.route(asker, endpoint)
+                if applies_middleware(item.plugin):
+                    endpoint = attrs.evolve(endpoint, exchange=route.exchange)
+                else:
+                    proxied[asker, field] = route
+            models[asker, field] = attrs.evolve(model, endpoint=endpoint)
+    if proxied:
+        proxy = registry.load(registry.find("keval.proxies", "models"))()
+        for key, endpoint in zip(proxied, await scope.enter(proxy.open([*proxied.values()])), strict=True):
+            models[key] = attrs.evolve(models[key], endpoint=endpoint)
+    return models
+
+
+def volatile_of(plan: Plan) -> dict[tuple[str, str], Sequence[Volatile]]:
+    """Return what agents and judges declare as volatile, by role and label."""
+    askers = [("agent", item) for item in plan.agents] + [("judge", item) for item in plan.scorers.judges]
+    declared = [(role, item.label, item.plugin) for role, item in askers]
+    return {(role, label): plugin.volatile for role, label, plugin in declared if isinstance(plugin, DeclaresVolatile)}
+
+
+async def all_of(coroutines: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
+    """Await all; raises one PreflightError with the problems of all that raised one."""
+    outcomes = await asyncio.gather(*coroutines, return_exceptions=True)
+    problems: dict[str, None] = {}
+    for outcome in outcomes:
+        if isinstance(outcome, PreflightError):
+            problems.update(dict.fromkeys(outcome.problems))
+        elif isinstance(outcome, BaseException):
+            raise outcome
+    if problems:
+        raise PreflightError(problems)
+    return list(outcomes)

@@ -1,0 +1,125 @@
+"""Replaying a run: an evaluation as it is now is played the traffic of a recorded run, and scored.
+
+Nothing is connected to: no provider of models and no server. Samples have the facts that they had, and hook plugins
+are told of trials, but prepare none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from keval.config.evaluation import Budget
+from keval.config.secrets import learn_config
+from keval.execute.changes import changes, sample_changes
+from keval.execute.preflight import preflight
+from keval.execute.replaying import LiveSide, Replay
+from keval.execute.stopping import Stop
+from keval.execute.working_time import WorkingTime
+from keval.gates.regression import Regression
+from keval.manifest import Manifest, RecordingEntry, ReplayEntry
+from keval.pipeline import Watchers, hooks_of, resources, unwrapped
+from keval.plan.hooks import Hooks
+from keval.plan.plan import Plan
+from keval.redaction import Redactor
+from keval.score.replaying import Replaying
+from keval.stages import Running
+from keval.store.run import Run
+from keval.store.writer import RunWriter
+from keval.summary import Summary
+
+__all__ = ["replay_run"]
+
+_LABELLED = ("agents", "contexts", "conditions")
+
+
+async def replay_run(
+    replay: Replay,
+    plan: Plan,
+    root: Path,
+    watchers: Watchers = (),
+    *,
+    redactor: Redactor | None = None,
+    stop: Stop | None = None,
+    regression: Regression | None = None,
+) -> tuple[Run, Summary]:
+    """Replay a recorded run by a plan of its samples, score it and write its summary.
+
+    Trials that were not recorded are left out, or run live with those that ask for what the recording does not have.
+    Prices are those of the recorded run, and budgets are not applied.
+
+    Raises PreflightError, RunError: the run's directory cannot be written, the recording is damaged, or what is to be
+    run live cannot be; and StoppedError when `stop` was asked while trials were run.
+    """
+    recording, before = replay.recording, replay.recording.manifest
+    started, working = datetime.now(UTC), WorkingTime()
+    redact = redactor or Redactor()
+    learn_config(redact, plan.evaluation)
+    async with resources() as scope:
+        ready = await preflight(plan, scope, redact, Hooks.of(()), recording=recording)
+        writer = RunWriter.create(root, plan.evaluation.folder, started)
+        with writer.freezing(redact) as freeze:
+            for sample in plan.samples:
+                freeze(sample)
+        with writer.locked(), unwrapped():
+            models = {name for item in plan.askers for name in item.model_names}
+            running = Running.of(
+                plan,
+                ready,
+                writer,
+                hooks=hooks_of(plan.hooks, watchers),
+                prices={model: price for model, price in before.prices.items() if model in models},
+                redact=redact,
+                samples={},
+                regression=regression,
+            )
+            now = running.describe(started)
+            live = LiveSide(plan, recording, scope, redact) if replay.misses == "live" else None
+            manifest = attrs.evolve(
+                now,
+                replay=ReplayEntry(
+                    before.run,
+                    before.recording.since if before.recording else "",
+                    replay.misses,
+                    changes=tuple(_changes(replay, plan, now, redact)),
+                ),
+                recording=RecordingEntry(started.isoformat(timespec="seconds")) if live else None,
+            )
+            unbounded = attrs.evolve(plan, evaluation=attrs.evolve(plan.evaluation, budget=Budget()))
+            played = attrs.evolve(running, plan=unbounded, replaying=Replaying(recording, live))
+            left_out = () if live else {key.id for key in plan.trials()} - recording.trials
+            return writer.run, await played.finish(manifest, working, stop=stop, done=left_out)
+
+
+def _changes(replay: Replay, plan: Plan, now: Manifest, redact: Redactor) -> Iterator[str]:
+    """Yield what differs from the recorded run, in what both have."""
+    before = replay.recording.manifest
+    config = {key: _shared(section, now.config.get(key)) for key, section in before.config.items() if key in _LABELLED}
+    shared = attrs.evolve(
+        before,
+        config={**before.config, **config},
+        agents=_shared(before.agents, now.agents),
+        conditions=_shared(before.conditions, now.conditions),
+    )
+    yield from changes(shared, now)
+    if replay.dataset is not None and before.dataset.sha256 != now.dataset.sha256:
+        yield from sample_changes(plan.samples, replay.dataset.samples, redact)
+    scorers = {entry.scorer: entry for entry in before.scorers}
+    for entry in now.scorers:
+        known = scorers.get(entry.scorer)
+        name = entry.metric if entry.judge is None else f"{entry.metric} by {entry.judge}"
+        if known is None:
+            yield f"scorer {name}: it is new"
+        elif known.digest != entry.digest:
+            yield f"scorer {name}: it changed, so its scores are new"
+
+
+def _shared(before: Any, now: Any) -> Any:
+    """Return the labels of a section that both have."""
+    if not isinstance(before, Mapping) or not isinstance(now, Mapping):
+        return before
+    return {label: entry for label, entry in before.items() if label in now}
