@@ -18,6 +18,7 @@ from keval.config.secrets import learn_config
 from keval.execute.changes import changes, sample_changes
 from keval.execute.preflight import preflight
 from keval.execute.replaying import LiveSide, Replay
+from keval.execute.scorer_changes import scorer_changes
 from keval.execute.stopping import Stop
 from keval.execute.working_time import WorkingTime
 from keval.gates.regression import Regression
@@ -108,14 +109,7 @@ def _changes(replay: Replay, plan: Plan, now: Manifest, redact: Redactor) -> Ite
     yield from changes(shared, now)
     if replay.dataset is not None and before.dataset.sha256 != now.dataset.sha256:
         yield from sample_changes(plan.samples, replay.dataset.samples, redact)
-    scorers = {entry.scorer: entry for entry in before.scorers}
-    for entry in now.scorers:
-        known = scorers.get(entry.scorer)
-        name = entry.metric if entry.judge is None else f"{entry.metric} by {entry.judge}"
-        if known is None:
-            yield f"scorer {name}: it is new"
-        elif known.digest != entry.digest:
-            yield f"scorer {name}: it changed, so its scores are new"
+    yield from scorer_changes(before, now)
 
 
 def _shared(before: Any, now: Any) -> Any:
