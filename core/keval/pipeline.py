@@ -24,7 +24,7 @@ from keval.execute.meter import Meter
 from keval.execute.preflight import begin_judges, preflight
 from keval.execute.pricing import find_prices
 from keval.execute.resources import ResourceScope
-from keval.execute.resumption import Resumption
+from keval.execute.resumption import Resumption, check_resumable
 from keval.execute.stopping import Stop
 from keval.execute.working_time import WorkingTime
 from keval.gates.regression import Regression
@@ -121,6 +121,7 @@ async def resume_run(
     learn_config(redact, plan.evaluation)
     with writer.locked(), unwrapped():
         before, frozen = writer.run.manifest, writer.run.samples
+        check_resumable(run.path, before)
         working = attrs.evolve(working, earlier=before.elapsed)
         async with resources() as scope:
             ready = await preflight(plan, scope, redact, hooks, recorded=record or before.recording is not None)

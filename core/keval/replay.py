@@ -99,10 +99,11 @@ async def replay_run(
 def _changes(replay: Replay, plan: Plan, now: Manifest, redact: Redactor) -> Iterator[str]:
     """Yield what differs from the recorded run, in what both have."""
     before = replay.recording.manifest
-    config = {key: _shared(section, now.config.get(key)) for key, section in before.config.items() if key in _LABELLED}
+    config = {key: section for key, section in before.config.items() if key not in _LABELLED or key in now.config}
+    labelled = {key: _shared(config[key], now.config[key]) for key in _LABELLED if key in config}
     shared = attrs.evolve(
         before,
-        config={**before.config, **config},
+        config={**config, **labelled},
         agents=_shared(before.agents, now.agents),
         conditions=_shared(before.conditions, now.conditions),
     )

@@ -80,7 +80,7 @@ def command(
     The run's manifest is the config. If the dataset, a plugin, a variable or a server's tools changed since the run
     began, it is refused with the differences. Scores that are missing are made afterwards.
     """
-    from keval.execute.resumption import Resumption
+    from keval.execute.resumption import Resumption, check_resumable
     from keval.execute.stopping import Stop
     from keval.pipeline import resume_run
     from keval.plan.build import make_plan
@@ -89,6 +89,7 @@ def command(
     log = log_watchers(log_format)
     found = find_run(run, output_dir)
     manifest = found.manifest
+    check_resumable(found.path, manifest)
     remembered = {name: value for name, value in manifest.variables.items() if value is not None}
     hidden = redactor()
     with filling(remembered):

@@ -24,6 +24,7 @@ from keval.report.terminal import log_as_json
 from keval.store.converter import to_plain
 from keval.store.run import Run
 from keval.summary import Summary
+from keval.tapes import REPLAY_MISS
 
 if TYPE_CHECKING:  # it imports what a report does not need
     from keval.pipeline import Watchers
@@ -112,6 +113,10 @@ def _print_verdicts(summary: Summary, console: Console) -> None:
 
 def _remedy(run: Run, summary: Summary) -> str:
     """Return the command that makes what a run lacks; nothing for a run that is whole."""
+    if (replay := run.manifest.replay) is not None:
+        missed = any(REPLAY_MISS in kind for arm in summary.trials for kind in arm.failures)
+        ask = "`--replay-misses live` asks models and servers anew, where a recording does not have what is asked"
+        return ask if missed and replay.misses == "fail" else ""
     command = f"keval resume {shlex.quote(str(run.path))}"
     if sum(arm.trials for arm in summary.trials) < summary.planned:
         return f"`{command}` runs the trials that are left"

@@ -45,6 +45,10 @@ _FREE_EXECUTION = (
 """Keys of `execution` that change no trial, or that are compared by themselves."""
 
 
+_LONG, _BEFORE = 100, 30
+"""Characters of a text that are shown, and how many of them stand before the first difference."""
+
+
 def changes(before: Manifest, now: Manifest, *, extended: bool = False) -> list[str]:
     """Return every difference that could make new trials unlike those that a run has, one line each.
 
@@ -142,7 +146,24 @@ def _plain(value: Any) -> Any:
 
 def _difference(what: str, before: Any, now: Any) -> Iterator[str]:
     if _plain(before) != _plain(now):
+        if isinstance(before, str) and isinstance(now, str):
+            before, now = _excerpts(before, now)
         yield f"{what}: was {_shown(before)}, is {_shown(now)}"
+
+
+def _excerpts(*texts: str) -> list[str]:
+    """Return texts on one line each; of long ones, what stands around their first difference."""
+    lines = [" ".join(text.split()) for text in texts]
+    if max(map(len, lines)) <= _LONG:
+        return lines
+    pairs = enumerate(zip(*lines, strict=False))
+    same = next((index for index, (one, other) in pairs if one != other), min(map(len, lines)))
+    start = max(0, same - _BEFORE)
+    cut = [line[start : start + _LONG] for line in lines]
+    return [
+        f"{'…' if start else ''}{part}{'…' if len(line) > start + _LONG else ''}"
+        for line, part in zip(lines, cut, strict=True)
+    ]
 
 
 def _shown(value: Any) -> str:

@@ -211,6 +211,9 @@ async def open_context(
             given = attrs.evolve(given, start_ahead=ahead)
             opened.servers[server.name] = connected = await scope.enter((proxy or _server_proxy)().connect(given))
             opened.offers.append(connected.offer)
+            if played is not None:  # a replay that is recorded itself has the same listing
+                keep = opened.keeper(server.name)
+                keep.end(keep.begin("listed"), played.listed())
         check_changes(context, opened.offers, opened.tapped)
         return opened
 

@@ -7,12 +7,22 @@ from pathlib import Path
 import attrs
 
 from keval.dataset.samples import Samples
+from keval.errors import RunError
 from keval.execute.changes import as_written, changes, sample_changes
 from keval.manifest import Manifest, ResumeEntry
 from keval.records import Sample
 from keval.redaction import Redactor
 
-__all__ = ["Resumption"]
+__all__ = ["Resumption", "check_resumable"]
+
+
+def check_resumable(run: Path, manifest: Manifest) -> None:
+    """Raise RunError if a run cannot go on: one that was replayed would ask models what it took from a recording."""
+    if manifest.replay is not None:
+        raise RunError(
+            f"{run} was replayed from {manifest.replay.run}, and does not go on: that would mix recorded answers with"
+            " others; replay again with `keval run --replay`"
+        )
 
 
 @attrs.frozen
