@@ -93,8 +93,8 @@ def steps(name: str) -> list[dict[str, Any]]:
         for block in re.findall(r"^```yaml\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
         if "jobs" in (found := yaml.safe_load(block)) and name in found["jobs"]
     )
-    found: list[dict[str, Any]] = workflow["jobs"][name]["steps"]
-    return found
+    told: list[dict[str, Any]] = workflow["jobs"][name]["steps"]
+    return told
 
 
 def ask(runner: Runner, answer: str) -> None:
@@ -124,6 +124,24 @@ def test_a_pull_request_is_held_against_the_run_that_main_kept(runner: Runner) -
     told = html.unescape((runner.root / "step-summary.md").read_text(encoding="utf-8"))
     assert "basic/contains >= 0.9" in told
     assert kept.parent.name in told
+
+
+@pytest.mark.slow
+def test_a_committed_recording_tells_whether_our_side_changed(runner: Runner) -> None:
+    ask(runner, "not sure")
+    page = PAGE.read_text(encoding="utf-8").replace("oslo,tokyo", "q0,q2")
+    make = next(block for block in re.findall(r"^```console\n(.*?)^```", page, re.M | re.S) if "trim" in block)
+    replaying = attrs.evolve(runner, steps=[{"name": "Make", "run": make}])
+    assert {"Make": 0} == replaying.run("push")
+    shutil.rmtree(runner.root / "results")
+    replaying = attrs.evolve(runner, steps=steps("replay"))
+
+    same = replaying.run("pull_request")
+    (runner.root / "eval.yaml").write_text(f"{CONFIG}conditions: {{baseline: {{system_prompt: Be terse.}}}}\n")
+    changed = replaying.run("pull_request")
+
+    assert {"Install": 0, "Replay": 0, "Compare": 0} == same
+    assert {"Install": 0, "Replay": 1, "Compare": 1} == changed
 
 
 def test_actions_are_pinned_by_their_major_version(runner: Runner) -> None:

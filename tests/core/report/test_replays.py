@@ -103,3 +103,14 @@ def test_a_replay_without_misses_and_changes_says_that_nothing_was_asked(project
 
     assert "recorded on 2026-10-22; no model and no server was asked." in told
     assert "variable V5: it changed; 3 other changes." in told
+
+
+def test_a_replay_that_is_graded_again_says_so(project: Project, replayed: Run, simulated_here: None) -> None:
+    label(replayed, changes=[])
+    asked = ["--judge", "openai", "--model", "openai=simulated/judge"]
+    for _ in range(2):
+        assert 0 == project.keval("score", replayed.id, *asked, "-q").code
+
+    told = " ".join(project.keval("report", replayed.id).stdout.split())
+
+    assert 1 == told.count("Changed since: judge openai: it graded again after the replay.")
