@@ -13,6 +13,7 @@ from keval.plugin import (
     ConnectedServer,
     Context,
     ContextSource,
+    Intervention,
     McpServer,
     ServerKeeper,
     ServerSpec,
@@ -55,17 +56,20 @@ async def started(
     start_ahead: int = 0,
     keep: ServerKeeper | None = None,
     played: ServerTape | None = None,
+    interventions: tuple[Intervention, ...] = (),
     **facts: Any,
 ) -> AsyncIterator[Started]:
     """Start a context provider and connect to its servers; `start_ahead` is how many trials are to come.
 
-    `keep` keeps what each server lists, or it is `played`.
+    `keep` keeps what each server lists, or it is `played`. `interventions` are made to all.
     """
     async with AsyncExitStack() as stack:
         source: ContextSource = await stack.enter_async_context(provider.start(label, **facts))
         connected: dict[str, ConnectedServer] = {}
         for server in source.servers:
             assert isinstance(server, ServerSpec)
-            planned = attrs.evolve(server, start_ahead=start_ahead, keep=keep, played=played)
+            planned = attrs.evolve(
+                server, start_ahead=start_ahead, keep=keep, played=played, interventions=interventions
+            )
             connected[server.name] = await stack.enter_async_context(server_proxy().connect(planned))
         yield Started(source, connected, [server.offer for server in connected.values()])

@@ -73,9 +73,6 @@ class KeptLink:
             raise
         self.keep.end(number)
 
-    async def settled(self) -> None:
-        await self.link.settled()
-
     async def close(self, *, well: bool) -> None:
         number = self.keep.begin("closed")
         await self.link.close(well=well)

@@ -20,14 +20,15 @@ Heard: TypeAlias = Callable[[Mapping[str, Any]], object]
 class Asking:
     """A request of the agent on its way to the server, which may need several rounds (`Inputs`) within its `patience`.
 
-    `sent` says whether the server got it, and `connecting` how many seconds it took to reach the server.
+    `sent` says whether the server got it. `aside` counts the seconds that are none of the request's: it took them to
+    reach the server, and to read its tools again.
     """
 
     kind: Literal["call", "request"]
     method: str
     patience: Patience
     sent: bool = False
-    connecting: float = 0.0
+    aside: float = 0.0
 
 
 class Link(Protocol):
@@ -64,6 +65,8 @@ class Link(Protocol):
     async def ask(self, asking: Asking, params: Mapping[str, Any], heard: Heard | None) -> dict[str, Any]:
         """Send a request once with these parameters and return its result; `heard` gets its progress.
 
+        If a call changed the server's tools, and the server said so, they are read again by then.
+
         Raises:
             ValueError: the answer is not the result of a tool call.
             MCPError: the server refuses it.
@@ -75,10 +78,6 @@ class Link(Protocol):
 
     async def notify(self, method: str, params: Mapping[str, Any]) -> None:
         """Send a notification. Raises ServerLostError and ReplayMissError."""
-        ...
-
-    async def settled(self) -> None:
-        """Wait until the tools are read again, if the server has just said that they have changed."""
         ...
 
     async def close(self, *, well: bool) -> None:

@@ -58,16 +58,17 @@ class LiveLink:
         before = time.perf_counter()
         upstream = await self._reach()
         asking.sent = True
-        asking.connecting += time.perf_counter() - before
+        asking.aside += time.perf_counter() - before
         request = upstream.call if asking.kind == "call" else partial(upstream.request, asking.method)
         with marked(params, self.meta, self.audience, heard) as sent, self.place.calling():
-            return await request(sent, patience=asking.patience)
+            result = await request(sent, patience=asking.patience)
+        before = time.perf_counter()
+        await self.connection.relisted()
+        asking.aside += time.perf_counter() - before
+        return result
 
     async def notify(self, method: str, params: Mapping[str, Any]) -> None:
         await (await self._reach()).notify(method, params)
-
-    async def settled(self) -> None:
-        await self.connection.relisted()
 
     async def close(self, *, well: bool) -> None:
         if well and self._first is not None:

@@ -212,7 +212,7 @@ class Passage:
                 return await self._asked(asking, changed, progressed)
             finally:
                 call = attrs.evolve(call, executions=int(asking.sent))
-                began += asking.connecting  # connecting again is no time of the call
+                began += asking.aside
 
         try:
             outcome = await self.offered.calls.call(name, arguments, send)
@@ -253,7 +253,6 @@ class Passage:
             self._record(self._checked(call), began, error=read.text)
         else:
             self._record(call, began, result=read.text)
-        await self.link.settled()  # what the call has changed is known before the agent goes on
         return outcome.result
 
     def _checked(self, call: ToolCall) -> ToolCall:

@@ -45,13 +45,13 @@ class PlayedLink:
         self.audience.passed_on = capabilities
 
     async def ask(self, asking: Asking, params: Mapping[str, Any], heard: Heard | None) -> dict[str, Any]:
+        asking.sent = True
         take = partial(self._take, heard)
         played = await self.tape.play(asking.kind, asking.method, unmarked(params), take)
-        error = played.error
-        asking.sent = error is None or error.details.get("sent") is not False
-        if error is not None:
-            self.bystander = lost_beside(error)
-            raise error_in(error)
+        if played.error is not None:
+            asking.sent = played.error.details.get("sent") is not False
+            self.bystander = lost_beside(played.error)
+            raise error_in(played.error)
         return dict(played.result or {})
 
     async def notify(self, method: str, params: Mapping[str, Any]) -> None:
@@ -59,9 +59,6 @@ class PlayedLink:
         if played.error is not None:
             self.bystander = lost_beside(played.error)
             raise error_in(played.error)
-
-    async def settled(self) -> None:
-        """Return at once: what was listed has been delivered with the answer."""
 
     async def close(self, *, well: bool) -> None:
         try:
