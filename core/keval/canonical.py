@@ -70,7 +70,8 @@ def canonical_manifest(manifest: Manifest) -> dict[str, Any]:
     if isinstance(execution, dict):
         config["execution"] = {name: value for name, value in execution.items() if name not in _OF_THE_MACHINE}
     plain["config"] = config
-    plain["dataset"] = {name: value for name, value in plain["dataset"].items() if name != "path"}
+    # The samples are compared one by one, and a file may have others besides.
+    plain["dataset"] = {name: value for name, value in plain["dataset"].items() if name not in ("path", "sha256")}
     # The digest covers versions; what else it covers stands beside it.
     plain["scorers"] = {
         _scorer(entry["metric"], entry["judge"]): {name: value for name, value in entry.items() if name != "digest"}
