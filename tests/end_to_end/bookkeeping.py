@@ -20,7 +20,7 @@ from keval_simulator.model import SimulatedModel
 from tests.conftest import Project
 from tests.stdio_server import ENVIRONMENT
 
-__all__ = ["AGENTS", "JUDGES", "PROCESSES", "PROMPT", "SAMPLES", "Clerk", "write"]
+__all__ = ["AGENTS", "JUDGES", "PROMPT", "SAMPLES", "Clerk", "processes", "write"]
 
 AGENTS: Mapping[str, Mapping[str, Any]] = {
     "gadk": {"model": "google/gemini-test"},
@@ -36,12 +36,12 @@ AGENTS: Mapping[str, Mapping[str, Any]] = {
 }
 """Every adapter, with every wire that it speaks."""
 JUDGES = {"openai": {"model": "openai/gpt-judge"}, "anthropic": {"model": "anthropic/claude-judge"}}
-PROCESSES = "processes.txt"
+_PROCESSES = "processes.txt"
 """Where each process of the server writes its number."""
 PROMPT = "Answer like a bookkeeper."
 
 SAMPLES: Mapping[str, Mapping[str, Any]] = {
-    "parallel": {"question": "What are 2 + 3 and 20 + 30?", "answer": "They are 5 and 50."},
+    "parallel": {"question": "What are 2 + 3 and 40 + 31337?", "answer": "They are 5 and 31377."},
     "picture": {"question": "What does the picture show?", "answer": "It shows a dot."},
     "busy": {"question": "Are you busy?", "answer": "Not any more."},
     "attempts": {"question": "Will you answer in the end?", "answer": "In the end, yes."},
@@ -63,12 +63,10 @@ class Clerk:
     """The model: it calls tools, some at once, is busy or down for an attempt, refuses a question, and keeps silent."""
 
     asked: Counter[str] = attrs.field(factory=Counter)
-    requests: int = 0
     _judge: SimulatedModel = attrs.field(factory=lambda: SimulatedModel(0))
     _lock: Any = attrs.field(factory=threading.Lock)
 
     async def __call__(self, request: ChatRequest) -> ChatReply:
-        self.requests += 1
         if request.response_schema or request.forced_tool or request.model.endswith("-judge"):
             return self._judge(request)
         question = [message.text for message in request.messages if message.role == "user"]
@@ -91,7 +89,7 @@ class Clerk:
             case "attempts" if self.asked[kind] % 3:
                 raise ModelFault(503, "down for a moment")
             case "parallel" if not results:
-                return calls(("add", {"a": 2, "b": 3}), ("add", {"a": 20, "b": 30}), text="Let me add.")
+                return calls(("add", {"a": 2, "b": 3}), ("add", {"a": 40, "b": 31337}), text="Let me add.")
             case "picture" if not results:
                 return calls(("picture", {}))
             case "mistaken" if not results:
@@ -107,7 +105,7 @@ def write(project: Project, *agents: str, **changes: Any) -> None:
     server = {
         "type": "stdio",
         "command": sys.executable,
-        "args": ["-m", "tests.end_to_end.servers.desk", PROCESSES],
+        "args": ["-m", "tests.end_to_end.servers.desk", str(project.root / _PROCESSES)],
         "env": ENVIRONMENT,
     }
     config = {
@@ -121,10 +119,15 @@ def write(project: Project, *agents: str, **changes: Any) -> None:
         "rubrics": ["completeness"],
         "execution": {
             "num_repetitions": 3,
-            "timeout_seconds": 2,
+            "timeout_seconds": 15 if "claude-code" in agents else 1,
             "retry": {"max_attempts": 2, "initial_backoff_seconds": 0.01, "max_request_attempts": 2},
         },
         **changes,
     }
     samples = [{"id": name, **sample} for name, sample in SAMPLES.items()]
     project.write(eval_yaml=yaml.safe_dump(config), questions_yaml=yaml.safe_dump(samples))
+
+
+def processes(project: Project) -> int:
+    """Return how many processes of the server there were."""
+    return len((project.root / _PROCESSES).read_text(encoding="utf-8").splitlines())

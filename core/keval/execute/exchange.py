@@ -118,8 +118,8 @@ class ModelExchange:
         async def exchange(request: ModelRequest, send: Next) -> ModelResponse:
             who, asking = self._askers.get(request.headers.get(ASKER_HEADER, ""), (asker, unknown))
             try:
-                last = _keeping(send, asking) if self.player is None else _playing(asking)
-                sending = _chain(self.middleware, _reporting(last, asking))
+                last = _reporting(_keeping(send, asking), asking) if self.player is None else _playing(asking)
+                sending = _chain(self.middleware, last)
                 return await gate.ask(_known(request, who, endpoint), sending, asking)
             except OutageError as error:
                 self._outages[who.role, who.label] = error
@@ -163,7 +163,7 @@ def _playing(asking: Asking) -> Next:
     async def play(request: ModelRequest) -> ModelResponse:
         if tape is None:
             raise ReplayMissError(f"a request to {request.model} belongs to no trial, so nothing is recorded of it")
-        return await tape.ask(request)
+        return await tape.ask(request, asking.relayed)
 
     return play
 

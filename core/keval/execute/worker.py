@@ -218,7 +218,8 @@ class PlanWorker:
                 # While the context is open, as closing it may end calls that the tap still records.
                 return merge(told, context) if _is_transcript(told) else told
 
-        tried = await attempt(asked, seconds=self._seconds, late=self._late, watch=tries.watch)
+        seconds = self._seconds if tries.tape is None else tries.tape.limit(self._seconds)
+        tried = await attempt(asked, seconds=seconds, late=self._late, watch=tries.watch)
         if tries.tape is not None and tries.tape.missed is not None:
             tried = Attempted.failed(tries.tape.missed)  # whatever the framework made of it
         if tried.failure is not None and (outage := self.ready.exchange.outage("agent", tries.key.agent)):

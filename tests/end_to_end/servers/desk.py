@@ -10,6 +10,7 @@ from typing import Any
 from tests.agents.servers.gallery import PNG, encoded
 from tests.stdio_server import Tool, ToolFailedError, serve, text
 
+READS = {"readOnlyHint": True}
 NUMBERS = {"a": {"type": "integer"}, "b": {"type": "integer"}}
 
 
@@ -20,11 +21,14 @@ def divide(arguments: dict[str, Any], meta: dict[str, Any]) -> list[dict[str, An
 
 
 TOOLS = {
-    "add": Tool(lambda given, meta: text(str(given["a"] + given["b"])), NUMBERS, ("a", "b"), "Add two whole numbers."),
-    "divide": Tool(divide, NUMBERS, ("a", "b"), "Divide one whole number by another."),
+    "add": Tool(
+        lambda given, meta: text(str(given["a"] + given["b"])), NUMBERS, ("a", "b"), "Add two whole numbers.", READS
+    ),
+    "divide": Tool(divide, NUMBERS, ("a", "b"), "Divide one whole number by another.", READS),
     "picture": Tool(
         lambda given, meta: [*text("a dot"), {"type": "image", "mimeType": "image/png", "data": encoded(PNG)}],
         description="Show a picture.",
+        annotations=READS,
     ),
 }
 
