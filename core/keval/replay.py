@@ -84,7 +84,7 @@ async def replay_run(
                 now,
                 replay=ReplayEntry(
                     before.run,
-                    before.recording.since if before.recording else "",
+                    _recorded(before),
                     replay.misses,
                     changes=tuple(_changes(replay, plan, now, redact)),
                 ),
@@ -94,6 +94,13 @@ async def replay_run(
             played = attrs.evolve(running, plan=unbounded, replaying=Replaying(recording, live))
             left_out = () if live else {key.id for key in plan.trials()} - recording.trials
             return writer.run, await played.finish(manifest, working, stop=stop, done=left_out)
+
+
+def _recorded(manifest: Manifest) -> str:
+    """Return since when a run was recorded; of a recording that was renewed in part, when its oldest part was."""
+    if manifest.replay is not None:
+        return manifest.replay.recorded
+    return manifest.recording.since if manifest.recording else ""
 
 
 def _changes(replay: Replay, plan: Plan, now: Manifest, redact: Redactor) -> Iterator[str]:

@@ -104,7 +104,10 @@ def test_it_replays_to_what_it_was_and_a_change_of_ours_is_named(project: Projec
     project.write(eval_yaml=yaml.safe_dump(changed))
     missed = project.keval("run", "eval.yaml", "--replay", "small", "-o", "missed")
 
-    (first,), (second,) = (project.root.glob(f"{name}/*/*") for name in ("same", "missed"))
+    live = ["--replay-misses", "live", "--json"]
+    renewed = project.keval("run", "eval.yaml", "--replay", "small", *live, "-o", "renewed")
+
+    (first,), (second,), (third,) = (project.root.glob(f"{name}/*/*") for name in ("same", "missed", "renewed"))
     equal = project.keval("diff", "small", str(first))
     different = project.keval("diff", "small", str(second))
     replay = Run(second).manifest.replay
@@ -116,6 +119,16 @@ def test_it_replays_to_what_it_was_and_a_change_of_ours_is_named(project: Projec
     assert ["    -Be terse.", "    +Be blunt."] * 4 == [
         line for line in different.stdout.splitlines() if line.strip().startswith(("-", "+")) and "Be" in line
     ]
+    assert (4, 0) == (renewed.data["replay"]["live_trials"], renewed.data["replay"]["live_judgements"])
+    assert (0, 0) == (project.keval("run", "--replay", str(third), "-o", "again").code, renewed.code)
+    (last,) = (Run(path) for path in project.root.glob("again/*/*"))
+    assert last.manifest.replay is not None
+    assert (Run(third).id, replay.recorded, 0) == (
+        last.manifest.replay.run,
+        last.manifest.replay.recorded,
+        last.manifest.replay.live_trials,
+    )
+    assert 0 == project.keval("diff", str(third), str(last.path)).code
     assert [
         "conditions.terse.system_prompt: was Be terse., is Be blunt.",
         "metric basic/tokens: it is new",

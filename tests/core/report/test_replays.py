@@ -20,9 +20,9 @@ ENTRY = {
     "changes": ["version of keval: was 0.1.0, is 0.2.0", "metric number/rating: it changed, so it scored anew"],
 }
 LABEL = "REPLAY: answers recorded 2026-10-22; 2 trials and 1 judgement live"
-ASKED = "2 trials and 1 judgement asked anew."
+ASKED = ", except 2 trials and 1 judgement, made live."
 SENTENCES = [
-    f"The answers were replayed from run 20261022-101112-abcd, recorded on 2026-10-22; {ASKED}",
+    f"The answers were replayed from run 20261022-101112-abcd, recorded on 2026-10-22{ASKED}",
     "Changed since: version of keval: was 0.1.0, is 0.2.0; metric number/rating: it changed, so it scored anew.",
 ]
 DECIDED = "decided on a replay of answers recorded 2026-10-22"
