@@ -71,6 +71,8 @@ def test_data_for_programs_says_so_too(project: Project, replayed: Run) -> None:
     assert ENTRY == summary["replay"] == listed[0]["replay"] == arms["runs"][0]["replay"]
     assert (20, str(replayed.path.relative_to(project.root)), ENTRY["recorded"]) == (len(fields), *fields[18:])
     assert [1, 1] == [shown.count(sentence) for sentence in SENTENCES]
+    assert f"\n{LABEL}\n" in project.keval("show", replayed.id, "--trial", "one/baseline/a/1").stdout
+    assert f"\n{LABEL}\n" in project.keval("show", replayed.id, "--sample", "a").stdout
 
 
 def test_comparing_names_the_replayed_run(project: Project, replayed: Run) -> None:
