@@ -126,7 +126,7 @@ class FrameFile:
                 whole = max((place.end for _, place in _heads(written, self._path)), default=0)
             with explained(self._path):
                 if whole < os.fstat(self._file.fileno()).st_size:
-                    self._file.truncate(whole)
+                    os.ftruncate(self._file.fileno(), whole)
                     os.fsync(self._file.fileno())
                 sync_folder(folder)
         except BaseException:
