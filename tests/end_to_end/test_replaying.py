@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from keval.errors import PreflightError
 from keval.recording.frames import traffic_file
 from tests.conftest import ON_PATH, Outcome, Project
 
@@ -172,6 +173,56 @@ def test_a_trial_that_was_never_finished_is_left_out(unplugged: Project) -> None
     outcome = replay(unplugged, "--judge", "openai", WORD=None)
 
     assert (3, len(lines) - 1) == (outcome.code, len(unplugged.lines("trials.jsonl")))
+
+
+def test_changed_questions_are_told_and_the_recorded_ones_are_asked(recorded: Project) -> None:
+    samples = {**SAMPLES, "twice": {"question": "{script: [{text: Another.}]}"}}
+    recorded.write(questions_yaml=yaml.safe_dump([{"id": name, **sample} for name, sample in samples.items()]))
+
+    outcome = replay(recorded, "eval.yaml", WORD=None)
+
+    told = keval(recorded, "diff", "recorded", str(recorded.run_directory()), "--json")
+    changes = recorded.read("manifest.json")["replay"]["changes"]
+    assert (3, True) == (outcome.code, any(line.startswith("sample twice: it asks something else") for line in changes))
+    assert 0 == told.data["trials"]["different"]
+
+
+def test_no_hook_plugin_prepares_what_is_replayed(recorded: Project) -> None:
+    write(recorded, plugins=["double/broken-facts"])
+
+    outcome = replay(recorded, "eval.yaml", WORD=None)
+
+    assert 3 == outcome.code
+    assert {"truth": "sun"} == recorded.lines("samples.jsonl")[0]["facts"]
+
+
+def test_a_miss_that_cannot_be_asked_live_ends_the_run_with_the_reason(
+    recorded: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def down(*args: object, **options: object) -> None:
+        raise PreflightError("no key is set")
+
+    monkeypatch.setattr("keval_gateway.process.run_gateway", down)
+    write(recorded, conditions={"baseline": {"system_prompt": "Reply with the ${WORD} word."}})
+
+    outcome = replay(recorded, "eval.yaml", "--replay-misses", "live", WORD=WORD)
+
+    assert 2 == outcome.code
+    assert "what the recording does not have cannot be asked live either:\n  no key is set" in outcome.stderr
+
+
+def test_servers_that_agents_connect_to_themselves_are_not_replayed(recorded: Project) -> None:
+    manifest = json.loads((recorded.root / "recorded" / "manifest.json").read_text(encoding="utf-8"))
+    write(
+        recorded,
+        contexts={"direct": {"type": "stdio", "command": "python", "tap": False}},
+        conditions={"baseline": {**manifest["config"]["conditions"]["baseline"], "contexts": ["direct"]}},
+    )
+
+    outcome = replay(recorded, "eval.yaml", WORD=None)
+
+    assert 2 == outcome.code
+    assert "server 'direct': agents connect to it themselves" in outcome.stderr
 
 
 def test_a_replay_does_not_go_on(unplugged: Project) -> None:
