@@ -155,7 +155,8 @@ def test_no_canary_is_left_or_printed(project: Project, respond: Any) -> None:
     assert {0, 3} == {done for done, _ in after}
     assert [] == leaks(CANARIES, [said, *(text for _, text in [*before, *after])], project.root, GIVEN)
     frames = Frames(traffic_file(project.run_directory()))
-    (asked, *_) = frames.read(FrameKey("agent", trial="asked/it/says/1"), orjson.loads)
+    lines = frames.read(FrameKey("agent", trial="asked/it/says/1"), orjson.loads)
+    asked = next(line for line in lines if line["of"] == "model")
     assert "Never say [secret]." in asked["request"]["body"]
     trials = {line["id"]: line for line in project.lines("trials.jsonl")}
     failed = trials["scripted/it/fails/1"]["failure"]
