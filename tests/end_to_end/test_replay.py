@@ -115,9 +115,11 @@ def different(recorded: Recorded, run: Path) -> str:
     return "" if outcome.code == 0 else outcome.stdout + outcome.stderr
 
 
-def said(run: Path) -> dict[str, Any]:
-    """The transcript of each trial, with its times, tokens, ids and the digest of its first request."""
-    return {trial["id"]: trial["transcript"] for trial in lines(run / "trials.jsonl")}
+def measured(run: Path) -> dict[str, Any]:
+    """What each trial took: its calls with their ids and times, tokens, and the digest of its first request."""
+    kept = ("tool_calls", "usage", "model_calls", "duration", "turn_durations", "replies", "started", "request")
+    trials = lines(run / "trials.jsonl")
+    return {trial["id"]: {name: trial["transcript"][name] for name in kept} for trial in trials}
 
 
 def test_a_recording_has_all_that_can_happen(recorded: Recorded) -> None:
@@ -151,7 +153,7 @@ def test_a_replay_is_the_recorded_run(recorded: Recorded, closed: Closed, concur
 
     assert 3 == outcome.code, outcome.stderr
     assert "" == different(recorded, run)
-    assert said(recorded.run) == said(run)
+    assert measured(recorded.run) == measured(run)
     assert [] == closed.addresses
     own = ["claude"] if recorded.agent == "claude-code" else []
     assert [] == [command for command in closed.commands if not any(name in command for name in own)]
@@ -201,3 +203,15 @@ def test_what_changed_for_judges_is_named_by_the_miss(recorded: Recorded) -> Non
     assert Counter({"openai": REPETITIONS, "anthropic": REPETITIONS}) == Counter(score["judge"] for score in judged)
     assert {"replay_miss"} == {score["failure"]["kind"] for score in judged}
     assert all("golden answer" in score["failure"]["message"] for score in judged)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", ["gadk", "gadk-chat", "gadk-responses", "gadk-anthropic", "ms", "ms-responses"])
+def test_ids_that_a_framework_draws_are_no_difference(agent: str, project: Project) -> None:
+    recorded = record(agent, project, middleware=["double/nameless"])
+
+    outcome, run = replay(recorded)
+
+    assert 3 == outcome.code, outcome.stderr
+    assert "" == different(recorded, run)
+    assert measured(recorded.run) == measured(run)
