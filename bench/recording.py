@@ -33,7 +33,10 @@ def gateway() -> Iterator[None]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         assert server.stdout is not None
         for line in server.stdout:
-            os.environ.update(part.split("=", 1) for part in line.split() if part.startswith(_LOOPBACK))
+            for part in line.split():
+                name, equals, value = part.partition("=")
+                if equals and name in _LOOPBACK:
+                    os.environ[name] = value
             if "GEMINI" in line:
                 break
         os.environ.update(OPENAI_API_KEY="key-of-nobody", GEMINI_API_KEY="key-of-nobody")
