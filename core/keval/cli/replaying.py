@@ -7,6 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
+import attrs
+
+from keval.config.evaluation import Evaluation
 from keval.config.load import load, rebuild
 from keval.config.placeholders import remembered
 from keval.config.secrets import learn_config
@@ -34,9 +37,15 @@ def planned_replay(
     recording = Recording.open(run)
     manifest = recording.manifest
     with filling(remembered(manifest)):
-        evaluation = load(config) if config is not None else rebuild(manifest, str(run.path / "manifest.json"))
+        evaluation = load(config) if config is not None else _rebuilt(run)
         learn_config(redactor, evaluation)
         selected = select(evaluation, recorded_selection(selection, manifest))
         # The config may name another dataset than the recorded one, whose samples are asked.
         dataset = read_dataset(selected.dataset) if config is not None and selected.dataset is not None else None
         yield make_replay_plan(narrowed(selected, recording), recording, dataset), Replay(recording, misses, dataset)
+
+
+def _rebuilt(run: Run) -> Evaluation:
+    """Return the evaluation that a run was made of, under the name that it had: that of its file, if it gave none."""
+    evaluation = rebuild(run.manifest, str(run.path / "manifest.json"))
+    return attrs.evolve(evaluation, header=attrs.evolve(evaluation.header, name=run.manifest.evaluation))

@@ -82,6 +82,10 @@ def command(
     Trials and scores are kept in a new directory under the results directory, which `keval report`, `show` and
     `score` read.
     """
+    if replay is not None and record:
+        raise click.UsageError(
+            "--replay asks nobody whom --record could record; --replay-misses live records by itself"
+        )
     log, hidden, messages = log_watchers(log_format), redactor(), message_console(quiet=quiet)
     asked = attrs.evolve(selection, gates=gate_flags.gates)
     with _planned(config, asked, replay, replay_misses, output_dir) as (plan, played):

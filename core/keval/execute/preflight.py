@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
@@ -12,7 +13,8 @@ import attrs
 from keval import registry
 from keval.config.evaluation import Evaluation, Execution
 from keval.config.secrets import learn_endpoints
-from keval.errors import InterventionError, PluginError, PreflightError, RunError
+from keval.contexts import ServerSpec
+from keval.errors import InterventionError, PluginError, PreflightError
 from keval.execute.aliases import aliases_of
 from keval.execute.altered import changes_placed, check_changes
 from keval.execute.exchange import ModelExchange
@@ -25,7 +27,7 @@ from keval.models import Asker, Endpoint, Model
 from keval.plan.build import hook_plugins
 from keval.plan.hooks import Hooks
 from keval.plan.plan import Plan, ResolvedPlugin
-from keval.recording.loose import LooseRecording, open_loose
+from keval.recording.loose import loose_recording
 from keval.recording.player import Player
 from keval.recording.recording import Recording
 from keval.redaction import Redactor
@@ -202,14 +204,12 @@ async def open_context(
         source: ContextSource = await scope.enter(context.plugin.start(context.origin or context.label))
         if not isinstance(source, ContextSource):
             raise TypeError(f"start() yields {source!r:.100}, which is no ContextSource (servers and open())")
-        loose = _loose(context, redactor) if listing is None else None
+        loose = loose_recording(context.interventions, redactor) if listing is None else None
         opened = OpenedContext(source, context.interventions, loose=loose)
         if loose is not None:
             listing = partial(loose.listing, condition=condition)
         for server in source.servers:
-            if listing is not None and (isinstance(server, McpServer) or not server.tap):
-                told = "agents connect to it themselves, so nothing of it was recorded; run live, or with the tap"
-                raise PreflightError(f"server {server.name!r}: {told}")
+            _check_is_seen(server, recorded=recorded, played=listing is not None)
             if isinstance(server, McpServer):  # the context itself is connected to it
                 opened.offers.append(ToolOffer(server.name, server.tools))
                 continue
@@ -230,15 +230,16 @@ async def open_context(
         return opened
 
 
-def _loose(context: ResolvedPlugin, redactor: Redactor) -> LooseRecording | None:
-    """Return the recorded answers that a context's servers give. Raises PreflightError."""
-    found = [change.recorded for change in context.interventions if change.recorded is not None]
-    if not found:
-        return None
-    try:
-        return LooseRecording(open_loose(found[-1]), found[-1].misses, redactor)
-    except RunError as error:
-        raise PreflightError(str(error)) from error
+def _check_is_seen(server: ServerSpec | McpServer, *, recorded: bool, played: bool) -> None:
+    """Warn of a server that no recording has, and raise PreflightError where it is to be played."""
+    if isinstance(server, ServerSpec) and server.tap:
+        return
+    told = f"server {server.name!r}: agents connect to it themselves, so that nothing of it"
+    if played:
+        raise PreflightError(f"{told} was recorded; run live, or with the tap")
+    if recorded:
+        problem = f"{told} is recorded, and the run cannot be replayed; leave out `tap: false` if the context has that"
+        warnings.warn(problem, RuntimeWarning, stacklevel=2)
 
 
 def _server_proxy() -> ServerProxy:

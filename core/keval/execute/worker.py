@@ -221,7 +221,8 @@ class PlanWorker:
                 # While the context is open, as closing it may end calls that the tap still records.
                 return merge(told, context) if _is_transcript(told) else told
 
-        tried = await attempt(asked, seconds=self._seconds, late=self._late, watch=tries.watch)
+        seconds = self._seconds if tries.tape is None else tries.tape.limit(self._seconds)
+        tried = await attempt(asked, seconds=seconds, late=self._late, watch=tries.watch)
         if (missed := tries.tape.missed if tries.tape is not None else _missed(context)) is not None:
             tried = Attempted.failed(missed)  # whatever the framework made of it
         if tried.failure is not None and (outage := self.ready.exchange.outage("agent", tries.key.agent)):

@@ -95,21 +95,29 @@ class Course:
     async def turn(self, exchange: Traffic) -> None:
         """Wait until an exchange may end: until those that ended before it have ended, or none has for `PATIENCE`.
 
-        One that was abandoned waits for ever. Before it may end, all is handed over that servers said until the next
-        exchange began or ended: whoever is answered goes on with what it knows.
+        One that was abandoned waits for ever. Before it may end, all is handed over that servers said meanwhile, and
+        until the next exchange began or ended: whoever is answered goes on with what it knows.
         """
         end = exchange.ended
         if end is None:
             await asyncio.get_running_loop().create_future()
             return
-        while any(each < end for each in self._open):
+        while (
+            news := next((each for each in self._news if each.began < end and self._hearer(each)), None)
+        ) is not None:
+            await self._ended_before(news.began)
+            await self.deliver_before(news.began + 1)
+        await self._ended_before(end)
+        await self.deliver_before(min((number for number in self._numbers if number > end), default=None))
+
+    async def _ended_before(self, number: int) -> None:
+        while any(each < number for each in self._open):
             changed = self._changed
             try:
                 async with asyncio.timeout(PATIENCE):
                     await changed.wait()
             except TimeoutError:
-                self._open = {each for each in self._open if each >= end}
-        await self.deliver_before(min((number for number in self._numbers if number > end), default=None))
+                self._open = {each for each in self._open if each >= number}
 
     def end(self, exchange: Traffic) -> None:
         """Note that an exchange has ended."""
@@ -133,9 +141,7 @@ class Course:
             return
         async with self._delivering:
             for news in [each for each in self._news if number is None or each.began < number]:
-                hearers: Mapping[Any, Deliver] = self._hearers if news.during is None else self._during
-                deliver = hearers.get(news.server if news.during is None else news.during)
-                if deliver is None:  # what belongs to a call that has not begun waits for it
+                if (deliver := self._hearer(news)) is None:
                     continue
                 self._news.remove(news)
                 if news.kind == "asked":
@@ -144,6 +150,10 @@ class Course:
                     task.add_done_callback(self._tasks.discard)
                 else:
                     await deliver(news)
+
+    def _hearer(self, news: ServerTraffic) -> Deliver | None:
+        """Return who is told; what belongs to a call that has not begun waits for it."""
+        return self._hearers.get(news.server) if news.during is None else self._during.get(news.during)
 
     async def _ask(self, news: ServerTraffic, deliver: Deliver) -> None:
         """Ask what a server asked. It went on as it was answered then, so it must be answered so again."""

@@ -27,8 +27,11 @@ class PlayedModels:
     left: list[ModelTraffic]
     compared: Callable[[ModelRequest], Compared]
 
-    async def send(self, request: ModelRequest) -> ModelResponse:
+    async def send(self, request: ModelRequest, relayed: Callable[[bytes], object]) -> ModelResponse:
         """Answer a request as it was answered.
+
+        `relayed` is told the body of a request for a reply as it was recorded, with what is volatile in it; of one that
+        the recording does not have, its own.
 
         Raises:
             ReplayMissError: the recording has no such request here.
@@ -38,6 +41,8 @@ class PlayedModels:
             raise self.course.missed
         asked = self.compared(request)
         found = next_equal(self.left, lambda each: self.compared(each.request) == asked)
+        if request.asks_for_reply:
+            relayed(request.body if found is None else found.request.body)
         if found is None:
             if self.left:
                 different = first_difference(self.compared(self.left[0].request), asked)

@@ -19,6 +19,9 @@ from keval.tapes import ModelTraffic, ReplayMissError, ServerTape, ServerTraffic
 
 __all__ = ["AttemptTape", "RecordedAttempt"]
 
+_STANDSTILL = 120.0
+"""Seconds."""
+
 
 @attrs.frozen
 class RecordedAttempt:
@@ -82,9 +85,17 @@ class AttemptTape:
             again = not self.recorded.is_last
             raise TrialError(failure.message, stage=failure.stage, kind=failure.kind, retryable=again)
 
-    async def ask(self, request: ModelRequest) -> ModelResponse:
-        """Answer a model request; nothing is sent. Raises what `PlayedModels.send` raises."""
-        return await self._models.send(request)
+    def limit(self, seconds: float) -> float:
+        """Return the time limit of the attempt, in seconds, given that of a live one.
+
+        A replay is late where the recording is. That many trials are replayed at once, on a small machine, does not
+        make it so; only an agent that has come to a standstill does.
+        """
+        return max(seconds, _STANDSTILL)
+
+    async def ask(self, request: ModelRequest, relayed: Callable[[bytes], object] = lambda body: None) -> ModelResponse:
+        """Answer a model request; nothing is sent. See `PlayedModels.send`."""
+        return await self._models.send(request, relayed)
 
     def repeated(self, status: int | None, message: str) -> Refusal | None:
         """Return what is known of a refusal with this status, if the request was then sent again."""

@@ -1,16 +1,17 @@
-"""Times of a recorded trial, restored in the trial that was played from it.
+"""What no replay can repeat of a recorded trial, restored in the trial that was played from it.
 
 How long a replay takes says nothing of an agent. So a played trial has the recorded times where it went the same way,
-and none where it did not.
+and none where it did not. The same holds of the ids that frameworks draw for calls to which the model gave none.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain, repeat
 
 import attrs
 
-from keval.records import Transcript, Trial
+from keval.records import Attempt, Failure, Transcript, Trial
 
 __all__ = ["with_recorded_times"]
 
@@ -21,13 +22,36 @@ def with_recorded_times(trial: Trial, recorded: Trial | None) -> Trial:
     """Return a played trial with the times of the recorded one, attempt by attempt; `None` where they differ."""
     earlier = recorded.attempts if recorded is not None else ()
     attempts = tuple(
-        attrs.evolve(each, transcript=_timed(each.transcript, before))
-        for each, before in zip(trial.attempts, chain((was.transcript for was in earlier), repeat(None)), strict=False)
+        attrs.evolve(each, transcript=_timed(_uncut(each, before), before.transcript if before else None))
+        for each, before in zip(trial.attempts, chain(earlier, repeat(None)), strict=False)
     )
     # An attempt that was the last one when it was recorded may have been followed by another one here.
     same = recorded is not None and len(earlier) == len(trial.attempts)
-    last = recorded.transcript if recorded is not None and same else None
-    return attrs.evolve(trial, transcript=_timed(trial.transcript, last), attempts=attempts)
+    last = recorded if same else None
+    transcript = _timed(_uncut(trial, last), last.transcript if last is not None else None)
+    return attrs.evolve(trial, transcript=transcript, attempts=attempts)
+
+
+def _uncut(played: Trial | Attempt, recorded: Trial | Attempt | None) -> Transcript | None:
+    """Return the transcript of an attempt: the recorded one if both ran out of time.
+
+    Such a transcript ends wherever the agent was at that moment, which no replay hits. So one of the two may go further
+    than the other, and no more than that.
+    """
+    now, before = played.transcript, recorded.transcript if recorded is not None else None
+    if recorded is None or now is None or before is None:
+        return now
+    cut = _is_late(played.failure) and _is_late(recorded.failure)
+    return before if cut and _agree(now.messages, before.messages) and _agree(_names(now), _names(before)) else now
+
+
+def _is_late(failure: Failure | None) -> bool:
+    return failure is not None and failure.kind == "timeout"
+
+
+def _agree(one: Sequence[object], other: Sequence[object]) -> bool:
+    """Return whether the shorter one is how the longer one begins."""
+    return all(first == second for first, second in zip(one, other, strict=False))
 
 
 def _timed(played: Transcript | None, recorded: Transcript | None) -> Transcript | None:
@@ -35,7 +59,7 @@ def _timed(played: Transcript | None, recorded: Transcript | None) -> Transcript
         return None
     before = recorded or Transcript()
     turns = len(played.turn_durations) == len(before.turn_durations)
-    calls = [(call.duration, call.at) for call in before.tool_calls] if _names(played) == _names(before) else []
+    calls = before.tool_calls if _names(played) == _names(before) else ()
     passed = [(each.duration, each.at) for each in before.exchanges] if _passed(played) == _passed(before) else []
     return attrs.evolve(
         played,
@@ -44,8 +68,10 @@ def _timed(played: Transcript | None, recorded: Transcript | None) -> Transcript
         turn_durations=before.turn_durations if turns else (),
         replies=before.replies if len(played.replies) == len(before.replies) else (),
         tool_calls=tuple(
-            attrs.evolve(call, duration=duration, at=at)
-            for call, (duration, at) in zip(played.tool_calls, chain(calls, _UNKNOWN), strict=False)
+            attrs.evolve(call, duration=was.duration, at=was.at, id=was.id)
+            if was is not None
+            else attrs.evolve(call, duration=None, at=None)
+            for call, was in zip(played.tool_calls, chain(calls, repeat(None)), strict=False)
         ),
         exchanges=tuple(
             attrs.evolve(exchange, duration=duration, at=at)

@@ -120,8 +120,9 @@ class JudgeRunner:
                 model_headers={**self._headers(repetition), **headers},
                 recorder=recorder,
             )
+            limit = seconds if tape is None else tape.limit(seconds)
             outcome = await attempt(
-                lambda: self.judge.grade(trial, rubrics, context), seconds=seconds, late=late, watch=watch
+                lambda: self.judge.grade(trial, rubrics, context), seconds=limit, late=late, watch=watch
             )
             # Whatever the judge made of it.
             return Attempted.failed(tape.missed) if tape is not None and tape.missed is not None else outcome

@@ -81,6 +81,39 @@ class Rewriting:
         return await next(attrs.evolve(request, body=body))
 
 
+@attrs.frozen
+class Misquoting:
+    """Puts `new` in the place of `old` in every answer."""
+
+    old: str
+    new: str
+
+    async def handle(self, request: ModelRequest, next: Next) -> ModelResponse:
+        response = await next(request)
+        body = (await response.read()).replace(self.old.encode(), self.new.encode())
+        return ModelResponse.of(response.status, response.headers, body)
+
+
+class Nameless:
+    """Takes the ids from the tool calls of answers that are not streamed, as some endpoints give none."""
+
+    async def handle(self, request: ModelRequest, next: Next) -> ModelResponse:
+        response = await next(request)
+        answered = json.loads(await response.read())
+        body = json.dumps(answered if response.status != 200 else _without_ids(answered)).encode()
+        return ModelResponse.of(response.status, response.headers, body)
+
+
+def _without_ids(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_ids(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    is_call = "args" in value or "function" in value or value.get("type") in {"function_call", "tool_use"}
+    blank = {name: "" for name in ("id", "call_id") if name in value} if is_call else {}
+    return {**{name: _without_ids(item) for name, item in value.items()}, **blank}
+
+
 class Failing:
     """Raises in place of an answer."""
 
