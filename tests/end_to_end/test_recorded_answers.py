@@ -181,3 +181,39 @@ def test_run_with_recorded_answers_is_recorded_and_replayed_itself(recorded: Doc
     third = runs(recorded)[1]
     assert answers(second) == answers(third)
     assert second.manifest.conditions == third.manifest.conditions
+
+
+def test_recording_that_cannot_answer_is_told_at_its_place(recorded: Docs) -> None:
+    (first,), root = runs(recorded), recorded.project.root
+    manifest = json.loads((first.path / "manifest.json").read_text(encoding="utf-8"))
+    bare = root / "bare"
+    bare.mkdir()
+    (bare / "manifest.json").write_text(json.dumps({**manifest, "recording": None}), encoding="utf-8")
+    contexts = f"""
+  docs: {{type: stdio, command: no-such-command}}
+  other: {{type: stdio, command: no-such-command}}
+  nowhere: {{from: docs, results: {{recorded: nowhere}}}}
+  bare: {{from: docs, results: {{recorded: bare}}}}
+  then: {{from: docs, results: {{recorded: {first.path}}}}}
+  twice: {{from: then, results: {{recorded: {first.path}}}}}
+"""
+
+    def told(conditions: str, more: str = "") -> list[str]:
+        head = "agents: {openai: {model: simulated/m}}\ndataset: {path: questions.jsonl}\nmetrics: [basic/contains]"
+        text = f"{head}\nconditions: {conditions}\ncontexts:{contexts}{more}"
+        recorded.project.write(eval_yaml=text)
+        outcome = recorded.project.run("eval.yaml")
+        assert 2 == outcome.code
+        return [line.removeprefix("error:").strip() for line in outcome.stderr.replace(f"{root}/", "").splitlines()]
+
+    nowhere, without, twice = told("{all: {contexts: [docs]}}")
+    maybe = told("{all: {contexts: [docs]}}", "  maybe: {from: docs, results: {recorded: x, misses: maybe}}\n")
+    recorded.project.write(eval_yaml="")
+    contexts = f"\n  other: {{type: stdio, command: x, results: {{recorded: {first.path}}}}}\n"
+    (foreign,) = told("{all: {contexts: [other]}}")
+
+    assert "eval.yaml:8:45: no run at nowhere; give the directory of a run that was recorded" in nowhere
+    assert "eval.yaml:9:42: bare has no recording; `keval run --record` keeps one with a run" in without
+    assert "eval.yaml:11:23: the results are recorded ones already; derive from the context before that" in twice
+    assert any("expected fail or live or error, got 'maybe'" in line for line in maybe)
+    assert f"eval.yaml:6:3: the recording of {first.id} has nothing of the server 'other'; it has docs" in foreign
