@@ -17,10 +17,11 @@ import yaml
 
 from keval_gateway import ChatCall, ChatReply, ChatRequest, ModelFault
 from keval_simulator.model import SimulatedModel
+from tests.agents.servers import gallery
 from tests.conftest import Project
 from tests.stdio_server import ENVIRONMENT
 
-__all__ = ["AGENTS", "SAMPLES", "Clerk", "processes", "server", "write"]
+__all__ = ["AGENTS", "GALLERY", "SAMPLES", "Clerk", "processes", "server", "write"]
 
 AGENTS: Mapping[str, Mapping[str, Any]] = {
     "gadk": {"model": "google/gemini-test"},
@@ -39,9 +40,15 @@ JUDGES = {"openai": {"model": "openai/gpt-judge"}, "anthropic": {"model": "anthr
 PROMPT = "Answer like a bookkeeper."
 _PROCESSES = "processes.txt"
 """Where each process of the server writes its number."""
+GALLERY: Mapping[str, Any] = {
+    "type": "stdio",
+    "command": sys.executable,
+    "args": ["-m", "tests.agents.servers.gallery"],
+    "env": ENVIRONMENT,
+}
 SAMPLES: Mapping[str, Mapping[str, Any]] = {
     "parallel": {"question": "What are 2 + 3 and 40 + 31337?", "answer": "They are 5 and 31377."},
-    "picture": {"question": "What does the picture show?", "answer": "It shows a dot."},
+    "content": {"question": "What is in the gallery?", "answer": "A dot, and more."},
     "busy": {"question": "Are you busy?", "answer": "Not any more."},
     "attempts": {"question": "Will you answer in the end?", "answer": "In the end, yes."},
     "mistaken": {"question": "What is 7 divided by 0?", "answer": "Nothing can be divided by zero."},
@@ -91,8 +98,8 @@ class Clerk:
                 raise ModelFault(503, "down for a moment")
             case "parallel" if not results:
                 return calls(("add", {"a": 2, "b": 3}), ("add", {"a": 40, "b": 31337}), text="Let me add.")
-            case "picture" if not results:
-                return calls(("picture", {}))
+            case "content" if not results:
+                return calls(*((name, {}) for name in gallery.RESULTS))
             case "mistaken" if not results:
                 return calls(("divide", {"a": 7, "b": 0}))
             case "turns" if last.role == "user":
@@ -113,8 +120,8 @@ def write(project: Project, *agents: str, **changes: Any) -> None:
         "name": "bookkeeping",
         "dataset": {"path": "questions.yaml"},
         "agents": {name: dict(AGENTS[name]) for name in agents},
-        "contexts": {"desk": server(project)},
-        "conditions": {"with_desk": {"system_prompt": PROMPT, "contexts": ["desk"]}},
+        "contexts": {"desk": server(project), "gallery": dict(GALLERY)},
+        "conditions": {"with_desk": {"system_prompt": PROMPT, "contexts": ["desk", "gallery"]}},
         "metrics": ["basic/equals", "basic/no_tool_errors"],
         "judges": {name: dict(judge) for name, judge in JUDGES.items()},
         "rubrics": ["completeness"],

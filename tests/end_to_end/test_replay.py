@@ -17,7 +17,7 @@ import attrs
 import pytest
 
 from tests.conftest import Outcome, Project
-from tests.end_to_end.bookkeeping import AGENTS, SAMPLES, Clerk, processes, server, write
+from tests.end_to_end.bookkeeping import AGENTS, GALLERY, SAMPLES, Clerk, processes, server, write
 from tests.end_to_end.servers.model import gateway
 
 IN_DEFAULT_SUITE = "openai"
@@ -132,12 +132,9 @@ def test_a_recording_has_all_that_can_happen(recorded: Recorded) -> None:
     assert any(refusal["status"] == 429 for trial in by_kind["busy"] for refusal in trial["transcript"]["refusals"])
     assert any(trial["attempts"] for trial in by_kind["attempts"])
     assert {2} == {len(trial["transcript"]["tool_calls"]) for trial in (*by_kind["parallel"], *by_kind["turns"])}
-    assert {"image"} == {
-        content["kind"]
-        for trial in by_kind["picture"]
-        for call in trial["transcript"]["tool_calls"]
-        for content in call["content"]
-    }
+    calls = [call for trial in by_kind["content"] for call in trial["transcript"]["tool_calls"]]
+    kinds = {content["kind"] for call in calls for content in call["content"]}
+    assert {"image", "audio", "resource_link", "resource", "structured"} <= kinds
     assert {True} == {
         bool(call["error"]) for trial in by_kind["mistaken"] for call in trial["transcript"]["tool_calls"]
     }
@@ -175,8 +172,10 @@ def test_a_replay_is_the_recorded_run(recorded: Recorded, closed: Closed, concur
 def test_what_changed_is_named_by_the_miss(recorded: Recorded, change: str, named: str, diff: tuple[str, str]) -> None:
     described = server(recorded.project, describe={"add": {"description": "Adds two numbers."}})
     changes: dict[str, Any] = {
-        "prompt": {"conditions": {"with_desk": {"system_prompt": "Answer like a pirate.", "contexts": ["desk"]}}},
-        "description": {"contexts": {"desk": described}},
+        "prompt": {
+            "conditions": {"with_desk": {"system_prompt": "Answer like a pirate.", "contexts": ["desk", "gallery"]}}
+        },
+        "description": {"contexts": {"desk": described, "gallery": dict(GALLERY)}},
         "argument": {"middleware": [{"double/misquoting": {"old": "31337", "new": "31338"}}]},
     }
     write(recorded.project, recorded.agent, **changes[change])
