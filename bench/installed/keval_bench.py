@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import attrs
 
@@ -38,6 +40,21 @@ class Unsynced:
     @hookimpl
     def keval_run_started(self) -> None:
         os.fsync = journal._sync = lambda fd: None
+
+
+@attrs.define
+class Cpu:
+    """Writes the CPU time of keval's own process between the first trial and the last score to `cpu.txt`."""
+
+    _began: float = 0.0
+
+    @hookimpl
+    def keval_run_started(self) -> None:
+        self._began = time.process_time()
+
+    @hookimpl
+    def keval_run_finished(self) -> None:
+        Path("cpu.txt").write_text(str(time.process_time() - self._began), encoding="utf-8")
 
 
 @attrs.define

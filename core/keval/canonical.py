@@ -63,11 +63,15 @@ def canonical_manifest(manifest: Manifest) -> dict[str, Any]:
     plain: dict[str, Any] = to_plain(manifest)
     plain = {name: value for name, value in plain.items() if name not in _OF_THE_RUN}
     config = {name: value for name, value in plain["config"].items() if name != "budget"}
+    contexts = config.pop("contexts", None)
+    if isinstance(contexts, dict) and (used := _used(contexts, manifest)):
+        config["contexts"] = used
     execution = config.get("execution")
     if isinstance(execution, dict):
         config["execution"] = {name: value for name, value in execution.items() if name not in _OF_THE_MACHINE}
     plain["config"] = config
-    plain["dataset"] = {name: value for name, value in plain["dataset"].items() if name != "path"}
+    # The samples are compared one by one, and a file may have others besides.
+    plain["dataset"] = {name: value for name, value in plain["dataset"].items() if name not in ("path", "sha256")}
     # The digest covers versions; what else it covers stands beside it.
     plain["scorers"] = {
         _scorer(entry["metric"], entry["judge"]): {name: value for name, value in entry.items() if name != "digest"}
@@ -126,6 +130,19 @@ def canonical_score(line: ScoreLine) -> tuple[str, dict[str, Any]]:
 def canonical_bytes(plain: Mapping[str, Any]) -> bytes:
     """Return plain data as JSON with its keys sorted: the same bytes for the same data."""
     return orjson.dumps(orjson.loads(dump(plain)), option=orjson.OPT_SORT_KEYS)
+
+
+def _used(contexts: Mapping[str, Any], manifest: Manifest) -> dict[str, Any]:
+    """Return the contexts of the run's conditions, and those that they are made from."""
+    left = [label for condition in manifest.conditions.values() for label in condition.contexts]
+    used: dict[str, Any] = {}
+    while left:
+        label = left.pop()
+        if label in contexts and label not in used:
+            used[label] = contexts[label]
+            if isinstance(used[label], dict) and isinstance(base := used[label].get("from"), str):
+                left.append(base)
+    return used
 
 
 def _declared(agent: str) -> Sequence[Volatile]:

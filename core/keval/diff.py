@@ -114,7 +114,7 @@ def diff_runs(before: Run, now: Run, *, times: bool = False, limit: int | None =
         before=names[0],
         now=names[1],
         manifest=tuple(_changes("", canonical_manifest(before.manifest), canonical_manifest(now.manifest))),
-        versions=tuple(_changes("", _versions(before.manifest), _versions(now.manifest))),
+        versions=tuple(_version_changes(before.manifest, now.manifest)),
         samples=samples,
         trials=trials,
         scores=scores,
@@ -123,8 +123,10 @@ def diff_runs(before: Run, now: Run, *, times: bool = False, limit: int | None =
     )
 
 
-def _versions(manifest: Manifest) -> dict[str, Any]:
-    return {**manifest.versions, **manifest.plugins}
+def _version_changes(before: Manifest, now: Manifest) -> Iterator[Change]:
+    """Yield the versions that differ of what both runs had."""
+    ours, theirs = ({**manifest.versions, **manifest.plugins} for manifest in (before, now))
+    yield from (Change(name, ours[name], theirs[name]) for name in ours if theirs.get(name, ours[name]) != ours[name])
 
 
 def _samples(before: Run, now: Run, tally: Tally) -> Iterator[DifferentItem]:

@@ -204,6 +204,8 @@ class RecordingEntry:
 class ReplayEntry:
     """Which recording a run was replayed from: the id of that run, and when it was recorded, as ISO time.
 
+    Of a recording that was renewed in part, `recorded` is when its oldest part was.
+
     `misses` says what became of requests that the recording does not have: the trial failed, or it was run again
     `live`; `live_trials` and `live_judgements` count those that were. `changes` says what differs from the manifest of
     that run, one line each.

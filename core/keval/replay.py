@@ -19,6 +19,7 @@ from keval.execute.changes import changes, sample_changes
 from keval.execute.preflight import preflight
 from keval.execute.pricing import find_prices
 from keval.execute.replaying import LiveSide, Replay
+from keval.execute.scorer_changes import scorer_changes
 from keval.execute.stopping import Stop
 from keval.execute.working_time import WorkingTime
 from keval.gates.regression import Regression
@@ -90,7 +91,7 @@ async def replay_run(
                 now,
                 replay=ReplayEntry(
                     before.run,
-                    before.recording.since if before.recording else "",
+                    _recorded(before),
                     replay.misses,
                     changes=tuple(_changes(replay, plan, now, redact)),
                 ),
@@ -99,6 +100,13 @@ async def replay_run(
             played = attrs.evolve(running, plan=unbounded, replaying=Replaying(recording, live))
             left_out = () if live else {key.id for key in plan.trials()} - recording.trials
             return writer.run, await played.finish(manifest, working, stop=stop, done=left_out)
+
+
+def _recorded(manifest: Manifest) -> str:
+    """Return since when a run was recorded; of a recording that was renewed in part, when its oldest part was."""
+    if manifest.replay is not None:
+        return manifest.replay.recorded
+    return manifest.recording.since if manifest.recording else ""
 
 
 def _changes(replay: Replay, plan: Plan, now: Manifest, redact: Redactor) -> Iterator[str]:
@@ -115,14 +123,7 @@ def _changes(replay: Replay, plan: Plan, now: Manifest, redact: Redactor) -> Ite
     yield from changes(shared, now)
     if replay.dataset is not None and before.dataset.sha256 != now.dataset.sha256:
         yield from sample_changes(plan.samples, replay.dataset.samples, redact)
-    scorers = {entry.scorer: entry for entry in before.scorers}
-    for entry in now.scorers:
-        known = scorers.get(entry.scorer)
-        name = entry.metric if entry.judge is None else f"{entry.metric} by {entry.judge}"
-        if known is None:
-            yield f"scorer {name}: it is new"
-        elif known.digest != entry.digest:
-            yield f"scorer {name}: it changed, so its scores are new"
+    yield from scorer_changes(before, now)
 
 
 def _shared(before: Any, now: Any) -> Any:

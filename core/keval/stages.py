@@ -249,7 +249,8 @@ class Scoring:
         for line in run.scores_file.read() if others or scoring.had else ():
             if line.scorer in others or scoring.had_already(line):
                 summariser.add_scores([line])
-        summary = attrs.evolve(summariser.summary(), stopped=manifest.stopped, elapsed=manifest.elapsed)
+        told_at_end = {name: getattr(manifest, name) for name in ("stopped", "elapsed", "replay")}
+        summary = attrs.evolve(summariser.summary(), **told_at_end)
         # A run keeps its manifest, once read; this one has what was just written.
         summary = with_gates(self.writer.run, summary, expectations, regression=self.regression)
         self.writer.write_summary(summary)

@@ -1,4 +1,4 @@
-"""The workflow of docs/ci.md is executed: its scripts run as GitHub runs them, in a project with a simulated model."""
+"""The workflows of docs/ci.md are executed: scripts run as GitHub runs them, in a project with a simulated model."""
 
 from __future__ import annotations
 
@@ -83,12 +83,18 @@ def runner(project: Project, tmp_path: Path) -> Runner:
     (tools / "gh").chmod(0o755)
     (root / "requirements.txt").write_text("# keval is here already\n", encoding="utf-8")
     (root / "eval.yaml").write_text(CONFIG, encoding="utf-8")
+    return Runner(root, steps("evaluate"), tools)
+
+
+def steps(name: str) -> list[dict[str, Any]]:
+    """The steps of a workflow of the page that has one job."""
     (workflow,) = (
         found
         for block in re.findall(r"^```yaml\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-        if "jobs" in (found := yaml.safe_load(block))
+        if "jobs" in (found := yaml.safe_load(block)) and name in found["jobs"]
     )
-    return Runner(root, workflow["jobs"]["evaluate"]["steps"], tools)
+    told: list[dict[str, Any]] = workflow["jobs"][name]["steps"]
+    return told
 
 
 def ask(runner: Runner, answer: str) -> None:
@@ -120,8 +126,26 @@ def test_a_pull_request_is_held_against_the_run_that_main_kept(runner: Runner) -
     assert kept.parent.name in told
 
 
+@pytest.mark.slow
+def test_a_committed_recording_tells_whether_our_side_changed(runner: Runner) -> None:
+    ask(runner, "not sure")
+    page = PAGE.read_text(encoding="utf-8").replace("oslo,tokyo", "q0,q2")
+    make = next(block for block in re.findall(r"^```console\n(.*?)^```", page, re.M | re.S) if "trim" in block)
+    replaying = attrs.evolve(runner, steps=[{"name": "Make", "run": make}])
+    assert {"Make": 0} == replaying.run("push")
+    shutil.rmtree(runner.root / "results")
+    replaying = attrs.evolve(runner, steps=steps("replay"))
+
+    same = replaying.run("pull_request")
+    (runner.root / "eval.yaml").write_text(f"{CONFIG}conditions: {{baseline: {{system_prompt: Be terse.}}}}\n")
+    changed = replaying.run("pull_request")
+
+    assert {"Install": 0, "Replay": 0, "Compare": 0} == same
+    assert {"Install": 0, "Replay": 1, "Compare": 1} == changed
+
+
 def test_actions_are_pinned_by_their_major_version(runner: Runner) -> None:
-    used = [step["uses"] for step in runner.steps if "uses" in step]
+    used = [step["uses"] for step in (*runner.steps, *steps("replay")) if "uses" in step]
 
     assert used
     assert [] == [action for action in used if not re.fullmatch(r"[\w-]+/[\w-]+@v\d+", action)]

@@ -17,10 +17,11 @@ import yaml
 
 from keval_gateway import ChatCall, ChatReply, ChatRequest, ModelFault
 from keval_simulator.model import SimulatedModel
+from tests.agents.servers import gallery
 from tests.conftest import Project
 from tests.stdio_server import ENVIRONMENT
 
-__all__ = ["AGENTS", "JUDGES", "PROMPT", "SAMPLES", "Clerk", "processes", "write"]
+__all__ = ["AGENTS", "GALLERY", "SAMPLES", "Clerk", "processes", "server", "write"]
 
 AGENTS: Mapping[str, Mapping[str, Any]] = {
     "gadk": {"model": "google/gemini-test"},
@@ -36,13 +37,18 @@ AGENTS: Mapping[str, Mapping[str, Any]] = {
 }
 """Every adapter, with every wire that it speaks."""
 JUDGES = {"openai": {"model": "openai/gpt-judge"}, "anthropic": {"model": "anthropic/claude-judge"}}
+PROMPT = "Answer like a bookkeeper."
 _PROCESSES = "processes.txt"
 """Where each process of the server writes its number."""
-PROMPT = "Answer like a bookkeeper."
-
+GALLERY: Mapping[str, Any] = {
+    "type": "stdio",
+    "command": sys.executable,
+    "args": ["-m", "tests.agents.servers.gallery"],
+    "env": ENVIRONMENT,
+}
 SAMPLES: Mapping[str, Mapping[str, Any]] = {
     "parallel": {"question": "What are 2 + 3 and 40 + 31337?", "answer": "They are 5 and 31377."},
-    "picture": {"question": "What does the picture show?", "answer": "It shows a dot."},
+    "content": {"question": "What is in the gallery?", "answer": "A dot, and more."},
     "busy": {"question": "Are you busy?", "answer": "Not any more."},
     "attempts": {"question": "Will you answer in the end?", "answer": "In the end, yes."},
     "mistaken": {"question": "What is 7 divided by 0?", "answer": "Nothing can be divided by zero."},
@@ -86,12 +92,14 @@ class Clerk:
                 await asyncio.Event().wait()
             case "busy" if self.asked[kind] % 2:
                 raise ModelFault(429, "slow down", retry_after=0)
-            case "attempts" if self.asked[kind] % 3:
+            case "attempts" if (
+                self.asked[kind] <= 4
+            ):  # of three trials, two requests each: an attempt fails, perhaps two
                 raise ModelFault(503, "down for a moment")
             case "parallel" if not results:
                 return calls(("add", {"a": 2, "b": 3}), ("add", {"a": 40, "b": 31337}), text="Let me add.")
-            case "picture" if not results:
-                return calls(("picture", {}))
+            case "content" if not results:
+                return calls(*((name, {}) for name in gallery.RESULTS))
             case "mistaken" if not results:
                 return calls(("divide", {"a": 7, "b": 0}))
             case "turns" if last.role == "user":
@@ -100,27 +108,27 @@ class Clerk:
         return ChatReply(SAMPLES[kind]["answer"])
 
 
+def server(project: Project, **changes: Any) -> dict[str, Any]:
+    """Return the context with the server, with options of its own."""
+    arguments = ["-m", "tests.end_to_end.servers.desk", str(project.root / _PROCESSES)]
+    return {"type": "stdio", "command": sys.executable, "args": arguments, "env": ENVIRONMENT, **changes}
+
+
 def write(project: Project, *agents: str, **changes: Any) -> None:
     """Write the evaluation of these agents as `eval.yaml`; `changes` are to the top of the config."""
-    server = {
-        "type": "stdio",
-        "command": sys.executable,
-        "args": ["-m", "tests.end_to_end.servers.desk", str(project.root / _PROCESSES)],
-        "env": ENVIRONMENT,
-    }
     config = {
         "name": "bookkeeping",
         "dataset": {"path": "questions.yaml"},
         "agents": {name: dict(AGENTS[name]) for name in agents},
-        "contexts": {"desk": server},
-        "conditions": {"with_desk": {"system_prompt": PROMPT, "contexts": ["desk"]}},
+        "contexts": {"desk": server(project), "gallery": dict(GALLERY)},
+        "conditions": {"with_desk": {"system_prompt": PROMPT, "contexts": ["desk", "gallery"]}},
         "metrics": ["basic/equals", "basic/no_tool_errors"],
         "judges": {name: dict(judge) for name, judge in JUDGES.items()},
         "rubrics": ["completeness"],
         "execution": {
             "num_repetitions": 3,
             "timeout_seconds": 15 if "claude-code" in agents else 1,
-            "retry": {"max_attempts": 2, "initial_backoff_seconds": 0.01, "max_request_attempts": 2},
+            "retry": {"max_attempts": 3, "initial_backoff_seconds": 0.01, "max_request_attempts": 2},
         },
         **changes,
     }

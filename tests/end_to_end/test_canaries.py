@@ -156,12 +156,14 @@ def test_no_canary_is_left_or_printed(project: Project, respond: Any) -> None:
     assert [] == leaks(CANARIES, [said, *(text for _, text in [*before, *after])], project.root, GIVEN)
     frames = Frames(traffic_file(project.run_directory()))
     lines = frames.read(FrameKey("agent", trial="asked/it/says/1"), orjson.loads)
-    asked = next(line for line in lines if line["of"] == "model")
+    asked, *_ = (line for line in lines if line["of"] == "model")
     assert "Never say [secret]." in asked["request"]["body"]
     trials = {line["id"]: line for line in project.lines("trials.jsonl")}
     failed = trials["scripted/it/fails/1"]["failure"]
     assert ("ZeroDivisionError", True) == (failed["kind"], "[secret]" in failed["traceback"])
     if respond is tells:
+        (kept,) = (line["result"] for line in lines if line["of"] == "server" and line["kind"] == "call")
+        assert str(kept).count("[secret]") >= len(CANARIES) * 10
         (call,) = trials["asked/it/says/1"]["transcript"]["tool_calls"]
         assert call["result"].count("[secret]") >= len(CANARIES) * 10
         assert "'DSN': '[secret]'" in call["result"]

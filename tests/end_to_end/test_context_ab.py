@@ -128,3 +128,18 @@ def test_what_helps_is_what_the_pages_say_and_the_search(tmp_path: Path) -> None
         for call in trial["transcript"]["tool_calls"]
     }
     assert {("search_docs", "scrambled")} == calls
+
+
+def test_the_committed_recording_replays_to_what_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(*args: object, **options: object) -> None:
+        raise AssertionError(f"a replay starts nothing and connects to nothing: {args}")
+
+    project, recording = Project(tmp_path), EXAMPLE / "recording"
+    monkeypatch.setattr("subprocess.Popen.__init__", forbidden)
+    monkeypatch.setattr("socket.socket.connect", forbidden)
+    outcome = project.run(EXAMPLE / "context-ab.yaml", "--replay", str(recording), "-j", "16")
+
+    again = project.keval("diff", str(recording), str(project.run_directory()))
+    assert (0, 0) == (outcome.code, again.code), again.stdout
+    assert "REPLAY: answers recorded 20" in outcome.stdout
+    assert 6 == len(project.lines("trials.jsonl"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from keval.recording.frames import FrameKey, Frames, traffic_file
 from keval.recording.lines import read_endpoint, read_traffic
 from keval.tapes import ModelTraffic
 from tests.conftest import ON_PATH, Outcome, Project
+from tests.stdio_server import ENVIRONMENT
 
 MODEL = {"model": "simulated/double/scripted"}
 AGENTS: dict[str, dict[str, Any]] = {
@@ -34,7 +36,10 @@ CONFIG = {
     "conditions": {"baseline": {}},
     "judges": JUDGES,
     "rubrics": ["double/brevity"],
-    "middleware": [{"double/counting": {"journal": "counted.jsonl"}}],
+    "middleware": [
+        {"double/counting": {"journal": "counted.jsonl"}},
+        {"double/rewriting": {"old": "Still", "new": "I still am"}},
+    ],
     "execution": {"retry": {"initial_backoff_seconds": 0, "max_attempts": 2}},
 }
 MORTAL = """
@@ -120,6 +125,7 @@ def test_a_trial_has_its_requests_and_replies_byte_for_byte_in_their_order(ran: 
         assert [429 if "busy" in trial["id"] else 200, 200] == [each.status for each in kept]
         request = ran.run_directory() / "blobs" / trial["transcript"]["request"]
         assert request.read_bytes() == kept[0].request.body
+        assert not any(b"Still" in each.request.body for each in kept)  # what a middleware made of it was sent
         assert trial["output"].encode() in b"".join(kept[-1].chunks)
         assert all(each.headers["content-type"] == "application/json" for each in kept)
         assert all(each.at and 0 < (each.seconds or 0) < 60 for each in kept)
@@ -191,6 +197,24 @@ def test_a_run_can_be_recorded_from_a_resumption_on(mortal: Project) -> None:
     assert (
         f"has no traffic of 'mortal/baseline/a/1'; it was begun at {manifest['recording']['since']}" in earlier.stderr
     )
+
+
+def test_a_server_that_no_tap_watches_is_named(project: Project) -> None:
+    script = "from tests.stdio_server import Tool, serve; serve('it', lambda: {'tool': Tool(lambda *_: [])})"
+    server = {"type": "stdio", "command": sys.executable, "args": ["-c", script], "tap": False}
+    config = {
+        "dataset": {"path": "questions.yaml"},
+        "agents": {"scripted": {}},
+        "contexts": {"direct": {**server, "env": ENVIRONMENT}},
+        "conditions": {"direct": {"contexts": ["direct"]}},
+        "metrics": ["double/length"],
+    }
+    project.write(eval_yaml=yaml.safe_dump(config), questions_yaml=yaml.safe_dump([{"id": "a", "question": "a?"}]))
+
+    with pytest.warns(RuntimeWarning, match="server 'direct': agents connect to it themselves, so that nothing of it"):
+        outcome = project.keval("run", "eval.yaml", "--record")
+
+    assert 0 == outcome.code, outcome.stderr
 
 
 def test_a_recording_that_is_damaged_is_not_gone_on_with(mortal: Project) -> None:

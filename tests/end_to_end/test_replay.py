@@ -17,7 +17,7 @@ import attrs
 import pytest
 
 from tests.conftest import Outcome, Project
-from tests.end_to_end.bookkeeping import AGENTS, SAMPLES, Clerk, processes, write
+from tests.end_to_end.bookkeeping import AGENTS, GALLERY, SAMPLES, Clerk, processes, server, write
 from tests.end_to_end.servers.model import gateway
 
 IN_DEFAULT_SUITE = "openai"
@@ -115,9 +115,11 @@ def different(recorded: Recorded, run: Path) -> str:
     return "" if outcome.code == 0 else outcome.stdout + outcome.stderr
 
 
-def said(run: Path) -> dict[str, Any]:
-    """The transcript of each trial, with its times, tokens, ids and the digest of its first request."""
-    return {trial["id"]: trial["transcript"] for trial in lines(run / "trials.jsonl")}
+def measured(run: Path) -> dict[str, Any]:
+    """What each trial took: its calls with their ids and times, tokens, and the digest of its first request."""
+    kept = ("tool_calls", "usage", "model_calls", "duration", "turn_durations", "replies", "started", "request")
+    trials = lines(run / "trials.jsonl")
+    return {trial["id"]: {name: trial["transcript"][name] for name in kept} for trial in trials}
 
 
 def test_a_recording_has_all_that_can_happen(recorded: Recorded) -> None:
@@ -130,12 +132,9 @@ def test_a_recording_has_all_that_can_happen(recorded: Recorded) -> None:
     assert any(refusal["status"] == 429 for trial in by_kind["busy"] for refusal in trial["transcript"]["refusals"])
     assert any(trial["attempts"] for trial in by_kind["attempts"])
     assert {2} == {len(trial["transcript"]["tool_calls"]) for trial in (*by_kind["parallel"], *by_kind["turns"])}
-    assert {"image"} == {
-        content["kind"]
-        for trial in by_kind["picture"]
-        for call in trial["transcript"]["tool_calls"]
-        for content in call["content"]
-    }
+    calls = [call for trial in by_kind["content"] for call in trial["transcript"]["tool_calls"]]
+    kinds = {content["kind"] for call in calls for content in call["content"]}
+    assert {"image", "audio", "resource_link", "resource", "structured"} <= kinds
     assert {True} == {
         bool(call["error"]) for trial in by_kind["mistaken"] for call in trial["transcript"]["tool_calls"]
     }
@@ -145,12 +144,73 @@ def test_a_recording_has_all_that_can_happen(recorded: Recorded) -> None:
 
 @pytest.mark.parametrize("concurrency", ["1", "16"])
 def test_a_replay_is_the_recorded_run(recorded: Recorded, closed: Closed, concurrency: str) -> None:
+    write(recorded.project, recorded.agent)
+
     outcome, run = replay(recorded, "-j", concurrency)
 
     assert 3 == outcome.code, outcome.stderr
     assert "" == different(recorded, run)
-    assert said(recorded.run) == said(run)
+    assert measured(recorded.run) == measured(run)
     assert [] == closed.addresses
     own = ["claude"] if recorded.agent == "claude-code" else []
     assert [] == [command for command in closed.commands if not any(name in command for name in own)]
     assert recorded.processes == processes(recorded.project)
+
+
+@pytest.mark.parametrize(
+    ("change", "named", "diff"),
+    [
+        ("prompt", "the system prompt differs:", ("-Answer like a bookkeeper.", "+Answer like a pirate.")),
+        (
+            "description",
+            "the description of the tool `add` differs:",
+            ("-Add two whole numbers.", "+Adds two numbers."),
+        ),
+        ("argument", "the server 'desk': the call of `add` differs:", ('-  "b": 31337', '+  "b": 31338')),
+    ],
+)
+def test_what_changed_is_named_by_the_miss(recorded: Recorded, change: str, named: str, diff: tuple[str, str]) -> None:
+    described = server(recorded.project, describe={"add": {"description": "Adds two numbers."}})
+    changes: dict[str, Any] = {
+        "prompt": {
+            "conditions": {"with_desk": {"system_prompt": "Answer like a pirate.", "contexts": ["desk", "gallery"]}}
+        },
+        "description": {"contexts": {"desk": described, "gallery": dict(GALLERY)}},
+        "argument": {"middleware": [{"double/misquoting": {"old": "31337", "new": "31338"}}]},
+    }
+    write(recorded.project, recorded.agent, **changes[change])
+
+    outcome, run = replay(recorded, "--sample-id", "parallel")
+
+    assert 3 == outcome.code, outcome.stderr
+    failures = [trial["failure"] for trial in lines(run / "trials.jsonl")]
+    assert [("replay", "replay_miss")] * REPETITIONS == [(failure["stage"], failure["kind"]) for failure in failures]
+    for failure in failures:
+        assert named in failure["message"].replace("mcp__desk__", "")
+        assert {*diff} <= {*failure["message"].splitlines()}
+
+
+def test_what_changed_for_judges_is_named_by_the_miss(recorded: Recorded) -> None:
+    rewriting = {"old": "golden response", "new": "golden answer"}
+    write(recorded.project, recorded.agent, middleware=[{"double/rewriting": rewriting}])
+
+    outcome, run = replay(recorded, "--sample-id", "parallel")
+
+    assert 3 == outcome.code, outcome.stderr
+    assert [None] * REPETITIONS == [trial["failure"] for trial in lines(run / "trials.jsonl")]
+    judged = [score for score in lines(run / "scores.jsonl") if score["judge"]]
+    assert Counter({"openai": REPETITIONS, "anthropic": REPETITIONS}) == Counter(score["judge"] for score in judged)
+    assert {"replay_miss"} == {score["failure"]["kind"] for score in judged}
+    assert all("golden answer" in score["failure"]["message"] for score in judged)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", ["gadk", "gadk-chat", "gadk-responses", "gadk-anthropic", "ms", "ms-responses"])
+def test_ids_that_a_framework_draws_are_no_difference(agent: str, project: Project) -> None:
+    recorded = record(agent, project, middleware=["double/nameless"])
+
+    outcome, run = replay(recorded)
+
+    assert 3 == outcome.code, outcome.stderr
+    assert "" == different(recorded, run)
+    assert measured(recorded.run) == measured(run)

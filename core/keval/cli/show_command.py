@@ -104,7 +104,7 @@ def _show_trial(run: Run, name: str, *, as_json: bool) -> None:
         lines = [orjson.loads(score_line(line)) for line in scores]
         print_json({**orjson.loads(trial_line(trial)), "scores": lines})
     else:
-        print_trial(trial, scores, _bands(run), data_console())
+        print_trial(trial, scores, _bands(run), data_console(), replay=run.manifest.replay)
 
 
 def _show_request(run: Run, name: str) -> None:

@@ -23,6 +23,7 @@ from keval.manifest import (
     DatasetEntry,
     JudgeEntry,
     Manifest,
+    ReplayEntry,
     ScorerEntry,
     SelectionEntry,
 )
@@ -109,11 +110,13 @@ def describe_scoring(
     # By scorer, so that a scorer that scores again keeps its place in the order.
     entries = {entry.scorer: entry for entry in (*manifest.scorers, *described)}
     components = scorers.components()
+    judges = _judges(evaluation, scorers, endpoints, redact)
     return _with_simulated(
         attrs.evolve(
             manifest,
             config=_config_with(manifest.config, effective(evaluation)),
-            judges={**manifest.judges, **_judges(evaluation, scorers, endpoints, redact)},
+            judges={**manifest.judges, **judges},
+            replay=manifest.replay and _graded_again(manifest.replay, judges),
             rubrics={**manifest.rubrics, **{digest: _redacted(rubric, redact) for digest, rubric in rubrics.items()}},
             scorers=tuple(entries.values()),
             plugins={**manifest.plugins, **_plugins(components)},
@@ -121,6 +124,12 @@ def describe_scoring(
             prices=prices,
         )
     )
+
+
+def _graded_again(replay: ReplayEntry, judges: Iterable[str]) -> ReplayEntry:
+    """Return what is said of a replay whose answers are graded again: the judges' models are asked for that."""
+    told = (f"judge {label}: it graded again after the replay" for label in judges)
+    return attrs.evolve(replay, changes=tuple(dict.fromkeys((*replay.changes, *told))))
 
 
 def _config_with(config: Mapping[str, Any], scoring: Mapping[str, Any]) -> dict[str, Any]:

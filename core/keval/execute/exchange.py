@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import secrets
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Literal
@@ -11,7 +12,7 @@ from typing import Literal
 import attrs
 
 from keval.config.evaluation import Retry
-from keval.errors import MiddlewareError, OutageError
+from keval.errors import MiddlewareError, OutageError, PluginWarning
 from keval.execute.gate import Asking, EndpointGate, Gate, PlayedGate
 from keval.execute.stopwatch import Stopwatch
 from keval.infrastructure import AppliesMiddleware, Middleware, ProxyRoute, RequestsByProxy
@@ -58,6 +59,7 @@ class ModelExchange:
     _gates: dict[tuple[str, ...], Gate] = attrs.field(factory=dict, init=False)
     _askers: dict[str, tuple[Asker, Asking]] = attrs.field(factory=dict, init=False)
     _outages: dict[tuple[str, str], OutageError] = attrs.field(factory=dict, init=False)
+    _unknown: set[Asker] = attrs.field(factory=set, init=False)
 
     def leads(self, endpoint: Endpoint) -> bool:
         """Return whether requests to an endpoint pass here: keval's own simulated models refuse nothing."""
@@ -117,6 +119,8 @@ class ModelExchange:
 
         async def exchange(request: ModelRequest, send: Next) -> ModelResponse:
             who, asking = self._askers.get(request.headers.get(ASKER_HEADER, ""), (asker, unknown))
+            if self.recorded and ASKER_HEADER not in request.headers:
+                self._warn_of_unknown(asker)
             try:
                 last = _reporting(_keeping(send, asking), asking) if self.player is None else _playing(asking)
                 sending = _chain(self.middleware, last)
@@ -126,6 +130,14 @@ class ModelExchange:
                 raise
 
         return ProxyRoute(asker, endpoint, exchange)
+
+    def _warn_of_unknown(self, asker: Asker) -> None:
+        """Warn, once for each agent or judge, that a request is not recorded, as nobody knows whose it is."""
+        if asker not in self._unknown:
+            self._unknown.add(asker)
+            headers = "Context.model_headers" if asker.role == "agent" else "JudgeContext.model_headers"
+            told = f"the {asker.role} {asker.label!r} sends model requests without {headers}; they are not recorded"
+            warnings.warn(told, PluginWarning, stacklevel=2)
 
     def _changed(self, model: str, at_once: int | None, down: bool) -> None:
         for watcher in self.watchers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
@@ -12,6 +13,7 @@ import attrs
 from keval import registry
 from keval.config.evaluation import Evaluation, Execution
 from keval.config.secrets import learn_endpoints
+from keval.contexts import ServerSpec
 from keval.errors import InterventionError, PluginError, PreflightError
 from keval.execute.aliases import aliases_of
 from keval.execute.altered import changes_placed, check_changes
@@ -199,9 +201,7 @@ async def open_context(
             raise TypeError(f"start() yields {source!r:.100}, which is no ContextSource (servers and open())")
         opened = OpenedContext(source, context.interventions)
         for server in source.servers:
-            if listing is not None and (isinstance(server, McpServer) or not server.tap):
-                told = "agents connect to it themselves, so nothing of it was recorded; run live, or with the tap"
-                raise PreflightError(f"server {server.name!r}: {told}")
+            _check_is_seen(server, recorded=recorded, played=listing is not None)
             if isinstance(server, McpServer):  # the context itself is connected to it
                 opened.offers.append(ToolOffer(server.name, server.tools))
                 continue
@@ -218,6 +218,18 @@ async def open_context(
                 keep.end(keep.begin("listed"), played.listed())
         check_changes(context, opened.offers, opened.tapped)
         return opened
+
+
+def _check_is_seen(server: ServerSpec | McpServer, *, recorded: bool, played: bool) -> None:
+    """Warn of a server that no recording has, and raise PreflightError where it is to be played."""
+    if isinstance(server, ServerSpec) and server.tap:
+        return
+    told = f"server {server.name!r}: agents connect to it themselves, so that nothing of it"
+    if played:
+        raise PreflightError(f"{told} was recorded; run live, or with the tap")
+    if recorded:
+        problem = f"{told} is recorded, and the run cannot be replayed; leave out `tap: false` if the context has that"
+        warnings.warn(problem, RuntimeWarning, stacklevel=2)
 
 
 def _server_proxy() -> ServerProxy:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import struct
+import threading
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -70,6 +71,16 @@ class FrameKey:
 _FIELDS = tuple(field.name for field in attrs.fields(FrameKey))
 
 
+class _OfThread(threading.local):
+    """What each thread has of its own: to make a compressor takes longer than to compress a trial."""
+
+    def __init__(self) -> None:
+        self.compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
+
+
+_here = _OfThread()
+
+
 @attrs.frozen
 class _Place:
     """Where a frame stands in the file: its head at `at`, its content from `begin` to `end`."""
@@ -88,7 +99,7 @@ def encoded_frame(key: FrameKey, lines: Iterable[bytes]) -> bytes:
     """Return a frame with its head, as it is appended to the file. The lines are given without newlines."""
     told = key.told()
     content = b"\n".join([dump({"frame": told}), *lines, b""])
-    packed = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).compress(content)
+    packed = _here.compressor.compress(content)
     head = dump({"keval": FORMAT, **told, "bytes": len(packed)})
     return b"".join([_PREFIX.pack(_SKIPPABLE, _CHECK + len(head), crc32(head)), head, packed])
 
@@ -115,7 +126,7 @@ class FrameFile:
                 whole = max((place.end for _, place in _heads(written, self._path)), default=0)
             with explained(self._path):
                 if whole < os.fstat(self._file.fileno()).st_size:
-                    self._file.truncate(whole)
+                    os.ftruncate(self._file.fileno(), whole)
                     os.fsync(self._file.fileno())
                 sync_folder(folder)
         except BaseException:

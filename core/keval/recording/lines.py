@@ -85,7 +85,7 @@ def read_endpoint(line: bytes) -> RecordedEndpoint:
 
 
 def _plain(traffic: Traffic) -> dict[str, Any]:
-    error = traffic.error and attrs.asdict(traffic.error, filter=_is_told, recurse=False)
+    error = traffic.error and _told_of(traffic.error)
     return {
         **(_model(traffic) if isinstance(traffic, ModelTraffic) else _server(traffic)),
         **({"error": error} if error else {}),
@@ -100,7 +100,7 @@ def _model(traffic: ModelTraffic) -> dict[str, Any]:
     request = traffic.request
     return {
         "of": "model",
-        "asker": attrs.asdict(traffic.asker, filter=_is_told),
+        "asker": _told_of(traffic.asker),
         "request": {
             "model": request.model,
             "wire": request.wire,
@@ -152,8 +152,9 @@ def _told(data: Any, redact: Redactor) -> Any:
     return redact.data(orjson.loads(dump(data)))
 
 
-def _is_told(field: attrs.Attribute[Any], value: Any) -> bool:
-    return value is not None and value not in ("", {})
+def _told_of(record: Asker | TrafficError) -> dict[str, Any]:
+    """Return the fields of a record that say something."""
+    return {name: value for name, value in fields_of(record).items() if value is not None and value not in ("", {})}
 
 
 def _body(body: bytes) -> dict[str, str]:

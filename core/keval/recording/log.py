@@ -39,8 +39,7 @@ class TrafficLog:
 
     async def ask(self, request: ModelRequest, send: Next) -> ModelResponse:
         """Send a model request and keep it with its response; the innermost middleware of a run that is recorded."""
-        plain = attrs.evolve(request, headers={})
-        opened = self._begin(ModelTraffic(request.asker, plain))
+        opened = self._begin(ModelTraffic(request.asker, request))
         try:
             response = await send(request)
         except Exception as error:
@@ -60,7 +59,7 @@ class TrafficLog:
         return [opened.traffic() for opened in self._opened]
 
     def _begin(self, begun: Traffic) -> _Open:
-        opened = _Open(self, attrs.evolve(begun, began=next(self._numbers), at=self.now()), self.clock())
+        opened = _Open(self, begun, next(self._numbers), self.now(), self.clock())
         self._opened.append(opened)
         return opened
 
@@ -70,7 +69,9 @@ class _Open:
     """An exchange that has begun, and what has come of it by now."""
 
     log: TrafficLog
-    begun: Traffic
+    asked: Traffic
+    began: int
+    at: float
     since: float
     status: int | None = None
     headers: Mapping[str, str] = attrs.field(factory=dict)
@@ -97,11 +98,16 @@ class _Open:
         self.end()
 
     def traffic(self) -> Traffic:
-        error = _ABANDONED if self.ended is None else self.error
-        came = attrs.evolve(self.begun, error=error, ended=self.ended, seconds=self.seconds)
-        if isinstance(came, ServerTraffic):
-            return attrs.evolve(came, result=self.result)
-        return attrs.evolve(came, status=self.status, headers=self.headers, chunks=tuple(self.chunks))
+        came: dict[str, Any] = {
+            "error": _ABANDONED if self.ended is None else self.error,
+            "began": self.began,
+            "ended": self.ended,
+            "at": self.at,
+            "seconds": self.seconds,
+        }
+        if isinstance(self.asked, ServerTraffic):
+            return attrs.evolve(self.asked, result=self.result, **came)
+        return attrs.evolve(self.asked, status=self.status, headers=self.headers, chunks=tuple(self.chunks), **came)
 
 
 @attrs.frozen
@@ -122,8 +128,8 @@ class _Keeper:
     ) -> int:
         begun = ServerTraffic(self.name, kind, method, params or {}, during=during, attempt=self.attempt)
         opened = self.log._begin(begun)
-        self._opened[opened.begun.began] = opened
-        return opened.begun.began
+        self._opened[opened.began] = opened
+        return opened.began
 
     def end(self, number: int, result: Mapping[str, Any] | None = None, error: TrafficError | None = None) -> None:
         opened = self._opened.pop(number)

@@ -84,15 +84,17 @@ def _item(item: DifferentItem, found: RunDiff, width: int) -> Iterator[Text]:
 
 
 def _changes(changes: Sequence[Change], width: int) -> Iterator[Text]:
-    for change in changes[:_MOST]:
+    # What else differs in a trial that failed now follows from that.
+    most = 1 if changes and changes[0].path == "failure" and changes[0].before is None else _MOST
+    for change in changes[:most]:
         path, told, message = one_line(change.path.removeprefix("transcript.")), change, ""
         if change.path.endswith("failure") and isinstance(change.now, Mapping):  # it failed, and did not before
             told = attrs.evolve(change, now=f"{change.now['stage']}: {change.now['kind']}")
             message = str(change.now["message"])
         yield from map(Text, folded(f"{path}: {_value(told)}", width, indent=2))
         yield from _block(message, width)
-    if len(changes) > _MOST:
-        yield Text(f"  and {counted(len(changes) - _MOST, 'difference')} more; --json lists them", "dim")
+    if len(changes) > most:
+        yield Text(f"  and {counted(len(changes) - most, 'other difference')}; --json lists all", "dim")
 
 
 def _block(text: str, width: int) -> Iterator[Text]:

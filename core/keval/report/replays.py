@@ -26,12 +26,12 @@ def replay_sentences(replay: ReplayEntry | None) -> Iterator[str]:
     """Yield from which recording the answers are, which are not, and what changed since; nothing without a replay."""
     if replay is None:
         return
-    asked = f"{_live(replay)} asked anew" if _live(replay) else "no model and no server was asked"
-    yield f"The answers were replayed from run {replay.run}, recorded on {_date(replay)}; {asked}."
+    asked = f", except {_live(replay)}, made live" if _live(replay) else "; no model and no server was asked"
+    yield f"The answers were replayed from run {replay.run}, recorded on {_date(replay)}{asked}."
     if replay.changes:
         more = len(replay.changes) - _MOST
         named = [*replay.changes[:_MOST], *([counted(more, "other change")] if more > 0 else [])]
-        yield f"Changed since: {'; '.join(named)}."
+        yield f"Changed since: {'; '.join(named).removesuffix('.')}."
 
 
 def replay_lines(replay: ReplayEntry | None, width: int) -> Iterator[Text]:

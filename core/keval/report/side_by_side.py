@@ -14,8 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from keval.errors import RunError, suggestion
+from keval.manifest import ReplayEntry
 from keval.records import Sample, Trial
 from keval.report.console import safe
+from keval.report.replays import replay_label
 from keval.report.transcripts import Bands, call_lines, claims, verdict, whose
 from keval.scores import ScoreLine, Scorer
 from keval.store.converter import to_plain
@@ -42,12 +44,16 @@ class Side:
 
 @attrs.frozen
 class SideBySide:
-    """One repetition of a sample in every arm; `repetitions` is how many there are at most."""
+    """One repetition of a sample in every arm; `repetitions` is how many there are at most.
+
+    `replay` is that of the run, if it was replayed.
+    """
 
     sample: Sample
     repetition: int
     repetitions: int
     sides: tuple[Side, ...]
+    replay: ReplayEntry | None
 
 
 def side_by_side(run: Run, sample: str, repetition: int = 1) -> SideBySide:
@@ -87,6 +93,7 @@ def side_by_side(run: Run, sample: str, repetition: int = 1) -> SideBySide:
             for agent in run.manifest.agents
             for condition in run.manifest.conditions
         ),
+        replay=run.manifest.replay,
     )
 
 
@@ -96,6 +103,7 @@ def describe_sides(view: SideBySide) -> dict[str, Any]:
         "sample": to_plain(view.sample),
         "repetition": view.repetition,
         "repetitions": view.repetitions,
+        "replay": to_plain(view.replay) if view.replay else None,
         "arms": [
             {
                 "agent": side.agent,
@@ -112,6 +120,8 @@ def print_sides(view: SideBySide, bands: Bands, console: Console) -> None:
     """Print the sample, and the arms below it in as many columns as the width allows."""
     sample = view.sample
     console.print(Text.assemble(safe(sample.id, "bold"), safe(_repetition(view), "dim")))
+    if view.replay is not None:
+        console.print(safe(replay_label(view.replay), "yellow"))
     for message in sample.history:
         console.print(Text.assemble((f"{message.role} (earlier): ", "dim"), safe(message.text)))
     for asked in sample.asked:

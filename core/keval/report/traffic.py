@@ -28,6 +28,7 @@ _TOLD: Mapping[ServerTrafficKind, str] = {
     "notified": "{server} is told",
     "asked": "{server} asks",
     "told": "{server} tells",
+    "closed": "the way to {server} closes",
 }
 
 

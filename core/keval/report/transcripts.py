@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 from rich.console import Console
 from rich.text import Text
 
-from keval.manifest import Manifest
+from keval.manifest import Manifest, ReplayEntry
 from keval.records import ToolCall, Trial
 from keval.report.console import safe
-from keval.report.replays import replay_sentences
+from keval.report.replays import replay_label, replay_sentences
 from keval.report.sharing import entry_text
 from keval.scores import Score, ScoreLine, named_band
 from keval.traffic import ServerExchange
@@ -55,9 +55,16 @@ def print_run(manifest: Manifest, trials: Iterable[Trial], console: Console) -> 
         console.print(line)
 
 
-def print_trial(trial: Trial, scores: Sequence[ScoreLine], bands: Bands, console: Console) -> None:
-    """Print one trial: system prompt, messages, tool calls, what else passed, time, tokens and scores."""
+def print_trial(
+    trial: Trial, scores: Sequence[ScoreLine], bands: Bands, console: Console, *, replay: ReplayEntry | None = None
+) -> None:
+    """Print one trial: system prompt, messages, tool calls, what else passed, time, tokens and scores.
+
+    `replay` is that of the run, if it was replayed.
+    """
     console.print(Text.assemble(safe(trial.id, "bold"), safe(f"  model {trial.model or 'none'}")))
+    if replay is not None:
+        console.print(safe(replay_label(replay), "yellow"))
     if trial.transcript and trial.transcript.instructions:
         console.print(Text.assemble(("system: ", "bold cyan"), safe(trial.transcript.instructions)))
     for message in trial.sample.history:

@@ -21,7 +21,7 @@ BEFORE → NOW
 these runs are different
 made of  2 differences
 samples  2 equal, 1 different
-trials   4 equal, 1 different, 1 only in BEFORE
+trials   3 equal, 2 different, 1 only in BEFORE
 scores   9 equal, 1 different, 2 only in BEFORE
 
 what the runs were made of
@@ -39,11 +39,13 @@ trial one/baseline/a/1
       +++ now
       -Be brief.
       +Be terse.
-  output: 0.25 → 0.75
-  scores.double/characters.value: 12.0 → 9.0
+  and 1 other difference; --json lists all
 
 trial one/baseline/b/1
   scores.number/rating: 0.5 → absent
+
+trial one/with_docs/a/1
+  output: 0.25 → 0.75
 
 trial one/with_docs/c/1
   only in BEFORE
@@ -116,7 +118,7 @@ def test_what_differs_is_told_trial_by_trial(project: Project, before: Run, now:
     def trials(lines: list[dict[str, Any]]) -> None:
         lines.remove(named(lines, "one/with_docs/c/1"))
         first = named(lines, "one/baseline/a/1")
-        first["transcript"]["messages"][-1]["text"] = "0.75"
+        named(lines, "one/with_docs/a/1")["transcript"]["messages"][-1]["text"] = "0.75"
         first["failure"] = {"stage": "replay", "kind": "replay_miss", "message": f"{MISS}  -Be brief.\n  +Be terse."}
 
     def scores(lines: list[dict[str, Any]]) -> None:

@@ -57,9 +57,9 @@ def test_a_response_is_passed_on_and_kept_chunk_by_chunk_with_the_headers_that_m
 
     found = kept(log)
     assert ([b"a", b"bc"], (b"a", b"bc")) == (passed, found.chunks)
-    assert (200, ASKER, {}, b"{}") == (found.status, found.asker, found.request.headers, found.request.body)
+    assert (200, ASKER, True, 12.5) == (found.status, found.asker, found.request is REQUEST, found.at)
     assert {"content-type": "text/event-stream", "retry-after-ms": "5", "x-request-id": "r1"} == found.headers
-    assert (1, 2, 12.5, 0.25, None) == (found.began, found.ended, found.at, found.seconds, found.error)
+    assert (1, 2, 0.25, None) == (found.began, found.ended, found.seconds, found.error)
 
 
 def test_exchanges_that_overlap_are_numbered_together() -> None:

@@ -91,6 +91,51 @@ def test_it_names_no_folder_of_the_machine(project: Project, recorded: Run) -> N
     assert 0 == project.keval("report", "small").code
 
 
+def test_it_replays_to_what_it_was_and_a_change_of_ours_is_named(project: Project, recorded: Run) -> None:
+    wanted = ["--samples", "a,c", "--agent", "one"]
+    project.keval("record", "trim", recorded.id, *wanted, "-o", "small")
+    shutil.rmtree(project.root / "results")  # nothing of the whole run is needed
+    same = project.keval("run", "--replay", "small", "-o", "same")
+    changed = {
+        **CONFIG,
+        "conditions": {"baseline": {}, "terse": {"system_prompt": "Be blunt."}},
+        "metrics": ["basic/tokens"],
+    }
+    project.write(eval_yaml=yaml.safe_dump(changed))
+    missed = project.keval("run", "eval.yaml", "--replay", "small", "-o", "missed")
+
+    live = ["--replay-misses", "live", "--json"]
+    renewed = project.keval("run", "eval.yaml", "--replay", "small", *live, "-o", "renewed")
+
+    (first,), (second,), (third,) = (project.root.glob(f"{name}/*/*") for name in ("same", "missed", "renewed"))
+    equal = project.keval("diff", "small", str(first))
+    different = project.keval("diff", "small", str(second))
+    replay = Run(second).manifest.replay
+    assert replay is not None
+    assert (0, 0) == (same.code, equal.code), equal.stdout
+    assert (1, 1) == (missed.code, different.code)  # by the gate on failures, and as they differ
+    assert "trials   4 equal, 4 different" in different.stdout
+    assert "failure: none → replay: replay_miss" in different.stdout
+    assert ["    -Be terse.", "    +Be blunt."] * 4 == [
+        line for line in different.stdout.splitlines() if line.strip().startswith(("-", "+")) and "Be" in line
+    ]
+    assert (4, 0) == (renewed.data["replay"]["live_trials"], renewed.data["replay"]["live_judgements"])
+    assert (0, 0) == (project.keval("run", "--replay", str(third), "-o", "again").code, renewed.code)
+    (last,) = (Run(path) for path in project.root.glob("again/*/*"))
+    assert last.manifest.replay is not None
+    assert (Run(third).id, replay.recorded, 0) == (
+        last.manifest.replay.run,
+        last.manifest.replay.recorded,
+        last.manifest.replay.live_trials,
+    )
+    assert 0 == project.keval("diff", str(third), str(last.path)).code
+    assert [
+        "conditions.terse.system_prompt: was Be terse., is Be blunt.",
+        "metric basic/tokens: it is new",
+        "metric basic/turns: it does not score any more",
+    ] == list(replay.changes)
+
+
 def test_a_trial_without_traffic_is_named(project: Project, recorded: Run) -> None:
     path = recorded.path / "trials.jsonl"
     line = json.loads(path.read_text(encoding="utf-8").splitlines()[0])

@@ -20,9 +20,9 @@ ENTRY = {
     "changes": ["version of keval: was 0.1.0, is 0.2.0", "metric number/rating: it changed, so it scored anew"],
 }
 LABEL = "REPLAY: answers recorded 2026-10-22; 2 trials and 1 judgement live"
-ASKED = "2 trials and 1 judgement asked anew."
+ASKED = ", except 2 trials and 1 judgement, made live."
 SENTENCES = [
-    f"The answers were replayed from run 20261022-101112-abcd, recorded on 2026-10-22; {ASKED}",
+    f"The answers were replayed from run 20261022-101112-abcd, recorded on 2026-10-22{ASKED}",
     "Changed since: version of keval: was 0.1.0, is 0.2.0; metric number/rating: it changed, so it scored anew.",
 ]
 DECIDED = "decided on a replay of answers recorded 2026-10-22"
@@ -71,6 +71,8 @@ def test_data_for_programs_says_so_too(project: Project, replayed: Run) -> None:
     assert ENTRY == summary["replay"] == listed[0]["replay"] == arms["runs"][0]["replay"]
     assert (20, str(replayed.path.relative_to(project.root)), ENTRY["recorded"]) == (len(fields), *fields[18:])
     assert [1, 1] == [shown.count(sentence) for sentence in SENTENCES]
+    assert f"\n{LABEL}\n" in project.keval("show", replayed.id, "--trial", "one/baseline/a/1").stdout
+    assert f"\n{LABEL}\n" in project.keval("show", replayed.id, "--sample", "a").stdout
 
 
 def test_comparing_names_the_replayed_run(project: Project, replayed: Run) -> None:
@@ -103,3 +105,14 @@ def test_a_replay_without_misses_and_changes_says_that_nothing_was_asked(project
 
     assert "recorded on 2026-10-22; no model and no server was asked." in told
     assert "variable V5: it changed; 3 other changes." in told
+
+
+def test_a_replay_that_is_graded_again_says_so(project: Project, replayed: Run, simulated_here: None) -> None:
+    label(replayed, changes=[])
+    asked = ["--judge", "openai", "--model", "openai=simulated/judge"]
+    for _ in range(2):
+        assert 0 == project.keval("score", replayed.id, *asked, "-q").code
+
+    told = " ".join(project.keval("report", replayed.id).stdout.split())
+
+    assert 1 == told.count("Changed since: judge openai: it graded again after the replay.")

@@ -10,10 +10,13 @@ import attrs
 import pytest
 
 from keval.config.evaluation import Retry
+from keval.errors import PluginWarning
 from keval.execute.exchange import ASKER_HEADER, ModelExchange
 from keval.execute.stopwatch import Stopwatch
 from keval.plugin import Asker, Endpoint, MiddlewareError, ModelError, ModelRequest, ModelResponse, Next, Wire
+from keval.recording.log import TrafficLog
 from keval.records import Refusal
+from keval.tapes import ModelTraffic
 from tests.conftest import Project
 
 ROUTE = Asker("agent", "a")
@@ -104,6 +107,26 @@ def test_who_asks_is_known_by_a_header_and_otherwise_as_far_as_the_route_tells()
     middleware = {"noting": Noting("n", [])}
 
     assert (TRIAL, ROUTE) == (pass_on(middleware, known=True).asker, pass_on(middleware).asker)
+
+
+def test_a_recorded_run_warns_once_of_an_agent_whose_requests_belong_to_no_trial() -> None:
+    exchange, log = ModelExchange(recorded=True), TrafficLog()
+    route = exchange.route(ROUTE, SIMULATED)
+
+    async def send(request: ModelRequest) -> ModelResponse:
+        return ModelResponse.of(200, {}, b"")
+
+    async def scenario() -> None:
+        with exchange.asking(TRIAL, nobody, Stopwatch(), log=log) as told:
+            for headers in ({}, told, {}):
+                await route.exchange(ModelRequest("m", "openai-chat", "POST", "/", headers, b""), send)
+
+    with pytest.warns(PluginWarning) as warned:
+        asyncio.run(scenario())
+
+    told = "the agent 'a' sends model requests without Context.model_headers; they are not recorded"
+    assert [told] == [str(each.message) for each in warned]
+    assert [TRIAL] == [each.asker for each in log.traffic() if isinstance(each, ModelTraffic)]
 
 
 def test_a_header_is_worth_nothing_when_its_trial_is_over() -> None:

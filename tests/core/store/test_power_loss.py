@@ -14,6 +14,7 @@ import attrs
 import pytest
 
 from keval import RunError, open_run
+from keval.recording.frames import Frames, traffic_file
 from keval.store import journal
 from tests.conftest import Project
 
@@ -171,11 +172,11 @@ def recorded(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[list
 
 
 def first_run(project: Project) -> None:
-    assert 3 == project.keval("run", "eval.yaml").code
+    assert 3 == project.keval("run", "eval.yaml", "--record").code
 
 
 def resumed_run(project: Project) -> None:
-    assert 3 == project.keval("run", "eval.yaml").code
+    assert 3 == project.keval("run", "eval.yaml", "--record").code
     (project.root / "healed.txt").touch()
     assert 0 == project.keval("resume", "latest", "--retry-failed", "--add-repetitions", "1").code
     assert 0 == project.keval("score", "latest").code
@@ -210,7 +211,10 @@ def test_what_was_announced_is_there_wherever_the_power_goes(
 
 
 def trials_in(results: Path) -> list[tuple[str, bool]]:
-    """The trials of the run, and those of failures that were set aside; none where there is no run yet."""
+    """The trials of the run, and those of failures that were set aside; none where there is no run yet.
+
+    Each must have its traffic.
+    """
     try:
         run = open_run("latest", root=results)
     except RunError:
@@ -218,4 +222,9 @@ def trials_in(results: Path) -> list[tuple[str, bool]]:
     retried = run.path / "retried.jsonl"
     aside = [json.loads(line) for line in retried.read_bytes().split(b"\n")[:-1]] if retried.exists() else []
     run.summary()
+    finished = run.trial_ids() | {line["id"] for line in aside}
+    if finished:
+        frames = Frames(traffic_file(run.path))
+        kept = {key.trial for key in frames.keys if frames.read(key, bytes) is not None}
+        assert finished <= kept
     return [*((trial.id, True) for trial in run.trials()), *((line["id"], False) for line in aside)]

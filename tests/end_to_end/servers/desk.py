@@ -1,4 +1,4 @@
-"""A server over stdio that adds, divides and shows a picture; it writes down each of its processes."""
+"""A server over stdio that adds and divides; it writes down each of its processes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.agents.servers.gallery import PNG, encoded
 from tests.stdio_server import Tool, ToolFailedError, serve, text
 
 READS = {"readOnlyHint": True}
@@ -25,11 +24,6 @@ TOOLS = {
         lambda given, meta: text(str(given["a"] + given["b"])), NUMBERS, ("a", "b"), "Add two whole numbers.", READS
     ),
     "divide": Tool(divide, NUMBERS, ("a", "b"), "Divide one whole number by another.", READS),
-    "picture": Tool(
-        lambda given, meta: [*text("a dot"), {"type": "image", "mimeType": "image/png", "data": encoded(PNG)}],
-        description="Show a picture.",
-        annotations=READS,
-    ),
 }
 
 if __name__ == "__main__":
