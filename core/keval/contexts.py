@@ -102,7 +102,8 @@ class ServerSpec:
     `interventions`, first to last; `aliases`, which maps a tool's name to the one that the agent gets; `seed` and
     `trial`, by which whatever an intervention draws by chance is the same again; `others`, if an intervention needs the
     results of other trials; `keep`, which keeps what passes between the trial and the server, if the run is recorded;
-    and `played`, from which the server is played. Nobody brings up, or connects to, a server that is played.
+    and `played`, from which the server is played. Nobody brings up, or connects to, a server that is played, unless it
+    `asks_live` what that does not have.
     """
 
     name: str
@@ -137,6 +138,7 @@ class ServerSpec:
     bring_up: BringUp | None = attrs.field(default=None, eq=False, repr=False)
     keep: ServerKeeper | None = attrs.field(default=None, eq=False, repr=False)
     played: ServerTape | None = attrs.field(default=None, eq=False, repr=False)
+    asks_live: bool = False
 
 
 @attrs.frozen

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
 import attrs
 from attrs.validators import ge, le
 
-__all__ = ["Describe", "Faults", "FixedResult", "Intervention", "OtherResults", "ResultChange"]
+__all__ = ["Describe", "Faults", "FixedResult", "Intervention", "OtherResults", "RecordedResults", "ResultChange"]
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 """The names that MCP allows tools (2025-11-25, server/tools, "Tool Names")."""
@@ -28,6 +29,18 @@ class FixedResult:
     """Every successful call returns this text in place of its result."""
 
     fixed: str
+
+
+@attrs.frozen
+class RecordedResults:
+    """Calls get what equal calls got in the recorded run in the directory `recorded`; the server is not there.
+
+    A call that has no equal one fails the trial (`fail`), is a tool error to the agent (`error`), or is made at the
+    server itself, which is started for that (`live`).
+    """
+
+    recorded: Path
+    misses: Literal["fail", "live", "error"] = "fail"
 
 
 @attrs.frozen
@@ -50,11 +63,11 @@ def _are_names(instance: object, attribute: attrs.Attribute[Any], names: Mapping
             raise ValueError(f"'{attribute.name}' must give each tool a name of {allowed}: {name!r}")
 
 
-ResultChange: TypeAlias = Literal["scrambled", "shuffled", "empty"] | FixedResult
+ResultChange: TypeAlias = Literal["scrambled", "shuffled", "empty"] | FixedResult | RecordedResults
 """What becomes of the results of calls.
 
 `scrambled` keeps their shape and length and makes their words unreadable, `shuffled` gives the results that another
-sample got, and `empty` gives results without content.
+sample got, and `empty` gives results without content. Recorded results are those of an earlier run.
 """
 
 
@@ -75,8 +88,13 @@ class Intervention:
     faults: Faults | None = None
     server_instructions: bool | str = True
 
+    @property
+    def recorded(self) -> RecordedResults | None:
+        """The recorded run that the results are from, if they are."""
+        return self.results if isinstance(self.results, RecordedResults) else None
+
     def as_config(self) -> dict[str, Any]:
-        """Return what is changed, as a config writes it."""
+        """Return what is changed, as a config writes it; of a recorded run, the name of its directory."""
         nothing = Intervention()
         fields = (
             field.name
@@ -94,6 +112,8 @@ def _written(value: Any) -> Any:
         return {key: _written(item) for key, item in given.items() if item != defaults[key] and item != {}}
     if isinstance(value, Mapping):
         return {key: _written(item) for key, item in value.items()}
+    if isinstance(value, Path):
+        return value.name
     return list(value) if isinstance(value, tuple) else value
 
 

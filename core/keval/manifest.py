@@ -78,6 +78,20 @@ class AgentEntry:
 
 
 @attrs.frozen
+class AnswersEntry:
+    """Which recorded run the answers of a server are from: its id, and when it was recorded, as ISO time if known.
+
+    `misses` says what becomes of a call that it does not have: the trial fails, the server is asked `live`, or the
+    agent gets an error.
+    """
+
+    run: str
+    recorded: str | None = None
+    misses: Literal["fail", "live", "error"] = "fail"
+    extra: Mapping[str, Any] = _extra()
+
+
+@attrs.frozen
 class ServerEntry:
     """What one server offered before the first trial: tool names, and a SHA-256 of the tools' definitions.
 
@@ -87,7 +101,7 @@ class ServerEntry:
     has a tool of that name; `tools` and `listing` have the names that agents get, and `sha256` is of the others.
 
     `shared` says whether the condition's trials share the server, `sharing` why, and `isolation_verified` is false
-    where keval cannot know that trials are kept apart.
+    where keval cannot know that trials are kept apart. `answers` is set where the server was played to live agents.
     """
 
     tools: tuple[str, ...] = ()
@@ -100,6 +114,7 @@ class ServerEntry:
     shared: bool | None = None
     sharing: str | None = None
     isolation_verified: bool | None = None
+    answers: AnswersEntry | None = None
     extra: Mapping[str, Any] = _extra()
 
 

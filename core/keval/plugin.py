@@ -77,7 +77,7 @@ if TYPE_CHECKING:
         ShowsServerInstructions,
         run_conversation,
     )
-    from keval.interventions import Describe, Faults, FixedResult, Intervention, OtherResults
+    from keval.interventions import Describe, Faults, FixedResult, Intervention, OtherResults, RecordedResults
     from keval.manifest import (
         AgentEntry,
         ConditionEntry,
@@ -241,6 +241,7 @@ __all__ = [
     "Provision",
     "ProxyRoute",
     "RawRecord",
+    "RecordedResults",
     "Recorder",
     "Repetitions",
     "ReplayMissError",

@@ -141,7 +141,7 @@ def test_the_core_names_no_plugin_and_no_word_of_weather() -> None:
     transports = {"http", "sse", "stdio"}
     roles = {"models", "servers"}  # names of proxies, by which the core asks for them
     wires = {"anthropic", "gemini"}
-    keys = {"simulated", "tap"}  # of manifest and summary, and of contexts
+    keys = {"simulated", "tap", "recorded"}  # of manifest and summary, of contexts, and of `results:`
     # The one place that says what k-eval's words mean here.
     dialect = CORE / "config" / "k_eval.py"
     known = plugin_names() - transports - roles - wires - keys

@@ -84,7 +84,7 @@ def type_name(wanted: Any) -> str:
     if origin is Literal:
         return " or ".join(map(str, get_args(wanted)))
     if origin in UNIONS:
-        return " or ".join(type_name(part) for part in get_args(wanted) if part is not type(None))
+        return " or ".join(dict.fromkeys(type_name(part) for part in get_args(wanted) if part is not type(None)))
     if origin in MAPPINGS or attrs.has(wanted):
         return "a mapping"
     if origin in SEQUENCES:

@@ -215,15 +215,17 @@ def _one_of(value: Any, wanted: Any) -> Any:
 
 def _union(converter: cattrs.Converter, wanted: Any) -> Hook:
     parts = [part for part in get_args(wanted) if part is not type(None)]
-    nested = next((part for part in parts if attrs.has(part) and part is not Model), None)
+    nested = [part for part in parts if attrs.has(part) and part is not Model]
     hooks = [(part, converter.get_structure_hook(part)) for part in parts]
 
     def hook(value: Any, _: Any) -> Any:
         if value is None and type(None) in get_args(wanted):
             return None
-        if len(hooks) == 1 or (isinstance(value, dict) and nested is not None):
-            chosen = hooks[0] if len(hooks) == 1 else (nested, converter.get_structure_hook(nested))
-            return chosen[1](value, chosen[0])
+        if len(hooks) == 1:
+            return hooks[0][1](value, hooks[0][0])
+        if isinstance(value, dict) and nested:
+            chosen = max(nested, key=lambda part: len({field.name for field in attrs.fields(part)} & {*value}))
+            return converter.get_structure_hook(chosen)(value, chosen)
         for part, structure_part in hooks:
             try:
                 return structure_part(value, part)

@@ -13,7 +13,9 @@ from keval.execute.donors import TrialResults
 from keval.infrastructure import ConnectedServer
 from keval.interfaces import ContextSource
 from keval.interventions import Intervention
+from keval.manifest import AnswersEntry
 from keval.recording.log import TrafficLog
+from keval.recording.loose import LooseRecording
 from keval.servers import ToolOffer
 from keval.tapes import ServerKeeper, ServerTape
 
@@ -25,7 +27,8 @@ class OpenedContext:
     """A context that is up for the trials of one condition, with the servers that keval connected to, by name.
 
     `offers` are what agents get, and `aliases` the names of tools that are others there, by server. `listed` has what
-    each server listed, if the run is recorded.
+    each server listed, if the run is recorded. `loose` has the servers' recorded answers, where an intervention gives
+    these to live agents, and `answers` says which run they are from, by server.
     """
 
     source: ContextSource
@@ -34,6 +37,8 @@ class OpenedContext:
     offers: list[ToolOffer] = attrs.field(factory=list)
     aliases: Mapping[str, Mapping[str, str]] = attrs.field(factory=dict)
     listed: dict[str, TrafficLog] = attrs.field(factory=dict)
+    loose: LooseRecording | None = None
+    answers: dict[str, AnswersEntry] = attrs.field(factory=dict)
 
     @property
     def tapped(self) -> frozenset[str]:
@@ -74,4 +79,5 @@ class OpenedContext:
             others=others.attempt(server.name) if others else None,
             keep=keep,
             played=played,
+            asks_live=self.loose is not None and self.loose.misses == "live",
         )

@@ -14,7 +14,7 @@ from keval import registry
 from keval.config.evaluation import Evaluation, Execution
 from keval.config.secrets import learn_endpoints
 from keval.contexts import ServerSpec
-from keval.errors import InterventionError, PluginError, PreflightError
+from keval.errors import InterventionError, PluginError, PreflightError, RunError
 from keval.execute.aliases import aliases_of
 from keval.execute.altered import changes_placed, check_changes
 from keval.execute.exchange import ModelExchange
@@ -27,6 +27,7 @@ from keval.models import Asker, Endpoint, Model
 from keval.plan.build import hook_plugins
 from keval.plan.hooks import Hooks
 from keval.plan.plan import Plan, ResolvedPlugin
+from keval.recording.loose import LooseRecording, open_loose
 from keval.recording.player import Player
 from keval.recording.recording import Recording
 from keval.redaction import Redactor
@@ -94,6 +95,7 @@ async def preflight(
             ahead=ahead,
             proxy=proxy,
             recorded=recorded,
+            condition=condition,
             listing=None if player is None else partial(player.listing, condition),
         )
         for condition, label in wanted
@@ -112,6 +114,10 @@ async def preflight(
     }
     problems: list[str] = []
     for condition, found in contexts.items():
+        if recording is not None and (was := recording.manifest.conditions.get(condition)) is not None:
+            for context in found:
+                names = context.servers.keys() & was.servers.keys()
+                context.answers.update({name: told for name in names if (told := was.servers[name].answers)})
         offers = [offer for context in found for offer in context.offers]
         tapped = {name for context in found for name in context.tapped}
         aliases, wrong = aliases_of(condition, offers, tapped)
@@ -188,18 +194,22 @@ async def open_context(
     ahead: int = 0,
     proxy: Callable[[], ServerProxy] | None = None,
     recorded: bool = False,
+    condition: str | None = None,
     listing: Callable[[str], ServerTape] | None = None,
 ) -> OpenedContext:
     """Start a context, connect to its servers and list their tools; `ahead` processes may be started before trials.
 
     A server is named after the context that it is from in the end, so that agents cannot tell a changed one by that. In
-    a replay, `listing` returns what plays a server by its name.
+    a replay, `listing` returns what plays a server by its name. `condition` is the one that it is started for.
     """
     with changes_placed(context, evaluation.source), _placed(context):
         source: ContextSource = await scope.enter(context.plugin.start(context.origin or context.label))
         if not isinstance(source, ContextSource):
             raise TypeError(f"start() yields {source!r:.100}, which is no ContextSource (servers and open())")
-        opened = OpenedContext(source, context.interventions)
+        loose = _loose(context, redactor) if listing is None else None
+        opened = OpenedContext(source, context.interventions, loose=loose)
+        if loose is not None:
+            listing = partial(loose.listing, condition=condition)
         for server in source.servers:
             _check_is_seen(server, recorded=recorded, played=listing is not None)
             if isinstance(server, McpServer):  # the context itself is connected to it
@@ -213,6 +223,8 @@ async def open_context(
             given = attrs.evolve(given, start_ahead=ahead)
             opened.servers[server.name] = connected = await scope.enter((proxy or _server_proxy)().connect(given))
             opened.offers.append(connected.offer)
+            if loose is not None:
+                opened.answers[server.name] = loose.entry
             if played is not None:  # a replay that is recorded itself has the same listing
                 keep = opened.keeper(server.name)
                 keep.end(keep.begin("listed"), played.listed())
@@ -230,6 +242,17 @@ def _check_is_seen(server: ServerSpec | McpServer, *, recorded: bool, played: bo
     if recorded:
         problem = f"{told} is recorded, and the run cannot be replayed; leave out `tap: false` if the context has that"
         warnings.warn(problem, RuntimeWarning, stacklevel=2)
+
+
+def _loose(context: ResolvedPlugin, redactor: Redactor) -> LooseRecording | None:
+    """Return the recorded answers that a context's servers give. Raises PreflightError."""
+    found = [change.recorded for change in context.interventions if change.recorded is not None]
+    if not found:
+        return None
+    try:
+        return LooseRecording(open_loose(found[-1]), found[-1].misses, redactor)
+    except RunError as error:
+        raise PreflightError(str(error)) from error
 
 
 def _server_proxy() -> ServerProxy:

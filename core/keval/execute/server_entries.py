@@ -52,6 +52,7 @@ def _entry(offer: ToolOffer, context: OpenedContext, redact: Redactor) -> Server
         shared=offer.sharing.shared if offer.sharing else None,
         sharing=redact.text(offer.sharing.why) if offer.sharing else None,
         isolation_verified=offer.sharing.verified if offer.sharing else None,
+        answers=context.answers.get(offer.server),
     )
 
 

@@ -38,6 +38,7 @@ from keval.recording.log import TrafficLog
 from keval.records import Attempt, Sample, Transcript, Trial, TrialKey
 from keval.servers import McpServer
 from keval.supervisor import supervised
+from keval.tapes import ReplayMissError
 
 __all__ = ["PlanWorker", "open_worker"]
 
@@ -182,6 +183,8 @@ class PlanWorker:
             raise TrialError(problem, stage="context", kind="bad_context")
         keep = tries.log.server(server.name, tries.number) if tries.log else None
         played = tries.tape.server(server.name) if tries.tape else None
+        if opened.loose is not None:
+            played = opened.loose.attempt(server.name, tries.info, tries.watch.expire)
         execution = self.plan.evaluation.execution
         given = opened.given(server, execution, tries.info, tries.others, keep=keep, played=played)
         with tries.watch.paused():  # a trial does not pay for the start of its server with its time
@@ -220,8 +223,8 @@ class PlanWorker:
 
         seconds = self._seconds if tries.tape is None else tries.tape.limit(self._seconds)
         tried = await attempt(asked, seconds=seconds, late=self._late, watch=tries.watch)
-        if tries.tape is not None and tries.tape.missed is not None:
-            tried = Attempted.failed(tries.tape.missed)  # whatever the framework made of it
+        if (missed := tries.tape.missed if tries.tape is not None else _missed(context)) is not None:
+            tried = Attempted.failed(missed)  # whatever the framework made of it
         if tried.failure is not None and (outage := self.ready.exchange.outage("agent", tries.key.agent)):
             raise outage
         tries.losses.note(context.servers)
@@ -248,6 +251,12 @@ class PlanWorker:
         resample = {"x-keval-resample": str(tries.resamples)} if tries.resamples else {}
         trial = {"x-keval-trial": quote(tries.key.id, safe=""), "x-keval-repetition": str(tries.key.repetition)}
         return {**trial, **resample}
+
+
+def _missed(context: Context) -> ReplayMissError | None:
+    """Return what an agent asked that the recording of a server does not have."""
+    missed = (server.log.missed for server in context.servers if server.log is not None)
+    return next((ReplayMissError(told) for told in missed if told is not None), None)
 
 
 def _supervised(server: McpServer) -> McpServer:

@@ -31,15 +31,17 @@ __all__ = ["hook_plugins", "make_contexts", "make_plan", "make_scoring_plan", "m
 T = TypeVar("T")
 
 
-def make_plan(evaluation: Evaluation, dataset: Dataset | None = None) -> Plan:
+def make_plan(evaluation: Evaluation, dataset: Dataset | None = None, *, played: bool = False) -> Plan:
     """Construct every plugin, read the dataset unless it is given, check every prompt.
+
+    If the plan is `played`, as a replay is, files that only live contexts need may be missing.
 
     Raises ConfigError with every problem.
     """
     constructor = Constructor(evaluation, list(evaluation.problems))
     problems = constructor.problems
     agents = constructor.plugins("keval.agents", evaluation.agents, "run")
-    contexts = contexts_of(constructor)
+    contexts = contexts_of(constructor, played=played)
     middleware = constructor.plugins("keval.middleware", evaluation.middleware, "handle")
     executors = constructor.plugins("keval.executors", [evaluation.executor], "execute")
     hooks = _hooks(constructor)

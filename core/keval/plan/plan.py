@@ -67,6 +67,12 @@ class ResolvedPlugin:
         return next(iter(self.model_names), None)
 
     @property
+    def played(self) -> bool:
+        """Whether a context's servers are not there, as all their answers are recorded ones."""
+        found = [change.recorded for change in self.interventions if change.recorded is not None]
+        return any(each.misses != "live" for each in found)
+
+    @property
     def prerecorded(self) -> PrerecordedAgent | None:
         """The plugin, if it is an agent whose answers exist already."""
         return self.plugin if isinstance(self.plugin, PrerecordedAgent) else None

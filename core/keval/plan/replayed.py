@@ -91,7 +91,7 @@ def make_replay_plan(evaluation: Evaluation, recording: Recording, dataset: Data
         there = {*dataset.samples.ids}
         positions = [position for position, name in enumerate(samples.ids) if name in there]
         frozen = Dataset(dataset.path, samples.pick(positions), dataset.digest, lines)
-    plan = make_plan(evaluation, frozen)
+    plan = make_plan(evaluation, frozen, played=True)
     if not any(key.id in recording.trials for key in plan.trials()):
         raise RunError(
             f"the recording of {recording.manifest.run} has no trial of this evaluation, such as"

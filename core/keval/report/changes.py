@@ -9,6 +9,7 @@ from typing import Any
 from rich.text import Text
 
 from keval.listing_changes import ListingChange
+from keval.manifest import AnswersEntry
 from keval.report.lines import folded, one_line
 from keval.tokens import estimated_tokens
 
@@ -50,11 +51,20 @@ def intervention_words(interventions: Iterable[Mapping[str, Any]]) -> Iterator[s
             yield f"the server's instructions are {'others' if told else 'hidden'}"
 
 
-def call_words(interventions: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield what interventions, as a config writes them, do to calls: to their results, and to whether they succeed."""
+def call_words(interventions: Iterable[Mapping[str, Any]], answers: AnswersEntry | None = None) -> Iterator[str]:
+    """Yield what interventions, as a config writes them, do to calls: to their results, and to whether they succeed.
+
+    `answers` says which recorded run the results are from, where that is known.
+    """
     for change in interventions:
         results, faults = change.get("results"), change.get("faults")
-        if isinstance(results, Mapping):
+        if isinstance(results, Mapping) and "recorded" in results:
+            run = one_line(answers.run if answers else str(results["recorded"]))
+            since = f" {answers.recorded[:10]}" if answers and answers.recorded else ""
+            yield f"answers recorded{since} in run {run}"
+            if becomes := {"live": "are made", "error": "are errors"}.get(str(results.get("misses"))):
+                yield f"calls that this run does not have {becomes}"
+        elif isinstance(results, Mapping):
             yield f"every result is {one_line(str(results.get('fixed')))!r}"
         elif results is not None:
             yield f"results are {one_line(str(results))}"

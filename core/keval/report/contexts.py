@@ -121,8 +121,8 @@ def _between(run: Run, sides: ServerDifference, before: ServerEntry, after: Serv
     count = len(before.interventions)
     follows = [*after.interventions[:count]] == [*before.interventions]
     added = after.interventions[count:] if follows else after.interventions
-    calls = [*call_words(added)]
-    if not follows and (undone := [*call_words(before.interventions)]):
+    calls = [*call_words(added, after.answers)]
+    if not follows and (undone := [*call_words(before.interventions, before.answers)]):
         calls = [*calls, f"and not: {', '.join(undone)}"]
     changes: tuple[ListingChange, ...] | None = None
     if old is not None and new is not None:
@@ -147,7 +147,7 @@ def _from_itself(run: Run, label: str, name: str, server: ServerEntry) -> Server
     changes: Sequence[ListingChange] | None = None
     if old is not None and new is not None:
         changes = listing_changes(old, new, renamed_by(server.interventions, server.aliases))
-    calls = tuple(call_words(server.interventions))
+    calls = tuple(call_words(server.interventions, server.answers))
     return ServerDifference(label, name, None, calls=calls, changes=None if changes is None else tuple(changes))
 
 

@@ -48,7 +48,7 @@ def describe(plan: Plan) -> dict[str, Any]:
             for label, item in used.items()
             if asked and isinstance(item.plugin, PlansSharing)
         },
-        "servers": sum(len(arm.contexts) for arm in plan.arms) if asked else 0,
+        "servers": sum(not plan.contexts[label].played for arm in plan.arms for label in arm.contexts) if asked else 0,
         "metrics": [item.label for item in plan.scorers.metrics],
         "judges": {item.label: {"type": item.component.name, "model": item.model_name} for item in plan.scorers.judges},
         "rubrics": [rubric.name for rubric in plan.scorers.rubrics],

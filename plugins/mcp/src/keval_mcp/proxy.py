@@ -16,12 +16,16 @@ from keval.plugin import (
     PreflightError,
     ServerLostError,
     ServerSpec,
+    ServerTape,
     ToolOffer,
 )
 from keval_mcp.facts import tell
+from keval_mcp.passage.backed import BackedLink
 from keval_mcp.passage.company import Company
+from keval_mcp.passage.link import Link
 from keval_mcp.passage.live import LiveLink
 from keval_mcp.passage.outcomes import kept_error
+from keval_mcp.passage.played import PlayedLink
 from keval_mcp.server.connection import ServerConnection
 from keval_mcp.server.folder import in_folder
 from keval_mcp.server.listing import Listing
@@ -53,7 +57,7 @@ class McpProxy:
             InterventionError: an intervention on it cannot be made.
         """
         async with AsyncExitStack() as stack:
-            if server.played is not None:
+            if server.played is not None and not server.asks_live:
                 offering = Offering.of(server, Listing.told(server.played.listed()))
                 yield PlayedServer(server.played, await tapped(server, offering, stack))
                 return
@@ -61,6 +65,8 @@ class McpProxy:
                 server = await stack.enter_async_context(server.bring_up(server))
             async with AsyncExitStack() as first:
                 connection, listing = await _first_connected(server, first)
+                if server.played is not None:
+                    listing = _as_recorded(server.name, server.played, listing)
                 if server.keep is not None:
                     server.keep.end(server.keep.begin("listed"), listing.as_kept())
                 offering = Offering.of(server, listing)
@@ -77,6 +83,17 @@ class McpProxy:
                 elif not shared:
                     await first.aclose()
                 yield _Live(server, connection, await tapped(server, offering, stack), self._starter, pool)
+
+
+def _as_recorded(name: str, tape: ServerTape, listing: Listing) -> Listing:
+    """Return what a server listed when it was recorded. Raises PreflightError: it has other tools now."""
+    recorded = Listing.told(tape.listed())
+    if recorded.digest != listing.digest:
+        raise PreflightError(
+            f"server '{name}' lists other tools than when it was recorded, so it cannot be asked what the recording"
+            " does not have; leave out `misses: live`, or record again"
+        )
+    return recorded
 
 
 async def _first_connected(server: ServerSpec, stack: AsyncExitStack) -> tuple[ServerConnection, Listing]:
@@ -143,11 +160,14 @@ class _Live:
                 await stack.enter_async_context(self._turn)
             number = server.keep.begin("opened") if server.keep is not None else 0
             try:
-                link, listing = await self._link(server, stack)
+                live, listing = await self._link(server, stack)
             except ServerLostError as lost:
                 if server.keep is not None:
                     server.keep.end(number, error=kept_error(lost, sent=False))
                 raise
+            link: Link = live
+            if server.played is not None:
+                link = BackedLink(PlayedLink(server.played, live.audience, live.own), live)
             if server.keep is not None:
                 other = listing.tools != self.tapped.changes.original.tools
                 server.keep.end(number, {"own": link.own, **({"listing": listing.as_kept()} if other else {})})

@@ -97,7 +97,7 @@ class _Step:
             if words.description is not None:
                 tool["description"] = words.description
             tool["inputSchema"] = self._with_words(name, tool["inputSchema"], words.parameters)
-        if self.change.results not in (None, "scrambled", "shuffled"):
+        if self.change.results not in (None, "scrambled", "shuffled", self.change.recorded):
             # A result without structured content would break the schema.
             tool.pop("outputSchema", None)
         return tool

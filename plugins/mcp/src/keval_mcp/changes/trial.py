@@ -93,7 +93,7 @@ class TrialChanges:
         if is_input_required(outcome.result):
             return outcome
         for index, change in enumerate(self.interventions):
-            if change.results is not None:
+            if change.results is not None and change.recorded is None:  # what is recorded stands for the server
                 outcome = await self._changed(outcome, index, number)
         return outcome
 
