@@ -211,6 +211,13 @@ def test_a_miss_that_cannot_be_asked_live_ends_the_run_with_the_reason(
     assert "what the recording does not have cannot be asked live either:\n  no key is set" in outcome.stderr
 
 
+def test_what_may_be_asked_live_needs_its_secrets(unplugged: Project) -> None:
+    outcome = replay(unplugged, "--replay-misses", "live", WORD=None)
+
+    assert 2 == outcome.code
+    assert "the environment variable WORD is not set" in outcome.stderr
+
+
 def test_servers_that_agents_connect_to_themselves_are_not_replayed(recorded: Project) -> None:
     manifest = json.loads((recorded.root / "recorded" / "manifest.json").read_text(encoding="utf-8"))
     write(
