@@ -29,10 +29,13 @@ class Recording:
 
     @classmethod
     def open(cls, run: Run) -> Recording:
-        """Open the recording of a run. Raises RunError: it has none, or it cannot be read."""
+        """Open the recording of a run and check its frames. Raises RunError: it has none, or it is damaged."""
         if run.manifest.recording is None:
             raise RunError(f"{run.path} has no recording; `keval run --record` keeps one with a run")
-        return cls(run, Frames(traffic_file(run.path)))
+        frames = Frames(traffic_file(run.path))
+        for key in frames.keys:
+            frames.read(key, len)
+        return cls(run, frames)
 
     @property
     def manifest(self) -> Manifest:
