@@ -85,6 +85,13 @@ class AttemptTape:
             again = not self.recorded.is_last
             raise TrialError(failure.message, stage=failure.stage, kind=failure.kind, retryable=again)
 
+    def overruled(self, failure: Failure | None, late: TrialError) -> TrialError | None:
+        """Return what the attempt fails by, whatever whoever asked made of it: a miss, or that its time was over.
+
+        `failure` is what it failed by here. Time that was over before an answer is over, though the answer comes now.
+        """
+        return self.missed or (late if self.recorded.is_late and failure is None else None)
+
     def limit(self, seconds: float) -> float:
         """Return the time limit of the attempt, in seconds, given that of a live one.
 
