@@ -69,19 +69,21 @@ async def preflight(
     *,
     recorded: bool = False,
     recording: Recording | None = None,
+    asks_live: bool = False,
 ) -> Ready:
     """Bring everything up at once, held by `scope`. Raises PreflightError with every problem.
 
     `redactor` learns the keys of models, and the tokens for servers, before they are used. `hooks` are those of the
     plan and of who watches the run. If the run is `recorded`, all traffic passes where it can be kept. With a
-    `recording`, nothing is connected to: models and servers are played from it.
+    `recording`, nothing is connected to: models and servers are played from it. If what it does not have is asked live
+    (`asks_live`), providers are asked for the models that it does not have.
     """
     hooks = hooks or Hooks.of(hook_plugins(plan.hooks))
     asked = any(agent.prerecorded is None for agent in plan.agents)
     wanted = [(arm.label, label) for arm in plan.arms for label in arm.contexts if asked]
     execution = plan.evaluation.execution
     redactor = redactor or Redactor()
-    player = None if recording is None else Player(recording, redactor, volatile_of(plan))
+    player = None if recording is None else Player(recording, redactor, volatile_of(plan), asks_live)
     ahead = 0 if hooks.prepare_trials else plan.trials_of_arm
     proxy = cache(_server_proxy)
     opening = [

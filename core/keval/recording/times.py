@@ -12,6 +12,7 @@ from itertools import chain, repeat
 import attrs
 
 from keval.records import Attempt, Failure, Transcript, Trial
+from keval.tapes import REPLAY_MISS
 
 __all__ = ["with_recorded_times"]
 
@@ -19,7 +20,12 @@ _UNKNOWN = repeat((None, None))
 
 
 def with_recorded_times(trial: Trial, recorded: Trial | None) -> Trial:
-    """Return a played trial with the times of the recorded one, attempt by attempt; `None` where they differ."""
+    """Return a played trial with the times of the recorded one, attempt by attempt; `None` where they differ.
+
+    One that asked for what the recording does not have has no times.
+    """
+    if trial.failure is not None and trial.failure.kind == REPLAY_MISS:
+        recorded = None
     earlier = recorded.attempts if recorded is not None else ()
     attempts = tuple(
         attrs.evolve(each, transcript=_timed(_uncut(each, before), before.transcript if before else None))
