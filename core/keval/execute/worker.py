@@ -218,6 +218,8 @@ class PlanWorker:
                 context = await self._enter(stack, tries, recorder)
                 instructions = context.instructions
                 told = await self.ready.agents[tries.key.agent].run(tries.sample, context)
+                if tries.tape is not None:
+                    await tries.tape.finish()
                 # While the context is open, as closing it may end calls that the tap still records.
                 return merge(told, context) if _is_transcript(told) else told
 

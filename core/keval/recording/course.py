@@ -86,6 +86,12 @@ class Course:
         await asyncio.get_running_loop().create_future()
         raise AssertionError  # the future has no result
 
+    async def finish(self) -> None:
+        """Return when the asker is done; never, if the time was over by then although all this had passed."""
+        self._expire_at_end()
+        if self._expiry is not None:
+            await asyncio.get_running_loop().create_future()
+
     async def begin(self, exchange: Traffic) -> None:
         """Begin an exchange, after all that servers said by themselves before it."""
         await self.deliver_before(exchange.began)

@@ -93,6 +93,10 @@ class AttemptTape:
         """
         return max(seconds, _STANDSTILL)
 
+    async def finish(self) -> None:
+        """Wait for the end of the attempt's time, if whoever asked was done and late when it was recorded."""
+        await self._course.finish()
+
     async def ask(self, request: ModelRequest, relayed: Callable[[bytes], object] = lambda body: None) -> ModelResponse:
         """Answer a model request; nothing is sent. See `PlayedModels.send`."""
         return await self._models.send(request, relayed)

@@ -190,6 +190,23 @@ def test_an_attempt_that_was_late_ends_when_nothing_else_is_left(abandoned: bool
     assert asyncio.run(play())
 
 
+@pytest.mark.parametrize("asks", [True, False])
+def test_an_asker_that_was_done_and_late_is_late_again(asks: bool) -> None:
+    async def play(failure: Failure | None) -> bool:
+        one = attempt(*([asked("a", 1, 2)] if asks else []), failure=failure)
+        if asks:
+            await one.ask("a")
+        finished = asyncio.create_task(one.tape.finish())
+        expired = asyncio.create_task(one.expired.wait())
+        done, left = await asyncio.wait({finished, expired}, timeout=5, return_when=asyncio.FIRST_COMPLETED)
+        for task in left:
+            task.cancel()
+        one.tape.close()
+        return finished in done
+
+    assert (False, True) == (asyncio.run(play(LATE)), asyncio.run(play(None)))
+
+
 def test_what_was_abandoned_otherwise_waits_until_it_is_given_up() -> None:
     async def play() -> bool:
         one = attempt(asked("a", 1, None))
