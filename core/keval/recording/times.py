@@ -15,7 +15,7 @@ import attrs
 
 from keval.recording.volatile import without_volatile
 from keval.records import Attempt, Failure, Message, Transcript, Trial
-from keval.tapes import Volatile
+from keval.tapes import REPLAY_MISS, Volatile
 
 __all__ = ["with_recorded_times"]
 
@@ -28,8 +28,10 @@ _Said: TypeAlias = tuple[int, str, str]
 def with_recorded_times(trial: Trial, recorded: Trial | None, volatile: Sequence[Volatile] = ()) -> Trial:
     """Return a played trial with the times of the recorded one, attempt by attempt; `None` where they differ.
 
-    `volatile` is what its agent declares.
+    One that asked for what the recording does not have has no times. `volatile` is what its agent declares.
     """
+    if trial.failure is not None and trial.failure.kind == REPLAY_MISS:
+        recorded = None
     earlier = recorded.attempts if recorded is not None else ()
     attempts = tuple(
         attrs.evolve(each, transcript=_restored(each, before, volatile))
