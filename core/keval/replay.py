@@ -17,6 +17,7 @@ from keval.config.evaluation import Budget
 from keval.config.secrets import learn_config
 from keval.execute.changes import changes, sample_changes
 from keval.execute.preflight import preflight
+from keval.execute.pricing import find_prices
 from keval.execute.replaying import LiveSide, Replay
 from keval.execute.scorer_changes import scorer_changes
 from keval.execute.stopping import Stop
@@ -26,6 +27,7 @@ from keval.manifest import Manifest, RecordingEntry, ReplayEntry
 from keval.pipeline import Watchers, hooks_of, resources, unwrapped
 from keval.plan.hooks import Hooks
 from keval.plan.plan import Plan
+from keval.prices import Price
 from keval.redaction import Redactor
 from keval.score.replaying import Replaying
 from keval.stages import Running
@@ -61,25 +63,30 @@ async def replay_run(
     redact = redactor or Redactor()
     learn_config(redact, plan.evaluation)
     async with resources() as scope:
-        ready = await preflight(plan, scope, redact, Hooks.of(()), recording=recording)
+        is_live = replay.misses == "live"
+        ready = await preflight(plan, scope, redact, Hooks.of(()), recording=recording, asks_live=is_live)
+        unbounded = attrs.evolve(plan, evaluation=attrs.evolve(plan.evaluation, budget=Budget()))
+        models = {name for item in plan.askers for name in item.model_names}
+        prices: Mapping[str, Price] = {model: price for model, price in before.prices.items() if model in models}
+        if is_live:
+            prices = find_prices(unbounded.evaluation, plan.askers, ready.endpoints, before)
         writer = RunWriter.create(root, plan.evaluation.folder, started)
         with writer.freezing(redact) as freeze:
             for sample in plan.samples:
                 freeze(sample)
         with writer.locked(), unwrapped():
-            models = {name for item in plan.askers for name in item.model_names}
             running = Running.of(
                 plan,
                 ready,
                 writer,
                 hooks=hooks_of(plan.hooks, watchers),
-                prices={model: price for model, price in before.prices.items() if model in models},
+                prices=prices,
                 redact=redact,
                 samples={},
                 regression=regression,
             )
             now = running.describe(started)
-            live = LiveSide(plan, recording, scope, redact) if replay.misses == "live" else None
+            live = LiveSide(plan, recording, scope, redact) if is_live else None
             manifest = attrs.evolve(
                 now,
                 replay=ReplayEntry(
@@ -90,7 +97,6 @@ async def replay_run(
                 ),
                 recording=RecordingEntry(started.isoformat(timespec="seconds")) if live else None,
             )
-            unbounded = attrs.evolve(plan, evaluation=attrs.evolve(plan.evaluation, budget=Budget()))
             played = attrs.evolve(running, plan=unbounded, replaying=Replaying(recording, live))
             left_out = () if live else {key.id for key in plan.trials()} - recording.trials
             return writer.run, await played.finish(manifest, working, stop=stop, done=left_out)

@@ -36,7 +36,7 @@ def planned_replay(
     """
     recording = Recording.open(run)
     manifest = recording.manifest
-    with filling(remembered(manifest)):
+    with filling(remembered(manifest, asks_live=misses == "live")):
         evaluation = load(config) if config is not None else _rebuilt(run)
         learn_config(redactor, evaluation)
         selected = select(evaluation, recorded_selection(selection, manifest))

@@ -10,12 +10,14 @@ from keval.manifest import Manifest
 __all__ = ["remembered"]
 
 
-def remembered(manifest: Manifest) -> dict[str, str]:
+def remembered(manifest: Manifest, *, asks_live: bool = False) -> dict[str, str]:
     """Return the variables of a recorded run's config, with a placeholder for each that was secret and is not set.
 
-    A placeholder can stand where an address is expected, too.
+    A placeholder can stand where an address is expected, too. There is none if models and servers may be asked live.
     """
     known = {name: value for name, value in manifest.variables.items() if value is not None}
+    if asks_live:
+        return known
     secret = {*variables_in(manifest.config)} - manifest.variables.keys()
     return known | {name: _placeholder(name) for name in secret if variable(name) is None}
 

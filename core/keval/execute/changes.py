@@ -153,7 +153,7 @@ def _difference(what: str, before: Any, now: Any) -> Iterator[str]:
 
 def _excerpts(*texts: str) -> list[str]:
     """Return texts on one line each; of long ones, what stands around their first difference."""
-    lines = [" ".join(text.split()) for text in texts]
+    lines = [text.replace("\n", "\\n") for text in texts]
     if max(map(len, lines)) <= _LONG:
         return lines
     pairs = enumerate(zip(*lines, strict=False))

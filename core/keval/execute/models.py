@@ -29,27 +29,23 @@ ModelField: TypeAlias = tuple[Asker, str]
 async def resolve_models(
     resolved: Iterable[ResolvedPlugin], execution: Execution, scope: ResourceScope, player: Player | None = None
 ) -> dict[str, Endpoint]:
-    """Ask the providers for the endpoints of these plugins' models; a `player` has those of a replay.
+    """Ask the providers for the endpoints of these plugins' models, but for those that a `player` plays.
 
     Raises PreflightError with every problem.
     """
     names: dict[str, list[str]] = {}
+    known: dict[str, Endpoint] = {}
     for item in resolved:
         for model in item.unserved.values():
-            if model.name not in names.setdefault(model.provider, []):
+            if player is not None and player.plays(str(model)):
+                known[str(model)] = player.endpoint(str(model))
+            elif model.name not in names.setdefault(model.provider, []):
                 names[model.provider].append(model.name)
-    if player is not None:
-        played = [f"{provider}/{name}" for provider, found in names.items() for name in found]
-        return {
-            model: attrs.evolve(player.endpoint(model), max_reply_bytes=execution.largest_reply) for model in played
-        }
     providers = {name: registry.load(registry.find("keval.models", name))() for name in names}
     found = await all_of([scope.enter(providers[name].open(models, execution.seed)) for name, models in names.items()])
-    return {
-        f"{provider}/{name}": attrs.evolve(endpoint, max_reply_bytes=execution.largest_reply)
-        for provider, endpoints in zip(names, found, strict=True)
-        for name, endpoint in endpoints.items()
-    }
+    for provider, endpoints in zip(names, found, strict=True):
+        known.update((f"{provider}/{name}", endpoint) for name, endpoint in endpoints.items())
+    return {model: attrs.evolve(each, max_reply_bytes=execution.largest_reply) for model, each in known.items()}
 
 
 async def lead(

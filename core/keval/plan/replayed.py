@@ -10,7 +10,7 @@ import attrs
 from keval.config.evaluation import Evaluation
 from keval.config.select import Selection
 from keval.dataset.read import Dataset
-from keval.errors import Problem, RunError
+from keval.errors import ConfigError, Problem, RunError
 from keval.manifest import Manifest
 from keval.plan.build import make_plan
 from keval.plan.plan import Plan
@@ -39,7 +39,7 @@ def narrowed(evaluation: Evaluation, recording: Recording) -> Evaluation:
     Conditions that `ablate` would add are left out, as servers are asked for them: the recorded run's own config has
     them.
 
-    Raises RunError: they have no agent or no condition in common.
+    Raises RunError: they have no agent or no condition in common; and ConfigError: the evaluation has problems.
     """
     manifest, notices = recording.manifest, list(evaluation.notices)
 
@@ -55,6 +55,8 @@ def narrowed(evaluation: Evaluation, recording: Recording) -> Evaluation:
     conditions = {label: each for label, each in evaluation.conditions.items() if label in manifest.conditions}
     agents = tuple(spec for spec in evaluation.agents if spec.label in manifest.agents)
     if not agents or not conditions:
+        if evaluation.problems:
+            raise ConfigError(evaluation.problems)
         raise RunError(
             f"the recording of {manifest.run} is of another evaluation: it has the agents {', '.join(manifest.agents)}"
             f" and the conditions {', '.join(manifest.conditions)}"

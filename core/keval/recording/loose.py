@@ -18,7 +18,7 @@ import orjson
 
 from keval.contexts import TrialInfo
 from keval.errors import PreflightError, RunError
-from keval.interventions import RecordedResults
+from keval.interventions import Intervention, RecordedResults
 from keval.manifest import AnswersEntry
 from keval.recording.difference import first_difference_of_call
 from keval.recording.recording import Recording
@@ -26,7 +26,7 @@ from keval.redaction import Redactor
 from keval.store.run import Run
 from keval.tapes import Deliver, ReplayMissError, ServerTape, ServerTraffic, ServerTrafficKind, TrafficError
 
-__all__ = ["LooseRecording", "open_loose"]
+__all__ = ["LooseRecording", "loose_recording", "open_loose"]
 
 _Ask: TypeAlias = tuple[str, str, bytes]
 """What is asked of which server: the method, and a digest of the parameters."""
@@ -67,6 +67,21 @@ def open_loose(results: RecordedResults) -> Recording:
     if not (results.recorded / "manifest.json").is_file():
         raise RunError(f"no run at {results.recorded}; give the directory of a run that was recorded (--record)")
     return Recording.open(Run(results.recorded))
+
+
+def loose_recording(interventions: Sequence[Intervention], redact: Redactor) -> LooseRecording | None:
+    """Return the recorded answers that the servers of a context give, if an intervention says so.
+
+    Raises:
+        PreflightError: there is no recording.
+    """
+    found = next((change.recorded for change in interventions if change.recorded is not None), None)
+    if found is None:
+        return None
+    try:
+        return LooseRecording(open_loose(found), found.misses, redact)
+    except RunError as error:
+        raise PreflightError(str(error)) from error
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -185,10 +200,11 @@ class _LooseServer:
             return asked
         key = _ask(self.name, method, given)
         self._asked[key] += 1
-        places = self._first(self.loose.places.get(key, ()), only_reads=kind == "request" or self._only_reads(given))
+        only_reads = kind == "request" or self._only_reads(given)
+        places = self._first(self.loose.places.get(key, ()), only_reads=only_reads)
         if places:
             return self.loose.exchange(places[min(self._asked[key], len(places)) - 1])
-        problem = self._miss(asked)
+        problem = self._miss(asked, "" if only_reads else " for this sample")
         if self.loose.misses == "error":
             return _as_error(asked, problem)
         if self.loose.misses == "fail":
@@ -219,7 +235,7 @@ class _LooseServer:
                 return (tool.get("annotations") or {}).get("readOnlyHint") is True
         return False
 
-    def _miss(self, asked: ServerTraffic) -> str:
+    def _miss(self, asked: ServerTraffic, whose: str) -> str:
         """Say that there is no answer, and how the nearest recorded call differs."""
         tool = str(asked.params.get("name", ""))
         what = f"call of `{tool}`" if asked.kind == "call" else f"request {asked.method}"
@@ -234,7 +250,7 @@ class _LooseServer:
         told = first_difference_of_call(tool or asked.method, _arguments(nearest), now)
         if not told:  # it is of another sample, and may have changed something there
             told = f"only other samples have it, and `{tool}` is not read-only (readOnlyHint)"
-        return f"the recording of {run} has no such {what} at the server {self.name!r} for this sample: {told}"
+        return f"the recording of {run} has no such {what} at the server {self.name!r}{whose}: {told}"
 
 
 def _is_usable(each: ServerTraffic) -> bool:

@@ -27,11 +27,15 @@ _NOWHERE = "http://recording.invalid"
 
 @attrs.frozen(eq=False)
 class Player:
-    """Plays a recording. `volatile` is what agents and judges declare, by role and label."""
+    """Plays a recording. `volatile` is what agents and judges declare, by role and label.
+
+    With `asks_live`, what the recording does not have is asked anew, which is not the player's task.
+    """
 
     recording: Recording
     redact: Redactor
     volatile: Mapping[tuple[str, str], Sequence[Volatile]] = attrs.field(factory=dict)
+    asks_live: bool = False
 
     @contextmanager
     def attempt(self, asker: Asker, expire: Callable[[], object]) -> Iterator[AttemptTape]:
@@ -57,6 +61,10 @@ class Player:
         """Return what plays a server before the first trial, which is only what it lists."""
         course = Course((), is_late=False, expire=lambda: None, scrubbed=self.redact.data)
         return PlayedServer(course, server, [], partial(self.recording.listed, condition, server))
+
+    def plays(self, model: str) -> bool:
+        """Return whether a model needs no provider: it was recorded, or the first request to it fails as a miss."""
+        return not self.asks_live or model in self.recording.endpoints
 
     def endpoint(self, model: str) -> Endpoint:
         """Return an endpoint in place of the recorded one, at which nothing is ever sent.

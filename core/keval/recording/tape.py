@@ -20,7 +20,7 @@ from keval.tapes import ModelTraffic, ReplayMissError, ServerTape, ServerTraffic
 __all__ = ["AttemptTape", "RecordedAttempt"]
 
 _STANDSTILL = 120.0
-"""Seconds."""
+"""Seconds after which an agent that gets recorded answers at once, and does not end, is given up."""
 
 
 @attrs.frozen
@@ -84,6 +84,13 @@ class AttemptTape:
         if failure is not None and failure.stage == "context":
             again = not self.recorded.is_last
             raise TrialError(failure.message, stage=failure.stage, kind=failure.kind, retryable=again)
+
+    def overruled(self, failure: Failure | None, late: TrialError) -> TrialError | None:
+        """Return what the attempt fails by, whatever whoever asked made of it: a miss, or that its time was over.
+
+        `failure` is what it failed by here. Time that was over before an answer is over, though the answer comes now.
+        """
+        return self.missed or (late if self.recorded.is_late and failure is None else None)
 
     def limit(self, seconds: float) -> float:
         """Return the time limit of the attempt, in seconds, given that of a live one.

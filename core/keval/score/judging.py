@@ -124,8 +124,8 @@ class JudgeRunner:
             outcome = await attempt(
                 lambda: self.judge.grade(trial, rubrics, context), seconds=limit, late=late, watch=watch
             )
-            # Whatever the judge made of it.
-            return Attempted.failed(tape.missed) if tape is not None and tape.missed is not None else outcome
+            error = None if tape is None else tape.overruled(outcome.failure, late)
+            return outcome if error is None else Attempted.failed(error)
 
     def _headers(self, repetition: int) -> dict[str, str]:
         """Return the headers for keval's gateway, without the trial's id, which would tell whose answer is judged."""
