@@ -264,3 +264,18 @@ def test_an_attempt_that_could_not_begin_fails_in_the_same_way() -> None:
     with pytest.raises(TrialError, match="no database") as caught:
         attempt(failure=failure, is_last=False).tape.begin()
     assert ("context", "hook_failed", True) == (caught.value.stage, caught.value.kind, caught.value.retryable)
+
+
+def test_an_attempt_is_late_that_was_late_though_its_answer_comes_now() -> None:
+    late, other = TrialError(LATE.message, kind="timeout"), Failure("model", "http_400", "no")
+    was_late, was_well = attempt(asked("a", 1, 2), failure=LATE), attempt(asked("a", 1, 2))
+
+    assert (late, None) == (was_late.tape.overruled(None, late), was_late.tape.overruled(other, late))
+    assert None is was_well.tape.overruled(None, late)
+    with pytest.raises(ReplayMissError) as missed:
+        asyncio.run(was_late.ask("b"))
+    assert missed.value is was_late.tape.overruled(other, late)
+
+
+def test_an_attempt_has_the_time_of_a_slow_machine() -> None:
+    assert (120.0, 300.0) == (attempt().tape.limit(2.0), attempt().tape.limit(300.0))
