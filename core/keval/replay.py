@@ -1,7 +1,7 @@
 """Replaying a run: an evaluation as it is now is played the traffic of a recorded run, and scored.
 
-Nothing is connected to: no provider of models and no server. Samples have the facts that they had, and hook plugins
-are told of trials, but prepare none.
+Nothing is connected to, unless misses are asked live: no provider of models and no server. Recorded samples have the
+facts that they had, and hook plugins are told of trials, but prepare none.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from keval.pipeline import Watchers, hooks_of, resources, unwrapped
 from keval.plan.hooks import Hooks
 from keval.plan.plan import Plan
 from keval.prices import Price
+from keval.records import Sample
 from keval.redaction import Redactor
 from keval.score.replaying import Replaying
 from keval.stages import Running
@@ -71,18 +72,24 @@ async def replay_run(
         if is_live:
             prices = find_prices(unbounded.evaluation, plan.askers, ready.endpoints, before)
         writer = RunWriter.create(root, plan.evaluation.folder, started)
+        hooks = hooks_of(plan.hooks, watchers)
+        samples: dict[str, Sample] = {}
         with writer.freezing(redact) as freeze:
+            renewed = plan.samples.pick([at for at, name in enumerate(plan.samples.ids) if name in replay.renewed])
+            asked = hooks.with_facts(renewed, plan.evaluation.execution.max_concurrent)
+            found = {sample.id: sample async for sample in asked}
             for sample in plan.samples:
-                freeze(sample)
+                if freeze(found.get(sample.id, sample)) and sample.id in found:
+                    samples[sample.id] = found[sample.id]
         with writer.locked(), unwrapped():
             running = Running.of(
                 plan,
                 ready,
                 writer,
-                hooks=hooks_of(plan.hooks, watchers),
+                hooks=hooks,
                 prices=prices,
                 redact=redact,
-                samples={},
+                samples=samples,
                 regression=regression,
             )
             now = running.describe(started)
@@ -122,7 +129,9 @@ def _changes(replay: Replay, plan: Plan, now: Manifest, redact: Redactor) -> Ite
     )
     yield from changes(shared, now)
     if replay.dataset is not None and before.dataset.sha256 != now.dataset.sha256:
-        yield from sample_changes(plan.samples, replay.dataset.samples, redact)
+        frozen, asked = replay.recording.run.samples, {*plan.samples.ids}
+        both = frozen.pick([at for at, name in enumerate(frozen.ids) if name in asked])
+        yield from sample_changes(both, replay.dataset.samples, redact)
     yield from scorer_changes(before, now)
 
 

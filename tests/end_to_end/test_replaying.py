@@ -190,6 +190,25 @@ def test_changed_questions_are_told_and_the_recorded_ones_are_asked(recorded: Pr
     assert 0 == told.data["trials"]["different"]
 
 
+def test_questions_that_changed_or_are_new_are_asked_live(recorded: Project) -> None:
+    samples = {
+        **SAMPLES,
+        "twice": {"question": "{script: [{text: Another.}]}"},
+        "new": {"question": "{script: [{text: New.}]}"},
+    }
+    recorded.write(questions_yaml=yaml.safe_dump([{"id": name, **sample} for name, sample in samples.items()]))
+
+    outcome = replay(recorded, "eval.yaml", "--replay-misses", "live", "--repetitions", "3", WORD=WORD)
+
+    entry = recorded.read("manifest.json")["replay"]
+    # Two agents: three repetitions of each of the two questions, and the third one of the other three.
+    assert (3, 18) == (outcome.code, entry["live_trials"])
+    assert {"twice": "{script: [{text: Another.}]}", "new": "{script: [{text: New.}]}"}.items() < {
+        line["id"]: line["question"] for line in recorded.lines("samples.jsonl")
+    }.items()
+    assert {"sun"} == {line["facts"]["truth"] for line in recorded.lines("samples.jsonl")}
+
+
 def test_no_hook_plugin_prepares_what_is_replayed(recorded: Project) -> None:
     write(recorded, plugins=["double/broken-facts"])
 

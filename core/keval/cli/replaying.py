@@ -15,7 +15,8 @@ from keval.config.placeholders import remembered
 from keval.config.secrets import learn_config
 from keval.config.select import Selection, select
 from keval.config.variables import filling
-from keval.dataset.read import read_dataset
+from keval.dataset.read import Dataset, read_dataset
+from keval.execute.changes import changed_samples
 from keval.execute.replaying import Replay
 from keval.plan.plan import Plan
 from keval.plan.replayed import make_replay_plan, narrowed, recorded_selection
@@ -39,10 +40,20 @@ def planned_replay(
     with filling(remembered(manifest, asks_live=misses == "live")):
         evaluation = load(config) if config is not None else _rebuilt(run)
         learn_config(redactor, evaluation)
-        selected = select(evaluation, recorded_selection(selection, manifest))
-        # The config may name another dataset than the recorded one, whose samples are asked.
+        live = misses == "live"
+        selected = select(evaluation, recorded_selection(selection, manifest, live=live))
+        # The config may name another dataset than the recorded one, whose samples are asked unless that is done live.
         dataset = read_dataset(selected.dataset) if config is not None and selected.dataset is not None else None
-        yield make_replay_plan(narrowed(selected, recording), recording, dataset), Replay(recording, misses, dataset)
+        renewed = _renewed(recording, dataset, redactor) if live and dataset is not None else ()
+        plan = make_replay_plan(narrowed(selected, recording), recording, dataset, renewed)
+        yield plan, Replay(recording, misses, dataset, frozenset(renewed))
+
+
+def _renewed(recording: Recording, dataset: Dataset, redactor: Redactor) -> list[str]:
+    """Return the ids of samples that the dataset has otherwise than the recording, or alone, in its order."""
+    frozen = recording.run.samples
+    changed, had = {*changed_samples(frozen, dataset.samples, redactor)}, {*frozen.ids}
+    return [name for name in dataset.samples.ids if name in changed or name not in had]
 
 
 def _rebuilt(run: Run) -> Evaluation:

@@ -13,7 +13,7 @@ from keval.records import Sample
 from keval.redaction import Redactor
 from keval.store.jsonl import read_sample, sample_line
 
-__all__ = ["as_written", "changes", "sample_changes"]
+__all__ = ["as_written", "changed_samples", "changes", "sample_changes"]
 
 _GROWING = ("agents", "contexts", "conditions")
 """Sections of a config to which another config may add labels."""
@@ -60,10 +60,16 @@ def changes(before: Manifest, now: Manifest, *, extended: bool = False) -> list[
 
 def sample_changes(frozen: Samples, samples: Samples, redact: Redactor) -> Iterator[str]:
     """Yield which samples are others than those that a run has frozen, one line each; one of them may lack some."""
+    for name in changed_samples(frozen, samples, redact):
+        yield f"sample {name}: it asks something else, or has other facts or expectations"
+
+
+def changed_samples(frozen: Samples, samples: Samples, redact: Redactor) -> Iterator[str]:
+    """Yield the ids of samples that are others than those that a run has frozen, where both have one of that id."""
     positions = {name: position for position, name in enumerate(samples.ids)}
     for number, name in enumerate(frozen.ids):
         if name in positions and not _is_same(frozen[number], as_written(samples[positions[name]], redact)):
-            yield f"sample {name}: it asks something else, or has other facts or expectations"
+            yield name
 
 
 def as_written(sample: Sample, redact: Redactor) -> Sample:

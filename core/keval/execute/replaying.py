@@ -29,12 +29,14 @@ __all__ = ["LiveSide", "Replay", "ReplayingWorker"]
 class Replay:
     """How a run is replayed: from which recording, and what becomes of what that does not have.
 
-    `dataset` is the one that the evaluation names now, if it was read: the recorded samples are asked all the same.
+    `dataset` is the one that the evaluation names now, if it was read: the recorded samples are asked all the same,
+    except the `renewed` ones, by id.
     """
 
     recording: Recording
     misses: Literal["fail", "live"] = "fail"
     dataset: Dataset | None = None
+    renewed: frozenset[str] = frozenset()
 
 
 @attrs.define(eq=False)

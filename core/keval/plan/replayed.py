@@ -10,6 +10,7 @@ import attrs
 from keval.config.evaluation import Evaluation
 from keval.config.select import Selection
 from keval.dataset.read import Dataset
+from keval.dataset.samples import Samples
 from keval.errors import ConfigError, Problem, RunError
 from keval.manifest import Manifest
 from keval.plan.build import make_plan
@@ -19,15 +20,23 @@ from keval.recording.recording import Recording
 __all__ = ["make_replay_plan", "narrowed", "recorded_selection"]
 
 
-def recorded_selection(selection: Selection, manifest: Manifest) -> Selection:
-    """Return a selection that leaves no more than the recorded run had: its own holds where nothing else is asked."""
+def recorded_selection(selection: Selection, manifest: Manifest, *, live: bool = False) -> Selection:
+    """Return a selection in which that of the recorded run holds where nothing else is asked.
+
+    It leaves no more repetitions than that run had, unless others can be asked `live`.
+    """
     recorded, execution = manifest.selection, manifest.config.get("execution")
     repetitions = int(execution.get("num_repetitions", 1)) if isinstance(execution, dict) else 1
     judged = max((entry.repetitions for entry in manifest.scorers if entry.judge is not None), default=None)
-    return attrs.evolve(
+    kept = attrs.evolve(
         selection,
         limit=selection.limit or recorded.limit,
         sample_ids=selection.sample_ids or recorded.sample_ids,
+    )
+    if live:
+        return kept
+    return attrs.evolve(
+        kept,
         repetitions=min(selection.repetitions or repetitions, repetitions),
         judge_repetitions=judged and min(selection.judge_repetitions or judged, judged),
     )
@@ -73,11 +82,13 @@ def narrowed(evaluation: Evaluation, recording: Recording) -> Evaluation:
     )
 
 
-def make_replay_plan(evaluation: Evaluation, recording: Recording, dataset: Dataset | None = None) -> Plan:
+def make_replay_plan(
+    evaluation: Evaluation, recording: Recording, dataset: Dataset | None = None, renewed: Collection[str] = ()
+) -> Plan:
     """Make the plan of a replay: samples are those that were recorded, with the facts that hook plugins had added.
 
-    `dataset` is the one that the evaluation names now. Without it, its file is not needed, and the recorded run tells
-    of it.
+    `dataset` is the one that the evaluation names now, and `renewed` are the ids of samples that are taken as it has
+    them. Without it, its file is not needed, and the recorded run tells of it.
 
     Raises:
         ConfigError: the evaluation has problems.
@@ -85,12 +96,13 @@ def make_replay_plan(evaluation: Evaluation, recording: Recording, dataset: Data
     """
     known = recording.manifest.dataset
     samples = recording.run.samples
-    lines = range(1, len(samples) + 1)
-    frozen = Dataset(Path(known.path), samples, known.sha256 or "", lines)
+    frozen = Dataset(Path(known.path), samples, known.sha256 or "", range(1, len(samples) + 1))
     if dataset is not None:
-        there = {*dataset.samples.ids}
-        positions = [position for position, name in enumerate(samples.ids) if name in there]
-        frozen = Dataset(dataset.path, samples.pick(positions), dataset.digest, lines)
+        there, had = {*dataset.samples.ids}, {*samples.ids}
+        names = [name for name in samples.ids if name in there] + [name for name in renewed if name not in had]
+        sources = [dataset.samples if name in renewed else samples for name in names]
+        mixed = Samples(names, lambda number: sources[number].named(names[number]))
+        frozen = Dataset(dataset.path, mixed, dataset.digest, range(1, len(names) + 1))
     plan = make_plan(evaluation, frozen, played=True)
     if not any(key.id in recording.trials for key in plan.trials()):
         raise RunError(
