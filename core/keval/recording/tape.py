@@ -20,7 +20,7 @@ from keval.tapes import ModelTraffic, ReplayMissError, ServerTape, ServerTraffic
 __all__ = ["AttemptTape", "RecordedAttempt"]
 
 _STANDSTILL = 120.0
-"""Seconds."""
+"""Seconds after which an agent that gets recorded answers at once, and does not end, is given up."""
 
 
 @attrs.frozen
