@@ -46,20 +46,26 @@ class ReplayMissError(TrialError):
 class Volatile:
     """What differs between requests that are the same, such as a date, and the reason; a replay does not compare it.
 
-    It is a `field` of the request's JSON, which is taken out, or a `pattern` (a regular expression) of a part of its
-    texts, which is replaced. A field is a path with dots; `*` in it stands for every item of a list or object.
+    It is one of three: a `field` of the request's JSON, which is taken out; a `pattern` (a regular expression) of a
+    part of its texts, which is replaced; or an `order`, the field by which those items of a list are sorted that have
+    it, as in `messages.*.content.*.id`. A field is a path with dots; `*` stands for every item of a list or object.
 
     Raises:
-        ValueError: it is neither or both, or the pattern is none or matches an empty text.
+        ValueError: it is none of them or several, the pattern cannot be read or matches an empty text, or the order is
+            of no list.
     """
 
     reason: str
     field: str | None = None
     pattern: str | None = None
+    order: str | None = None
 
     def __attrs_post_init__(self) -> None:
-        if (self.field is None) == (self.pattern is None):
-            raise ValueError(f"what is volatile is a field or a pattern, and here it is neither or both: {self.reason}")
+        if [self.field, self.pattern, self.order].count(None) != 2:
+            what = "what is volatile is a field, a pattern or an order, and here it is none of them or several"
+            raise ValueError(f"{what}: {self.reason}")
+        if self.order is not None and self.order.split(".")[-2:-1] != ["*"]:
+            raise ValueError(f"the volatile order {self.order!r} is of no list; let it end in `.*.` and a field")
         if self.pattern is not None:
             try:
                 everywhere = re.compile(self.pattern).match("")

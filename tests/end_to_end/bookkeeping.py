@@ -36,6 +36,8 @@ AGENTS: Mapping[str, Mapping[str, Any]] = {
     "claude-code": {"model": "anthropic/claude-test"},
 }
 """Every adapter, with every wire that it speaks."""
+_SECONDS = {"claude-code": 15, "gadk": 4, "ms": 4}
+"""How long an attempt may take; one that is kept waiting takes as long."""
 JUDGES = {"openai": {"model": "openai/gpt-judge"}, "anthropic": {"model": "anthropic/claude-judge"}}
 PROMPT = "Answer like a bookkeeper."
 _PROCESSES = "processes.txt"
@@ -127,7 +129,7 @@ def write(project: Project, *agents: str, **changes: Any) -> None:
         "rubrics": ["completeness"],
         "execution": {
             "num_repetitions": 3,
-            "timeout_seconds": 15 if "claude-code" in agents else 1,
+            "timeout_seconds": max(_SECONDS.get(AGENTS[name].get("type", name), 1) for name in agents),
             "retry": {"max_attempts": 3, "initial_backoff_seconds": 0.01, "max_request_attempts": 2},
         },
         **changes,

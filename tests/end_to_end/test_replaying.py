@@ -127,6 +127,9 @@ def test_a_changed_prompt_is_named_by_the_trials_that_miss(recorded: Project) ->
     (changed,) = recorded.read("manifest.json")["replay"]["changes"]
     assert changed.startswith("conditions.baseline.system_prompt: was Answer")
     assert "`--replay-misses live`" in outcome.stderr
+    assert {"-Answer with the [secret] word.", "+Reply with the [secret] word."} < {*outcome.stderr.splitlines()}
+    durations = [trial["transcript"]["duration"] for trial in recorded.lines("trials.jsonl")]
+    assert [None] * 16 == durations
 
 
 def test_what_misses_is_asked_live_and_recorded_with_the_rest(recorded: Project) -> None:
@@ -262,7 +265,7 @@ def _gone(run: Path) -> None:
 
 def _cut(run: Path) -> None:
     content = traffic_file(run).read_bytes()
-    traffic_file(run).write_bytes(content[:100])
+    traffic_file(run).write_bytes(content[:-100])
 
 
 @pytest.mark.parametrize(
@@ -272,7 +275,7 @@ def _cut(run: Path) -> None:
         (_damaged, "is damaged"),
         (_foreign, "is not the file of a recording"),
         (_gone, "cannot be read"),
-        (_cut, "has no trial of this evaluation"),
+        (_cut, "is cut off: the frame that begins at byte"),
     ],
 )
 def test_a_recording_that_cannot_be_played_is_an_error(unplugged: Project, spoil: Any, told: str) -> None:

@@ -114,15 +114,27 @@ def _print_verdicts(summary: Summary, console: Console) -> None:
 def _remedy(run: Run, summary: Summary) -> str:
     """Return the command that makes what a run lacks; nothing for a run that is whole."""
     if (replay := run.manifest.replay) is not None:
-        missed = any(REPLAY_MISS in kind for arm in summary.trials for kind in arm.failures)
-        ask = "`--replay-misses live` asks models and servers anew, where a recording does not have what is asked"
-        return ask if missed and replay.misses == "fail" else ""
+        return _missed(run, summary) if replay.misses == "fail" else ""
     command = f"keval resume {shlex.quote(str(run.path))}"
     if sum(arm.trials for arm in summary.trials) < summary.planned:
         return f"`{command}` runs the trials that are left"
     if any(arm.failed for arm in summary.trials):
         return f"`{command} --retry-failed` runs the failed trials again"
     return ""
+
+
+def _missed(run: Run, summary: Summary) -> str:
+    """Return the first thing that the recording of a replayed run does not have, whole, and what to do about it."""
+    if any(REPLAY_MISS in kind for arm in summary.trials for kind in arm.failures):
+        failed = ((trial.id, trial.failure) for trial in run.trials() if trial.failure is not None)
+    elif any(REPLAY_MISS in kind for arm in summary.arms for kind in arm.failures):
+        lines = run.scores_file.read()
+        failed = ((f"{line.judge} of {line.trial}", line.failure) for line in lines if line.failure is not None)
+    else:
+        return ""
+    ask = "`--replay-misses live` asks models and servers anew, where a recording does not have what is asked"
+    first = next((f"{who}: {failure.message}" for who, failure in failed if failure.kind == REPLAY_MISS), "")
+    return f"{first}\n{ask}"
 
 
 def tell_replaced(found: Counter[str], *, quiet: bool) -> None:

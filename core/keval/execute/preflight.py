@@ -14,7 +14,7 @@ from keval import registry
 from keval.config.evaluation import Evaluation, Execution
 from keval.config.secrets import learn_endpoints
 from keval.contexts import ServerSpec
-from keval.errors import InterventionError, PluginError, PreflightError, RunError
+from keval.errors import InterventionError, PluginError, PreflightError
 from keval.execute.aliases import aliases_of
 from keval.execute.altered import changes_placed, check_changes
 from keval.execute.exchange import ModelExchange
@@ -27,7 +27,7 @@ from keval.models import Asker, Endpoint, Model
 from keval.plan.build import hook_plugins
 from keval.plan.hooks import Hooks
 from keval.plan.plan import Plan, ResolvedPlugin
-from keval.recording.loose import LooseRecording, open_loose
+from keval.recording.loose import loose_recording
 from keval.recording.player import Player
 from keval.recording.recording import Recording
 from keval.redaction import Redactor
@@ -206,7 +206,7 @@ async def open_context(
         source: ContextSource = await scope.enter(context.plugin.start(context.origin or context.label))
         if not isinstance(source, ContextSource):
             raise TypeError(f"start() yields {source!r:.100}, which is no ContextSource (servers and open())")
-        loose = _loose(context, redactor) if listing is None else None
+        loose = loose_recording(context.interventions, redactor) if listing is None else None
         opened = OpenedContext(source, context.interventions, loose=loose)
         if loose is not None:
             listing = partial(loose.listing, condition=condition)
@@ -242,17 +242,6 @@ def _check_is_seen(server: ServerSpec | McpServer, *, recorded: bool, played: bo
     if recorded:
         problem = f"{told} is recorded, and the run cannot be replayed; leave out `tap: false` if the context has that"
         warnings.warn(problem, RuntimeWarning, stacklevel=2)
-
-
-def _loose(context: ResolvedPlugin, redactor: Redactor) -> LooseRecording | None:
-    """Return the recorded answers that a context's servers give. Raises PreflightError."""
-    found = [change.recorded for change in context.interventions if change.recorded is not None]
-    if not found:
-        return None
-    try:
-        return LooseRecording(open_loose(found[-1]), found[-1].misses, redactor)
-    except RunError as error:
-        raise PreflightError(str(error)) from error
 
 
 def _server_proxy() -> ServerProxy:

@@ -9,6 +9,7 @@ import attrs
 
 from keval.dataset.read import Dataset
 from keval.errors import PreflightError, RunError
+from keval.execute.models import volatile_of
 from keval.execute.preflight import Ready, preflight
 from keval.execute.resources import ResourceScope
 from keval.execute.server_entries import check_offers
@@ -90,4 +91,5 @@ class ReplayingWorker:
             if trial.failure is not None and trial.failure.kind == REPLAY_MISS:
                 return await self.live.run(key, sample, outbox)
             outbox.traffic(key.id, self.recording.of_trial(key.id))
-        return with_recorded_times(trial, self.recording.trial(key.id))
+        declared = volatile_of(self.played.plan).get(("agent", key.agent), ())
+        return with_recorded_times(trial, self.recording.trial(key.id), declared)

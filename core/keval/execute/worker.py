@@ -218,15 +218,13 @@ class PlanWorker:
                 context = await self._enter(stack, tries, recorder)
                 instructions = context.instructions
                 told = await self.ready.agents[tries.key.agent].run(tries.sample, context)
-                if tries.tape is not None:
-                    await tries.tape.finish()
                 # While the context is open, as closing it may end calls that the tap still records.
                 return merge(told, context) if _is_transcript(told) else told
 
         seconds = self._seconds if tries.tape is None else tries.tape.limit(self._seconds)
         tried = await attempt(asked, seconds=seconds, late=self._late, watch=tries.watch)
-        if (missed := tries.tape.missed if tries.tape is not None else _missed(context)) is not None:
-            tried = Attempted.failed(missed)  # whatever the framework made of it
+        if error := tries.tape.overruled(tried.failure, self._late) if tries.tape else _missed(context):
+            tried = Attempted.failed(error)  # whatever the framework made of it
         if tried.failure is not None and (outage := self.ready.exchange.outage("agent", tries.key.agent)):
             raise outage
         tries.losses.note(context.servers)

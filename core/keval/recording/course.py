@@ -86,16 +86,6 @@ class Course:
         await asyncio.get_running_loop().create_future()
         raise AssertionError  # the future has no result
 
-    async def finish(self) -> None:
-        """Wait for the end of the time, if that was over when all had passed and the asker was done.
-
-        An asker may have swallowed that end, so this waits no longer than until a moment after it.
-        """
-        self._expire_at_end()
-        if self._expiry is not None:
-            left = self._expiry.when() - asyncio.get_running_loop().time()
-            await asyncio.sleep(max(0.0, left) + _SETTLE)
-
     async def begin(self, exchange: Traffic) -> None:
         """Begin an exchange, after all that servers said by themselves before it."""
         await self.deliver_before(exchange.began)

@@ -18,7 +18,7 @@ import orjson
 
 from keval.contexts import TrialInfo
 from keval.errors import PreflightError, RunError
-from keval.interventions import RecordedResults
+from keval.interventions import Intervention, RecordedResults
 from keval.manifest import AnswersEntry
 from keval.recording.difference import first_difference_of_call
 from keval.recording.recording import Recording
@@ -26,7 +26,7 @@ from keval.redaction import Redactor
 from keval.store.run import Run
 from keval.tapes import Deliver, ReplayMissError, ServerTape, ServerTraffic, ServerTrafficKind, TrafficError
 
-__all__ = ["LooseRecording", "open_loose"]
+__all__ = ["LooseRecording", "loose_recording", "open_loose"]
 
 _Ask: TypeAlias = tuple[str, str, bytes]
 """What is asked of which server: the method, and a digest of the parameters."""
@@ -67,6 +67,21 @@ def open_loose(results: RecordedResults) -> Recording:
     if not (results.recorded / "manifest.json").is_file():
         raise RunError(f"no run at {results.recorded}; give the directory of a run that was recorded (--record)")
     return Recording.open(Run(results.recorded))
+
+
+def loose_recording(interventions: Sequence[Intervention], redact: Redactor) -> LooseRecording | None:
+    """Return the recorded answers that the servers of a context give, if an intervention says so.
+
+    Raises:
+        PreflightError: there is no recording.
+    """
+    found = next((change.recorded for change in interventions if change.recorded is not None), None)
+    if found is None:
+        return None
+    try:
+        return LooseRecording(open_loose(found), found.misses, redact)
+    except RunError as error:
+        raise PreflightError(str(error)) from error
 
 
 @attrs.frozen(eq=False, slots=False)

@@ -29,10 +29,15 @@ class Recording:
 
     @classmethod
     def open(cls, run: Run) -> Recording:
-        """Open the recording of a run and check its frames. Raises RunError: it has none, or it is damaged."""
+        """Open the recording of a run and check its frames. Raises RunError: it has none, or is damaged or cut off."""
         if run.manifest.recording is None:
             raise RunError(f"{run.path} has no recording; `keval run --record` keeps one with a run")
         frames = Frames(traffic_file(run.path))
+        if frames.torn is not None:
+            raise RunError(
+                f"{frames.path} is cut off: the frame that begins at byte {frames.torn} has no end; restore the file,"
+                f" or let `keval resume {run.path}` make what an interrupted run lacks"
+            )
         for key in frames.keys:
             frames.read(key, len)
         return cls(run, frames)

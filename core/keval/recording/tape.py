@@ -85,6 +85,13 @@ class AttemptTape:
             again = not self.recorded.is_last
             raise TrialError(failure.message, stage=failure.stage, kind=failure.kind, retryable=again)
 
+    def overruled(self, failure: Failure | None, late: TrialError) -> TrialError | None:
+        """Return what the attempt fails by, whatever whoever asked made of it: a miss, or that its time was over.
+
+        `failure` is what it failed by here. Time that was over before an answer is over, though the answer comes now.
+        """
+        return self.missed or (late if self.recorded.is_late and failure is None else None)
+
     def limit(self, seconds: float) -> float:
         """Return the time limit of the attempt, in seconds, given that of a live one.
 
@@ -92,10 +99,6 @@ class AttemptTape:
         make it so; only an agent that has come to a standstill does.
         """
         return max(seconds, _STANDSTILL)
-
-    async def finish(self) -> None:
-        """Wait for the end of the attempt's time, if whoever asked was done and late when it was recorded."""
-        await self._course.finish()
 
     async def ask(self, request: ModelRequest, relayed: Callable[[bytes], object] = lambda body: None) -> ModelResponse:
         """Answer a model request; nothing is sent. See `PlayedModels.send`."""

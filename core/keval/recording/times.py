@@ -1,48 +1,69 @@
 """What no replay can repeat of a recorded trial, restored in the trial that was played from it.
 
 How long a replay takes says nothing of an agent. So a played trial has the recorded times where it went the same way,
-and none where it did not. The same holds of the ids that frameworks draw for calls to which the model gave none.
+and none where it did not. The same holds of ids and texts that its agent declares to vary, and of the order in which
+results of parallel calls were reported.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain, repeat
+from typing import TypeAlias
 
 import attrs
 
-from keval.records import Attempt, Failure, Transcript, Trial
+from keval.recording.volatile import without_volatile
+from keval.records import Attempt, Failure, Message, Transcript, Trial
+from keval.tapes import REPLAY_MISS, Volatile
 
 __all__ = ["with_recorded_times"]
 
 _UNKNOWN = repeat((None, None))
 
+_Said: TypeAlias = tuple[int, str, str]
+"""The turn of a message, who speaks, and the text without what varies."""
 
-def with_recorded_times(trial: Trial, recorded: Trial | None) -> Trial:
-    """Return a played trial with the times of the recorded one, attempt by attempt; `None` where they differ."""
+
+def with_recorded_times(trial: Trial, recorded: Trial | None, volatile: Sequence[Volatile] = ()) -> Trial:
+    """Return a played trial with the times of the recorded one, attempt by attempt; `None` where they differ.
+
+    One that asked for what the recording does not have has no times. `volatile` is what its agent declares.
+    """
+    if trial.failure is not None and trial.failure.kind == REPLAY_MISS:
+        recorded = None
     earlier = recorded.attempts if recorded is not None else ()
     attempts = tuple(
-        attrs.evolve(each, transcript=_timed(_uncut(each, before), before.transcript if before else None))
+        attrs.evolve(each, transcript=_restored(each, before, volatile))
         for each, before in zip(trial.attempts, chain(earlier, repeat(None)), strict=False)
     )
     # An attempt that was the last one when it was recorded may have been followed by another one here.
-    same = recorded is not None and len(earlier) == len(trial.attempts)
-    last = recorded if same else None
-    transcript = _timed(_uncut(trial, last), last.transcript if last is not None else None)
-    return attrs.evolve(trial, transcript=transcript, attempts=attempts)
+    last = recorded if len(earlier) == len(trial.attempts) else None
+    return attrs.evolve(trial, transcript=_restored(trial, last, volatile), attempts=attempts)
 
 
-def _uncut(played: Trial | Attempt, recorded: Trial | Attempt | None) -> Transcript | None:
-    """Return the transcript of an attempt: the recorded one if both ran out of time.
-
-    Such a transcript ends wherever the agent was at that moment, which no replay hits. So one of the two may go further
-    than the other, and no more than that.
-    """
+def _restored(
+    played: Trial | Attempt, recorded: Trial | Attempt | None, volatile: Sequence[Volatile]
+) -> Transcript | None:
     now, before = played.transcript, recorded.transcript if recorded is not None else None
-    if recorded is None or now is None or before is None:
-        return now
+    if now is None or recorded is None or before is None:
+        return _timed(now, None)
+    said, was_said = ([_said(message, volatile) for message in each.messages] for each in (now, before))
+    # What had no more time ends wherever the agent was at that moment, which no replay hits.
     cut = _is_late(played.failure) and _is_late(recorded.failure)
-    return before if cut and _agree(now.messages, before.messages) and _agree(_names(now), _names(before)) else now
+    if cut and _agree(said, was_said) and _agree(_names(now), _names(before)):
+        return before
+    if sorted(said) == sorted(was_said) and _without_results(said) == _without_results(was_said):
+        now = attrs.evolve(now, messages=before.messages)
+    return _timed(now, before)
+
+
+def _said(message: Message, volatile: Sequence[Volatile]) -> _Said:
+    return message.turn, message.role, str(without_volatile(message.text, volatile))
+
+
+def _without_results(said: Sequence[_Said]) -> list[_Said]:
+    return [each for each in said if each[1] != "tool"]
 
 
 def _is_late(failure: Failure | None) -> bool:

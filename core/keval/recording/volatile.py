@@ -46,18 +46,23 @@ def canonical(request: ModelRequest, volatile: Iterable[Volatile] = ()) -> Compa
 
 
 def without_volatile(value: Any, volatile: Iterable[Volatile]) -> Any:
-    """Return JSON, or a text, without the fields that are volatile, and with a mark in place of such texts."""
-    fields, patterns = _rules(tuple(volatile))
+    """Return JSON, or a text, without the fields that are volatile, with a mark in place of such texts, and sorted."""
+    fields, orders, patterns = _rules(tuple(volatile))
     for field in fields:
         value = _without(value, field)
+    for path, key in orders:
+        value = _sorted(value, path, key)
     return value if patterns is None else _marked(value, patterns)
 
 
 @lru_cache
-def _rules(volatile: tuple[Volatile, ...]) -> tuple[tuple[tuple[str, ...], ...], re.Pattern[str] | None]:
-    fields = tuple(tuple(each.field.split(".")) for each in volatile if each.field is not None)
+def _rules(
+    volatile: tuple[Volatile, ...],
+) -> tuple[Sequence[Sequence[str]], Sequence[tuple[Sequence[str], str]], re.Pattern[str] | None]:
+    fields = [each.field.split(".") for each in volatile if each.field is not None]
+    ways = [each.order.split(".") for each in volatile if each.order is not None]
     patterns = [f"(?:{each.pattern})" for each in volatile if each.pattern is not None]
-    return fields, re.compile("|".join(patterns)) if patterns else None
+    return fields, [(way[:-2], way[-1]) for way in ways], re.compile("|".join(patterns)) if patterns else None
 
 
 def _without(value: Any, field: Sequence[str]) -> Any:
@@ -72,6 +77,25 @@ def _without(value: Any, field: Sequence[str]) -> Any:
     if not rest:
         return {name: item for name, item in value.items() if key not in (name, "*")}
     return {name: _without(item, rest) if key in (name, "*") else item for name, item in value.items()}
+
+
+def _sorted(value: Any, path: Sequence[str], key: str) -> Any:
+    """Return JSON in which the items of the list at this path that have this key are sorted by it, in their places."""
+    if not path:
+        if not isinstance(value, list):
+            return value
+        places = [place for place, item in enumerate(value) if isinstance(item, dict) and key in item]
+        items = sorted((value[place] for place in places), key=lambda item: str(item[key]))
+        found = list(value)
+        for place, item in zip(places, items, strict=True):
+            found[place] = item
+        return found
+    first, *rest = path
+    if isinstance(value, list):
+        return [_sorted(item, rest, key) for item in value] if first == "*" else value
+    if isinstance(value, dict):
+        return {name: _sorted(item, rest, key) if first in (name, "*") else item for name, item in value.items()}
+    return value
 
 
 def _marked(value: Any, patterns: re.Pattern[str]) -> Any:

@@ -120,17 +120,12 @@ class JudgeRunner:
                 model_headers={**self._headers(repetition), **headers},
                 recorder=recorder,
             )
-
-            async def graded() -> Mapping[str, Score | TrialError]:
-                scores = await self.judge.grade(trial, rubrics, context)
-                if tape is not None:
-                    await tape.finish()
-                return scores
-
             limit = seconds if tape is None else tape.limit(seconds)
-            outcome = await attempt(graded, seconds=limit, late=late, watch=watch)
-            # Whatever the judge made of it.
-            return Attempted.failed(tape.missed) if tape is not None and tape.missed is not None else outcome
+            outcome = await attempt(
+                lambda: self.judge.grade(trial, rubrics, context), seconds=limit, late=late, watch=watch
+            )
+            error = None if tape is None else tape.overruled(outcome.failure, late)
+            return outcome if error is None else Attempted.failed(error)
 
     def _headers(self, repetition: int) -> dict[str, str]:
         """Return the headers for keval's gateway, without the trial's id, which would tell whose answer is judged."""

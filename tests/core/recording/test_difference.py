@@ -264,11 +264,24 @@ def test_what_is_volatile_is_not_compared() -> None:
     } == of(1, "2026-11-22").body
 
 
+def test_an_order_that_is_volatile_is_not_compared() -> None:
+    volatile = Volatile("results come as they arrive", order="messages.*.content.*.of")
+
+    def of(*content: dict[str, str]) -> Compared:
+        return compared("anthropic", {"messages": [{"content": [*content]}, {"content": "text"}]}, volatile)
+
+    one, two, text = {"of": "c1", "text": "a"}, {"of": "c2", "text": "b"}, {"text": "c"}
+    assert of(one, text, two) == of(two, text, one)
+    assert of(one, text, two) != of(one, two, text)
+    assert of(one, two) != of(one, {**two, "text": "a"})
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, "neither or both"),
-        ({"field": "a", "pattern": "a"}, "neither or both"),
+        ({}, "none of them or several"),
+        ({"field": "a", "pattern": "a"}, "none of them or several"),
+        ({"order": "messages.id"}, "of no list"),
         ({"pattern": "("}, "cannot be read"),
         ({"pattern": "a*"}, "matches an empty text"),
     ],

@@ -190,23 +190,6 @@ def test_an_attempt_that_was_late_ends_when_nothing_else_is_left(abandoned: bool
     assert asyncio.run(play())
 
 
-@pytest.mark.parametrize("asks", [True, False])
-def test_an_asker_that_was_done_and_late_is_late_again(asks: bool) -> None:
-    async def play(failure: Failure | None) -> bool:
-        one = attempt(*([asked("a", 1, 2)] if asks else []), failure=failure)
-        if asks:
-            await one.ask("a")
-        finished = asyncio.create_task(one.tape.finish())
-        expired = asyncio.create_task(one.expired.wait())
-        done, left = await asyncio.wait({finished, expired}, timeout=5, return_when=asyncio.FIRST_COMPLETED)
-        for task in left:
-            task.cancel()
-        one.tape.close()
-        return finished in done
-
-    assert (False, True) == (asyncio.run(play(LATE)), asyncio.run(play(None)))
-
-
 def test_what_was_abandoned_otherwise_waits_until_it_is_given_up() -> None:
     async def play() -> bool:
         one = attempt(asked("a", 1, None))
@@ -273,3 +256,18 @@ def test_an_attempt_that_could_not_begin_fails_in_the_same_way() -> None:
     with pytest.raises(TrialError, match="no database") as caught:
         attempt(failure=failure, is_last=False).tape.begin()
     assert ("context", "hook_failed", True) == (caught.value.stage, caught.value.kind, caught.value.retryable)
+
+
+def test_an_attempt_is_late_that_was_late_though_its_answer_comes_now() -> None:
+    late, other = TrialError(LATE.message, kind="timeout"), Failure("model", "http_400", "no")
+    was_late, was_well = attempt(asked("a", 1, 2), failure=LATE), attempt(asked("a", 1, 2))
+
+    assert (late, None) == (was_late.tape.overruled(None, late), was_late.tape.overruled(other, late))
+    assert None is was_well.tape.overruled(None, late)
+    with pytest.raises(ReplayMissError) as missed:
+        asyncio.run(was_late.ask("b"))
+    assert missed.value is was_late.tape.overruled(other, late)
+
+
+def test_an_attempt_has_the_time_of_a_slow_machine() -> None:
+    assert (120.0, 300.0) == (attempt().tape.limit(2.0), attempt().tape.limit(300.0))

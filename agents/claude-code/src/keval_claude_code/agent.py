@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["ClaudeCode"]
 
 _VOLATILE = (
+    Volatile(
+        "Claude Code tells the results of parallel calls in the order in which it got them",
+        order="messages.*.content.*.tool_use_id",
+    ),
+    Volatile("a mark at the last of them, whichever that is", field="messages.*.content.*.cache_control"),
     Volatile("ids of the device and the session, which every process draws", field="metadata.user_id"),
     Volatile(
         "the path at which Claude Code keeps what a tool returned, in the trial's own directory, with time and a draw",
