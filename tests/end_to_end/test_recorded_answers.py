@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -82,18 +83,29 @@ class Docs:
         return ChatReply(results[-1].text or "I was told nothing.")
 
 
-@pytest.fixture
-def docs(project: Project) -> Docs:
+def with_questions(project: Project) -> Docs:
     samples = [{"id": name, "question": text} for name, text in QUESTIONS.items()]
     project.write(questions_jsonl="\n".join(map(json.dumps, samples)), calls_jsonl="")
     return Docs(project)
 
 
 @pytest.fixture
-def recorded(docs: Docs) -> Docs:
-    """A project with a recorded run of a server that is there."""
+def docs(project: Project) -> Docs:
+    return with_questions(project)
+
+
+@pytest.fixture(scope="module")
+def recorded_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    docs = with_questions(Project(tmp_path_factory.mktemp("recorded")))
     docs.run(docs.server(), "--record")
-    return docs
+    return docs.project.root
+
+
+@pytest.fixture
+def recorded(project: Project, recorded_once: Path) -> Docs:
+    """A project with a recorded run of a server that is there."""
+    shutil.copytree(recorded_once, project.root, dirs_exist_ok=True)
+    return Docs(project)
 
 
 def runs(docs: Docs) -> list[Run]:
