@@ -19,6 +19,7 @@ import yaml
 from keval import registry
 from keval.config.evaluation import DatasetFile
 from keval.dataset.read import read_dataset
+from keval.recording.frames import FrameFile, traffic_file
 from tests.conftest import Project
 from tests.stdio_server import look_up
 
@@ -69,6 +70,17 @@ def session_config(project: Project) -> None:
     """Write the config that docs/sessions.md shows."""
     config, *_ = blocks(ROOT / "docs" / "sessions.md", "yaml")
     (project.root / "chat.yaml").write_text(config, encoding="utf-8")
+
+
+def recorded_traffic(project: Project, path: str) -> None:
+    """Make a run with a recording, which has nothing yet."""
+    recorded_run(project)
+    found = project.run_directory()
+    manifest = {**json.loads((found / "manifest.json").read_text(encoding="utf-8")), "recording": {"since": "2026"}}
+    (project.root / path).mkdir(parents=True)
+    (project.root / path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    with FrameFile(traffic_file(project.root / path)):
+        """Opening the file makes it."""
 
 
 # What the Python of a page needs in its working directory.
@@ -126,6 +138,8 @@ def test_yaml_is_a_valid_part_of_a_config(folder: Project, block: str) -> None:
     if "faults" in given:
         (folder.root / "faults.yaml").write_text(block, encoding="utf-8")
         given = {"middleware": [{"disturb": {"path": "faults.yaml"}}]}
+    if (recorded := re.search(r"recorded: (results/[\w/-]+)", block)) is not None:
+        recorded_traffic(folder, recorded[1])
     if "levels" in given:
         (folder.root / "tone.yaml").write_text(block, encoding="utf-8")
         given = {"rubrics": ["tone.yaml"], "judge": {"model": "simulated/judge"}}

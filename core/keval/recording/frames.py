@@ -44,7 +44,8 @@ _CHECK = 4
 _LONGEST_HEAD = 1 << 16
 _ZSTANDARD = struct.pack("<I", 0xFD2FB528)
 """What a Zstandard frame begins with; no UTF-8 text has it, and a head is one."""
-_LEVEL = 3
+_LEVEL = 1
+"""Higher ones make traffic hardly smaller, and take longer."""
 
 
 @attrs.frozen

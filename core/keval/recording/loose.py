@@ -200,10 +200,11 @@ class _LooseServer:
             return asked
         key = _ask(self.name, method, given)
         self._asked[key] += 1
-        places = self._first(self.loose.places.get(key, ()), only_reads=kind == "request" or self._only_reads(given))
+        only_reads = kind == "request" or self._only_reads(given)
+        places = self._first(self.loose.places.get(key, ()), only_reads=only_reads)
         if places:
             return self.loose.exchange(places[min(self._asked[key], len(places)) - 1])
-        problem = self._miss(asked)
+        problem = self._miss(asked, "" if only_reads else " for this sample")
         if self.loose.misses == "error":
             return _as_error(asked, problem)
         if self.loose.misses == "fail":
@@ -234,7 +235,7 @@ class _LooseServer:
                 return (tool.get("annotations") or {}).get("readOnlyHint") is True
         return False
 
-    def _miss(self, asked: ServerTraffic) -> str:
+    def _miss(self, asked: ServerTraffic, whose: str) -> str:
         """Say that there is no answer, and how the nearest recorded call differs."""
         tool = str(asked.params.get("name", ""))
         what = f"call of `{tool}`" if asked.kind == "call" else f"request {asked.method}"
@@ -249,7 +250,7 @@ class _LooseServer:
         told = first_difference_of_call(tool or asked.method, _arguments(nearest), now)
         if not told:  # it is of another sample, and may have changed something there
             told = f"only other samples have it, and `{tool}` is not read-only (readOnlyHint)"
-        return f"the recording of {run} has no such {what} at the server {self.name!r} for this sample: {told}"
+        return f"the recording of {run} has no such {what} at the server {self.name!r}{whose}: {told}"
 
 
 def _is_usable(each: ServerTraffic) -> bool:

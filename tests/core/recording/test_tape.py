@@ -18,6 +18,7 @@ from keval.records import Failure, Refusal
 from keval.tapes import ModelTraffic, ReplayMissError, ServerTraffic, Traffic, TrafficError
 
 ASKER = Asker("agent", "a", "a/b/c/1", 1, 1)
+OVER = TrialError("no answer within 1 s", kind="timeout")
 LATE = Failure("agent", "timeout", "no answer within 60 s")
 
 
@@ -188,6 +189,13 @@ def test_an_attempt_that_was_late_ends_when_nothing_else_is_left(abandoned: bool
         return one.tape.missed is None
 
     assert asyncio.run(play())
+
+
+@pytest.mark.parametrize(("failure", "error"), [(LATE, OVER), (None, None)])
+def test_an_answer_that_came_too_late_is_too_late_again(failure: Failure | None, error: TrialError | None) -> None:
+    one = attempt(asked("a", 1, 2), failure=failure)
+
+    assert error is one.tape.overruled(None, OVER)
 
 
 def test_what_was_abandoned_otherwise_waits_until_it_is_given_up() -> None:

@@ -232,7 +232,7 @@ def test_tools_that_changed_change_again(server: Callable[..., Stdio], nowhere: 
         [("pid", {}), ("die", {}), ("pid", {}), ("echo", {"text": "x"})],
         [("quit", {}), ("pid", {})],
         [("hang", {}), ("pid", {})],
-        [("hang", {"everything": True}), ("pid", {})],
+        pytest.param([("hang", {"everything": True}), ("pid", {})], marks=pytest.mark.slow),
         [("babble", {}), ("pid", {})],
         [("no_such_tool", {}), ("echo", {"text": "\ud83d"}), ("echo", {"text": "x"})],
     ],
