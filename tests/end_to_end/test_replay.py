@@ -151,6 +151,10 @@ def test_a_recording_has_all_that_can_happen(recorded: Recorded) -> None:
     assert {True} == {
         bool(call["error"]) for trial in by_kind["mistaken"] for call in trial["transcript"]["tool_calls"]
     }
+    shown = ("--trial", f"{recorded.agent}/with_desk/parallel/1", "--traffic", "--json")
+    traffic = recorded.project.keval("show", str(recorded.run), *shown).data["traffic"]
+    if recorded.agent == "claude-code":  # the only one that streams
+        assert [True, True] == [len(each["chunks"]) > 1 for each in traffic if each["of"] == "model"]
     judged = Counter(score["judge"] for score in lines(recorded.run / "scores.jsonl") if score["judge"])
     assert {"openai": 6 * REPETITIONS, "anthropic": 6 * REPETITIONS} == judged
 

@@ -428,19 +428,20 @@ def test_a_stream_that_breaks_off_within_an_event_is_cut_there() -> None:
 
         return ModelResponse(200, {"content-type": "text/event-stream"}, chunks())
 
-    async def scenario() -> bytes:
-        read = b""
+    read: list[bytes] = []
+
+    async def scenario() -> None:
         async with (
             proxied("http://127.0.0.1:1", exchange=breaking) as (endpoint,),
             httpx2.AsyncClient(headers={"x-api-key": endpoint.api_key}) as client,
             client.stream("POST", f"{endpoint.urls['anthropic']}/v1/messages") as response,
         ):
-            with pytest.raises(httpx2.RemoteProtocolError):
-                async for chunk in response.aiter_raw():
-                    read += chunk
-        return read
+            async for chunk in response.aiter_raw():
+                read.append(chunk)
 
-    assert begun == run(scenario())
+    with pytest.raises(httpx2.RemoteProtocolError):
+        run(scenario())
+    assert [begun] == read
 
 
 @pytest.mark.parametrize("told", [True, False], ids=["of a known length", "as it comes"])
