@@ -16,6 +16,7 @@ from typing import Any
 import attrs
 import pytest
 
+from keval_gateway.disturb import Draw, read_faults
 from tests.conftest import Outcome, Project
 from tests.end_to_end.bookkeeping import AGENTS, GALLERY, SAMPLES, Clerk, processes, server, write
 from tests.end_to_end.servers.model import gateway
@@ -26,6 +27,18 @@ KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY")
 URLS = ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL")
 NO_VENDOR: Mapping[str, str | None] = dict.fromkeys((*KEYS, *URLS))
 """An environment without keys, and without the addresses that led to the gateway."""
+
+FAULTS = """
+faults:
+  - {status: 429, retry_after: 0, share: 8%}
+  - {status: 529, retry_after: "in a while", share: 5%}
+  - {status: 503, share: 5%}
+  - {drop: before, share: 8%}
+  - {drop: midway, share: 8%}
+  - {stall_seconds: 0.05, share: 5%}
+  - {content_type: text/html, share: 8%}
+  - {truncate: true, share: 8%}
+"""
 
 
 @attrs.frozen
@@ -50,9 +63,9 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def record(agent: str, project: Project, **changes: Any) -> Recorded:
+def record(agent: str, project: Project, disturb: Draw | None = None, **changes: Any) -> Recorded:
     write(project, agent, **changes)
-    with gateway(Clerk()) as environ:
+    with gateway(Clerk(), disturb) as environ:
         outcome = project.run("eval.yaml", "--record", "-j", "8", env=environ)
     assert 3 == outcome.code, outcome.stderr
     return Recorded(agent, project, project.run_directory(), processes(project))
@@ -138,6 +151,10 @@ def test_a_recording_has_all_that_can_happen(recorded: Recorded) -> None:
     assert {True} == {
         bool(call["error"]) for trial in by_kind["mistaken"] for call in trial["transcript"]["tool_calls"]
     }
+    shown = ("--trial", f"{recorded.agent}/with_desk/parallel/1", "--traffic", "--json")
+    traffic = recorded.project.keval("show", str(recorded.run), *shown).data["traffic"]
+    if recorded.agent == "claude-code":  # the only one that streams
+        assert [True, True] == [len(each["chunks"]) > 1 for each in traffic if each["of"] == "model"]
     judged = Counter(score["judge"] for score in lines(recorded.run / "scores.jsonl") if score["judge"])
     assert {"openai": 6 * REPETITIONS, "anthropic": 6 * REPETITIONS} == judged
 
@@ -214,3 +231,19 @@ def test_ids_that_a_framework_draws_are_no_difference(agent: str, project: Proje
     assert 3 == outcome.code, outcome.stderr
     assert "" == different(recorded, run)
     assert measured(recorded.run) == measured(run)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", ["anthropic", "claude-code", "gadk", "ms", "openai"])
+def test_faults_of_every_kind_are_replayed(agent: str, project: Project) -> None:
+    if agent == "claude-code":
+        pytest.importorskip("claude_agent_sdk", reason="keval-claude-code is installed apart")
+    project.write(faults_yaml=FAULTS)
+    draw = Draw(read_faults(project.root / "faults.yaml"))
+    recorded = record(agent, project, draw)
+
+    outcome, run = replay(recorded, "-j", "16")
+
+    assert 3 == outcome.code, outcome.stderr
+    assert 8 == len(draw.made)
+    assert "" == different(recorded, run)

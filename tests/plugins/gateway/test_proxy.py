@@ -418,6 +418,32 @@ def test_a_stream_that_breaks_off_tells_why_and_does_not_end_as_if_it_were_whole
     assert "incomplete" in broken
 
 
+def test_a_stream_that_breaks_off_within_an_event_is_cut_there() -> None:
+    begun = b'event: ping\ndata: {"type": "pi'
+
+    async def breaking(request: ModelRequest, send: Next) -> ModelResponse:
+        async def chunks() -> AsyncIterator[bytes]:
+            yield begun
+            raise ValueError("out of order")
+
+        return ModelResponse(200, {"content-type": "text/event-stream"}, chunks())
+
+    read: list[bytes] = []
+
+    async def scenario() -> None:
+        async with (
+            proxied("http://127.0.0.1:1", exchange=breaking) as (endpoint,),
+            httpx2.AsyncClient(headers={"x-api-key": endpoint.api_key}) as client,
+            client.stream("POST", f"{endpoint.urls['anthropic']}/v1/messages") as response,
+        ):
+            async for chunk in response.aiter_raw():
+                read.append(chunk)
+
+    with pytest.raises(httpx2.RemoteProtocolError):
+        run(scenario())
+    assert [begun] == read
+
+
 @pytest.mark.parametrize("told", [True, False], ids=["of a known length", "as it comes"])
 def test_a_reply_that_is_too_large_is_refused_or_cut_off(told: bool) -> None:
     async def large(request: Request) -> Response:

@@ -26,6 +26,8 @@ from keval_gateway.upstream import send_on
 __all__ = ["ProxyApp", "Way"]
 
 _BASES = wire_urls("")
+_MOMENT = 0.1
+"""Seconds between the last that is sent of a response that broke off, and the end of the connection."""
 
 
 @attrs.frozen
@@ -102,16 +104,22 @@ class ProxyApp:
                 response = _refusal(asked.wire, ModelFault(502, _told(error)))
                 start = _start(response)
             await send(start)
+            end = b"\n\n"
             try:
                 async for chunk in response.chunks:
                     if chunk:
                         await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                        end = (end + chunk)[-4:]
             except Exception as error:
-                # Too late for a status. The connection is cut, and who reads events is told why.
-                if response.headers.get("content-type", "").startswith("text/event-stream"):
+                # Too late for a status. The connection is cut, and who reads events is told why; not within one of
+                # them, which would be read as a part of it.
+                is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+                if is_stream and end.endswith((b"\n\n", b"\r\n\r\n")):
                     fault = ModelFault(502, f"the response broke off: {_told(error)}")
                     last = frame(PROTOCOLS[asked.wire].fault(fault), "error")
                     await send({"type": "http.response.body", "body": last, "more_body": True})
+                # What was not read by then is lost with the connection.
+                await asyncio.sleep(_MOMENT)
                 raise
         await send({"type": "http.response.body"})
 
