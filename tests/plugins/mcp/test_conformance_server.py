@@ -91,3 +91,14 @@ def test_a_server_over_stdio_passes_the_suite_through_the_tap(tmp_path: Path) ->
     assert [{"SUCCESS"}] * len(scenarios) == [{*each.checks.values()} for each in found], [
         each.printed for each in found
     ]
+
+
+@pytest.mark.slow
+def test_a_tap_that_is_ended_as_soon_as_it_tells_its_address_ends_well(tmp_path: Path) -> None:
+    env = f'{{PYTHONPATH: "{ENVIRONMENT["PYTHONPATH"]}"}}'
+    server = f"{{type: stdio, command: python, args: [-m, tests.plugins.mcp.servers.conforming], env: {env}}}"
+
+    with tapped(tmp_path, server) as address:
+        pass  # `tapped` ends the process, and asserts that it has returned
+
+    assert address.startswith("http://127.0.0.1:")

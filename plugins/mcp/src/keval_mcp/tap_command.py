@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from keval.plugin import ConfigError, McpServer, Visits
+
+if TYPE_CHECKING:
+    import asyncio
 
 __all__ = ["tap"]
 
@@ -53,12 +57,13 @@ async def _serve(config: Path, label: str, name: str | None, port: int) -> None:
         front = Front(listener.getsockname()[1], visit)
         await stack.enter_async_context(serving(f"tap of {label}", front, listener))
         stack.push_async_callback(front.close)
+        stopping = _stopping()  # before the address is told: whoever reads it may tell this process to end at once
         click.echo(f"http://127.0.0.1:{front.port}{PATH}")
-        await _stopped()
+        await stopping.wait()
 
 
-async def _stopped() -> None:
-    """Wait for Ctrl-C, or until the process is told to end."""
+def _stopping() -> asyncio.Event:
+    """Return what is set by Ctrl-C, and when the process is told to end."""
     import asyncio
     import signal
 
@@ -66,4 +71,4 @@ async def _stopped() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError):  # on Windows, Ctrl-C raises KeyboardInterrupt
             asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    await stopping.wait()
+    return stopping
