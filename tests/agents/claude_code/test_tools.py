@@ -170,7 +170,10 @@ def test_a_stdio_server_that_dies_fails_the_trial_with_its_last_words(play: Any,
     [
         (McpServer("toolbox", "stdio", command="no-such-program"), "no-such-program cannot be started"),
         (McpServer("toolbox", "http", "http://127.0.0.1:9/mcp"), "ECONNREFUSED"),
-        (McpServer("toolbox", "stdio", command=sys.executable, args=(str(TOOLBOX), "mute"), timeout=2.0), "after 2 s"),
+        (
+            McpServer("toolbox", "stdio", command=sys.executable, args=(str(TOOLBOX), "mute"), timeout=2.0),
+            "after 2( s|000ms)",
+        ),
     ],
     ids=["no program", "no port", "no word"],
 )
@@ -178,7 +181,7 @@ def test_a_server_that_does_not_come_up_fails_the_trial(play: Any, server: McpSe
     outcome = play([ChatReply("I have no tools.")] * 2, attrs.evolve(server, tools=("add",)))
 
     assert isinstance(outcome.error, ServerLostError)
-    assert said in str(outcome.error)
+    assert said in str(outcome.error)  # of 2 seconds, Claude Code may tell by itself: "after 2000ms"
     assert "" == outcome.transcript.output
 
 
