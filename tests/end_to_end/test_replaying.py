@@ -154,6 +154,8 @@ def test_a_judge_whose_rubric_changed_misses_and_all_else_is_scored(recorded: Pr
     outcome = replay(recorded, "eval.yaml", WORD=None)
 
     assert 3 == outcome.code
+    assert "`--replay-misses live`" in outcome.stderr
+    assert "How short is it?" in outcome.stderr
     scores = recorded.lines("scores.jsonl")
     assert {"replay_miss"} == {line["failure"]["kind"] for line in scores if line["judge"]}
     assert {None} == {line["failure"] for line in scores if not line["judge"]}
