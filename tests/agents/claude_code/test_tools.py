@@ -172,7 +172,7 @@ def test_a_stdio_server_that_dies_fails_the_trial_with_its_last_words(play: Any,
         (McpServer("toolbox", "http", "http://127.0.0.1:9/mcp"), "ECONNREFUSED"),
         (
             McpServer("toolbox", "stdio", command=sys.executable, args=(str(TOOLBOX), "mute"), timeout=2.0),
-            "after 2( s|000ms)",
+            "after 2",
         ),
     ],
     ids=["no program", "no port", "no word"],
