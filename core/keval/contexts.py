@@ -159,6 +159,9 @@ class Context:
     `instructions` is the whole system prompt. `history` is what user and assistant said before the trial.
     `model_headers` go with every model request. `seed` differs between repetitions and is the same for every arm.
     Adapters report to `recorder` as things happen, so that a trial that is cut short keeps what it had.
+
+    If it `streams`, somebody reads the answer as it is written: an adapter whose framework can have its model stream
+    does so, and reports each piece of text with `recorder.streamed`.
     """
 
     trial: str = ""
@@ -170,6 +173,7 @@ class Context:
     repetition: int = 1
     attempt: int = 1
     history: tuple[Message, ...] = ()
+    streams: bool = False
     recorder: Recorder = attrs.field(factory=Recorder, eq=False, repr=False)
 
     @property

@@ -12,8 +12,8 @@ from typing import Any
 import pluggy
 
 from keval.contexts import TrialInfo
+from keval.live import LiveEvent
 from keval.manifest import Manifest
-from keval.recorder import LiveEvent
 from keval.records import Failure, Sample, Trial
 from keval.scores import ScoreLine
 from keval.summary import Summary

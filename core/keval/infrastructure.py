@@ -14,10 +14,11 @@ import attrs
 
 from keval.contexts import ServerSpec
 from keval.errors import Problem
+from keval.live import LiveEvent
 from keval.manifest import Manifest
 from keval.models import Asker, Endpoint, Exchange, ModelRequest, ModelResponse, Next
 from keval.prices import Price
-from keval.recorder import Blob, LiveEvent
+from keval.recorder import Blob
 from keval.records import Sample, Trial, TrialKey
 from keval.servers import McpServer, ToolOffer
 from keval.tapes import Traffic

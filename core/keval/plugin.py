@@ -78,6 +78,7 @@ if TYPE_CHECKING:
         run_conversation,
     )
     from keval.interventions import Describe, Faults, FixedResult, Intervention, OtherResults, RecordedResults
+    from keval.live import Feed, LiveEvent, Told
     from keval.manifest import (
         AgentEntry,
         ConditionEntry,
@@ -101,7 +102,7 @@ if TYPE_CHECKING:
         retry_after_seconds,
     )
     from keval.prices import Cost, Price
-    from keval.recorder import Blob, JudgementRecorder, LiveEvent, Recorder
+    from keval.recorder import Blob, JudgementRecorder, Recorder
     from keval.records import Expectation, TrialKey
     from keval.rubrics import read_rubric
     from keval.scores import named_band
@@ -195,6 +196,7 @@ __all__ = [
     "Exported",
     "Exporter",
     "Faults",
+    "Feed",
     "FieldError",
     "FixedResult",
     "GateResult",
@@ -262,6 +264,7 @@ __all__ = [
     "ServerTrafficKind",
     "Sharing",
     "ShowsServerInstructions",
+    "Told",
     "ToolOffer",
     "ToolResult",
     "ToolUse",
@@ -304,7 +307,7 @@ __all__ = [
 ]
 
 _HOMES = """
-errors endings traffic interventions input_file records scores models recorder tapes sending servers contexts
+errors endings live traffic interventions input_file records scores models recorder tapes sending servers contexts
 tool_results dataset.line_file hookspecs interfaces effects variation prices manifest summary infrastructure rubrics
 store.jsonl store.rows store.files store.converter verdicts store.export supervisor config.record_file
 execute.worker visits

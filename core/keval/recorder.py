@@ -7,35 +7,21 @@ import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import attrs
 
 from keval.endings import SILENCE
+from keval.live import EventKind
 from keval.records import Failure, Message, Refusal, ToolCall, Transcript, Usage
 from keval.scores import Judgement
 from keval.traffic import Content, ContentKind
 
-__all__ = ["Blob", "EventKind", "JudgementRecorder", "LiveEvent", "Recorder"]
-
-EventKind: TypeAlias = Literal[
-    "trial_started", "turn_started", "model_called", "tool_called", "tool_returned", "said", "trial_finished"
-]
+__all__ = ["Blob", "JudgementRecorder", "Recorder"]
 
 _LONGEST = 10_000
 """Characters that are kept of a rejected reply or a claim; each score line of the judgement repeats them."""
 _MOST_CLAIMS = 100
-
-
-@attrs.frozen
-class LiveEvent:
-    """Something that happened in a trial just now. `at` is Unix time in seconds; `data` depends on the kind."""
-
-    kind: EventKind
-    trial: str
-    attempt: int
-    at: float
-    data: Mapping[str, Any] = attrs.field(factory=dict)
 
 
 @attrs.frozen
@@ -108,6 +94,11 @@ class Recorder:
             self._messages.append(Message("assistant", text, max(self._turn, 0)))
             self._tell("said", turn=max(self._turn, 0), text=text)
 
+    def streamed(self, text: str) -> None:
+        """Report a piece of text as the agent writes it, if `Context.streams`; the whole is reported with `said`."""
+        if text:
+            self._tell("text_streamed", turn=max(self._turn, 0), text=text)
+
     def called(self, name: str, arguments: Mapping[str, Any], id: str | None = None) -> None:
         """Report that the model's latest reply asked for a tool call; report the reply with `model_called` first."""
         self._started[len(self._calls)] = self._clock()
@@ -162,7 +153,9 @@ class Recorder:
 
     def refused(self, refusal: Refusal) -> None:
         """Report that a model request was refused and is sent again."""
-        self._refusals.append(attrs.evolve(refusal, message=refusal.message[:_LONGEST]))
+        kept = attrs.evolve(refusal, message=refusal.message[:_LONGEST])
+        self._refusals.append(kept)
+        self._tell("model_refused", **attrs.asdict(kept))
 
     def requested(self, body: bytes) -> None:
         """Report a model request as it is sent, as JSON; the first of the trial is kept: what the model saw."""

@@ -21,8 +21,9 @@ from keval.execute.resources import ResourceScope
 from keval.execute.tries import Try
 from keval.execute.worker import PlanWorker
 from keval.interfaces import Conversation, ConversationalAgent
+from keval.live import LiveEvent
 from keval.plan.build import make_session_plan
-from keval.recorder import Blob, LiveEvent, Recorder
+from keval.recorder import Blob, Recorder
 from keval.records import Message, Sample, Transcript, Trial, TrialKey
 from keval.tapes import Traffic
 

@@ -16,14 +16,14 @@ from importlib_metadata import version
 from packaging.requirements import Requirement
 
 import keval
-from keval import hookspecs, plugin
+from keval import frontend, hookspecs, plugin
 from keval.registry import GROUPS
 
 ROOT = Path(__file__).parents[2]
 CORE = ROOT / "core" / "keval"
 # From the bottom up: a module may import from its own room and from those before it.
 FLOORS = [
-    {"errors", "input_file", "supervisor", "traffic", "interventions", "tokens"},
+    {"errors", "input_file", "live", "supervisor", "traffic", "interventions", "tokens"},
     {"endings"},
     {"records", "redaction"},
     {"scores"},
@@ -55,7 +55,7 @@ FLOORS = [
     {"power", "replay"},
     {"report"},
     {"visits"},
-    {"plugin"},
+    {"plugin", "frontend"},
     {"cli"},
     {"__main__"},
 ]
@@ -110,21 +110,23 @@ def test_plugins_import_what_the_core_offers_and_nothing_deeper(member: Path) ->
         f"{path.relative_to(ROOT)} imports {module}"
         for path in (member / "src").rglob("*.py")
         for module in imported(path)
-        if room(module) not in (None, "plugin")
+        if room(module) not in (None, "plugin", "frontend")
         if (CORE / str(room(module))).is_dir() or (CORE / f"{room(module)}.py").is_file()
     ]
 
     assert [] == deeper
 
 
-@pytest.mark.parametrize("module", [keval, plugin], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [keval, plugin, frontend], ids=lambda module: module.__name__)
 def test_what_is_public_is_there_and_shown(module: ModuleType) -> None:
     assert sorted(module.__all__) == dir(module)
     assert [] == [name for name in module.__all__ if getattr(module, name, None) is None]
 
 
 def test_no_name_is_public_twice() -> None:
-    assert set() == {*keval.__all__} & {*plugin.__all__}
+    public = [*keval.__all__, *plugin.__all__, *frontend.__all__]
+
+    assert sorted(set(public)) == sorted(public)
 
 
 def plugin_names() -> set[str]:

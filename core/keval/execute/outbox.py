@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import attrs
 
 from keval.execute.admission import Admission
+from keval.live import LiveEvent
 from keval.plan.hooks import Hooks
-from keval.recorder import Blob, LiveEvent
+from keval.recorder import Blob
 from keval.recording.frames import FrameKey
 from keval.recording.writer import RecordingWriter
 from keval.records import Failure, Trial

@@ -14,8 +14,8 @@ from keval.execute.donors import TrialResults
 from keval.execute.losses import Losses
 from keval.execute.stopwatch import Stopwatch
 from keval.infrastructure import Outbox
+from keval.live import EventKind, LiveEvent
 from keval.models import Asker
-from keval.recorder import EventKind, LiveEvent
 from keval.recording.log import TrafficLog
 from keval.recording.tape import AttemptTape
 from keval.records import Sample, TrialKey

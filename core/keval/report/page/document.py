@@ -19,7 +19,7 @@ from keval.report.page.rendering import render
 from keval.report.page.report import Report
 from keval.report.page.slices import slices
 
-__all__ = ["FRAGMENTS", "page"]
+__all__ = ["FRAGMENTS", "page", "resource"]
 
 FRAGMENTS: Mapping[str, Callable[[Report], Markup]] = {
     "header": header,
@@ -42,7 +42,7 @@ def page(report: Report, most_bytes: int = MOST_BYTES) -> str:
     kept = transcripts(report, most_bytes)
     parts = {name: fragment(report) for name, fragment in FRAGMENTS.items() if name != "questions"}
     # keval's own, which need no escape.
-    style, script = _resource("page.css"), _resource("page.js")
+    style, script = resource("page.css"), resource("page.js")
     return render(
         "page.html",
         title=report.summary.evaluation,
@@ -73,5 +73,6 @@ def _digest(text: str) -> str:
 
 
 @cache
-def _resource(name: str) -> str:
+def resource(name: str) -> str:
+    """Return a file that pages are made with, such as `page.css`."""
     return files("keval.report.page").joinpath("templates", name).read_text(encoding="utf-8")

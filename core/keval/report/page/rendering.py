@@ -8,13 +8,13 @@ from functools import cache
 from typing import Any
 from urllib.parse import quote
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from keval.report.figures import interval, number, signed
 from keval.report.page.drawing import PITCH, TILE
 
-__all__ = ["anchor", "embedded", "render"]
+__all__ = ["anchor", "embedded", "environment", "render"]
 
 _LONGEST = 20_000
 """Characters of one text that the page shows."""
@@ -22,7 +22,7 @@ _LONGEST = 20_000
 
 def render(template: str, /, **values: Any) -> Markup:
     """Render a template of this package, which escapes every value."""
-    return Markup(_environment().get_template(template).render(**values))  # noqa: S704
+    return Markup(_own().get_template(template).render(**values))  # noqa: S704
 
 
 def anchor(sample: str) -> str:
@@ -40,9 +40,14 @@ def embedded(data: Any) -> Markup:
 
 
 @cache
-def _environment() -> Environment:
+def _own() -> Environment:
+    return environment(PackageLoader("keval.report.page"))
+
+
+def environment(loader: BaseLoader) -> Environment:
+    """Return an environment for templates that a loader finds, with autoescape, and with the filters of pages."""
     environment = Environment(
-        loader=PackageLoader("keval.report.page"),
+        loader=loader,
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

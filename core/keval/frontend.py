@@ -1,0 +1,55 @@
+"""What another front end than the command line needs: runs, and the parts of pages that show them.
+
+The names of `keval` and `keval.plugin` are public; these may change in any version, as the layout of pages may.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from keval.report.names import display_names
+    from keval.report.page import FRAGMENTS, Report, answers, lines_of
+    from keval.report.page.document import resource
+    from keval.report.page.rendering import anchor, embedded, environment
+    from keval.report.runs import ListedRun
+    from keval.store.run import find_run, list_runs
+
+_HOMES = {
+    "store.run": ("find_run", "list_runs"),
+    "report.runs": ("ListedRun",),
+    "report.names": ("display_names",),
+    "report.page.rendering": ("anchor", "embedded", "environment"),
+    "report.page.document": ("resource",),
+    "report.page": ("FRAGMENTS", "Report", "answers", "lines_of"),
+}
+"""The names by the module that has them."""
+
+__all__ = [
+    "FRAGMENTS",
+    "ListedRun",
+    "Report",
+    "anchor",
+    "answers",
+    "display_names",
+    "embedded",
+    "environment",
+    "find_run",
+    "lines_of",
+    "list_runs",
+    "resource",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Names are imported when first used: a server starts without what draws a page.
+    for home, names in _HOMES.items():
+        if name in names:
+            globals()[name] = getattr(import_module(f"keval.{home}"), name)
+            return globals()[name]
+    raise AttributeError(f"module 'keval.frontend' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__
