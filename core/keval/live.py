@@ -24,6 +24,7 @@ EventKind: TypeAlias = Literal[
     "server_returned",
     "trial_finished",
     "scored",
+    "play_changed",
 ]
 
 _KEPT = 10_000
@@ -40,7 +41,7 @@ class LiveEvent:
     `error`, `duration`. `server_called` (`server`, `tool`, `arguments`, `call`) and `server_returned` (`server`,
     `tool`, `call`, `error`, `duration`) are of the tap, where a call really runs. `trial_finished` has `failure`, its
     kind, and `scored` the fields of a score: `metric`, `judge`, `repetition`, `value`, `neutral`, `reason`, `details`,
-    `failure`. Every duration is in seconds.
+    `failure`. Every duration is in seconds. `play_changed` is of no trial: `what` changed in a play that is open.
     """
 
     kind: EventKind

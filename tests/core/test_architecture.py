@@ -52,7 +52,7 @@ FLOORS = [
     {"score"},
     {"stages", "doctor", "offers", "ablation"},
     {"pipeline", "session", "forecast"},
-    {"power", "replay"},
+    {"power", "replay", "play"},
     {"report"},
     {"visits"},
     {"plugin", "frontend"},
