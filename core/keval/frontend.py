@@ -9,6 +9,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from keval.errors import PlayError
+    from keval.play import (
+        Answer,
+        Asked,
+        Column,
+        Edit,
+        EditableCondition,
+        EditableTool,
+        KeptSample,
+        Play,
+        Question,
+        Standings,
+    )
     from keval.report.names import display_names
     from keval.report.page import FRAGMENTS, Report, answers, lines_of
     from keval.report.page.document import resource
@@ -17,6 +30,19 @@ if TYPE_CHECKING:
     from keval.store.run import find_run, list_runs
 
 _HOMES = {
+    "errors": ("PlayError",),
+    "play": (
+        "Answer",
+        "Asked",
+        "Column",
+        "Edit",
+        "EditableCondition",
+        "EditableTool",
+        "KeptSample",
+        "Play",
+        "Question",
+        "Standings",
+    ),
     "store.run": ("find_run", "list_runs"),
     "report.runs": ("ListedRun",),
     "report.names": ("display_names",),
@@ -28,8 +54,19 @@ _HOMES = {
 
 __all__ = [
     "FRAGMENTS",
+    "Answer",
+    "Asked",
+    "Column",
+    "Edit",
+    "EditableCondition",
+    "EditableTool",
+    "KeptSample",
     "ListedRun",
+    "Play",
+    "PlayError",
+    "Question",
     "Report",
+    "Standings",
     "anchor",
     "answers",
     "display_names",

@@ -24,6 +24,7 @@ EventKind: TypeAlias = Literal[
     "server_returned",
     "trial_finished",
     "scored",
+    "play_changed",
 ]
 
 Tell: TypeAlias = "Callable[[EventKind, Mapping[str, Any]], object]"
@@ -45,7 +46,7 @@ class LiveEvent:
     numbers those of the attempt to that server, from 1. `trial_finished` tells that an attempt ended: `failure` is the
     kind and `message` the text of its failure, if it failed. `scored` has the fields of a score: `metric`, `judge`, the
     judge's `repetition`, `value`, `neutral`, `reason`, `details`, and the kind of its `failure`. Every duration is in
-    seconds.
+    seconds. `play_changed` is of no trial: `what` changed in a play that is open.
     """
 
     kind: EventKind

@@ -52,7 +52,7 @@ FLOORS = [
     {"score"},
     {"stages", "doctor", "offers", "ablation"},
     {"pipeline", "session", "forecast"},
-    {"power", "replay", "planned_replay"},
+    {"power", "replay", "planned_replay", "play"},
     {"scripting"},
     {"report"},
     {"visits"},
