@@ -22,12 +22,14 @@ if TYPE_CHECKING:
         Question,
         Standings,
     )
+    from keval.recording.recording import traffic_of
     from keval.report.names import display_names
     from keval.report.page import FRAGMENTS, Report, answers, lines_of
     from keval.report.page.document import resource
     from keval.report.page.rendering import anchor, embedded, environment
     from keval.report.runs import ListedRun
     from keval.store.run import find_run, list_runs
+    from keval.timeline import Lane, Step, Timeline, timelines
 
 _HOMES = {
     "errors": ("PlayError",),
@@ -44,6 +46,8 @@ _HOMES = {
         "Standings",
     ),
     "store.run": ("find_run", "list_runs"),
+    "recording.recording": ("traffic_of",),
+    "timeline": ("Lane", "Step", "Timeline", "timelines"),
     "report.runs": ("ListedRun",),
     "report.names": ("display_names",),
     "report.page.rendering": ("anchor", "embedded", "environment"),
@@ -61,12 +65,15 @@ __all__ = [
     "EditableCondition",
     "EditableTool",
     "KeptSample",
+    "Lane",
     "ListedRun",
     "Play",
     "PlayError",
     "Question",
     "Report",
     "Standings",
+    "Step",
+    "Timeline",
     "anchor",
     "answers",
     "display_names",
@@ -76,6 +83,8 @@ __all__ = [
     "lines_of",
     "list_runs",
     "resource",
+    "timelines",
+    "traffic_of",
 ]
 
 

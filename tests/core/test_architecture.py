@@ -31,6 +31,7 @@ FLOORS = [
     {"contrast"},
     {"models", "recorder"},
     {"tapes"},
+    {"timeline"},
     {"manifest", "servers", "tool_results", "sending"},
     {"contexts"},
     {"listings"},
