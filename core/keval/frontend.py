@@ -9,15 +9,45 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from keval.errors import PlayError
+    from keval.play import (
+        Answer,
+        Asked,
+        Column,
+        Edit,
+        EditableCondition,
+        EditableTool,
+        KeptSample,
+        Play,
+        Question,
+        Standings,
+    )
+    from keval.recording.recording import traffic_of
     from keval.report.names import display_names
     from keval.report.page import FRAGMENTS, Report, answers, lines_of
     from keval.report.page.document import resource
     from keval.report.page.rendering import anchor, embedded, environment
     from keval.report.runs import ListedRun
     from keval.store.run import find_run, list_runs
+    from keval.timeline import Lane, Step, Timeline, timelines
 
 _HOMES = {
+    "errors": ("PlayError",),
+    "play": (
+        "Answer",
+        "Asked",
+        "Column",
+        "Edit",
+        "EditableCondition",
+        "EditableTool",
+        "KeptSample",
+        "Play",
+        "Question",
+        "Standings",
+    ),
     "store.run": ("find_run", "list_runs"),
+    "recording.recording": ("traffic_of",),
+    "timeline": ("Lane", "Step", "Timeline", "timelines"),
     "report.runs": ("ListedRun",),
     "report.names": ("display_names",),
     "report.page.rendering": ("anchor", "embedded", "environment"),
@@ -28,8 +58,22 @@ _HOMES = {
 
 __all__ = [
     "FRAGMENTS",
+    "Answer",
+    "Asked",
+    "Column",
+    "Edit",
+    "EditableCondition",
+    "EditableTool",
+    "KeptSample",
+    "Lane",
     "ListedRun",
+    "Play",
+    "PlayError",
+    "Question",
     "Report",
+    "Standings",
+    "Step",
+    "Timeline",
     "anchor",
     "answers",
     "display_names",
@@ -39,6 +83,8 @@ __all__ = [
     "lines_of",
     "list_runs",
     "resource",
+    "timelines",
+    "traffic_of",
 ]
 
 

@@ -175,6 +175,8 @@ class Transcript:
 
     `exchanges` is what passed between agent and servers beside tool calls. `request` is the SHA-256 of the first model
     request as it was sent, which is in the run's `blobs/`: what the model saw of prompt and tools.
+    `carried` is how many first turns earlier trials of the same conversation told, as in a play. Their messages and
+    tool calls stand here again; all else, such as `usage` and `duration`, is of the later turns alone.
     """
 
     messages: tuple[Message, ...] = ()
@@ -191,6 +193,12 @@ class Transcript:
     instructions: str | None = attrs.field(default=None, eq=False)
     started: float | None = attrs.field(default=None, eq=False)
     replies: tuple[float, ...] = attrs.field(default=(), eq=False)
+    carried: int = 0
+
+    @property
+    def own_calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls of the turns that no earlier trial told of."""
+        return tuple(call for call in self.tool_calls if call.turn >= self.carried)
 
     @cached_property
     def output(self) -> str:
