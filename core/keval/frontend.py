@@ -9,15 +9,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from keval.follow import ArmProgress, Follower, RunProgress
     from keval.report.names import display_names
     from keval.report.page import FRAGMENTS, Report, answers, lines_of
     from keval.report.page.document import resource
     from keval.report.page.rendering import anchor, embedded, environment
     from keval.report.runs import ListedRun
     from keval.store.run import find_run, list_runs
+    from keval.store.watched import LiveState, Pace, TrialInFlight, Trouble, read_live, watch
 
 _HOMES = {
     "store.run": ("find_run", "list_runs"),
+    "store.watched": ("LiveState", "Pace", "TrialInFlight", "Trouble", "read_live", "watch"),
+    "follow": ("ArmProgress", "Follower", "RunProgress"),
     "report.runs": ("ListedRun",),
     "report.names": ("display_names",),
     "report.page.rendering": ("anchor", "embedded", "environment"),
@@ -28,8 +32,15 @@ _HOMES = {
 
 __all__ = [
     "FRAGMENTS",
+    "ArmProgress",
+    "Follower",
     "ListedRun",
+    "LiveState",
+    "Pace",
     "Report",
+    "RunProgress",
+    "TrialInFlight",
+    "Trouble",
     "anchor",
     "answers",
     "display_names",
@@ -38,7 +49,9 @@ __all__ = [
     "find_run",
     "lines_of",
     "list_runs",
+    "read_live",
     "resource",
+    "watch",
 ]
 
 

@@ -42,7 +42,7 @@ FLOORS = [
     {"dataset", "rubrics"},
     {"stats"},
     {"store"},
-    {"recording"},
+    {"follow", "recording"},
     {"canonical"},
     {"compare", "diff"},
     {"gates"},
