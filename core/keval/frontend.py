@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         Standings,
     )
     from keval.recording.recording import traffic_of
+    from keval.follow import ArmProgress, Follower, RunProgress
     from keval.report.names import display_names
     from keval.report.page import FRAGMENTS, Report, answers, lines_of
     from keval.report.page.document import resource
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from keval.report.runs import ListedRun
     from keval.store.run import find_run, list_runs
     from keval.timeline import Lane, Step, Timeline, timelines
+    from keval.store.watched import LiveState, Pace, TrialInFlight, Trouble, read_live, watch
 
 _HOMES = {
     "errors": ("PlayError",),
@@ -48,6 +50,8 @@ _HOMES = {
     "store.run": ("find_run", "list_runs"),
     "recording.recording": ("traffic_of",),
     "timeline": ("Lane", "Step", "Timeline", "timelines"),
+    "store.watched": ("LiveState", "Pace", "TrialInFlight", "Trouble", "read_live", "watch"),
+    "follow": ("ArmProgress", "Follower", "RunProgress"),
     "report.runs": ("ListedRun",),
     "report.names": ("display_names",),
     "report.page.rendering": ("anchor", "embedded", "environment"),
@@ -74,6 +78,15 @@ __all__ = [
     "Standings",
     "Step",
     "Timeline",
+    "ArmProgress",
+    "Follower",
+    "ListedRun",
+    "LiveState",
+    "Pace",
+    "Report",
+    "RunProgress",
+    "TrialInFlight",
+    "Trouble",
     "anchor",
     "answers",
     "display_names",
@@ -82,9 +95,11 @@ __all__ = [
     "find_run",
     "lines_of",
     "list_runs",
+    "read_live",
     "resource",
     "timelines",
     "traffic_of",
+    "watch",
 ]
 
 
