@@ -9,6 +9,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from keval.errors import PlayError
+    from keval.play import (
+        Answer,
+        Asked,
+        Column,
+        Edit,
+        EditableCondition,
+        EditableTool,
+        KeptSample,
+        Play,
+        Question,
+        Standings,
+    )
     from keval.recording.recording import traffic_of
     from keval.report.names import display_names
     from keval.report.page import FRAGMENTS, Report, answers, lines_of
@@ -19,6 +32,19 @@ if TYPE_CHECKING:
     from keval.timeline import Lane, Step, Timeline, timelines
 
 _HOMES = {
+    "errors": ("PlayError",),
+    "play": (
+        "Answer",
+        "Asked",
+        "Column",
+        "Edit",
+        "EditableCondition",
+        "EditableTool",
+        "KeptSample",
+        "Play",
+        "Question",
+        "Standings",
+    ),
     "store.run": ("find_run", "list_runs"),
     "recording.recording": ("traffic_of",),
     "timeline": ("Lane", "Step", "Timeline", "timelines"),
@@ -32,9 +58,20 @@ _HOMES = {
 
 __all__ = [
     "FRAGMENTS",
+    "Answer",
+    "Asked",
+    "Column",
+    "Edit",
+    "EditableCondition",
+    "EditableTool",
+    "KeptSample",
     "Lane",
     "ListedRun",
+    "Play",
+    "PlayError",
+    "Question",
     "Report",
+    "Standings",
     "Step",
     "Timeline",
     "anchor",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Literal, TypeAlias
 
 import attrs
 
-__all__ = ["EventKind", "Feed", "LiveEvent", "Told"]
+__all__ = ["EventKind", "Feed", "LiveEvent", "Tell", "Told"]
 
 EventKind: TypeAlias = Literal[
     "trial_started",
@@ -24,7 +24,11 @@ EventKind: TypeAlias = Literal[
     "server_returned",
     "trial_finished",
     "scored",
+    "play_changed",
 ]
+
+Tell: TypeAlias = "Callable[[EventKind, Mapping[str, Any]], object]"
+"""Takes the kind and data of a live event of one attempt, and makes no event while nobody listens."""
 
 _KEPT = 10_000
 """How many events a feed keeps for readers that fall behind or come back."""
@@ -38,9 +42,11 @@ class LiveEvent:
     `model_refused` `status`, `message`, `waited`; `text_streamed` `turn` and `text`, a piece of what the agent is about
     to have `said` (`turn`, `text`); `tool_called` `name`, `arguments`, `id`; `tool_returned` `name`, `id`, `result`,
     `error`, `duration`. `server_called` (`server`, `tool`, `arguments`, `call`) and `server_returned` (`server`,
-    `tool`, `call`, `error`, `duration`) are of the tap, where a call really runs. `trial_finished` has `failure`, its
-    kind, and `scored` the fields of a score: `metric`, `judge`, `repetition`, `value`, `neutral`, `reason`, `details`,
-    `failure`. Every duration is in seconds.
+    `tool`, `call`, `error`, `duration`) are of the tap, when a call is sent to its server and has come back; `call`
+    numbers those of the attempt to that server, from 1. `trial_finished` tells that an attempt ended: `failure` is the
+    kind and `message` the text of its failure, if it failed. `scored` has the fields of a score: `metric`, `judge`, the
+    judge's `repetition`, `value`, `neutral`, `reason`, `details`, and the kind of its `failure`. Every duration is in
+    seconds. `play_changed` is of no trial: `what` changed in a play that is open.
     """
 
     kind: EventKind

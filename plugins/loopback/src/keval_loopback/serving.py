@@ -1,0 +1,113 @@
+"""Serving an application on a loopback port, in the loop that is running."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from keval_loopback.listening import listen
+
+__all__ = ["CLOSE", "serve"]
+
+CLOSE = "keval.close"
+"""The key in the state of a request's scope under which the function is that closes its connection."""
+
+_KEEP_ALIVE = 75.0
+"""Seconds: longer than clients keep an idle connection, as a request on one that is being closed is lost."""
+
+
+class _Protocol(HttpToolsProtocol):
+    """uvicorn's protocol; an application may close the connection, for which ASGI has no message."""
+
+    app_state: dict[str, Any]
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        super().connection_made(transport)
+        self.app_state = {**self.app_state, CLOSE: transport.close}
+
+
+class _Server(uvicorn.Server):
+    """A uvicorn server that leaves signals to the program it runs in, and ends as soon as it is told to."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        self.should_exit = True
+        self._stopping.set()
+
+    async def main_loop(self) -> None:
+        # uvicorn's own looks ten times a second. The tick renews the header `Date`.
+        while not await self.on_tick(0):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(1):
+                    await self._stopping.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # uvicorn's own gives requests 0.1 s; here nobody waits for their answers any more.
+        for server in self.servers:
+            server.close()
+        for listener in sockets or []:
+            listener.close()
+        for connection in [*self.server_state.connections]:
+            connection.shutdown()
+        tasks = [*self.server_state.tasks]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@asynccontextmanager
+async def serve(
+    app: ASGIApp, port: int = 0, listener: socket.socket | None = None, *, keep_alive: float = _KEEP_ALIVE
+) -> AsyncIterator[str]:
+    """Serve `app` on 127.0.0.1 and yield `http://127.0.0.1:PORT`; port 0 takes a free one.
+
+    With `listener`, that socket is served, and closed at the end. An idle connection is kept for `keep_alive` seconds.
+    Requests still being answered at the end are dropped. Raises OSError when the port is taken.
+    """
+    listener = listener or listen(port)
+    config = uvicorn.Config(
+        app,
+        http=_Protocol,
+        lifespan="off",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        ws="none",
+        proxy_headers=False,
+        timeout_keep_alive=int(keep_alive),
+    )
+    server = _Server(config)
+    # The socket listens already, so clients that connect before uvicorn accepts simply wait.
+    running = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.stop()
+        await _ended(running)
+    running.result()
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    """Wait until the server has ended, also while being cancelled: its port would stay taken."""
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
