@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from keval.errors import PlayError
+    from keval.follow import ArmProgress, Follower, RunProgress
     from keval.play import (
         Answer,
         Asked,
@@ -23,15 +24,14 @@ if TYPE_CHECKING:
         Standings,
     )
     from keval.recording.recording import traffic_of
-    from keval.follow import ArmProgress, Follower, RunProgress
     from keval.report.names import display_names
     from keval.report.page import FRAGMENTS, Report, answers, lines_of
     from keval.report.page.document import resource
     from keval.report.page.rendering import anchor, embedded, environment
     from keval.report.runs import ListedRun
     from keval.store.run import find_run, list_runs
-    from keval.timeline import Lane, Step, Timeline, timelines
     from keval.store.watched import LiveState, Pace, TrialInFlight, Trouble, read_live, watch
+    from keval.timeline import Lane, Step, Timeline, timelines
 
 _HOMES = {
     "errors": ("PlayError",),
@@ -63,28 +63,26 @@ _HOMES = {
 __all__ = [
     "FRAGMENTS",
     "Answer",
+    "ArmProgress",
     "Asked",
     "Column",
     "Edit",
     "EditableCondition",
     "EditableTool",
+    "Follower",
     "KeptSample",
     "Lane",
     "ListedRun",
+    "LiveState",
+    "Pace",
     "Play",
     "PlayError",
     "Question",
     "Report",
+    "RunProgress",
     "Standings",
     "Step",
     "Timeline",
-    "ArmProgress",
-    "Follower",
-    "ListedRun",
-    "LiveState",
-    "Pace",
-    "Report",
-    "RunProgress",
     "TrialInFlight",
     "Trouble",
     "anchor",
