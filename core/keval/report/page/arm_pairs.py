@@ -59,13 +59,12 @@ def arm_name(arm: RunArm, among: RunArm) -> str:
 
 
 def arm_effects(found: ArmComparison) -> Markup:
-    """Render the effects between two arms as a forest plot."""
+    """Render the effects between two arms as a forest plot, without a title."""
     arm, against = found.arm, found.against
     means = {arm.run.manifest.run: found.means[0]}
     means[against.run.manifest.run] = (*means.get(against.run.manifest.run, ()), *found.means[1])
     claims = claims_of(found.effects, found.scorers, means, lambda effect: effect.agent)
-    title = f"{arm_name(arm, against)} against {arm_name(against, arm)}"
-    return forest(block_of(title, claims, {}), found.effects)
+    return forest(block_of("", claims, {}), found.effects)
 
 
 def run_effects(found: Comparison) -> Markup:

@@ -67,7 +67,10 @@ def effects(report: Report) -> Markup:
 
 
 def forest(block: Block, effects: Sequence[Effect]) -> Markup:
-    """Render one block by itself, such as that of a comparison, with all figures of its effects."""
+    """Render one block by itself, such as that of a comparison, with all figures of its effects.
+
+    A block without a title has none, where the page is titled so already.
+    """
     return render(
         "effects.html",
         sections=[_Section(block, [*_tables(block.claims)], block.about, closed=False)],
