@@ -9,7 +9,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from keval.errors import PlayError
     from keval.follow import ArmProgress, Follower, RunProgress
+    from keval.play import (
+        Answer,
+        Asked,
+        Column,
+        Edit,
+        EditableCondition,
+        EditableTool,
+        KeptSample,
+        Play,
+        Question,
+        Standings,
+    )
+    from keval.recording.recording import traffic_of
     from keval.report.names import display_names
     from keval.report.page import FRAGMENTS, Report, answers, lines_of
     from keval.report.page.document import resource
@@ -17,9 +31,25 @@ if TYPE_CHECKING:
     from keval.report.runs import ListedRun
     from keval.store.run import find_run, list_runs
     from keval.store.watched import LiveState, Pace, TrialInFlight, Trouble, read_live, watch
+    from keval.timeline import Lane, Step, Timeline, timelines
 
 _HOMES = {
+    "errors": ("PlayError",),
+    "play": (
+        "Answer",
+        "Asked",
+        "Column",
+        "Edit",
+        "EditableCondition",
+        "EditableTool",
+        "KeptSample",
+        "Play",
+        "Question",
+        "Standings",
+    ),
     "store.run": ("find_run", "list_runs"),
+    "recording.recording": ("traffic_of",),
+    "timeline": ("Lane", "Step", "Timeline", "timelines"),
     "store.watched": ("LiveState", "Pace", "TrialInFlight", "Trouble", "read_live", "watch"),
     "follow": ("ArmProgress", "Follower", "RunProgress"),
     "report.runs": ("ListedRun",),
@@ -32,13 +62,27 @@ _HOMES = {
 
 __all__ = [
     "FRAGMENTS",
+    "Answer",
     "ArmProgress",
+    "Asked",
+    "Column",
+    "Edit",
+    "EditableCondition",
+    "EditableTool",
     "Follower",
+    "KeptSample",
+    "Lane",
     "ListedRun",
     "LiveState",
     "Pace",
+    "Play",
+    "PlayError",
+    "Question",
     "Report",
     "RunProgress",
+    "Standings",
+    "Step",
+    "Timeline",
     "TrialInFlight",
     "Trouble",
     "anchor",
@@ -51,6 +95,8 @@ __all__ = [
     "list_runs",
     "read_live",
     "resource",
+    "timelines",
+    "traffic_of",
     "watch",
 ]
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import attrs
+
+if TYPE_CHECKING:
+    import asyncio
 
 __all__ = ["EventKind", "Feed", "LiveEvent", "Tell", "Told"]
 
@@ -24,6 +26,7 @@ EventKind: TypeAlias = Literal[
     "server_returned",
     "trial_finished",
     "scored",
+    "play_changed",
 ]
 
 Tell: TypeAlias = "Callable[[EventKind, Mapping[str, Any]], object]"
@@ -45,7 +48,7 @@ class LiveEvent:
     numbers those of the attempt to that server, from 1. `trial_finished` tells that an attempt ended: `failure` is the
     kind of its failure, if it failed, with `stage` and `message`. `scored` has the fields of a score: `metric`,
     `judge`, the judge's `repetition`, `value`, `neutral`, `reason`, `details`, and the kind of its `failure`. Every
-    duration is in seconds.
+    duration is in seconds. `play_changed` is of no trial: `what` changed in a play that is open.
     """
 
     kind: EventKind
@@ -64,6 +67,12 @@ class Told:
     missed: int = 0
 
 
+def _event() -> asyncio.Event:
+    import asyncio  # plugins are named, and commands listed, without it
+
+    return asyncio.Event()
+
+
 @attrs.define(eq=False)
 class Feed:
     """The latest events, for readers in the same event loop.
@@ -75,7 +84,7 @@ class Feed:
     kept: int = _KEPT
     _events: deque[LiveEvent] = attrs.field(init=False)
     _count: int = attrs.field(default=0, init=False)
-    _news: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _news: asyncio.Event = attrs.field(factory=_event, init=False)
     _is_closed: bool = attrs.field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -115,4 +124,4 @@ class Feed:
 
     def _wake(self) -> None:
         self._news.set()
-        self._news = asyncio.Event()
+        self._news = _event()

@@ -210,7 +210,7 @@ def test_a_run_that_is_removed_says_so(ran: Project, begun: Path) -> None:
     follower.advance()
     shutil.rmtree(begun)
 
-    with pytest.raises(RunError, match="begun cannot be followed: No such file or directory; was the run"):
+    with pytest.raises(RunError, match=r"begun cannot be followed: No such file or directory; was the run removed?"):
         follower.advance()
 
 
