@@ -172,13 +172,10 @@ class Transcript:
     `instructions` is the system prompt as rendered for the trial; `None` where it is unknown, or the transcript is of
     an attempt that was repeated with the same one. `started` is when the first turn began, as Unix time in seconds.
     `replies` is when the model answered each of its calls, in seconds after that, without the waits.
-
     `exchanges` is what passed between agent and servers beside tool calls. `request` is the SHA-256 of the first model
     request as it was sent, which is in the run's `blobs/`: what the model saw of prompt and tools.
-
-    `carried` is how many first turns were told by earlier trials of the same conversation, as in a play. Their messages
-    and tool calls stand here again, because the answer rests on them; everything else is of the later turns alone:
-    `usage`, `model_calls`, `duration`, `refusals`, `replies` and `exchanges`.
+    `carried` is how many first turns earlier trials of the same conversation told of, as in a play. Their messages and
+    tool calls stand here again, because the answer rests on them; all else but `turn_durations` is of the later turns.
     """
 
     messages: tuple[Message, ...] = ()
@@ -200,7 +197,7 @@ class Transcript:
     @property
     def own_calls(self) -> tuple[ToolCall, ...]:
         """The tool calls of the turns that no earlier trial told of."""
-        return tuple(call for call in self.tool_calls if call.turn >= self.carried) if self.carried else self.tool_calls
+        return tuple(call for call in self.tool_calls if call.turn >= self.carried)
 
     @cached_property
     def output(self) -> str:
