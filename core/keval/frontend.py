@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from keval.errors import PlayError
+    from keval.marks import Mark, marks_of
     from keval.play import (
         Answer,
         Asked,
@@ -47,6 +48,7 @@ _HOMES = {
     ),
     "store.run": ("find_run", "list_runs"),
     "recording.recording": ("traffic_of",),
+    "marks": ("Mark", "marks_of"),
     "timeline": ("Lane", "Step", "Timeline", "timelines"),
     "report.runs": ("ListedRun",),
     "report.names": ("display_names",),
@@ -67,6 +69,7 @@ __all__ = [
     "KeptSample",
     "Lane",
     "ListedRun",
+    "Mark",
     "Play",
     "PlayError",
     "Question",
@@ -82,6 +85,7 @@ __all__ = [
     "find_run",
     "lines_of",
     "list_runs",
+    "marks_of",
     "resource",
     "timelines",
     "traffic_of",
