@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from keval.errors import PlayError
+    from keval.follow import ArmProgress, Follower, RunProgress
     from keval.marks import Mark, marks_of
     from keval.play import (
         Answer,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from keval.report.page.rendering import anchor, embedded, environment
     from keval.report.runs import ListedRun
     from keval.store.run import find_run, list_runs
+    from keval.store.watched import LiveState, Pace, TrialInFlight, Trouble, read_live, watch
     from keval.timeline import Lane, Step, Timeline, timelines
 
 _HOMES = {
@@ -50,6 +52,8 @@ _HOMES = {
     "recording.recording": ("traffic_of",),
     "marks": ("Mark", "marks_of"),
     "timeline": ("Lane", "Step", "Timeline", "timelines"),
+    "store.watched": ("LiveState", "Pace", "TrialInFlight", "Trouble", "read_live", "watch"),
+    "follow": ("ArmProgress", "Follower", "RunProgress"),
     "report.runs": ("ListedRun",),
     "report.names": ("display_names",),
     "report.page.rendering": ("anchor", "embedded", "environment"),
@@ -59,24 +63,31 @@ _HOMES = {
 """The names by the module that has them."""
 
 __all__ = [
-    "FRAGMENTS",
     "Answer",
+    "ArmProgress",
     "Asked",
     "Column",
     "Edit",
     "EditableCondition",
     "EditableTool",
+    "FRAGMENTS",
+    "Follower",
     "KeptSample",
     "Lane",
     "ListedRun",
+    "LiveState",
     "Mark",
+    "Pace",
     "Play",
     "PlayError",
     "Question",
     "Report",
+    "RunProgress",
     "Standings",
     "Step",
     "Timeline",
+    "TrialInFlight",
+    "Trouble",
     "anchor",
     "answers",
     "display_names",
@@ -86,9 +97,11 @@ __all__ = [
     "lines_of",
     "list_runs",
     "marks_of",
+    "read_live",
     "resource",
     "timelines",
     "traffic_of",
+    "watch",
 ]
 
 
