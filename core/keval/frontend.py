@@ -63,6 +63,7 @@ _HOMES = {
 """The names by the module that has them."""
 
 __all__ = [
+    "FRAGMENTS",
     "Answer",
     "ArmProgress",
     "Asked",
@@ -70,7 +71,6 @@ __all__ = [
     "Edit",
     "EditableCondition",
     "EditableTool",
-    "FRAGMENTS",
     "Follower",
     "KeptSample",
     "Lane",
