@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from keval.errors import PlayError
+    from keval.follow import ArmProgress, Follower, RunProgress
     from keval.play import (
         Answer,
         Asked,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from keval.report.page.rendering import anchor, embedded, environment
     from keval.report.runs import ListedRun
     from keval.store.run import find_run, list_runs
+    from keval.store.watched import LiveState, Pace, TrialInFlight, Trouble, read_live, watch
     from keval.timeline import Lane, Step, Timeline, timelines
 
 _HOMES = {
@@ -48,6 +50,8 @@ _HOMES = {
     "store.run": ("find_run", "list_runs"),
     "recording.recording": ("traffic_of",),
     "timeline": ("Lane", "Step", "Timeline", "timelines"),
+    "store.watched": ("LiveState", "Pace", "TrialInFlight", "Trouble", "read_live", "watch"),
+    "follow": ("ArmProgress", "Follower", "RunProgress"),
     "report.runs": ("ListedRun",),
     "report.names": ("display_names",),
     "report.page.rendering": ("anchor", "embedded", "environment"),
@@ -59,21 +63,28 @@ _HOMES = {
 __all__ = [
     "FRAGMENTS",
     "Answer",
+    "ArmProgress",
     "Asked",
     "Column",
     "Edit",
     "EditableCondition",
     "EditableTool",
+    "Follower",
     "KeptSample",
     "Lane",
     "ListedRun",
+    "LiveState",
+    "Pace",
     "Play",
     "PlayError",
     "Question",
     "Report",
+    "RunProgress",
     "Standings",
     "Step",
     "Timeline",
+    "TrialInFlight",
+    "Trouble",
     "anchor",
     "answers",
     "display_names",
@@ -82,9 +93,11 @@ __all__ = [
     "find_run",
     "lines_of",
     "list_runs",
+    "read_live",
     "resource",
     "timelines",
     "traffic_of",
+    "watch",
 ]
 
 
