@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from keval.compare import Comparison, compare_runs
     from keval.errors import PlayError
     from keval.follow import ArmProgress, Follower, RunProgress
+    from keval.marks import Mark, marks_of
     from keval.play import (
         Answer,
         Asked,
@@ -59,6 +60,7 @@ _HOMES = {
     ),
     "store.run": ("find_run", "list_runs"),
     "recording.recording": ("traffic_of",),
+    "marks": ("Mark", "marks_of"),
     "timeline": ("Lane", "Step", "Timeline", "timelines"),
     "store.watched": ("LiveState", "Pace", "TrialInFlight", "Trouble", "read_live", "watch"),
     "follow": ("ArmProgress", "Follower", "RunProgress"),
@@ -86,6 +88,7 @@ __all__ = [
     "Lane",
     "ListedRun",
     "LiveState",
+    "Mark",
     "Pace",
     "Play",
     "PlayError",
@@ -114,6 +117,7 @@ __all__ = [
     "find_run",
     "lines_of",
     "list_runs",
+    "marks_of",
     "ranked_scores",
     "read_live",
     "resource",
