@@ -21,7 +21,7 @@ from keval.scores import Scale, Scorer
 
 __all__ = ["Ranked", "arm_effects", "arm_name", "ranked_scores", "run_effects", "scatter"]
 
-_SIDE = 360.0
+_SIDE = 330.0
 """The side of the scatter, in pixels."""
 _RADIUS = 4.5
 _MOST_LINKS = 1_000
@@ -74,13 +74,12 @@ def run_effects(found: Comparison) -> Markup:
 
 def ranked_scores(found: ArmComparison, scorer: Scorer) -> Ranked:
     """Return the samples by how much their score changed."""
-    scores = found.scores[scorer]
-    scale = _scale(found, scorer)
-    lower = scale.better == "lower"
-    changed = sorted((each for each in scores if each.difference), key=lambda each: each.difference, reverse=lower)
-    worse = [each for each in changed if (each.difference > 0) == lower]
-    better = [each for each in reversed(changed) if (each.difference > 0) != lower]
-    return Ranked(worse, better, len(scores) - len(changed))
+    scores, scale = found.scores[scorer], _scale(found, scorer)
+    by_gain = [(each, each.difference if scale.better == "higher" else -each.difference) for each in scores]
+    worse = sorted((pair for pair in by_gain if pair[1] < 0), key=lambda pair: pair[1])
+    better = sorted((pair for pair in by_gain if pair[1] > 0), key=lambda pair: -pair[1])
+    same = len(by_gain) - len(worse) - len(better)
+    return Ranked([each for each, _ in worse], [each for each, _ in better], same)
 
 
 def scatter(found: ArmComparison, scorer: Scorer, link: Callable[[str], str | None]) -> Markup:
@@ -119,9 +118,9 @@ def _linked(
     seen: dict[tuple[float, float], int] = {}
     for each in scores:
         x, y = axis.x(each.before), _SIDE - axis.x(each.now)
-        number_here = seen[x, y] = seen.get((x, y), -1) + 1
+        rank = seen[x, y] = seen.get((x, y), -1) + 1
         # A sunflower: the next dot at a golden angle, a little further out.
-        angle, away = number_here * math.pi * (3 - math.sqrt(5)), 2.2 * _RADIUS * math.sqrt(number_here / 2)
+        angle, away = rank * math.pi * (3 - math.sqrt(5)), 2.2 * _RADIUS * math.sqrt(rank / 2)
         told = f"{each.sample}: {number(each.before)} → {number(each.now)} ({signed(each.difference)})"
         yield _Dot(
             round(x + away * math.cos(angle), 1),
