@@ -22,12 +22,15 @@ if TYPE_CHECKING:
         Question,
         Standings,
     )
+    from keval.prices import dollars
     from keval.recording.recording import traffic_of
     from keval.report.names import display_names
     from keval.report.page import FRAGMENTS, Report, answers, lines_of
     from keval.report.page.document import resource
     from keval.report.page.rendering import anchor, embedded, environment
-    from keval.report.runs import ListedRun
+    from keval.report.runs import Headline, ListedRun
+    from keval.report.time_spans import time_span
+    from keval.report.totals import total_cost
     from keval.store.run import find_run, list_runs
     from keval.timeline import Lane, Step, Timeline, timelines
 
@@ -48,7 +51,10 @@ _HOMES = {
     "store.run": ("find_run", "list_runs"),
     "recording.recording": ("traffic_of",),
     "timeline": ("Lane", "Step", "Timeline", "timelines"),
-    "report.runs": ("ListedRun",),
+    "prices": ("dollars",),
+    "report.runs": ("Headline", "ListedRun"),
+    "report.time_spans": ("time_span",),
+    "report.totals": ("total_cost",),
     "report.names": ("display_names",),
     "report.page.rendering": ("anchor", "embedded", "environment"),
     "report.page.document": ("resource",),
@@ -64,6 +70,7 @@ __all__ = [
     "Edit",
     "EditableCondition",
     "EditableTool",
+    "Headline",
     "KeptSample",
     "Lane",
     "ListedRun",
@@ -77,13 +84,16 @@ __all__ = [
     "anchor",
     "answers",
     "display_names",
+    "dollars",
     "embedded",
     "environment",
     "find_run",
     "lines_of",
     "list_runs",
     "resource",
+    "time_span",
     "timelines",
+    "total_cost",
     "traffic_of",
 ]
 
