@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from keval.errors import PlayError
+    from keval.follow import ArmProgress, Follower, RunProgress
     from keval.play import (
         Answer,
         Asked,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from keval.report.time_spans import time_span
     from keval.report.totals import total_cost
     from keval.store.run import find_run, list_runs
+    from keval.store.watched import LiveState, Pace, TrialInFlight, Trouble, read_live, watch
     from keval.timeline import Lane, Step, Timeline, timelines
 
 _HOMES = {
@@ -48,39 +50,79 @@ _HOMES = {
         "Question",
         "Standings",
     ),
-    "store.run": ("find_run", "list_runs"),
+    "store.run": (
+        "find_run",
+        "list_runs",
+    ),
     "recording.recording": ("traffic_of",),
-    "timeline": ("Lane", "Step", "Timeline", "timelines"),
+    "timeline": (
+        "Lane",
+        "Step",
+        "Timeline",
+        "timelines",
+    ),
     "prices": ("dollars",),
-    "report.runs": ("Headline", "ListedRun"),
+    "report.runs": (
+        "Headline",
+        "ListedRun",
+    ),
     "report.time_spans": ("time_span",),
     "report.totals": ("total_cost",),
     "report.names": ("display_names",),
-    "report.page.rendering": ("anchor", "embedded", "environment"),
+    "report.page.rendering": (
+        "anchor",
+        "embedded",
+        "environment",
+    ),
     "report.page.document": ("resource",),
-    "report.page": ("FRAGMENTS", "Report", "answers", "lines_of"),
+    "report.page": (
+        "FRAGMENTS",
+        "Report",
+        "answers",
+        "lines_of",
+    ),
+    "store.watched": (
+        "LiveState",
+        "Pace",
+        "TrialInFlight",
+        "Trouble",
+        "read_live",
+        "watch",
+    ),
+    "follow": (
+        "ArmProgress",
+        "Follower",
+        "RunProgress",
+    ),
 }
 """The names by the module that has them."""
 
 __all__ = [
     "FRAGMENTS",
     "Answer",
+    "ArmProgress",
     "Asked",
     "Column",
     "Edit",
     "EditableCondition",
     "EditableTool",
+    "Follower",
     "Headline",
     "KeptSample",
     "Lane",
     "ListedRun",
+    "LiveState",
+    "Pace",
     "Play",
     "PlayError",
     "Question",
     "Report",
+    "RunProgress",
     "Standings",
     "Step",
     "Timeline",
+    "TrialInFlight",
+    "Trouble",
     "anchor",
     "answers",
     "display_names",
@@ -90,11 +132,13 @@ __all__ = [
     "find_run",
     "lines_of",
     "list_runs",
+    "read_live",
     "resource",
     "time_span",
     "timelines",
     "total_cost",
     "traffic_of",
+    "watch",
 ]
 
 

@@ -43,7 +43,7 @@ FLOORS = [
     {"dataset", "rubrics"},
     {"stats"},
     {"store"},
-    {"recording"},
+    {"follow", "recording"},
     {"canonical"},
     {"compare", "diff"},
     {"gates"},

@@ -19,7 +19,7 @@ from keval.stats.rates import Rates
 from keval.stats.tally import JudgingTally, Tally
 from keval.stats.tool_tally import ToolTally
 from keval.stats.worth import with_worth
-from keval.summary import ScorerScale, Summary
+from keval.summary import ArmTrials, JudgingTotal, ScorerScale, Summary
 
 if TYPE_CHECKING:
     from keval.stats.findings import Findings
@@ -158,6 +158,21 @@ class Summariser:
             clusters=self._clusters if self._cluster_numbers else None,
         )
 
+    def trials(self) -> tuple[ArmTrials, ...]:
+        """Return what happened to the trials of each arm."""
+        conditions = self.manifest.conditions
+        return tuple(
+            tally.total(arm.agent, arm.condition, conditions[arm.condition]) for arm, tally in self._tallies.items()
+        )
+
+    def judging(self) -> tuple[JudgingTotal, ...]:
+        """Return the totals of each judge in each arm that it has judged."""
+        return tuple(
+            tally.total(arm.agent, arm.condition, judge)
+            for arm, judges in self._judging.items()
+            for judge, tally in judges.items()
+        )
+
     def summary(self) -> Summary:
         """Return the summary of everything that was added."""
         manifest, findings = self.manifest, self.findings()
@@ -172,10 +187,7 @@ class Summariser:
             unpriced=self._rates.unpriced,
             scorers=tuple(ScorerScale(entry.metric, entry.judge, entry.scale) for entry in manifest.scorers),
             judges=manifest.judges,
-            trials=tuple(
-                tally.total(arm.agent, arm.condition, manifest.conditions[arm.condition])
-                for arm, tally in self._tallies.items()
-            ),
+            trials=self.trials(),
             arms=with_worth(
                 findings.arms(),
                 manifest.scorers,
@@ -186,11 +198,7 @@ class Summariser:
             interactions=findings.interactions(),
             contrasts=findings.contrasts(),
             variance=findings.variance(),
-            judging=tuple(
-                tally.total(arm.agent, arm.condition, judge)
-                for arm, judges in self._judging.items()
-                for judge, tally in judges.items()
-            ),
+            judging=self.judging(),
             agreement=self._agreement.summary(),
             reviews=self._reviews.findings() if self._reviews else None,
             tools=tuple(use for arm, tally in self._tools.items() for use in tally.total(arm.agent, arm.condition)),

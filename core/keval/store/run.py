@@ -119,11 +119,11 @@ class Run:
 
     def trials(self) -> Iterator[Trial]:
         """Read the finished trials one by one. An incomplete last line, as a power cut leaves it, is ignored."""
-        return read_lines(self.trials_file, self._read_trial)
+        return read_lines(self.trials_file, self.read_trial)
 
     def retried_trials(self) -> Iterator[Trial]:
         """Read the failed trials that were set aside and run again."""
-        return read_lines(self.path / "retried.jsonl", self._read_trial)
+        return read_lines(self.path / "retried.jsonl", self.read_trial)
 
     def scores(self) -> Iterator[ScoreLine]:
         """Read the scores that count, one by one: those by the scorers as the manifest has them."""
@@ -170,7 +170,7 @@ class Run:
             hint = suggestion(id, starts) or f"; for example {next(iter(starts))!r}" if starts else "; it has no trials"
             raise RunError(f"no trial {id!r} in {self.path}{hint}")
         with undamaged(f"{self.trials_file}:{starts[id] + 1}"):
-            return self._read_trial(self._trial_lines[starts[id]])
+            return self.read_trial(self._trial_lines[starts[id]])
 
     def trial_ids(self, *, failed: bool = True) -> set[str]:
         """Return the ids of the finished trials; without `failed`, only of those that were answered."""
@@ -246,7 +246,8 @@ class Run:
         except OSError:  # no permission to lock it
             return False
 
-    def _read_trial(self, line: bytes) -> Trial:
+    def read_trial(self, line: bytes) -> Trial:
+        """Return the trial of a line of trials.jsonl. Raises RunError, LookupError, TypeError or ValueError."""
         agents, conditions = self.manifest.agents, self.manifest.conditions
         trial = read_trial(line, self.sample, lambda agent: agents[agent].characteristics)
         if trial.condition not in conditions:
