@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +25,7 @@ STATES: Sequence[State] = ("running", "done", "interrupted", "failed")
 
 _PATIENCE = 0.15
 """Seconds for which a request reads runs that it does not know yet; the others follow."""
+_CHUNK = 1 << 20
 _FRESH = 0.5
 """Seconds for which the rows are not looked at again."""
 _RECENT = 20
@@ -130,6 +132,7 @@ class Listing:
     runs: Runs
     version: int = 0
     _rows: dict[Path, tuple[Written, Row]] = attrs.field(factory=dict, init=False)
+    _counted: dict[Path, tuple[int, int]] = attrs.field(factory=dict, init=False)
     _unread: int = attrs.field(default=0, init=False)
     _looked: float = attrs.field(default=-math.inf, init=False)
     _lock: Lock = attrs.field(factory=Lock, init=False)
@@ -150,22 +153,40 @@ class Listing:
         for number, run in enumerate(reversed(runs)):
             known = self._rows.get(run.path)
             if known is not None or time.monotonic() < until:
-                rows[run.path] = _renewed(run, known, recent=number < _RECENT)
+                rows[run.path] = self._renewed(run, known, recent=number < _RECENT)
         self._unread = len(runs) - len(rows)
         rows = dict(sorted(rows.items(), key=lambda item: (item[0].name, item[0].parent.name)))
         if [row for _, row in rows.values()] != [row for _, row in self._rows.values()]:
             self.version += 1
         self._rows = rows
 
+    def _renewed(self, run: Run, known: tuple[Written, Row] | None, *, recent: bool) -> tuple[Written, Row]:
+        """Read a run again if it was written to, or has begun or ended."""
+        now = written(run.path)
+        if known is not None and known[0] == now:
+            row = known[1]
+            if not (recent or row.state == "running") or run.is_locked == (row.state == "running"):
+                return known
+        row = _row(run, run.is_locked)
+        if row.state != "running":
+            self._counted.pop(run.path, None)
+            return now, row
+        return now, attrs.evolve(row, trials=self._count(run), failed=None)
 
-def _renewed(run: Run, known: tuple[Written, Row] | None, *, recent: bool) -> tuple[Written, Row]:
-    """Read a run again if it was written to, or has begun or ended."""
-    now = written(run.path)
-    if known is not None and known[0] == now:
-        row = known[1]
-        if not (recent or row.state == "running") or run.is_locked == (row.state == "running"):
-            return known
-    return now, _row(run, run.is_locked)
+    def _count(self, run: Run) -> int:
+        """Count the finished trials of a running run: only what was added since the last time is read."""
+        offset, count = self._counted.get(run.path, (0, 0))
+        try:
+            with run.trials_file.open("rb") as file:
+                if os.fstat(file.fileno()).st_size < offset:
+                    offset = count = 0
+                file.seek(offset)
+                while chunk := file.read(_CHUNK):
+                    offset, count = offset + len(chunk), count + chunk.count(b"\n")
+        except OSError:
+            return count
+        self._counted[run.path] = (offset, count)
+        return count
 
 
 def _row(run: Run, locked: bool) -> Row:

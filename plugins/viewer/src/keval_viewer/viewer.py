@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader
 
 from keval.frontend import dollars, environment, time_span
 from keval_viewer import addresses
+from keval_viewer.following import Following
 from keval_viewer.listing import Listing
 from keval_viewer.runs import Runs
 
@@ -18,10 +19,11 @@ __all__ = ["Viewer"]
 
 @attrs.frozen
 class Viewer:
-    """The runs, their table, the templates, and the tabs of a run's pages, each a name and a place in the run."""
+    """The runs, their table, those that are followed, the templates, and the tabs of a run: names, and places in it."""
 
     runs: Runs
     listing: Listing
+    following: Following
     environment: Environment
     tabs: Sequence[tuple[str, str]]
 
@@ -32,4 +34,4 @@ class Viewer:
         templates.filters |= {"dollars": dollars, "span": time_span}
         templates.globals |= {name: getattr(addresses, name) for name in addresses.__all__ if name != "RUN"}
         runs = Runs(root)
-        return cls(runs, Listing(runs), templates, tabs)
+        return cls(runs, Listing(runs), Following(), templates, tabs)

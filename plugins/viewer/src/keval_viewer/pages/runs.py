@@ -51,9 +51,7 @@ def _table(request: Request, template: str) -> Response:
         query=query,
         sorted_by=sorted_by,
         evaluations=sorted({row.evaluation for row in rows}),
-        states=[
-            state for state in ("running", "done", "interrupted", "failed") if any(row.state == state for row in rows)
-        ],
+        states=[state for state in STATES if any(row.state == state for row in rows)],
         version=listing.version,
     )
 
