@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from keval.errors import PlayError
     from keval.follow import ArmProgress, Follower, RunProgress
+    from keval.marks import Mark, marks_of
     from keval.play import (
         Answer,
         Asked,
@@ -68,6 +69,11 @@ _HOMES = {
     ),
     "report.time_spans": ("time_span",),
     "report.totals": ("total_cost",),
+    "marks": ("Mark", "marks_of"),
+    "timeline": ("Lane", "Step", "Timeline", "timelines"),
+    "store.watched": ("LiveState", "Pace", "TrialInFlight", "Trouble", "read_live", "watch"),
+    "follow": ("ArmProgress", "Follower", "RunProgress"),
+    "report.runs": ("ListedRun",),
     "report.names": ("display_names",),
     "report.page.rendering": (
         "anchor",
@@ -112,6 +118,7 @@ __all__ = [
     "Lane",
     "ListedRun",
     "LiveState",
+    "Mark",
     "Pace",
     "Play",
     "PlayError",
@@ -132,6 +139,7 @@ __all__ = [
     "find_run",
     "lines_of",
     "list_runs",
+    "marks_of",
     "read_live",
     "resource",
     "time_span",
