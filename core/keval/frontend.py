@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "errors": ("PlayError",),
+    "follow": ("ArmProgress", "Follower", "RunProgress"),
+    "marks": ("Mark", "marks_of"),
     "play": (
         "Answer",
         "Asked",
@@ -51,55 +53,18 @@ _HOMES = {
         "Question",
         "Standings",
     ),
-    "store.run": (
-        "find_run",
-        "list_runs",
-    ),
-    "recording.recording": ("traffic_of",),
-    "timeline": (
-        "Lane",
-        "Step",
-        "Timeline",
-        "timelines",
-    ),
     "prices": ("dollars",),
-    "report.runs": (
-        "Headline",
-        "ListedRun",
-    ),
+    "recording.recording": ("traffic_of",),
+    "report.names": ("display_names",),
+    "report.page": ("FRAGMENTS", "Report", "answers", "lines_of"),
+    "report.page.document": ("resource",),
+    "report.page.rendering": ("anchor", "embedded", "environment"),
+    "report.runs": ("Headline", "ListedRun"),
     "report.time_spans": ("time_span",),
     "report.totals": ("total_cost",),
-    "marks": ("Mark", "marks_of"),
-    "timeline": ("Lane", "Step", "Timeline", "timelines"),
+    "store.run": ("find_run", "list_runs"),
     "store.watched": ("LiveState", "Pace", "TrialInFlight", "Trouble", "read_live", "watch"),
-    "follow": ("ArmProgress", "Follower", "RunProgress"),
-    "report.runs": ("ListedRun",),
-    "report.names": ("display_names",),
-    "report.page.rendering": (
-        "anchor",
-        "embedded",
-        "environment",
-    ),
-    "report.page.document": ("resource",),
-    "report.page": (
-        "FRAGMENTS",
-        "Report",
-        "answers",
-        "lines_of",
-    ),
-    "store.watched": (
-        "LiveState",
-        "Pace",
-        "TrialInFlight",
-        "Trouble",
-        "read_live",
-        "watch",
-    ),
-    "follow": (
-        "ArmProgress",
-        "Follower",
-        "RunProgress",
-    ),
+    "timeline": ("Lane", "Step", "Timeline", "timelines"),
 }
 """The names by the module that has them."""
 
