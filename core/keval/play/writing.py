@@ -30,7 +30,7 @@ from keval.plan.plan import Plan, Scorers
 from keval.records import Sample, Trial
 from keval.redaction import Redactor
 from keval.score.events import score_events
-from keval.score.scoring import ScoredTrial, score_trials
+from keval.score.scoring import Grader, ScoredTrial
 from keval.scores import ScoreLine
 from keval.stages import Running, announce_endpoints
 from keval.stats.rates import Rates
@@ -129,19 +129,17 @@ class PlayRun:
         self.ready.hooks.announce("keval_trial_scored", trial=trial, scores=found)
 
     async def _scored(self, trial: Trial, scorers: Scorers) -> list[ScoreLine]:
-        lines: list[ScoreLine] = []
-        await score_trials(
-            iter([trial]),
+        grading = Grader.of(
             scorers,
             self.ready.judges if scorers.judges else {},
             self.plan.evaluation.execution,
-            lambda scored: lines.extend(self._kept(scored)),
             spec=self._running.spec,
             lacks=self._scoring.lacks,
             exchange=self.ready.exchange,
             meter=self.meter,
         )
-        return lines
+        with grading as grader:
+            return self._kept(await grader.score(trial))
 
     def _kept(self, scored: ScoredTrial) -> list[ScoreLine]:
         written = self._running.redact.lines(scored.written)
@@ -205,6 +203,10 @@ class _Listener:
         self.written[trial.id] = trial
 
 
+def _unqueued(id: str, line: bytes) -> None:
+    """Queue nothing: a play scores each answer itself, when it has told of it."""
+
+
 @asynccontextmanager
 async def open_run(plan: Plan, root: Path, redact: Redactor, feed: Feed) -> AsyncIterator[PlayRun]:
     """Bring a plan up and begin a run under `root`; at the end it is summarised, or removed if nothing was asked.
@@ -235,7 +237,7 @@ async def open_run(plan: Plan, root: Path, redact: Redactor, feed: Feed) -> Asyn
             meter = Meter(plan.evaluation.budget, rates, prerecorded)
             async with Journal(writer.run.trials_file) as journal:
                 with writer.run.scores_file.scoring(running.spec) as scoring:
-                    outbox = RunOutbox(writer, journal, redact, hooks, Admission(iter(()), Stop(), meter))
+                    outbox = RunOutbox(writer, journal, redact, hooks, Admission(iter(()), Stop(), meter), _unqueued)
                     found = PlayRun(
                         plan,
                         ready,
