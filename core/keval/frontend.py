@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from keval.report.page.document import resource
     from keval.report.page.rendering import anchor, embedded, environment
     from keval.report.runs import ListedRun
+    from keval.report.worst import worst_trials
+    from keval.reviews import LONGEST_NAME, LONGEST_NOTE, Chosen, Review, answer_digest
     from keval.store.run import find_run, list_runs
     from keval.store.watched import LiveState, Pace, TrialInFlight, Trouble, read_live, watch
     from keval.timeline import Lane, Step, Timeline, timelines
@@ -53,6 +55,8 @@ _HOMES = {
     "store.watched": ("LiveState", "Pace", "TrialInFlight", "Trouble", "read_live", "watch"),
     "follow": ("ArmProgress", "Follower", "RunProgress"),
     "report.runs": ("ListedRun",),
+    "report.worst": ("worst_trials",),
+    "reviews": ("LONGEST_NAME", "LONGEST_NOTE", "Chosen", "Review", "answer_digest"),
     "report.names": ("display_names",),
     "report.page.rendering": ("anchor", "embedded", "environment"),
     "report.page.document": ("resource",),
@@ -62,9 +66,12 @@ _HOMES = {
 
 __all__ = [
     "FRAGMENTS",
+    "LONGEST_NAME",
+    "LONGEST_NOTE",
     "Answer",
     "ArmProgress",
     "Asked",
+    "Chosen",
     "Column",
     "Edit",
     "EditableCondition",
@@ -79,6 +86,7 @@ __all__ = [
     "PlayError",
     "Question",
     "Report",
+    "Review",
     "RunProgress",
     "Standings",
     "Step",
@@ -86,6 +94,7 @@ __all__ = [
     "TrialInFlight",
     "Trouble",
     "anchor",
+    "answer_digest",
     "answers",
     "display_names",
     "embedded",
@@ -98,6 +107,7 @@ __all__ = [
     "timelines",
     "traffic_of",
     "watch",
+    "worst_trials",
 ]
 
 
