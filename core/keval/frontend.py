@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from keval.errors import PlayError
     from keval.follow import ArmProgress, Follower, RunProgress
+    from keval.marks import Mark, marks_of
     from keval.play import (
         Answer,
         Asked,
@@ -51,6 +52,7 @@ _HOMES = {
     ),
     "store.run": ("find_run", "list_runs"),
     "recording.recording": ("traffic_of",),
+    "marks": ("Mark", "marks_of"),
     "timeline": ("Lane", "Step", "Timeline", "timelines"),
     "store.watched": ("LiveState", "Pace", "TrialInFlight", "Trouble", "read_live", "watch"),
     "follow": ("ArmProgress", "Follower", "RunProgress"),
@@ -81,6 +83,7 @@ __all__ = [
     "Lane",
     "ListedRun",
     "LiveState",
+    "Mark",
     "Pace",
     "Play",
     "PlayError",
@@ -102,6 +105,7 @@ __all__ = [
     "find_run",
     "lines_of",
     "list_runs",
+    "marks_of",
     "read_live",
     "resource",
     "timelines",

@@ -27,7 +27,7 @@ FLOORS = [
     {"endings"},
     {"records", "redaction"},
     {"scores", "reviews"},
-    {"effects", "variation", "prices", "verdicts", "tool_use", "review_findings"},
+    {"effects", "variation", "prices", "verdicts", "tool_use", "review_findings", "marks"},
     {"contrast"},
     {"models", "recorder"},
     {"tapes"},
