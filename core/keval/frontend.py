@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from keval.report.runs import Headline, ListedRun
     from keval.report.time_spans import time_span
     from keval.report.totals import total_cost
+    from keval.report.runs import ListedRun
+    from keval.report.worst import worst_trials
+    from keval.reviews import LONGEST_NAME, LONGEST_NOTE, Chosen, Review, answer_digest
     from keval.store.run import find_run, list_runs
     from keval.store.watched import LiveState, Pace, TrialInFlight, Trouble, read_live, watch
     from keval.timeline import Lane, Step, Timeline, timelines
@@ -65,6 +68,13 @@ _HOMES = {
     ),
     "prices": ("dollars",),
     "recording.recording": ("traffic_of",),
+    "marks": ("Mark", "marks_of"),
+    "timeline": ("Lane", "Step", "Timeline", "timelines"),
+    "store.watched": ("LiveState", "Pace", "TrialInFlight", "Trouble", "read_live", "watch"),
+    "follow": ("ArmProgress", "Follower", "RunProgress"),
+    "report.runs": ("ListedRun",),
+    "report.worst": ("worst_trials",),
+    "reviews": ("LONGEST_NAME", "LONGEST_NOTE", "Chosen", "Review", "answer_digest"),
     "report.names": ("display_names",),
     "report.page": ("FRAGMENTS", "Report", "answers", "lines_of"),
     "report.page.document": ("resource",),
@@ -80,10 +90,13 @@ _HOMES = {
 
 __all__ = [
     "FRAGMENTS",
+    "LONGEST_NAME",
+    "LONGEST_NOTE",
     "Answer",
     "ArmComparison",
     "ArmProgress",
     "Asked",
+    "Chosen",
     "Column",
     "Comparison",
     "Edit",
@@ -102,6 +115,7 @@ __all__ = [
     "Question",
     "Report",
     "RunArm",
+    "Review",
     "RunProgress",
     "SampleScores",
     "Standings",
@@ -110,6 +124,7 @@ __all__ = [
     "TrialInFlight",
     "Trouble",
     "anchor",
+    "answer_digest",
     "answers",
     "arm_differences",
     "arm_effects",
@@ -136,6 +151,7 @@ __all__ = [
     "total_cost",
     "traffic_of",
     "watch",
+    "worst_trials",
 ]
 
 
