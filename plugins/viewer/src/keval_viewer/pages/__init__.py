@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from keval_viewer.pages import run, runs
+from keval_viewer.pages import run, runs, sample, trial
 
 __all__ = ["RUN_PAGES", "VIEW_PAGES"]
 
-RUN_PAGES = (run.PAGE,)
+RUN_PAGES = (run.PAGE, sample.PAGE, trial.PAGE)
 """The pages of one run, in the order of their tabs."""
 
 VIEW_PAGES = (runs.PAGE, *RUN_PAGES)
