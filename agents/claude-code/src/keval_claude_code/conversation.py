@@ -61,7 +61,7 @@ async def open_conversation(setup: Setup, context: Context) -> AsyncIterator[Con
             stderr=home.stderr,
         )
         async with connected(process) as client:
-            yield Conversation(client, Watch(context.recorder, servers), setup.max_turns)
+            yield Conversation(client, Watch(context.recorder, servers, context.streams), setup.max_turns)
 
 
 @attrs.frozen

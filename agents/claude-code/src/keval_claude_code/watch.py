@@ -45,6 +45,7 @@ class Watch:
 
     recorder: Recorder
     servers: Servers
+    streams: bool = False
     stand_in: AssistantMessage | None = attrs.field(default=None, init=False)
     _texts: list[str] = attrs.field(factory=list, init=False)
     _usage: Mapping[str, Any] = attrs.field(factory=dict, init=False)
@@ -62,6 +63,10 @@ class Watch:
             case StreamEvent(event={"type": "message_start", "message": begun}):
                 self._texts, self._counted, self._usage = [], None, begun.get("usage") or {}
                 self.stand_in = None
+            case StreamEvent(event={"type": "content_block_start", "content_block": {"type": "text"}}) if self._texts:
+                self._streamed("\n")
+            case StreamEvent(event={"type": "content_block_delta", "delta": {"type": "text_delta", "text": text}}):
+                self._streamed(text)
             case StreamEvent(event={"type": "message_delta", "usage": dict(usage)}):
                 self._usage = {**self._usage, **usage}
             case StreamEvent(event={"type": "message_stop"}):
@@ -75,6 +80,10 @@ class Watch:
                 for block in content:
                     if isinstance(block, ToolResultBlock):
                         self._returned(block, original)
+
+    def _streamed(self, text: str) -> None:
+        if self.streams:
+            self.recorder.streamed(text)
 
     def _said(self, block: ContentBlock) -> None:
         match block:
