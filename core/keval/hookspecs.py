@@ -57,7 +57,7 @@ def keval_trial_ended(trial: TrialInfo, failure: Failure | None) -> Awaitable[No
 
 @hookspec
 def keval_live_event(event: LiveEvent) -> None:
-    """Called once per event while trials run; events are only made when a plugin implements this."""
+    """Called once per event while trials run and are scored; events are only made while somebody listens."""
 
 
 @hookspec

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from keval.endings import SILENCE
-from keval.live import EventKind
+from keval.live import EventKind, Tell
 from keval.records import Failure, Message, Refusal, ToolCall, Transcript, Usage
 from keval.scores import Judgement
 from keval.traffic import Content, ContentKind
@@ -48,7 +48,7 @@ class Recorder:
     """
 
     _clock: Callable[[], float] = time.perf_counter
-    _emit: Callable[[EventKind, Mapping[str, Any]], object] | None = None
+    _emit: Tell | None = None
     _keep: Callable[[Blob], object] | None = None
     _now: Callable[[], float] = time.time
     _messages: list[Message] = attrs.field(factory=list, init=False)

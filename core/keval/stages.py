@@ -34,6 +34,7 @@ from keval.recording.writer import RecordingWriter
 from keval.records import Sample
 from keval.redaction import Redactor
 from keval.score.digest import rubric_digest, scorer_digests
+from keval.score.events import score_events
 from keval.score.replaying import Replaying, at_once
 from keval.score.scoring import ScoredTrial, score_trials
 from keval.scores import Rubric, Scorer
@@ -206,7 +207,8 @@ class Scoring:
         `working` is the time that the run is worked on, unless a finished run is scored again. `stopped` says why
         trials were left out, if they were.
         """
-        run, summariser, expectations = self.writer.run, Summariser(manifest), ExpectationCheck()
+        run, expectations = self.writer.run, ExpectationCheck()
+        summariser = Summariser(manifest, reviews=[*run.reviews_file.read()])
         with run.scores_file.scoring(self.spec, missing=missing) as scoring:
 
             def keep(scored: ScoredTrial) -> None:
@@ -221,6 +223,8 @@ class Scoring:
                 summariser.add_trial(scored.trial)
                 expectations.add(scored.trial)
                 summariser.add_scores(lines)
+                for event in score_events(scored.trial, lines) if self.hooks.wants_events else ():
+                    self.hooks.tell(event, self.redact)
                 self.hooks.announce("keval_trial_scored", trial=scored.trial, scores=lines)
 
             await score_trials(

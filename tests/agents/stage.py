@@ -18,7 +18,7 @@ from keval.execute.reconcile import check, merge
 from keval.plugin import Agent, Closable, Context, Endpoint, Model, Recorder
 from keval_gateway import ChatCall, ChatReply, ChatRequest, wire_urls
 from keval_gateway.app import build_app
-from keval_gateway.serving import CLOSE, serve
+from keval_loopback.serving import CLOSE, serve
 from keval_mcp import Stdio
 from tests.contexts import Started, started
 

@@ -16,7 +16,7 @@ from keval import Message, Sample, Transcript, Usage
 from keval.execute.reconcile import merge
 from keval.plugin import Closable, Context, Endpoint, Model, ModelError, TrialError
 from keval_gateway import ChatReply, ChatRequest, ModelFault, wire_urls
-from keval_gateway.serving import serve
+from keval_loopback.serving import serve
 from tests.agents.stage import (
     ADAPTERS,
     INSTRUCTIONS,

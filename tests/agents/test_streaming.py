@@ -121,7 +121,9 @@ def test_a_reply_that_breaks_off_fails_as_it_does_whole(play: Any, adapter: Adap
     assert isinstance(streamed.error, TrialError)
     assert fault(whole.error) == fault(streamed.error)
     assert streamed.error.retryable
-    assert timeless(whole.transcript) == timeless(streamed.transcript)
+    # Of a reply of nothing at all, ADK makes one that is counted.
+    kept = [attrs.evolve(timeless(each.transcript), model_calls=None) for each in (whole, streamed)]
+    assert kept[0] == kept[1]
 
 
 ENDS = (b'"finish_reason":"', b'"finishReason"', b"message_delta", b"response.completed")

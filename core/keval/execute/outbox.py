@@ -43,10 +43,11 @@ class RunOutbox:
     _renamed: dict[bytes, bytes] = attrs.field(factory=dict, init=False)
     _frames: dict[str, bytes] = attrs.field(factory=dict, init=False)
     _writing: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
-    wants_events: bool = attrs.field(init=False)
 
-    def __attrs_post_init__(self) -> None:
-        self.wants_events = self._hooks.implemented("keval_live_event")
+    @property
+    def wants_events(self) -> bool:
+        """Whether anybody listens to live events just now."""
+        return self._hooks.wants_events
 
     async def trial(self, trial: Trial) -> None:
         """Write a trial and return when it is on disk, with its traffic and the content that it refers to.
@@ -68,11 +69,8 @@ class RunOutbox:
         self._hooks.announce("keval_trial_finished", trial=trial)
 
     def event(self, event: LiveEvent) -> None:
-        """Tell hook plugins of a live event."""
-        if self.wants_events:
-            self._hooks.announce(
-                "keval_live_event", event=attrs.evolve(event, data=self._redact.data(dict(event.data)))
-            )
+        """Tell hook plugins and other listeners of a live event."""
+        self._hooks.tell(event, self._redact)
 
     def traffic(self, trial: str, traffic: Sequence[Traffic]) -> None:
         """Keep the traffic of a trial until that is written, if the run is recorded."""

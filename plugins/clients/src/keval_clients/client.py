@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import attrs
 import httpx2
@@ -75,7 +75,7 @@ class Client:
         body: Mapping[str, Any],
         headers: Mapping[str, str],
         requested: Callable[[bytes], object] = lambda body: None,
-    ) -> AsyncIterator[dict[str, Any]]:
+    ) -> AsyncGenerator[dict[str, Any], None]:
         """Send a request for a reply that is streamed, and yield the object in each event as it arrives.
 
         The mark `[DONE]`, with which OpenAI's streams end, is left out. A stream that ends before the reply does is not
@@ -94,7 +94,7 @@ class Client:
                 content=content,
                 options={"headers": dict(headers)},
                 stream=True,
-                stream_cls=self._stream,
+                stream_cls=cast(Any, self._stream),  # each SDK takes its own
             )
             async with aclosing(stream.response) as response:
                 if not response.headers.get("content-type", "").startswith("text/event-stream"):

@@ -1,0 +1,182 @@
+"""A play: columns of agents under conditions that are asked side by side, and scored as they answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import attrs
+
+from keval.config.evaluation import Evaluation
+from keval.dataset.samples import Samples
+from keval.live import Feed
+from keval.play.records import Asked, Column, Edit, EditableCondition, KeptSample, Question, Standings
+from keval.store.run import Run
+
+__all__ = ["Play"]
+
+
+@attrs.define(eq=False)
+class Play:
+    """An open comparison of columns. Make one with `Play.open`, and use it from one event loop.
+
+    `feed` has the live events of all trials of the play, and `play_changed` when something else did. What is asked and
+    answered is in `run`, a run directory like any other.
+    """
+
+    feed: Feed = attrs.field(factory=Feed, init=False)
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        config: str | Path | Evaluation,
+        root: str | Path = "results",
+        *,
+        agents: Iterable[str] = (),
+        conditions: Iterable[str] = (),
+        models: Iterable[str] = (),
+        only: Iterable[str] = (),
+    ) -> AsyncIterator[Play]:
+        """Bring up agents, servers, metrics and judges, and make a run directory under `root`.
+
+        `agents`, `conditions` and `models` (`LABEL=provider/name`) narrow the config as the flags of `keval run` do.
+        `only` names the columns that are on at first (`agent/condition`); by default all are. The config's dataset may
+        be missing.
+
+        Raises:
+            ConfigError: the config is wrong, or has no such agent, condition or column.
+            PreflightError: a model or a server cannot be reached, or the run directory cannot be made.
+        """
+        raise NotImplementedError
+        yield cls()
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """What is compared, with all edits so far."""
+        raise NotImplementedError
+
+    @property
+    def run(self) -> Run:
+        """The run that is being written."""
+        raise NotImplementedError
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """All runs of the play, oldest first: each edit began a new one."""
+        raise NotImplementedError
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Every agent under every condition, in the order of the config."""
+        raise NotImplementedError
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """What was asked in this run so far, oldest first, with the answers as they are now."""
+        raise NotImplementedError
+
+    @property
+    def conversation(self) -> int:
+        """The number of the present conversation, from 1."""
+        raise NotImplementedError
+
+    @property
+    def samples(self) -> Samples:
+        """The dataset's samples, which can be asked; empty if the config has no dataset."""
+        raise NotImplementedError
+
+    @property
+    def conditions(self) -> tuple[EditableCondition, ...]:
+        """What can be edited of each condition."""
+        raise NotImplementedError
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether any column is answering; the next question waits for that, but not for scores."""
+        raise NotImplementedError
+
+    async def begin(self, asked: Asked) -> Question:
+        """Ask all columns that are on and level, at once, and return when they have begun.
+
+        The facts of the question are looked up once, before any column is asked. A question that is no follow-up begins
+        a new conversation: the first one, a sample of the dataset, and one after which no column could go on.
+
+        Raises:
+            PlayError: columns are still answering, none is on, there is no such sample, or the budget is used up.
+            PreflightError: a hook plugin has no facts about the question.
+            RunError: the run cannot be written.
+        """
+        raise NotImplementedError
+
+    async def ask(self, asked: str | Asked) -> Question:
+        """Ask as `begin` does, and return when all answers are there and scored."""
+        raise NotImplementedError
+
+    async def ask_again(self, column: str) -> None:
+        """Ask one column everything of the present conversation, from its first question, in a new conversation.
+
+        Its answers are further repetitions of the same samples. Returns when it has begun. Raises what `begin` does.
+        """
+        raise NotImplementedError
+
+    async def settle(self) -> None:
+        """Wait until all columns have answered and all answers are scored.
+
+        Raises:
+            RunError: something could not be written.
+        """
+        raise NotImplementedError
+
+    async def stop(self, column: str | None = None) -> None:
+        """Stop the answers in flight, or that of one column, and return when that is done.
+
+        Each becomes a failure of the kind `stopped`, which keeps what the agent had said. Its column is not level.
+        """
+        raise NotImplementedError
+
+    async def new_conversation(self) -> None:
+        """Stop what is in flight, and let all columns forget what was said."""
+        raise NotImplementedError
+
+    async def switch(self, column: str, *, on: bool) -> None:
+        """Switch a column on or off; an answer in flight goes on. Raises PlayError: there is no such column."""
+        raise NotImplementedError
+
+    async def edit(self, edit: Edit) -> None:
+        """Change what is compared: what is in flight is stopped, the run ends, and a new one begins.
+
+        If the edited config cannot be brought up, the play goes on with the one before.
+
+        Raises:
+            ConfigError: the edit is wrong, such as a tool that the condition does not have.
+            PreflightError: a model or a server cannot be reached.
+        """
+        raise NotImplementedError
+
+    def standings(self, against: str | None = None) -> Standings:
+        """Return how the columns stand, and how each differs from the column `against`, by default the first one on.
+
+        Raises PlayError: there is no such column.
+        """
+        raise NotImplementedError
+
+    def keep_sample(self, question: str, path: str | Path | None = None, *, answer: str | None = None) -> KeptSample:
+        """Append a question, by its id, to a dataset: a file of JSON lines or YAML, by default the config's.
+
+        It is written with what was asked before it, its golden answer (or `answer`), the facts that it was given, and
+        its metadata, under an id that the file does not have yet. Comments of the file stay.
+
+        Raises:
+            PlayError: there is no such question, or the file is of another format.
+            ConfigError: the file is no dataset.
+        """
+        raise NotImplementedError
+
+    def condition_yaml(self, condition: str) -> str:
+        """Return a condition with the contexts that it needs, as YAML to paste into the config.
+
+        Raises PlayError: there is no such condition.
+        """
+        raise NotImplementedError
