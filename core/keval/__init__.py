@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from keval.manifest import Manifest
     from keval.records import Attempt, Failure, Message, Sample, ToolCall, Transcript, Trial, Usage
     from keval.scores import Judgement, Rubric, Scale, Score, ScoreLine
+    from keval.scripting import evaluate
     from keval.session import Session
     from keval.store.run import Run, open_run
     from keval.summary import Summary
@@ -41,6 +42,7 @@ __all__ = [
     "Trial",
     "Usage",
     "__version__",
+    "evaluate",
     "open_run",
 ]
 
@@ -52,6 +54,7 @@ _HOMES = {
     "Manifest": "manifest",
     "Session": "session",
     "Summary": "summary",
+    "evaluate": "scripting",
 }
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import attrs
 
 from keval.interventions import Intervention, OtherResults
+from keval.live import Tell
 from keval.recorder import JudgementRecorder, Recorder
 from keval.records import Message, Sample
 from keval.servers import McpServer, ServerLogin, Transport
@@ -102,8 +103,8 @@ class ServerSpec:
     `interventions`, first to last; `aliases`, which maps a tool's name to the one that the agent gets; `seed` and
     `trial`, by which whatever an intervention draws by chance is the same again; `others`, if an intervention needs the
     results of other trials; `keep`, which keeps what passes between the trial and the server, if the run is recorded;
-    and `played`, from which the server is played. Nobody brings up, or connects to, a server that is played, unless it
-    `asks_live` what that does not have.
+    `played`, from which the server is played; and `tell`, which takes the live events of the tap. Nobody brings up, or
+    connects to, a server that is played, unless it `asks_live` what that does not have.
     """
 
     name: str
@@ -139,6 +140,7 @@ class ServerSpec:
     keep: ServerKeeper | None = attrs.field(default=None, eq=False, repr=False)
     played: ServerTape | None = attrs.field(default=None, eq=False, repr=False)
     asks_live: bool = False
+    tell: Tell | None = attrs.field(default=None, eq=False, repr=False)
 
 
 @attrs.frozen

@@ -17,6 +17,7 @@ __all__ = [
     "MiddlewareError",
     "ModelError",
     "OutageError",
+    "PlayError",
     "PluginError",
     "PluginWarning",
     "PreflightError",
@@ -103,6 +104,10 @@ class RunError(KevalError):
 
 class OutageError(RunError):
     """A model's endpoint has been down for so long that the run stops; what was finished is kept."""
+
+
+class PlayError(KevalError):
+    """What is wanted of a play cannot be done, or not now."""
 
 
 class TrialError(KevalError):

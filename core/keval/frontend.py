@@ -9,15 +9,51 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from keval.errors import PlayError
+    from keval.follow import ArmProgress, Follower, RunProgress
+    from keval.marks import Mark, marks_of
+    from keval.play import (
+        Answer,
+        Asked,
+        Column,
+        Edit,
+        EditableCondition,
+        EditableTool,
+        KeptSample,
+        Play,
+        Question,
+        Standings,
+    )
+    from keval.recording.recording import traffic_of
     from keval.report.names import display_names
     from keval.report.page import FRAGMENTS, Report, answers, lines_of
     from keval.report.page.document import resource
     from keval.report.page.rendering import anchor, embedded, environment
     from keval.report.runs import ListedRun
     from keval.store.run import find_run, list_runs
+    from keval.store.watched import LiveState, Pace, TrialInFlight, Trouble, read_live, watch
+    from keval.timeline import Lane, Step, Timeline, timelines
 
 _HOMES = {
+    "errors": ("PlayError",),
+    "play": (
+        "Answer",
+        "Asked",
+        "Column",
+        "Edit",
+        "EditableCondition",
+        "EditableTool",
+        "KeptSample",
+        "Play",
+        "Question",
+        "Standings",
+    ),
     "store.run": ("find_run", "list_runs"),
+    "recording.recording": ("traffic_of",),
+    "marks": ("Mark", "marks_of"),
+    "timeline": ("Lane", "Step", "Timeline", "timelines"),
+    "store.watched": ("LiveState", "Pace", "TrialInFlight", "Trouble", "read_live", "watch"),
+    "follow": ("ArmProgress", "Follower", "RunProgress"),
     "report.runs": ("ListedRun",),
     "report.names": ("display_names",),
     "report.page.rendering": ("anchor", "embedded", "environment"),
@@ -28,8 +64,30 @@ _HOMES = {
 
 __all__ = [
     "FRAGMENTS",
+    "Answer",
+    "ArmProgress",
+    "Asked",
+    "Column",
+    "Edit",
+    "EditableCondition",
+    "EditableTool",
+    "Follower",
+    "KeptSample",
+    "Lane",
     "ListedRun",
+    "LiveState",
+    "Mark",
+    "Pace",
+    "Play",
+    "PlayError",
+    "Question",
     "Report",
+    "RunProgress",
+    "Standings",
+    "Step",
+    "Timeline",
+    "TrialInFlight",
+    "Trouble",
     "anchor",
     "answers",
     "display_names",
@@ -38,7 +96,12 @@ __all__ = [
     "find_run",
     "lines_of",
     "list_runs",
+    "marks_of",
+    "read_live",
     "resource",
+    "timelines",
+    "traffic_of",
+    "watch",
 ]
 
 

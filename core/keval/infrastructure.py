@@ -235,7 +235,7 @@ class Outbox(Protocol):
 
     @property
     def wants_events(self) -> bool:
-        """Whether anybody listens to live events."""
+        """Whether anybody listens to live events just now; it may change at any time."""
         ...
 
     async def trial(self, trial: Trial) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
-from typing import Any, Literal, TypeAlias
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import attrs
 
-__all__ = ["EventKind", "Feed", "LiveEvent", "Told"]
+if TYPE_CHECKING:
+    import asyncio
+
+__all__ = ["EventKind", "Feed", "LiveEvent", "Tell", "Told"]
 
 EventKind: TypeAlias = Literal[
     "trial_started",
@@ -24,7 +26,11 @@ EventKind: TypeAlias = Literal[
     "server_returned",
     "trial_finished",
     "scored",
+    "play_changed",
 ]
+
+Tell: TypeAlias = "Callable[[EventKind, Mapping[str, Any]], object]"
+"""Takes the kind and data of a live event of one attempt, and makes no event while nobody listens."""
 
 _KEPT = 10_000
 """How many events a feed keeps for readers that fall behind or come back."""
@@ -38,9 +44,11 @@ class LiveEvent:
     `model_refused` `status`, `message`, `waited`; `text_streamed` `turn` and `text`, a piece of what the agent is about
     to have `said` (`turn`, `text`); `tool_called` `name`, `arguments`, `id`; `tool_returned` `name`, `id`, `result`,
     `error`, `duration`. `server_called` (`server`, `tool`, `arguments`, `call`) and `server_returned` (`server`,
-    `tool`, `call`, `error`, `duration`) are of the tap, where a call really runs. `trial_finished` has `failure`, its
-    kind, and `scored` the fields of a score: `metric`, `judge`, `repetition`, `value`, `neutral`, `reason`, `details`,
-    `failure`. Every duration is in seconds.
+    `tool`, `call`, `error`, `duration`) are of the tap, when a call is sent to its server and has come back; `call`
+    numbers those of the attempt to that server, from 1. `trial_finished` tells that an attempt ended: `failure` is the
+    kind of its failure, if it failed, with `stage` and `message`. `scored` has the fields of a score: `metric`,
+    `judge`, the judge's `repetition`, `value`, `neutral`, `reason`, `details`, and the kind of its `failure`. Every
+    duration is in seconds. `play_changed` is of no trial: `what` changed in a play that is open.
     """
 
     kind: EventKind
@@ -59,6 +67,12 @@ class Told:
     missed: int = 0
 
 
+def _event() -> asyncio.Event:
+    import asyncio  # plugins are named, and commands listed, without it
+
+    return asyncio.Event()
+
+
 @attrs.define(eq=False)
 class Feed:
     """The latest events, for readers in the same event loop.
@@ -70,7 +84,7 @@ class Feed:
     kept: int = _KEPT
     _events: deque[LiveEvent] = attrs.field(init=False)
     _count: int = attrs.field(default=0, init=False)
-    _news: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _news: asyncio.Event = attrs.field(factory=_event, init=False)
     _is_closed: bool = attrs.field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -110,4 +124,4 @@ class Feed:
 
     def _wake(self) -> None:
         self._news.set()
-        self._news = asyncio.Event()
+        self._news = _event()

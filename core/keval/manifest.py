@@ -247,7 +247,7 @@ class Manifest:
     has those of the others, as far as they are known, by `provider/name`. `resumed` tells each time that the run was
     resumed. `elapsed` is how many seconds the run was worked on, each time that it was resumed included, and scoring it
     again later not; `None` while trials are run, and for a run that was killed. `stopped` says why trials or judgements
-    were left out, if a limit of the run did that.
+    were left out, if a limit of the run did that. `play` says that a person asked the questions, in a play.
     """
 
     run: str
@@ -278,6 +278,7 @@ class Manifest:
     stopped: str | None = None
     recording: RecordingEntry | None = None
     replay: ReplayEntry | None = None
+    play: bool = False
     extra: Mapping[str, Any] = _extra()
 
     def scorer(self, scorer: Scorer) -> ScorerEntry | None:

@@ -26,6 +26,7 @@ from keval.execute.pricing import find_prices
 from keval.execute.resources import ResourceScope
 from keval.execute.resumption import Resumption, check_resumable
 from keval.execute.stopping import Stop, StoppedError
+from keval.execute.watching import Watching
 from keval.execute.working_time import WorkingTime
 from keval.gates.regression import Regression
 from keval.manifest import RecordingEntry
@@ -44,7 +45,7 @@ from keval.store.scores_file import ScoringSpec
 from keval.store.writer import RunWriter
 from keval.summary import Summary
 
-__all__ = ["Watchers", "hooks_of", "rescore", "resources", "resume_run", "run_plan", "unwrapped"]
+__all__ = ["Watchers", "hooks_of", "rescore", "resources", "resume_run", "run_plan", "unwrapped", "writing"]
 
 Watchers: TypeAlias = Sequence[tuple[str, object]]
 """Further hook plugins by name, such as a progress display."""
@@ -68,7 +69,8 @@ async def run_plan(
     Raises PreflightError, RunError when the run's directory cannot be written, and StoppedError when `stop` was asked
     while trials were run.
     """
-    hooks = hooks_of(plan.hooks, watchers)
+    watching = Watching()
+    hooks = hooks_of(plan.hooks, [*watchers, watching.plugin])
     started, working = datetime.now(UTC), WorkingTime()
     redact = redactor or Redactor()
     learn_config(redact, plan.evaluation)
@@ -81,7 +83,7 @@ async def run_plan(
             async for sample in hooks.with_facts(plan.samples, plan.evaluation.execution.max_concurrent):
                 if freeze(sample):  # agents are asked what the dataset says, and scorers read what is written
                     samples[sample.id] = sample
-        with writer.locked(), unwrapped():
+        async with writing(writer, watching, hooks, redact):
             running = Running.of(
                 plan,
                 ready,
@@ -91,6 +93,7 @@ async def run_plan(
                 redact=redact,
                 samples=samples,
                 regression=regression,
+                begins=watching.begins,
             )
             manifest = running.describe(started)
             if record:
@@ -116,11 +119,12 @@ async def resume_run(
     Raises PreflightError; and RunError: another process is writing to the run, something changed since it began;
     and StoppedError when `stop` was asked while trials were run.
     """
-    hooks = hooks_of(plan.hooks, watchers)
+    watching = Watching()
+    hooks = hooks_of(plan.hooks, [*watchers, watching.plugin])
     writer, working = RunWriter(run.path), WorkingTime()
     redact = redactor or Redactor()
     learn_config(redact, plan.evaluation)
-    with writer.locked(), unwrapped():
+    async with writing(writer, watching, hooks, redact):
         before, frozen = writer.run.manifest, writer.run.samples
         check_resumable(run.path, before)
         working = attrs.evolve(working, earlier=before.elapsed)
@@ -137,6 +141,7 @@ async def resume_run(
                 samples=samples,
                 earlier={entry.scorer: entry.repetitions for entry in before.scorers},
                 regression=regression,
+                begins=watching.begins,
             )
             now = running.describe(datetime.now(UTC))
             new, changed = resumption.compare(before, now, frozen, plan.samples, redact)
@@ -176,7 +181,8 @@ async def rescore(
     writing to the run.
     """
     scorers = scoring.scorers
-    hooks = hooks_of(scoring.hooks, watchers)
+    watching = Watching()
+    hooks = hooks_of(scoring.hooks, [*watchers, watching.plugin])
     execution = evaluation.execution
     redact = redactor or Redactor()
     learn_config(redact, evaluation)
@@ -185,7 +191,7 @@ async def rescore(
             scorers.judges, scoring.middleware, execution, scope, redact, recorded=run.manifest.recording is not None
         )
         writer = RunWriter(run.path)
-        with writer.locked(), unwrapped():
+        async with writing(writer, watching, hooks, redact):
             before = writer.run.manifest
             earlier = {entry.scorer: entry.repetitions for entry in before.scorers}
             repetitions = scorers.repetitions(
@@ -224,6 +230,14 @@ async def rescore(
 def hooks_of(plugins: Sequence[ResolvedPlugin], watchers: Watchers) -> Hooks:
     """Return the hook plugins of a plan, and those that watch the run."""
     return Hooks.of([*hook_plugins(plugins), *(HookPlugin(name, plugin) for name, plugin in watchers)])
+
+
+@asynccontextmanager
+async def writing(writer: RunWriter, watching: Watching, hooks: Hooks, redact: Redactor) -> AsyncIterator[None]:
+    """Keep other processes from writing to a run, and tell those who look at it what it does. Raises RunError."""
+    with writer.locked(), unwrapped():
+        async with watching.telling(writer.path, hooks, redact):
+            yield
 
 
 @contextmanager

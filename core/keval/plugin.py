@@ -78,7 +78,7 @@ if TYPE_CHECKING:
         run_conversation,
     )
     from keval.interventions import Describe, Faults, FixedResult, Intervention, OtherResults, RecordedResults
-    from keval.live import Feed, LiveEvent, Told
+    from keval.live import Feed, LiveEvent, Tell, Told
     from keval.manifest import (
         AgentEntry,
         ConditionEntry,
@@ -264,6 +264,7 @@ __all__ = [
     "ServerTrafficKind",
     "Sharing",
     "ShowsServerInstructions",
+    "Tell",
     "Told",
     "ToolOffer",
     "ToolResult",

@@ -172,9 +172,9 @@ class Transcript:
     `instructions` is the system prompt as rendered for the trial; `None` where it is unknown, or the transcript is of
     an attempt that was repeated with the same one. `started` is when the first turn began, as Unix time in seconds.
     `replies` is when the model answered each of its calls, in seconds after that, without the waits.
-
     `exchanges` is what passed between agent and servers beside tool calls. `request` is the SHA-256 of the first model
-    request as it was sent, which is in the run's `blobs/`: what the model saw of prompt and tools.
+    request as it was sent, which is in the run's `blobs/`. `carried` is how many first turns earlier trials of the same
+    conversation told, as in a play: their messages and tool calls are here again; all else but `turn_durations` is not.
     """
 
     messages: tuple[Message, ...] = ()
@@ -191,6 +191,12 @@ class Transcript:
     instructions: str | None = attrs.field(default=None, eq=False)
     started: float | None = attrs.field(default=None, eq=False)
     replies: tuple[float, ...] = attrs.field(default=(), eq=False)
+    carried: int = 0
+
+    @property
+    def own_calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls of the turns that no earlier trial told of."""
+        return tuple(call for call in self.tool_calls if call.turn >= self.carried)
 
     @cached_property
     def output(self) -> str:

@@ -12,15 +12,12 @@ import attrs
 from keval.config.evaluation import Evaluation
 from keval.config.load import load
 from keval.config.select import Selection, select
-from keval.contexts import Context
-from keval.errors import ConfigError, PluginError, TrialError
-from keval.execute.attempts import attempt
+from keval.errors import ConfigError
+from keval.execute.conversation import OpenConversation, open_conversation
 from keval.execute.preflight import preflight
-from keval.execute.reconcile import check, merge
 from keval.execute.resources import ResourceScope
 from keval.execute.tries import Try
 from keval.execute.worker import PlanWorker
-from keval.interfaces import Conversation, ConversationalAgent
 from keval.live import LiveEvent
 from keval.plan.build import make_session_plan
 from keval.recorder import Blob, Recorder
@@ -39,9 +36,7 @@ class Session:
 
     agent: str
     condition: str
-    _context: Context
-    _conversation: Conversation
-    _seconds: float
+    _conversation: OpenConversation
 
     @classmethod
     @asynccontextmanager
@@ -85,14 +80,11 @@ class Session:
         scope = ResourceScope()
         try:
             ready = await preflight(plan, scope)
-            plugin = ready.agents[label]
-            if not isinstance(plugin, ConversationalAgent):
-                raise PluginError(f"the agent {label!r} cannot hold a conversation: its plugin has no method open()")
             worker = PlanWorker(plan, ready)
-            outbox = _Discard()
-            tries = Try(TrialKey(f"{label}/{arm}/session/1", label, arm, sample.id, 1), sample, 1, 0, outbox)
-            async with worker.context(tries, Recorder()) as context, plugin.open(context) as conversation:
-                yield cls(label, arm, context, conversation, plan.evaluation.execution.timeout_seconds)
+            key = TrialKey(f"{label}/{arm}/session/1", label, arm, sample.id, 1)
+            tries = Try(key, sample, 1, 0, _Discard())
+            async with open_conversation(worker, tries, Recorder(tries.watch.now)) as conversation:
+                yield cls(label, arm, conversation)
         finally:
             await scope.close()
 
@@ -103,18 +95,15 @@ class Session:
             TrialError: there is no answer in time, a server was lost, or the agent was offered other tools than the
                 condition's.
         """
-        late = TrialError(f"no answer within {self._seconds:g} s", kind="timeout", retryable=True)
-        outcome = await attempt(lambda: self._conversation.ask(text), seconds=self._seconds, late=late)
-        if outcome.error is not None:
-            raise outcome.error
-        transcript = self.transcript
-        check(transcript, self._context)
-        return transcript.output
+        answered = await self._conversation.ask(text)
+        if answered.error is not None:
+            raise answered.error
+        return answered.value or ""
 
     @property
     def transcript(self) -> Transcript:
         """What has happened so far, with tool calls as the tap saw them."""
-        return merge(self._context.recorder.transcript(), self._context)
+        return self._conversation.transcript
 
 
 class _Discard:

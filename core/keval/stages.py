@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 
 import attrs
@@ -27,7 +27,7 @@ from keval.plan.hooks import Hooks
 from keval.plan.plan import Plan, Scorers
 from keval.prices import Price
 from keval.recording.writer import RecordingWriter
-from keval.records import Sample
+from keval.records import Sample, TrialKey
 from keval.redaction import Redactor
 from keval.score.backlog import Offer
 from keval.score.digest import rubric_digest, scorer_digests
@@ -60,6 +60,7 @@ class Running:
     redact: Redactor
     samples: Mapping[str, Sample]
     regression: Regression | None = None
+    begins: Callable[[TrialKey], object] | None = None
     replaying: Replaying | None = None
 
     @classmethod
@@ -75,10 +76,11 @@ class Running:
         samples: Mapping[str, Sample],
         earlier: Mapping[Scorer, int] | None = None,
         regression: Regression | None = None,
+        begins: Callable[[TrialKey], object] | None = None,
     ) -> Running:
         """Prepare to write. `samples` are those that are asked otherwise than they are written, by id.
 
-        `earlier` is how often each scorer has graded an answer before.
+        `earlier` is how often each scorer has graded an answer before. `begins` hears of each trial that begins.
         """
         execution = plan.evaluation.execution
         spec = ScoringSpec(
@@ -87,7 +89,7 @@ class Running:
         )
         planned = [item.plugin for item in (*plan.agents, *plan.scorers.judges)]
         learn_endpoints(redact, endpoints_of(ready.endpoints, planned, ready.agents.values(), ready.judges.values()))
-        return cls(plan, ready, writer, hooks, spec, prices, redact, samples, regression)
+        return cls(plan, ready, writer, hooks, spec, prices, redact, samples, regression, begins)
 
     def describe(self, started: datetime) -> Manifest:
         """Describe a run of the plan that begins."""
@@ -143,13 +145,14 @@ class Running:
             stop,
             meter,
             None if execution.max_failures is None else failure_limit(execution.max_failures, count),
+            self.begins,
         )
         worker = self.replaying.worker(plan, ready) if self.replaying else PlanWorker(plan, ready)
         written = writer.run.samples
 
         async def run_trials(offer: Offer) -> str:
             async with Journal(writer.run.trials_file, recording.append if recording else None) as journal:
-                outbox = RunOutbox(writer, journal, self.redact, hooks, admission, offer, recording)
+                outbox = RunOutbox(writer, journal, self.redact, hooks, admission, recording, offer)
                 while True:
                     job = Job(
                         manifest=manifest,

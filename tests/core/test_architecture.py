@@ -23,14 +23,15 @@ ROOT = Path(__file__).parents[2]
 CORE = ROOT / "core" / "keval"
 # From the bottom up: a module may import from its own room and from those before it.
 FLOORS = [
-    {"errors", "input_file", "live", "supervisor", "traffic", "interventions", "tokens"},
+    {"errors", "input_file", "live", "loopback", "supervisor", "traffic", "interventions", "tokens"},
     {"endings"},
     {"records", "redaction"},
-    {"scores"},
-    {"effects", "variation", "prices", "verdicts", "tool_use"},
+    {"scores", "reviews"},
+    {"effects", "variation", "prices", "verdicts", "tool_use", "review_findings", "marks"},
     {"contrast"},
     {"models", "recorder"},
     {"tapes"},
+    {"timeline"},
     {"manifest", "servers", "tool_results", "sending"},
     {"contexts"},
     {"listings"},
@@ -42,7 +43,7 @@ FLOORS = [
     {"dataset", "rubrics"},
     {"stats"},
     {"store"},
-    {"recording"},
+    {"follow", "recording"},
     {"canonical"},
     {"compare", "diff"},
     {"gates"},
@@ -52,11 +53,12 @@ FLOORS = [
     {"score"},
     {"stages", "doctor", "offers", "ablation"},
     {"pipeline", "session", "forecast"},
-    {"power", "replay"},
+    {"power", "replay", "planned_replay", "play"},
+    {"scripting"},
     {"report"},
     {"visits"},
     {"plugin", "frontend"},
-    {"cli"},
+    {"cli", "pytest_plugin"},
     {"__main__"},
 ]
 MEMBERS = sorted(path.parent for path in ROOT.glob("*/*/pyproject.toml") if path.parts[-3] != "tests")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import doctest
 import json
+import os
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -72,6 +75,13 @@ def session_config(project: Project) -> None:
     (project.root / "chat.yaml").write_text(config, encoding="utf-8")
 
 
+def evaluation(project: Project) -> None:
+    """Write the config that docs/python.md shows, and its dataset."""
+    config, *_ = blocks(ROOT / "docs" / "python.md", "yaml")
+    (project.root / "eval.yaml").write_text(config, encoding="utf-8")
+    shutil.copy(ROOT / "examples" / "weather" / "questions.jsonl", project.root)
+
+
 def recorded_traffic(project: Project, path: str) -> None:
     """Make a run with a recording, which has nothing yet."""
     recorded_run(project)
@@ -86,6 +96,7 @@ def recorded_traffic(project: Project, path: str) -> None:
 # What the Python of a page needs in its working directory.
 SURROUNDINGS = {
     "docs/export.md": exported_tables,
+    "docs/python.md": evaluation,
     "docs/run-directory.md": recorded_run,
     "docs/sessions.md": session_config,
 }
@@ -118,6 +129,22 @@ def test_python_of_a_page_runs(project: Project, page: Path) -> None:
             names = test.globs
         else:
             exec(compile(block, str(page), "exec", dont_inherit=True), names)
+
+
+def test_the_tests_of_the_python_page_hold_its_config_to_its_gates(project: Project) -> None:
+    evaluation(project)
+    _, tests = blocks(ROOT / "docs" / "python.md", "python")
+    (project.root / "test_evaluation.py").write_text(tests, encoding="utf-8")
+
+    told = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", ".", "test_evaluation.py"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": ""},
+    )
+
+    assert (0, True) == (told.returncode, "2 passed, 1 skipped, 4 subtests passed" in told.stdout), told.stdout
 
 
 @pytest.mark.parametrize("block", list(snippets("yaml")))

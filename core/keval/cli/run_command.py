@@ -136,7 +136,7 @@ def _planned(
 ) -> Iterator[tuple[Plan, Replay | None]]:
     """Yield the plan, and the replay that it is of, if it is one."""
     if replay is not None:
-        from keval.cli.replaying import planned_replay
+        from keval.planned_replay import planned_replay
 
         with planned_replay(config, selection, find_run(replay, output_dir), misses, redactor()) as planned:
             yield planned

@@ -6,13 +6,15 @@ import gc
 import os
 import shlex
 from collections import Counter
-from collections.abc import Coroutine, MutableMapping
+from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
 
 from keval.cli.interruption import Interruption
 from keval.config.evaluation import Evaluation
+from keval.gates.outcome import RunOutcome, outcome_of, were_all_made
+from keval.loopback import reach_loopback
 from keval.redaction import MARK
 from keval.report.console import data_console, message_console, print_json, safe
 from keval.report.event_log import EventLog
@@ -34,12 +36,12 @@ __all__ = ["ablated", "exit_code", "finish", "log_watchers", "run_to_end", "tell
 T = TypeVar("T")
 
 _FAILED_GATE = 1
-_LOOPBACK = ("127.0.0.1", "localhost")
+_CODES: Mapping[RunOutcome, int] = {"passed": 0, "gate failed": _FAILED_GATE, "incomplete": 3}
 
 
 def run_to_end(work: Coroutine[Any, Any, T], interruption: Interruption | None = None) -> T:
     """Run the asynchronous part of a command. Raises KeyboardInterrupt for Ctrl-C, SIGTERM and SIGHUP."""
-    _bypass_proxy_on_loopback(os.environ)
+    reach_loopback(os.environ)
     gc.freeze()  # modules stay loaded, so collections need not look at them
     return (interruption or Interruption()).run(work)
 
@@ -90,7 +92,7 @@ def finish(
         print_report(summary, data_console(), run.path, questions=questions, under_way=under_way)
     if (as_json or quiet) and code == _FAILED_GATE:
         _print_verdicts(summary, messages)
-    if quiet and _failures_code(summary):
+    if quiet and not were_all_made(summary):
         failed = sum(arm.failed for arm in summary.trials)
         scores = sum(arm.failed + arm.missing for arm in summary.arms)
         unrun = summary.planned - sum(arm.trials for arm in summary.trials)
@@ -146,36 +148,5 @@ def tell_replaced(found: Counter[str], *, quiet: bool) -> None:
 
 
 def exit_code(summary: Summary, *, strict: bool = False) -> int:
-    """Return 1 if a gate failed, or is undecided and that is `strict`; else 0 if all was answered and scored; else 3.
-
-    Failures that a gate on the share of failures allows do not count.
-    """
-    failing = ("failed", "undecided") if strict else ("failed",)
-    if any(result.verdict in failing for result in summary.gates):
-        return _FAILED_GATE
-    return _failures_code(summary)
-
-
-def _failures_code(summary: Summary) -> int:
-    """Return 3 if trials or scores failed or are missing, else 0."""
-    allowed = {
-        (gate.agent, gate.condition)
-        for gate in summary.gates
-        if (gate.kind, gate.metric, gate.verdict) == ("resource", "failures", "held") and gate.op in ("<=", "<")
-    }
-    failed = any(arm.failed for arm in summary.trials if (arm.agent, arm.condition) not in allowed)
-    failed = failed or any(arm.failed for arm in summary.arms)
-    unfinished = sum(arm.trials for arm in summary.trials) < summary.planned
-    unscored = any(arm.missing for arm in summary.arms)
-    return 3 if failed or unfinished or unscored else 0
-
-
-def _bypass_proxy_on_loopback(environ: MutableMapping[str, str]) -> None:
-    """Add loopback to the hosts that are reached without the environment's proxy.
-
-    The gateway and the tap listen on loopback, and every SDK reads the proxy from the environment.
-    """
-    for name in ("NO_PROXY", "no_proxy"):
-        hosts = [host for host in environ.get(name, "").split(",") if host]
-        if "*" not in hosts:
-            environ[name] = ",".join([*hosts, *(host for host in _LOOPBACK if host not in hosts)])
+    """Return 1 if a gate failed, or is undecided and that is `strict`; else 3 unless all was answered and scored."""
+    return _CODES[outcome_of(summary, strict=strict)]

@@ -13,6 +13,7 @@ from keval.execute.donors import TrialResults
 from keval.infrastructure import ConnectedServer
 from keval.interfaces import ContextSource
 from keval.interventions import Intervention
+from keval.live import Tell
 from keval.manifest import AnswersEntry
 from keval.recording.log import TrafficLog
 from keval.recording.loose import LooseRecording
@@ -64,10 +65,12 @@ class OpenedContext:
         *,
         keep: ServerKeeper | None = None,
         played: ServerTape | None = None,
+        tell: Tell | None = None,
     ) -> ServerSpec:
         """Return the specification of one of its servers as the proxy gets it, completed from the run and the trial.
 
-        `keep` keeps the traffic of the attempt with it, if the run is recorded, and `played` plays it in a replay.
+        `keep` keeps the traffic of the attempt with it, if the run is recorded, `played` plays it in a replay, and
+        `tell` takes the live events of the tap.
         """
         return attrs.evolve(
             server,
@@ -79,5 +82,6 @@ class OpenedContext:
             others=others.attempt(server.name) if others else None,
             keep=keep,
             played=played,
+            tell=tell,
             asks_live=self.loose is not None and self.loose.misses == "live",
         )

@@ -39,16 +39,17 @@ class RunOutbox:
     _redact: Redactor
     _hooks: Hooks
     _admission: Admission
-    _written: Callable[[str, bytes], None]
     _recording: RecordingWriter | None = None
+    _written: Callable[[str, bytes], None] = lambda trial, line: None
     _blobs: dict[str, Blob] = attrs.field(factory=dict, init=False)
     _renamed: dict[bytes, bytes] = attrs.field(factory=dict, init=False)
     _frames: dict[str, bytes] = attrs.field(factory=dict, init=False)
     _writing: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
-    wants_events: bool = attrs.field(init=False)
 
-    def __attrs_post_init__(self) -> None:
-        self.wants_events = self._hooks.implemented("keval_live_event")
+    @property
+    def wants_events(self) -> bool:
+        """Whether anybody listens to live events just now."""
+        return self._hooks.wants_events
 
     async def trial(self, trial: Trial) -> None:
         """Write a trial and return when it is on disk, with its traffic and the content that it refers to.
@@ -71,11 +72,8 @@ class RunOutbox:
         self._written(trial.id, line)
 
     def event(self, event: LiveEvent) -> None:
-        """Tell hook plugins of a live event."""
-        if self.wants_events:
-            self._hooks.announce(
-                "keval_live_event", event=attrs.evolve(event, data=self._redact.data(dict(event.data)))
-            )
+        """Tell hook plugins and other listeners of a live event."""
+        self._hooks.tell(event, self._redact)
 
     def traffic(self, trial: str, traffic: Sequence[Traffic]) -> None:
         """Keep the traffic of a trial until that is written, if the run is recorded."""

@@ -23,6 +23,8 @@ def check_resumable(run: Path, manifest: Manifest) -> None:
             f"{run} was replayed from {manifest.replay.run}, and does not go on: that would mix recorded answers with"
             " others; replay again with `keval run --replay`"
         )
+    if manifest.play:
+        raise RunError(f"{run} was played: a person asked its questions, and it has no others; begin another play")
 
 
 @attrs.frozen

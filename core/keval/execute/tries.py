@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import attrs
@@ -18,7 +17,7 @@ from keval.live import EventKind, LiveEvent
 from keval.models import Asker
 from keval.recording.log import TrafficLog
 from keval.recording.tape import AttemptTape
-from keval.records import Sample, TrialKey
+from keval.records import Failure, Sample, TrialKey
 
 __all__ = ["Try"]
 
@@ -53,16 +52,17 @@ class Try:
         key = self.key
         return TrialInfo(key.id, self.sample, key.agent, key.condition, key.repetition, self.number)
 
-    @property
-    def emit(self) -> Any:
-        """The function by which the recorder reports live events, if anybody listens."""
-        return partial(_emit, self) if self.outbox.wants_events else None
-
-    def tell(self, kind: EventKind, **data: Any) -> None:
-        """Hand over a live event, if anybody listens."""
+    def emit(self, kind: EventKind, data: Mapping[str, Any]) -> None:
+        """Hand over a live event, if anybody listens just now."""
         if self.outbox.wants_events:
-            _emit(self, kind, data)
+            self.outbox.event(LiveEvent(kind, self.key.id, self.number, time.time(), data))
 
+    def begun(self) -> None:
+        """Tell that the attempt begins."""
+        key = self.key
+        self.emit("trial_started", {"sample": self.sample.id, "agent": key.agent, "condition": key.condition})
 
-def _emit(tries: Try, kind: EventKind, data: Mapping[str, Any]) -> None:
-    tries.outbox.event(LiveEvent(kind, tries.key.id, tries.number, time.time(), data))
+    def ended(self, failure: Failure | None) -> None:
+        """Tell that the attempt has ended."""
+        told = {} if failure is None else {"failure": failure.kind, "stage": failure.stage, "message": failure.message}
+        self.emit("trial_finished", {"failure": None, "stage": None, "message": None, **told})

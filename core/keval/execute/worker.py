@@ -186,7 +186,7 @@ class PlanWorker:
         if opened.loose is not None:
             played = opened.loose.attempt(server.name, tries.info, tries.watch.expire)
         execution = self.plan.evaluation.execution
-        given = opened.given(server, execution, tries.info, tries.others, keep=keep, played=played)
+        given = opened.given(server, execution, tries.info, tries.others, keep=keep, played=played, tell=tries.emit)
         with tries.watch.paused():  # a trial does not pay for the start of its server with its time
             return _supervised(await stack.enter_async_context(connected.open(tries.losses.give(given))))
 
@@ -208,7 +208,7 @@ class PlanWorker:
         recorder = Recorder(tries.watch.now, emit=tries.emit, keep=tries.outbox.blob)
         context = Context(recorder=recorder)
         instructions: str | None = None  # unknown, if a context did not open
-        tries.tell("trial_started", sample=tries.sample.id, agent=tries.key.agent, condition=tries.key.condition)
+        tries.begun()
 
         async def asked() -> Transcript:
             nonlocal context, instructions
@@ -241,7 +241,7 @@ class PlanWorker:
         execution = self.plan.evaluation.execution
         keep = tries.outbox.blob if execution.keep_large_results else None
         transcript = shorten(transcript, execution.largest_recorded, keep)
-        tries.tell("trial_finished", failure=outcome.failure and outcome.failure.kind)
+        tries.ended(outcome.failure)
         return transcript, outcome
 
     def _headers(self, tries: Try) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import warnings
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import attrs
@@ -15,7 +15,9 @@ from pluggy import HookImpl
 from keval import hookspecs
 from keval.contexts import TrialInfo
 from keval.errors import KevalError, PluginError, PluginWarning, PreflightError, TrialError
+from keval.live import LiveEvent
 from keval.records import Failure, Sample
+from keval.redaction import Redactor
 
 __all__ = ["HookPlugin", "Hooks"]
 
@@ -23,6 +25,7 @@ _BATCH = 1_000
 """How many samples are in memory while their facts are looked up."""
 _FACTS = "keval_sample_facts"
 _TRIAL_STARTED, _TRIAL_ENDED = "keval_trial_started", "keval_trial_ended"
+_LIVE_EVENT = "keval_live_event"
 _AWAITED = (_FACTS, _TRIAL_STARTED, _TRIAL_ENDED)
 
 
@@ -36,10 +39,15 @@ class HookPlugin(NamedTuple):
 
 @attrs.frozen
 class Hooks:
-    """The hook plugins of a run, in the order of the config."""
+    """The hook plugins of a run, in the order of the config.
+
+    `listeners` hear live events beside those plugins that implement `keval_live_event`. They come and go while the run
+    goes on, and hear events as they are made: with their secrets.
+    """
 
     _calls: Mapping[str, Sequence[HookImpl]]
     _origins: Mapping[str, str]
+    listeners: list[Callable[[LiveEvent], object]] = attrs.field(factory=list, init=False)
 
     @classmethod
     def of(cls, plugins: Sequence[HookPlugin]) -> Hooks:
@@ -72,6 +80,11 @@ class Hooks:
     def implemented(self, hook: str) -> bool:
         """Return whether any plugin implements a hook."""
         return bool(self._calls[hook])
+
+    @property
+    def wants_events(self) -> bool:
+        """Whether anybody listens to live events just now; nobody makes any otherwise."""
+        return bool(self.listeners) or self.implemented(_LIVE_EVENT)
 
     @property
     def prepare_trials(self) -> bool:
@@ -109,6 +122,13 @@ class Hooks:
             except Exception as error:  # noqa: BLE001 - a seam: a plugin that watches a run must not end it
                 told = f"{self._named(call)} failed in {hook}: {type(error).__name__}: {error}"
                 warnings.warn(told, PluginWarning, stacklevel=2)
+
+    def tell(self, event: LiveEvent, redact: Redactor) -> None:
+        """Tell everybody who listens of a live event; plugins get it without secrets."""
+        for listener in self.listeners:
+            listener(event)
+        if self.implemented(_LIVE_EVENT):
+            self.announce(_LIVE_EVENT, event=attrs.evolve(event, data=redact.data(dict(event.data))))
 
     async def with_facts(self, samples: Sequence[Sample], max_concurrent: int) -> AsyncIterator[Sample]:
         """Ask every plugin for facts about every sample and yield the samples with them.

@@ -17,7 +17,7 @@ from keval.records import Attempt, Trial
 from keval.store.run import Run
 from keval.tapes import ServerTraffic, Traffic
 
-__all__ = ["Recording"]
+__all__ = ["Recording", "traffic_of"]
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -116,6 +116,17 @@ class Recording:
 
     def _traffic(self, key: FrameKey) -> list[Traffic]:
         return self.frames.read(key, read_traffic) if key in self.frames else []
+
+
+def traffic_of(run: Run, trial: str) -> list[Traffic]:
+    """Return the traffic of all attempts at a trial, without opening the whole recording; empty if it has none.
+
+    Raises RunError: it is damaged.
+    """
+    if run.manifest.recording is None or not traffic_file(run.path).exists():
+        return []
+    frames, key = Frames(traffic_file(run.path)), FrameKey("agent", trial=trial)
+    return frames.read(key, read_traffic) if key in frames else []
 
 
 def _number(traffic: Traffic) -> int:

@@ -42,6 +42,7 @@ class Progress:
         self._paces: dict[str, str] = {}
         self._answering = self._task("preflight", trials) if trials else None
         self._scoring: TaskID | None = None
+        self._is_late = False
 
     @property
     def scoring(self) -> bool:
@@ -80,12 +81,11 @@ class Progress:
             self._display.update(task, pace=foreign(", ".join(filter(None, self._paces.values()))))
 
     @hookimpl
-    def keval_trial_scored(self, trial: Trial, scores: Sequence[ScoreLine]) -> None:
+    def keval_trial_scored(self, trial: Trial, scores: Sequence[ScoreLine], late: bool) -> None:
+        if late and not self._is_late:
+            self._is_late, self._scoring = True, self._task("judgements", self._total - self._failed)
         if self._scoring is None:
             self._scoring = self._task("scores", self._total or None)
-        elif self._display.tasks[self._scoring].finished:  # judges that grade late score each answer a second time
-            answered = self._total - self._failed
-            self._display.reset(self._scoring, total=answered, description="judgements", failed=0, rate="", pace="")
         self._advance(self._scoring, 0)
 
     def _task(self, description: str, total: int | None) -> TaskID:

@@ -41,7 +41,7 @@ class Expenses:
         if usd is not None:
             self._sums["usd"].add(sample, usd)
         if transcript.unlisted_calls is not None:
-            self._sums["tool_calls"].add(sample, len(transcript.tool_calls) + transcript.unlisted_calls)
+            self._sums["tool_calls"].add(sample, len(transcript.own_calls) + transcript.unlisted_calls)
 
     def values(self, name: Expense) -> SampleValues:
         """Return what is known, by sample."""

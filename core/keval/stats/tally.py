@@ -123,12 +123,12 @@ class Tally:
                 self.given_up = GivenUp(calls, before.usage.plus(attempt.transcript.usage), before.cost.plus(usd))
                 costs.append(usd)
         if trial.transcript:
-            listed, unlisted = len(trial.transcript.tool_calls), trial.transcript.unlisted_calls
+            listed, unlisted = len(trial.transcript.own_calls), trial.transcript.unlisted_calls
             if listed or unlisted is not None:
                 self.tool_calls = (self.tool_calls or 0) + listed + (unlisted or 0)
             if trial.transcript.model_calls is not None:
                 self.model_calls = (self.model_calls or 0) + trial.transcript.model_calls
-            for call in trial.transcript.tool_calls:
+            for call in trial.transcript.own_calls:
                 self.dropped.update(call.dropped)
             self.usage = self.usage.plus(trial.transcript.usage)
             usd = self._rates.attempt(trial.agent, trial.transcript)

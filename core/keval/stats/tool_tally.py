@@ -53,7 +53,7 @@ class ToolTally:
         for name in offered or ():
             self._tools.setdefault(name, _Counts()).offered += 1
         calls: dict[str, list[ToolCall]] = {}
-        for call in transcript.tool_calls:
+        for call in transcript.own_calls:
             calls.setdefault(call.name, []).append(call)
         # A call that a lost server did not get was not refused.
         reachable = () if trial.failure and trial.failure.stage == "mcp" else offered or ()

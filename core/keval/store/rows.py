@@ -36,7 +36,7 @@ def trial_row(trial: Trial) -> dict[str, Any]:
     transcript, failure = trial.transcript, trial.failure
     calls = None
     if transcript is not None and transcript.unlisted_calls is not None:
-        calls = len(transcript.tool_calls) + transcript.unlisted_calls
+        calls = len(transcript.own_calls) + transcript.unlisted_calls
     return {
         "id": trial.id,
         "sample": trial.sample.id,

@@ -110,9 +110,12 @@ def test_live_events_tell_what_happens_in_a_trial(project: Project) -> None:
 
     events = [json.loads(line) for line in (project.root / "events.jsonl").read_text(encoding="utf-8").splitlines()]
     kinds = ["trial_started", "turn_started", "model_called", "tool_called", "tool_returned", "model_called", "said"]
-    assert [*kinds, "trial_finished"] == [event["kind"] for event in events]
+    assert [*kinds, "trial_finished", "scored"] == [event["kind"] for event in events]
     assert {("scripted/with_notes/a/1", 1)} == {(event["trial"], event["attempt"]) for event in events}
     assert "a cat" == events[4]["data"]["result"]
+    (score,) = open_run().scores()
+    told = {"metric": score.metric, "value": score.score.value, "reason": score.score.reason, "repetition": 1}
+    assert told.items() <= events[-1]["data"].items()
 
 
 def test_content_that_an_agent_attaches_is_kept_beside_its_trial(project: Project) -> None:

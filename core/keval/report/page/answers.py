@@ -134,7 +134,7 @@ def _facts(trial: Trial) -> Iterator[str]:
     if transcript.unlisted_calls:
         yield f"{transcript.unlisted_calls} tool calls, of which only the number is known"
     elif transcript.tool_calls or transcript.tools:
-        yield counted(len(transcript.tool_calls), "tool call")
+        yield counted(len(transcript.own_calls), "tool call")
     if transcript.duration is not None:
         yield f"{transcript.duration:.1f} s"
     usage = transcript.usage

@@ -16,6 +16,7 @@ from keval_mcp.passage.offered import Offered
 from keval_mcp.passage.outcomes import error_in
 from keval_mcp.passage.passage import Passage
 from keval_mcp.passage.played import PlayedLink
+from keval_mcp.passage.telling import Telling
 from keval_mcp.server.audience import Audience
 from keval_mcp.server.listing import Listing
 from keval_mcp.server.patience import Patience
@@ -61,7 +62,7 @@ class Tapped:
         offered.take(listing)
         patience = partial(Patience, server.timeout, server.max_timeout)
         kept = link if server.keep is None else KeptLink(link, server.keep)
-        passage = Passage(kept, offered, patience, server.keep)
+        passage = Passage(kept, offered, patience, Telling(server.name, server.tell), server.keep)
         return McpServer(
             name=server.name,
             transport="http",

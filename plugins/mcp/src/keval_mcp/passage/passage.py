@@ -28,6 +28,7 @@ from keval_mcp.passage.link import Asking, Heard, Link
 from keval_mcp.passage.marks import check_unicode
 from keval_mcp.passage.offered import Offered
 from keval_mcp.passage.outcomes import lost_beside
+from keval_mcp.passage.telling import Telling
 from keval_mcp.server.audience import PROGRESS, TOOLS_LIST_CHANGED, AgentSession, note, recorded
 from keval_mcp.server.listing import Listing
 from keval_mcp.server.patience import Patience
@@ -45,14 +46,15 @@ class Passage:
     """Forwards the calls of one attempt by `link`, and records each of them in `log`.
 
     An agent in keval's own process reaches it through a `Channel`; to others the tap serves it. `offered` is what the
-    agent is offered, and the way of its calls through the interventions. `patience` makes that of a request. What else
-    passes than calls is recorded as exchanges; `agents` are the sessions in which the agent hears of it. `keep` keeps
-    what the server says by itself, if the run is recorded; the link keeps the rest.
+    agent is offered, and the way of its calls through the interventions. `patience` makes that of a request, and
+    `telling` tells of calls. What else passes than calls is recorded as exchanges; `agents` are the sessions in which
+    the agent hears of it. `keep` keeps what the server says by itself, if the run is recorded; the link keeps the rest.
     """
 
     link: Link
     offered: Offered
     patience: Callable[[], Patience]
+    telling: Telling
     keep: ServerKeeper | None = None
     log: CallLog = attrs.field(init=False)
     agents: list[AgentSession] = attrs.field(factory=list, init=False)
@@ -209,7 +211,7 @@ class Passage:
             changed = {**params, "name": tool} if given is None else {**params, "name": tool, "arguments": dict(given)}
             asking = Asking("call", "tools/call", self.patience())
             try:
-                return await self._asked(asking, changed, progressed)
+                return await self.telling.told(asking, changed, self._asked(asking, changed, progressed))
             finally:
                 call = attrs.evolve(call, executions=int(asking.sent))
                 began += asking.aside

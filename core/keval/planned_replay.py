@@ -1,4 +1,4 @@
-"""Planning the replay that `keval run --replay` asks for: of a config, or of what the recorded run was made of."""
+"""Planning a replay: of a config, or of what the recorded run was made of."""
 
 from __future__ import annotations
 

@@ -10,25 +10,25 @@ from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from keval_gateway.listening import listen
+from keval_loopback.listening import listen
 
 __all__ = ["CLOSE", "serve"]
 
 CLOSE = "keval.close"
 """The key in the state of a request's scope under which the function is that closes its connection."""
 
-_KEEP_ALIVE = 75
+_KEEP_ALIVE = 75.0
 """Seconds: longer than clients keep an idle connection, as a request on one that is being closed is lost."""
 
 
-class _Protocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # which class it is, is known when uvicorn runs
+class _Protocol(HttpToolsProtocol):
     """uvicorn's protocol; an application may close the connection, for which ASGI has no message."""
 
     app_state: dict[str, Any]
 
-    def connection_made(self, transport: asyncio.Transport) -> None:
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
         self.app_state = {**self.app_state, CLOSE: transport.close}
 
@@ -70,11 +70,13 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def serve(app: ASGIApp, port: int = 0, listener: socket.socket | None = None) -> AsyncIterator[str]:
+async def serve(
+    app: ASGIApp, port: int = 0, listener: socket.socket | None = None, *, keep_alive: float = _KEEP_ALIVE
+) -> AsyncIterator[str]:
     """Serve `app` on 127.0.0.1 and yield `http://127.0.0.1:PORT`; port 0 takes a free one.
 
-    With `listener`, that socket is served, and closed at the end. Requests still being answered then are dropped.
-    Raises OSError when the port is taken.
+    With `listener`, that socket is served, and closed at the end. An idle connection is kept for `keep_alive` seconds.
+    Requests still being answered at the end are dropped. Raises OSError when the port is taken.
     """
     listener = listener or listen(port)
     config = uvicorn.Config(
@@ -86,7 +88,7 @@ async def serve(app: ASGIApp, port: int = 0, listener: socket.socket | None = No
         access_log=False,
         ws="none",
         proxy_headers=False,
-        timeout_keep_alive=_KEEP_ALIVE,
+        timeout_keep_alive=int(keep_alive),
     )
     server = _Server(config)
     # The socket listens already, so clients that connect before uvicorn accepts simply wait.
@@ -95,4 +97,17 @@ async def serve(app: ASGIApp, port: int = 0, listener: socket.socket | None = No
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         server.stop()
-        await running
+        await _ended(running)
+    running.result()
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    """Wait until the server has ended, also while being cancelled: its port would stay taken."""
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled

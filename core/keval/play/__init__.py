@@ -1,0 +1,34 @@
+"""Play: agents under conditions, side by side, asked by a person; the session is a run like any other.
+
+`Play.open` brings up a config. Each agent under each condition is a column with a conversation of its own. A question
+goes to all columns that are on, and each answer becomes a trial: scored by the config's metrics and judges, and
+written to a run directory.
+"""
+
+from keval.play.play import Play
+from keval.play.records import (
+    Answer,
+    AnswerState,
+    Asked,
+    Column,
+    Edit,
+    EditableCondition,
+    EditableTool,
+    KeptSample,
+    Question,
+    Standings,
+)
+
+__all__ = [
+    "Answer",
+    "AnswerState",
+    "Asked",
+    "Column",
+    "Edit",
+    "EditableCondition",
+    "EditableTool",
+    "KeptSample",
+    "Play",
+    "Question",
+    "Standings",
+]

@@ -1,0 +1,99 @@
+"""The application: the pages, what they share, and the guard before them."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import socket
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from pathlib import Path
+
+import attrs
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from keval import KevalError
+from keval.frontend import resource
+from keval_loopback.serving import serve
+from keval_viewer.guard import Guard
+from keval_viewer.page import Page, rendered
+from keval_viewer.runs import UnknownRunError
+from keval_viewer.viewer import Viewer
+
+__all__ = ["Serving", "build_app", "serving"]
+
+_LOG = logging.getLogger(__name__)
+_TYPES = {"page.css": "text/css", "page.js": "text/javascript"}
+"""What pages take from the report."""
+
+
+@attrs.frozen
+class Serving:
+    """An application that is being served: its address, and the token that lets a browser in."""
+
+    base: str
+    token: str = attrs.field(repr=False)
+
+    def url(self, path: str = "/") -> str:
+        """Return the URL by which a browser is let in, of a path without a query."""
+        return f"{self.base}{path}?token={self.token}"
+
+
+def build_app(root: Path, pages: Sequence[Page]) -> Starlette:
+    """Return the application that serves pages of the runs in a results folder, to anybody: `Guard` stands before it.
+
+    What is of the whole server, such as a play, is kept in the application's `state`.
+    """
+    app = Starlette(
+        routes=[
+            *(route for page in pages for route in page.routes),
+            Route("/static/{name}", _shared),
+            Mount("/static/viewer", StaticFiles(directory=str(files("keval_viewer") / "static"))),
+        ],
+        exception_handlers={HTTPException: _refused, KevalError: _failed, Exception: _broken},
+    )
+    app.state.viewer = Viewer.of(root, [(page.tab, page.place) for page in pages if page.tab])
+    return app
+
+
+@asynccontextmanager
+async def serving(app: Starlette, listener: socket.socket, session: str | None = None) -> AsyncIterator[Serving]:
+    """Serve an application behind a guard until the end of the context.
+
+    `session` is what the cookie holds; with the same one, a browser that was let in stays so.
+    """
+    token = secrets.token_urlsafe(24)
+    port = listener.getsockname()[1]
+    guard = Guard(app, port, token, session or secrets.token_urlsafe(24))
+    async with serve(guard, listener=listener) as base:
+        yield Serving(base, token)
+
+
+async def _shared(request: Request) -> Response:
+    name = request.path_params["name"]
+    if name not in _TYPES:
+        raise HTTPException(404)
+    return Response(resource(name), media_type=_TYPES[name], headers={"cache-control": "no-cache"})
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    status, detail = (error.status_code, error.detail) if isinstance(error, HTTPException) else (500, str(error))
+    return rendered(request, "error.html", status, told="There is no such page." if status == 404 else detail)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    """Show what keval says of a run that is not there, or cannot be read."""
+    return rendered(request, "error.html", 404 if isinstance(error, UnknownRunError) else 500, told=str(error))
+
+
+async def _broken(request: Request, error: Exception) -> Response:
+    """Show that this is a defect, and tell it on the terminal, where somebody can copy it."""
+    _LOG.error("%s: a defect of keval", request.url.path, exc_info=error)
+    told = f"This is a defect of keval, not of your run: {error!r}. The terminal of `keval view` has more of it."
+    return rendered(request, "error.html", 500, told=told)

@@ -1,0 +1,124 @@
+"""Who is let in: this machine's user, in a browser that was opened by the printed URL, and no page of others."""
+
+from __future__ import annotations
+
+import hmac
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qsl, urlencode
+
+import attrs
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from keval_loopback import refusal
+
+__all__ = ["POLICY", "Guard"]
+
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "connect-src 'self'",
+        "img-src 'self' data:",
+        "base-uri 'none'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+    )
+)
+"""The content security policy of every page."""
+
+_HEADERS = {
+    "content-security-policy": POLICY,
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+}
+_REFUSED = {
+    403: "This server answers its own pages only.",
+    421: "This server answers on loopback only, on its own port. Open the URL that keval printed.",
+}
+_STRANGER = "Open the URL with the token that keval printed; this browser was not opened by it."
+
+
+@attrs.frozen
+class Guard:
+    """Passes requests of this machine's user on to the application.
+
+    A request with the `token` of the printed URL is given the cookie, which holds `session`, and its URL without the
+    token; all others need the cookie.
+    """
+
+    app: ASGIApp
+    port: int
+    token: str = attrs.field(repr=False)
+    session: str = attrs.field(repr=False)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+                headers.setdefault("cache-control", "no-store")
+            await send(message)
+
+        response = self._refused(scope) or self._admitted(scope)
+        await (response or self.app)(scope, receive, guarded)
+
+    def _refused(self, scope: Scope) -> Response | None:
+        """Refuse what a foreign page may have sent."""
+        status = refusal(scope, self.port)
+        headers = Headers(scope=scope)
+        if status is None and scope["method"] not in ("GET", "HEAD"):
+            # A browser sends one of both. Whatever else sends neither is no page.
+            is_own = "origin" in headers or headers.get("sec-fetch-site") == "same-origin"
+            status = None if is_own else 403
+        return None if status is None else PlainTextResponse(f"{_REFUSED[status]}\n", status)
+
+    def _admitted(self, scope: Scope) -> Response | None:
+        """Turn a token into the cookie, and refuse a request without either."""
+        headers = Headers(scope=scope)
+        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        given = [value for name, value in query if name == "token"]
+        if scope["method"] in ("GET", "HEAD") and any(_same(value, self.token) for value in given):
+            rest = urlencode([(name, value) for name, value in query if name != "token"])
+            path = scope["raw_path"].decode("latin-1")
+            # A path that begins with two slashes would be the name of another server.
+            response = _onward(f"/{path.lstrip('/')}{'?' if rest else ''}{rest}", headers)
+            response.set_cookie(self._cookie, self.session, httponly=True, samesite="strict")
+            return response
+        if _same(self._cookie_of(headers), self.session):
+            return None
+        return PlainTextResponse(f"{_STRANGER}\n", 403)
+
+    @property
+    def _cookie(self) -> str:
+        # All ports of a host share their cookies.
+        return f"keval-{self.port}"
+
+    def _cookie_of(self, headers: Headers) -> str:
+        try:
+            cookies = SimpleCookie(headers.get("cookie", ""))
+        except CookieError:
+            return ""
+        return cookies[self._cookie].value if self._cookie in cookies else ""
+
+
+def _onward(url: str, headers: Headers) -> Response:
+    """Lead a browser to a URL of this server."""
+    if headers.get("sec-fetch-site") != "cross-site":
+        return RedirectResponse(url, 303)
+    # The link was in a page of others, such as a terminal in a browser: after a redirect, the cookie would be withheld.
+    return HTMLResponse("<!doctype html><title>keval</title>", headers={"refresh": f"0; url={url}"})
+
+
+def _same(given: str, expected: str) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())

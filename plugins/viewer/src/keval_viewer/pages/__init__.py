@@ -1,0 +1,13 @@
+"""The pages, a module each, with its routes and with templates of the same name."""
+
+from __future__ import annotations
+
+from keval_viewer.pages import run, runs
+
+__all__ = ["RUN_PAGES", "VIEW_PAGES"]
+
+RUN_PAGES = (run.PAGE,)
+"""The pages of one run, in the order of their tabs."""
+
+VIEW_PAGES = (runs.PAGE, *RUN_PAGES)
+"""The pages that `keval view` serves."""
