@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from keval.arm_comparison import ArmComparison, RunArm, SampleScores, arms_of, compare_arms
+    from keval.compare import Comparison, compare_runs
     from keval.errors import PlayError
     from keval.follow import ArmProgress, Follower, RunProgress
     from keval.marks import Mark, marks_of
@@ -25,9 +27,12 @@ if TYPE_CHECKING:
         Standings,
     )
     from keval.recording.recording import traffic_of
+    from keval.report.differences import better_share
     from keval.report.names import display_names
     from keval.report.page import FRAGMENTS, Report, answers, lines_of
+    from keval.report.page.arm_pairs import arm_effects, arm_name, ranked_scores, run_effects, scatter
     from keval.report.page.document import resource
+    from keval.report.page.making import arm_differences
     from keval.report.page.rendering import anchor, embedded, environment
     from keval.report.runs import ListedRun
     from keval.store.run import find_run, list_runs
@@ -35,6 +40,11 @@ if TYPE_CHECKING:
     from keval.timeline import Lane, Step, Timeline, timelines
 
 _HOMES = {
+    "arm_comparison": ("ArmComparison", "RunArm", "SampleScores", "arms_of", "compare_arms"),
+    "compare": ("Comparison", "compare_runs"),
+    "report.differences": ("better_share",),
+    "report.page.arm_pairs": ("arm_effects", "arm_name", "ranked_scores", "run_effects", "scatter"),
+    "report.page.making": ("arm_differences",),
     "errors": ("PlayError",),
     "play": (
         "Answer",
@@ -65,9 +75,11 @@ _HOMES = {
 __all__ = [
     "FRAGMENTS",
     "Answer",
+    "ArmComparison",
     "ArmProgress",
     "Asked",
     "Column",
+    "Comparison",
     "Edit",
     "EditableCondition",
     "EditableTool",
@@ -82,7 +94,9 @@ __all__ = [
     "PlayError",
     "Question",
     "Report",
+    "RunArm",
     "RunProgress",
+    "SampleScores",
     "Standings",
     "Step",
     "Timeline",
@@ -90,6 +104,13 @@ __all__ = [
     "Trouble",
     "anchor",
     "answers",
+    "arm_differences",
+    "arm_effects",
+    "arm_name",
+    "arms_of",
+    "better_share",
+    "compare_arms",
+    "compare_runs",
     "display_names",
     "embedded",
     "environment",
@@ -97,8 +118,11 @@ __all__ = [
     "lines_of",
     "list_runs",
     "marks_of",
+    "ranked_scores",
     "read_live",
     "resource",
+    "run_effects",
+    "scatter",
     "timelines",
     "traffic_of",
     "watch",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from pathlib import Path
 from threading import Lock
 from typing import TypeAlias
@@ -54,6 +54,10 @@ class Runs:
         if not reports:
             reports.append(Report(kept, kept.written_summary() or kept.summary()))
         return reports[0]
+
+    def version(self, run: Run) -> Hashable:
+        """Return what changes whenever a run is written to."""
+        return _written(run.path)
 
     def _is_inside(self, run: Run) -> bool:
         """Whether a run is really in the folder: a link may lead anywhere."""
