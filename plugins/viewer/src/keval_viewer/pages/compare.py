@@ -34,6 +34,7 @@ from keval.frontend import (
 from keval.plugin import Effect
 from keval_viewer.addresses import sample_url
 from keval_viewer.page import Page, rendered, run_of, run_route, viewer_of
+from keval_viewer.runs import written
 
 __all__ = ["PAGE", "RUNS_PAGE"]
 
@@ -107,7 +108,7 @@ def _of_runs(request: Request) -> Response:
             request,
             "compare_runs.html",
             first=first,
-            compared=[_runs_compared(request, run, first) for run in others],
+            compared=[_runs_compared(run, first) for run in others],
         )
     here, there = _names(arms_of(others[0])), _names(arms_of(first))
     pair = _pair(request, _chosen(here, arm), _chosen(there, arm))
@@ -115,15 +116,15 @@ def _of_runs(request: Request) -> Response:
     return rendered(request, "compare.html", run=others[0], pair=pair, choice=choice)
 
 
-def _runs_compared(request: Request, run: Run, first: Run) -> tuple[Comparison, Markup, Sequence[tuple[str, str]]]:
+def _runs_compared(run: Run, first: Run) -> tuple[Comparison, Markup, Sequence[tuple[str, str]]]:
     """Return a run's comparison with the first, its effects, and the arms of both with their pages."""
-    found = _compared_runs(run, first, _versions(request, run, first))
+    found = _compared_runs(run, first, (written(run.path), written(first.path)))
     shared = [name for name in _names(arms_of(run)) if name in _names(arms_of(first))]
     return found, run_effects(found), [(name, _pair_url(first, run, name)) for name in shared]
 
 
 def _pair(request: Request, arm: RunArm, against: RunArm) -> _Pair:
-    found = _compared(arm, against, _versions(request, arm.run, against.run))
+    found = _compared(arm, against, (written(arm.run.path), written(against.run.path)))
     names = {name: scorer for scorer, name in display_names(entry.scorer for entry in found.scorers).items()}
     by = request.query_params.get("by", next(name for name, scorer in names.items() if scorer == _telling(found)))
     if by not in names:
@@ -196,11 +197,6 @@ def _pair_url(first: Run, run: Run, arm: str) -> str:
 def _every(request: Request) -> str:
     """Return the URL of this page with all questions that changed."""
     return str(request.url.include_query_params(all=1).replace(scheme="", netloc=""))
-
-
-def _versions(request: Request, *runs: Run) -> Hashable:
-    """Return what changes when one of these runs is written to."""
-    return tuple(viewer_of(request).runs.version(run) for run in runs)
 
 
 @lru_cache(_KEPT)
