@@ -9,6 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from keval.config.evaluation import Evaluation
+    from keval.config.load import load
+    from keval.config.secrets import learn_config
+    from keval.config.select import Selection, select
     from keval.errors import PlayError
     from keval.play import (
         Answer,
@@ -22,16 +26,25 @@ if TYPE_CHECKING:
         Question,
         Standings,
     )
+    from keval.prices import dollars
     from keval.recording.recording import traffic_of
-    from keval.report.names import display_names
+    from keval.report.changes import word_diff
+    from keval.report.differences import is_flat
+    from keval.report.figures import counted, interval_of, number, signed
+    from keval.report.names import display_names, with_units
     from keval.report.page import FRAGMENTS, Report, answers, lines_of
     from keval.report.page.document import resource
     from keval.report.page.rendering import anchor, embedded, environment
     from keval.report.runs import ListedRun
+    from keval.report.terminal import redactor
     from keval.store.run import find_run, list_runs
     from keval.timeline import Lane, Step, Timeline, timelines
 
 _HOMES = {
+    "config.evaluation": ("Evaluation",),
+    "config.load": ("load",),
+    "config.secrets": ("learn_config",),
+    "config.select": ("Selection", "select"),
     "errors": ("PlayError",),
     "play": (
         "Answer",
@@ -45,11 +58,16 @@ _HOMES = {
         "Question",
         "Standings",
     ),
+    "prices": ("dollars",),
     "store.run": ("find_run", "list_runs"),
+    "report.changes": ("word_diff",),
+    "report.differences": ("is_flat",),
+    "report.figures": ("counted", "interval_of", "number", "signed"),
+    "report.terminal": ("redactor",),
     "recording.recording": ("traffic_of",),
     "timeline": ("Lane", "Step", "Timeline", "timelines"),
     "report.runs": ("ListedRun",),
-    "report.names": ("display_names",),
+    "report.names": ("display_names", "with_units"),
     "report.page.rendering": ("anchor", "embedded", "environment"),
     "report.page.document": ("resource",),
     "report.page": ("FRAGMENTS", "Report", "answers", "lines_of"),
@@ -64,6 +82,7 @@ __all__ = [
     "Edit",
     "EditableCondition",
     "EditableTool",
+    "Evaluation",
     "KeptSample",
     "Lane",
     "ListedRun",
@@ -71,20 +90,33 @@ __all__ = [
     "PlayError",
     "Question",
     "Report",
+    "Selection",
     "Standings",
     "Step",
     "Timeline",
     "anchor",
     "answers",
+    "counted",
     "display_names",
+    "dollars",
     "embedded",
     "environment",
     "find_run",
+    "interval_of",
+    "is_flat",
+    "learn_config",
     "lines_of",
     "list_runs",
+    "load",
+    "number",
+    "redactor",
     "resource",
+    "select",
+    "signed",
     "timelines",
     "traffic_of",
+    "with_units",
+    "word_diff",
 ]
 
 
