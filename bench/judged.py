@@ -25,7 +25,7 @@ MODEL = """
 import asyncio, json, sys
 from keval_gateway import ChatReply, wire_urls
 from keval_gateway.app import build_app
-from keval_gateway.serving import serve
+from keval_loopback.serving import serve
 
 def grade(schema):
     return {

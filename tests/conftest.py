@@ -125,7 +125,7 @@ def simulated_here(monkeypatch: pytest.MonkeyPatch) -> None:
     from keval_gateway.app import build_app
     from keval_gateway.process import RunningGateway
     from keval_gateway.responders import RespondersByName
-    from keval_gateway.serving import serve
+    from keval_loopback.serving import serve
 
     @asynccontextmanager
     async def here(simulate: str, seed: str, *, startup: float, shutdown: float) -> AsyncIterator[RunningGateway]:

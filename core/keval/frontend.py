@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from keval.config.secrets import learn_config
     from keval.config.select import Selection, select
     from keval.errors import PlayError
+    from keval.follow import ArmProgress, Follower, RunProgress
     from keval.play import (
         Answer,
         Asked,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from keval.report.runs import ListedRun
     from keval.report.terminal import redactor
     from keval.store.run import find_run, list_runs
+    from keval.store.watched import LiveState, Pace, TrialInFlight, Trouble, read_live, watch
     from keval.timeline import Lane, Step, Timeline, timelines
 
 _HOMES = {
@@ -66,6 +68,8 @@ _HOMES = {
     "report.terminal": ("redactor",),
     "recording.recording": ("traffic_of",),
     "timeline": ("Lane", "Step", "Timeline", "timelines"),
+    "store.watched": ("LiveState", "Pace", "TrialInFlight", "Trouble", "read_live", "watch"),
+    "follow": ("ArmProgress", "Follower", "RunProgress"),
     "report.runs": ("ListedRun",),
     "report.names": ("display_names", "with_units"),
     "report.page.rendering": ("anchor", "embedded", "environment"),
@@ -77,23 +81,30 @@ _HOMES = {
 __all__ = [
     "FRAGMENTS",
     "Answer",
+    "ArmProgress",
     "Asked",
     "Column",
     "Edit",
     "EditableCondition",
     "EditableTool",
     "Evaluation",
+    "Follower",
     "KeptSample",
     "Lane",
     "ListedRun",
+    "LiveState",
+    "Pace",
     "Play",
     "PlayError",
     "Question",
     "Report",
+    "RunProgress",
     "Selection",
     "Standings",
     "Step",
     "Timeline",
+    "TrialInFlight",
+    "Trouble",
     "anchor",
     "answers",
     "counted",
@@ -109,12 +120,14 @@ __all__ = [
     "list_runs",
     "load",
     "number",
+    "read_live",
     "redactor",
     "resource",
     "select",
     "signed",
     "timelines",
     "traffic_of",
+    "watch",
     "with_units",
     "word_diff",
 ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import attrs
+
+if TYPE_CHECKING:
+    import asyncio
 
 __all__ = ["EventKind", "Feed", "LiveEvent", "Tell", "Told"]
 
@@ -65,6 +67,12 @@ class Told:
     missed: int = 0
 
 
+def _event() -> asyncio.Event:
+    import asyncio  # plugins are named, and commands listed, without it
+
+    return asyncio.Event()
+
+
 @attrs.define(eq=False)
 class Feed:
     """The latest events, for readers in the same event loop.
@@ -76,7 +84,7 @@ class Feed:
     kept: int = _KEPT
     _events: deque[LiveEvent] = attrs.field(init=False)
     _count: int = attrs.field(default=0, init=False)
-    _news: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _news: asyncio.Event = attrs.field(factory=_event, init=False)
     _is_closed: bool = attrs.field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -116,4 +124,4 @@ class Feed:
 
     def _wake(self) -> None:
         self._news.set()
-        self._news = asyncio.Event()
+        self._news = _event()

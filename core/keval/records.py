@@ -174,9 +174,8 @@ class Transcript:
     `replies` is when the model answered each of its calls, in seconds after that, without the waits.
 
     `exchanges` is what passed between agent and servers beside tool calls. `request` is the SHA-256 of the first model
-    request as it was sent, which is in the run's `blobs/`: what the model saw of prompt and tools.
-    `carried` is how many first turns earlier trials of the same conversation told, as in a play. Their messages and
-    tool calls stand here again; all else, such as `usage` and `duration`, is of the later turns alone.
+    request as it was sent, which is in the run's `blobs/`. `carried` is how many first turns earlier trials of the same
+    conversation told, as in a play: their messages and tool calls are here again, and all else is of the later turns.
     """
 
     messages: tuple[Message, ...] = ()

@@ -207,7 +207,8 @@ class Scoring:
         `working` is the time that the run is worked on, unless a finished run is scored again. `stopped` says why
         trials were left out, if they were.
         """
-        run, summariser, expectations = self.writer.run, Summariser(manifest), ExpectationCheck()
+        run, expectations = self.writer.run, ExpectationCheck()
+        summariser = Summariser(manifest, reviews=[*run.reviews_file.read()])
         with run.scores_file.scoring(self.spec, missing=missing) as scoring:
 
             def keep(scored: ScoredTrial) -> None:

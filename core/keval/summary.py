@@ -15,6 +15,7 @@ from keval.effects import Effect, Interaction
 from keval.manifest import JudgeEntry, ReplayEntry
 from keval.prices import Cost
 from keval.records import Usage
+from keval.review_findings import ReviewFindings
 from keval.scores import Scale, Scorer
 from keval.servers import Sharing
 from keval.tool_use import ToolUse
@@ -248,7 +249,7 @@ class Summary:
     `stopped` says why trials or judgements were left out, if a limit of the run did that. `servers` says by condition
     and server whether trials shared it; it lacks those of which nothing is known. `tools` says how each tool was used,
     arm by arm. `contrasts` are conditions that differ from another one in what the config changes of their contexts.
-    `replay` says from which recording a replayed run's answers are.
+    `replay` says from which recording a replayed run's answers are. `reviews` is what people said of answers.
     """
 
     run: str
@@ -276,6 +277,7 @@ class Summary:
     tools: tuple[ToolUse, ...] = ()
     contrasts: tuple[Contrast, ...] = ()
     replay: ReplayEntry | None = None
+    reviews: ReviewFindings | None = None
     extra: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, repr=False, metadata={"unknown_keys": True})
 
     @property

@@ -92,6 +92,8 @@ def _copied(run: Run, manifest: Manifest, frames: Frames, writer: RunWriter) -> 
     _copy_lines(run, writer, "trials.jsonl", kept)
     _copy_lines(run, writer, "scores.jsonl", kept)
     trials = writer.run.trial_ids()
+    if run.reviews_file.path.exists():
+        _copy_lines(run, writer, "reviews.jsonl", lambda line: line["trial"] in trials)
     if len(trials) == manifest.trials:
         manifest = attrs.evolve(manifest, stopped=None)
     writer.write_manifest(manifest)

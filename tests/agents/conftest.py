@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from keval import Sample, Transcript
 from keval.plugin import Context, Endpoint, Model
-from keval_gateway.serving import serve
+from keval_loopback.serving import serve
 
 Answer: TypeAlias = Response | dict[str, Any]
 

@@ -25,7 +25,7 @@ from keval.execute.reconcile import check, merge
 from keval.plugin import Blob, Closable, Content, Context, Endpoint, Model, Recorder
 from keval_gateway import ChatCall, ChatReply, ChatRequest, wire_urls
 from keval_gateway.app import build_app
-from keval_gateway.serving import serve
+from keval_loopback.serving import serve
 from keval_mcp import Stdio
 from tests.agents.servers import gallery
 from tests.conftest import Project

@@ -20,7 +20,7 @@ from keval.execute.reconcile import check, merge
 from keval.plugin import Agent, Closable, Context, Endpoint, Model, ModelError, TrialError
 from keval_gateway import ChatCall, ChatReply, ChatRequest, ModelFault, wire_urls
 from keval_gateway.app import build_app
-from keval_gateway.serving import serve
+from keval_loopback.serving import serve
 from keval_mcp import Stdio
 from tests.contexts import Started, started
 

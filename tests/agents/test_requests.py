@@ -18,7 +18,7 @@ from keval.listings import ServerListing
 from keval_gateway import ChatCall, ChatReply, ChatRequest, wire_urls
 from keval_gateway.app import build_app
 from keval_gateway.process import RunningGateway
-from keval_gateway.serving import serve
+from keval_loopback.serving import serve
 from tests.agents.servers.library import INSTRUCTIONS
 from tests.conftest import Project
 from tests.processes import Listening

@@ -22,7 +22,7 @@ from keval.listings import ServerListing
 from keval_gateway import ChatCall, ChatReply, ChatRequest, wire_urls
 from keval_gateway.app import build_app
 from keval_gateway.process import RunningGateway
-from keval_gateway.serving import serve
+from keval_loopback.serving import serve
 from keval_mcp.changes.faults import FAULT
 from tests.conftest import Project
 from tests.end_to_end.servers.docs import INSTRUCTIONS, PAGES, TOOLS

@@ -22,7 +22,7 @@ from keval.plugin import Asker, Endpoint, ProxyRoute
 from keval_gateway import ChatReply, model_proxy, wire_urls
 from keval_gateway.app import build_app
 from keval_gateway.process import run_gateway
-from keval_gateway.serving import serve
+from keval_loopback.serving import serve
 from keval_mcp import Stdio
 from tests.contexts import started
 from tests.stdio_server import ENVIRONMENT
@@ -124,9 +124,13 @@ async def viewer_by_hand() -> AsyncIterator[Served]:
 
 Serving: TypeAlias = Callable[[], AbstractAsyncContextManager[Served]]
 ALL: dict[str, list[Serving]] = {
-    "plugins/gateway/src/keval_gateway/listening.py": [gateway_of_a_run, gateway_by_hand, proxy_before_models],
-    "plugins/mcp/src/keval_mcp/tap/web.py": [tap_before_servers],
-    "plugins/loopback/src/keval_loopback/listening.py": [viewer_by_hand],
+    "plugins/loopback/src/keval_loopback/listening.py": [
+        gateway_of_a_run,
+        gateway_by_hand,
+        proxy_before_models,
+        tap_before_servers,
+        viewer_by_hand,
+    ],
     "plugins/weather/src/keval_weather/server.py": [weather_over_http],
 }
 

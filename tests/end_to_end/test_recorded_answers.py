@@ -19,7 +19,7 @@ from keval.store.run import list_runs
 from keval_gateway import ChatCall, ChatReply, ChatRequest, wire_urls
 from keval_gateway.app import build_app
 from keval_gateway.process import RunningGateway
-from keval_gateway.serving import serve
+from keval_loopback.serving import serve
 from tests.conftest import Outcome, Project
 from tests.stdio_server import ENVIRONMENT
 

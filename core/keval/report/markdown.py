@@ -15,6 +15,7 @@ from keval.report.gates import gate_rows, unmet_texts
 from keval.report.page.comparisons import Comparison
 from keval.report.page.report import Report
 from keval.report.replays import decided_on, replay_label
+from keval.report.reviews import AGREEMENT_HEADS, agreement_cells, people_text, reviewed_text, warnings
 from keval.report.sentences import sentences
 from keval.report.tools import tool_texts
 from keval.summary import Summary
@@ -57,8 +58,8 @@ def _taken_apart(match: re.Match[str]) -> str:
 def markdown(report: Report) -> str:
     """Return a run as Markdown of less than 60,000 characters. Raises RunError."""
     summary = report.summary
-    found = (_head(summary), _gates(summary), _effects(summary), _worse(report), _tools(summary), _changed(report))
-    blocks = chain(*found, _made(report))
+    found = (_head(summary), _gates(summary), _effects(summary), _worse(report), _reviews(summary), _tools(summary))
+    blocks = chain(*found, _changed(report), _made(report))
     return _cut(blocks)
 
 
@@ -159,6 +160,24 @@ def _fallen(report: Report, comparison: Comparison, index: int) -> Sequence[str]
     question, worst = report.outline.questions[index], comparison.worst(index)
     told = f"{report.names[worst.scorer]} {signed(worst.value)}" if worst else ""
     return escaped(question.id), escaped(told), escaped(question.asked, 120)
+
+
+def _reviews(summary: Summary) -> Iterator[str]:
+    """Yield what people said of answers, and how far judges agree with them."""
+    found = summary.reviews
+    if found is None:
+        return
+    yield "### Reviews by people"
+    yield escaped(reviewed_text(found), _SENTENCE)
+    if found.judges:
+        rows = [(escaped(each.metric), escaped(each.judge), *agreement_cells(each)) for each in found.judges]
+        yield _table(("rubric", "judge", *AGREEMENT_HEADS), rows)
+    told = [
+        *(f"people with each other, Krippendorff's alpha: {people_text(each)}" for each in found.people),
+        *warnings(found),
+    ]
+    if told:
+        yield "\n".join(f"- {escaped(text, _SENTENCE)}" for text in told)
 
 
 def _tools(summary: Summary) -> Iterator[str]:

@@ -26,6 +26,7 @@ from keval.report.losses import compliance_lines, missing_lines, trial_lines, un
 from keval.report.means import mean_lines
 from keval.report.names import display_names
 from keval.report.replays import decided_on, replay_lines
+from keval.report.reviews import review_lines
 from keval.report.sharing import sharing_lines
 from keval.report.terminal import foreign
 from keval.report.tools import tool_lines
@@ -86,6 +87,7 @@ def _remarks(summary: Summary, run: Path, *, under_way: bool) -> Iterator[Text]:
     yield from compliance_lines(summary)
     yield from _per_protocol(summary)
     yield from map(safe, judging_lines(summary))
+    yield from map(safe, review_lines(summary))
     yield from map(safe, average_lines(summary))
     yield from sharing_lines(summary)
     yield from (safe(sentence, "yellow") for sentence in dropped_sentences(summary))

@@ -19,6 +19,7 @@ from keval.report.content import dropped_sentences
 from keval.report.figures import number, signed
 from keval.report.losses import compliance_lines, missing_lines, trial_lines, unscored_lines
 from keval.report.replays import replay_lines
+from keval.report.reviews import confusion_tables, review_lines
 from keval.report.time_spans import time_span
 from keval.report.tools import tool_tables
 from keval.report.worth import PARETO, worth
@@ -51,7 +52,7 @@ def print_tables(summary: Summary, console: Console, run: Path, *, under_way: bo
         for start in range(0, len(shared), columns):
             console.print(_table(summary, arms, shared[start : start + columns]))
             console.print()
-    for part in tool_tables(summary):
+    for part in (*tool_tables(summary), *confusion_tables(summary)):
         console.print(part)
         console.print()
     _print_footer(summary, console, run, under_way=under_way)
@@ -168,7 +169,7 @@ def _print_footer(summary: Summary, console: Console, run: Path, *, under_way: b
         console.print(line)
     for told in average_lines(summary):
         console.print(safe(told))
-    for told in judging_lines(summary):
+    for told in (*judging_lines(summary), *review_lines(summary)):
         console.print(safe(told))
     for line in compliance_lines(summary):
         console.print(line)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from keval.effects import Arm
 from keval.manifest import Manifest, ScorerEntry
 from keval.records import Trial
+from keval.reviews import Review
 from keval.scores import Judgement, ScoreLine, Scorer
 from keval.servers import Sharing
 from keval.stats.agreement import JudgeAgreement
@@ -18,10 +19,11 @@ from keval.stats.rates import Rates
 from keval.stats.tally import JudgingTally, Tally
 from keval.stats.tool_tally import ToolTally
 from keval.stats.worth import with_worth
-from keval.summary import ScorerScale, Summary
+from keval.summary import ArmTrials, JudgingTotal, ScorerScale, Summary
 
 if TYPE_CHECKING:
     from keval.stats.findings import Findings
+    from keval.stats.reviews import ReviewTally
 
 __all__ = ["Summariser", "is_current", "summarise"]
 
@@ -33,9 +35,19 @@ def is_current(line: ScoreLine, scorer: ScorerEntry | None) -> bool:
     return line.judgement is None or line.judgement.repetition <= scorer.repetitions
 
 
-def summarise(manifest: Manifest, trials: Iterable[Trial], scores: Iterable[ScoreLine]) -> Summary:
+def summarise(
+    manifest: Manifest, trials: Iterable[Trial], scores: Iterable[ScoreLine], reviews: Sequence[Review] = ()
+) -> Summary:
     """Summarise a run; its trials and scores are read once."""
-    return Summariser(manifest).read(trials, scores).summary()
+    return Summariser(manifest, reviews=reviews).read(trials, scores).summary()
+
+
+def _review_tally(manifest: Manifest, reviews: Sequence[Review]) -> ReviewTally | None:
+    if not reviews:
+        return None
+    from keval.stats.reviews import ReviewTally  # NumPy takes a tenth of a second to import
+
+    return ReviewTally(manifest, reviews)
 
 
 def _servers(manifest: Manifest) -> Iterator[tuple[str, Mapping[str, Sharing]]]:
@@ -53,10 +65,12 @@ def _servers(manifest: Manifest) -> Iterator[tuple[str, Mapping[str, Sharing]]]:
 class Summariser:
     """Takes a run's trials and scores one by one. A trial comes before its scores; otherwise the order is free.
 
-    `numbers` numbers the samples by their id; runs that are compared share it.
+    `numbers` numbers the samples by their id; runs that are compared share it. `reviews` are all lines of reviews.
     """
 
-    def __init__(self, manifest: Manifest, numbers: dict[str, int] | None = None) -> None:
+    def __init__(
+        self, manifest: Manifest, numbers: dict[str, int] | None = None, *, reviews: Sequence[Review] = ()
+    ) -> None:
         self.manifest = manifest
         self._numbers = {} if numbers is None else numbers
         arms = [Arm(agent, condition, manifest.run) for agent in manifest.agents for condition in manifest.conditions]
@@ -81,6 +95,7 @@ class Summariser:
         self._judging: dict[Arm, dict[str, JudgingTally]] = {arm: defaultdict(JudgingTally) for arm in arms}
         self._agreement = JudgeAgreement(manifest.scorers)
         self._last: tuple[str, str, Judgement] | None = None
+        self._reviews = _review_tally(manifest, reviews)
 
     def read(self, trials: Iterable[Trial], scores: Iterable[ScoreLine]) -> Summariser:
         """Add everything that a run has."""
@@ -99,6 +114,8 @@ class Summariser:
             self._failed[arm][sample] += 1
         if trial.complied is False:
             self._not_compliant.add(trial.id)
+        if self._reviews is not None:
+            self._reviews.add_trial(trial)
         if self._cluster_key is not None:
             self._add_to_cluster(sample, trial.sample.metadata.get(self._cluster_key))
 
@@ -116,6 +133,8 @@ class Summariser:
             cells[line.scorer].add(line, sample)
             if compliant is not None:
                 compliant[line.scorer].add(line, sample)
+            if self._reviews is not None:
+                self._reviews.add_score(line)
             if line.judge is not None and line.judgement is not None:
                 self._agreement.add(line)
                 # A judgement is repeated by each of its scores, which follow each other; it is counted once.
@@ -139,6 +158,21 @@ class Summariser:
             clusters=self._clusters if self._cluster_numbers else None,
         )
 
+    def trials(self) -> tuple[ArmTrials, ...]:
+        """Return what happened to the trials of each arm."""
+        conditions = self.manifest.conditions
+        return tuple(
+            tally.total(arm.agent, arm.condition, conditions[arm.condition]) for arm, tally in self._tallies.items()
+        )
+
+    def judging(self) -> tuple[JudgingTotal, ...]:
+        """Return the totals of each judge in each arm that it has judged."""
+        return tuple(
+            tally.total(arm.agent, arm.condition, judge)
+            for arm, judges in self._judging.items()
+            for judge, tally in judges.items()
+        )
+
     def summary(self) -> Summary:
         """Return the summary of everything that was added."""
         manifest, findings = self.manifest, self.findings()
@@ -153,10 +187,7 @@ class Summariser:
             unpriced=self._rates.unpriced,
             scorers=tuple(ScorerScale(entry.metric, entry.judge, entry.scale) for entry in manifest.scorers),
             judges=manifest.judges,
-            trials=tuple(
-                tally.total(arm.agent, arm.condition, manifest.conditions[arm.condition])
-                for arm, tally in self._tallies.items()
-            ),
+            trials=self.trials(),
             arms=with_worth(
                 findings.arms(),
                 manifest.scorers,
@@ -167,12 +198,9 @@ class Summariser:
             interactions=findings.interactions(),
             contrasts=findings.contrasts(),
             variance=findings.variance(),
-            judging=tuple(
-                tally.total(arm.agent, arm.condition, judge)
-                for arm, judges in self._judging.items()
-                for judge, tally in judges.items()
-            ),
+            judging=self.judging(),
             agreement=self._agreement.summary(),
+            reviews=self._reviews.findings() if self._reviews else None,
             tools=tuple(use for arm, tally in self._tools.items() for use in tally.total(arm.agent, arm.condition)),
             elapsed=manifest.elapsed,
             stopped=manifest.stopped,

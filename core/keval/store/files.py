@@ -7,16 +7,28 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BufferedWriter, RawIOBase
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import orjson
 from cattrs.errors import BaseValidationError
 
 from keval.errors import RunError
-from keval.input_file import open_input
+from keval.input_file import open_input, read_input
 
-__all__ = ["DAMAGE", "explained", "read_lines", "replacing", "sync_folder", "undamaged", "write_all"]
+__all__ = [
+    "DAMAGE",
+    "cut_torn_line",
+    "explained",
+    "read_json",
+    "read_lines",
+    "replacing",
+    "sync_folder",
+    "undamaged",
+    "write_all",
+]
 
 T = TypeVar("T")
+_BLOCK = 1 << 16
 
 DAMAGE = (AttributeError, LookupError, RecursionError, TypeError, ValueError, BaseValidationError)
 """What reading a line raises that is not what keval writes."""
@@ -42,6 +54,14 @@ def read_lines(path: Path, read: Callable[[bytes], T]) -> Iterator[T]:
             except DAMAGE as error:
                 raise _damaged(f"{path}:{number}", error) from error
             yield found
+
+
+def read_json(path: Path) -> Any:
+    """Read a file of a run that is JSON. Raises RunError."""
+    try:
+        return orjson.loads(read_input(path))
+    except (OSError, orjson.JSONDecodeError) as error:
+        raise RunError(f"{path} cannot be read: {error}; is {path.parent} a run directory?") from error
 
 
 @contextmanager
@@ -103,3 +123,18 @@ def write_all(file: RawIOBase, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[file.write(view) or 0 :]
+
+
+def cut_torn_line(file: int) -> None:
+    """Remove an incomplete last line, as a power cut leaves it; a line after it could not be read."""
+    end = size = os.fstat(file).st_size
+    while end > 0:
+        start = max(0, end - _BLOCK)
+        newline = os.pread(file, end - start, start).rfind(b"\n")
+        if newline >= 0:
+            end = start + newline + 1
+            break
+        end = start
+    if end < size:
+        os.ftruncate(file, end)
+        os.fsync(file)

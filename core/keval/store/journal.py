@@ -12,13 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from keval.errors import RunError
-from keval.store.files import explained, sync_folder
+from keval.store.files import cut_torn_line, explained, sync_folder
 
 __all__ = ["Journal"]
 
 # macOS has no fdatasync.
 _sync = getattr(os, "fdatasync", os.fsync)
-_BLOCK = 1 << 16
 
 
 class Journal:
@@ -40,7 +39,7 @@ class Journal:
     async def __aenter__(self) -> Journal:
         with explained(self._path):
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-            _cut_torn_line(self._file)
+            cut_torn_line(self._file)
             sync_folder(self._path.parent)
         return self
 
@@ -95,18 +94,3 @@ class Journal:
         while view:
             view = view[os.write(self._file, view) :]
         _sync(self._file)
-
-
-def _cut_torn_line(file: int) -> None:
-    """Remove an incomplete last line, as a power cut leaves it; a line after it could not be read."""
-    end = size = os.fstat(file).st_size
-    while end > 0:
-        start = max(0, end - _BLOCK)
-        newline = os.pread(file, end - start, start).rfind(b"\n")
-        if newline >= 0:
-            end = start + newline + 1
-            break
-        end = start
-    if end < size:
-        os.ftruncate(file, end)
-        _sync(file)

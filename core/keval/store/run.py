@@ -9,7 +9,7 @@ from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from sys import intern
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import attrs
 import orjson
@@ -18,13 +18,17 @@ from keval.dataset.line_file import LineFile
 from keval.dataset.samples import Samples
 from keval.errors import RunError, suggestion
 from keval.input_file import read_input
-from keval.manifest import FORMAT, Manifest
+from keval.manifest import Manifest
 from keval.records import Sample, Trial
+from keval.review_findings import ReviewFindings
+from keval.reviews import Review, answer_digest, standing
 from keval.scores import ScoreLine
 from keval.stats.summarise import is_current, summarise
 from keval.store.converter import from_plain
-from keval.store.files import read_lines, undamaged
+from keval.store.files import read_json, read_lines, undamaged
 from keval.store.jsonl import read_sample, read_trial
+from keval.store.manifest_file import read_manifest
+from keval.store.reviews_file import ReviewsFile
 from keval.store.scores_file import ScoresFile
 from keval.summary import Summary
 
@@ -93,36 +97,33 @@ class Run:
         """Where the scores are, one a line."""
         return ScoresFile(self.path / "scores.jsonl")
 
+    @property
+    def reviews_file(self) -> ReviewsFile:
+        """Where people's reviews of answers are, one a line; missing until the first."""
+        return ReviewsFile(self.path / "reviews.jsonl")
+
     @cached_property
     def manifest(self) -> Manifest:
         """What the run was made of. Raises RunError."""
-        path = self.path / "manifest.json"
-        data = _json(path)
-        if not isinstance(data, dict):
-            raise RunError(f"{path} is no manifest")
-        if data.get("format") != FORMAT:
-            raise RunError(
-                f"{path} has format {data.get('format')}, and this version of keval reads format {FORMAT} only;"
-                " use the version that made the run, or run the evaluation again"
-            )
-        return _consistent(from_plain(Manifest, data, path), path)
+        return read_manifest(self.path / "manifest.json")
 
     def summary(self, trials: Iterable[Trial] | None = None) -> Summary:
         """Summarise the trials, or those given, and scores of the run; gates are not decided. Raises RunError."""
-        return summarise(self.manifest, self.trials() if trials is None else trials, self._known_scores())
+        read = self.trials() if trials is None else trials
+        return summarise(self.manifest, read, self._known_scores(), [*self.reviews_file.read()])
 
     def written_summary(self) -> Summary | None:
         """Return summary.json as the last command that finished wrote it; `None` without one. Raises RunError."""
         path = self.path / "summary.json"
-        return from_plain(Summary, _json(path), path) if path.is_file() else None
+        return from_plain(Summary, read_json(path), path) if path.is_file() else None
 
     def trials(self) -> Iterator[Trial]:
         """Read the finished trials one by one. An incomplete last line, as a power cut leaves it, is ignored."""
-        return read_lines(self.trials_file, self._read_trial)
+        return read_lines(self.trials_file, self.read_trial)
 
     def retried_trials(self) -> Iterator[Trial]:
         """Read the failed trials that were set aside and run again."""
-        return read_lines(self.path / "retried.jsonl", self._read_trial)
+        return read_lines(self.path / "retried.jsonl", self.read_trial)
 
     def scores(self) -> Iterator[ScoreLine]:
         """Read the scores that count, one by one: those by the scorers as the manifest has them."""
@@ -134,6 +135,34 @@ class Run:
         scorers = {entry.scorer: entry for entry in self.manifest.scorers}
         return [line for line in self._scores_by_trial(trial) if is_current(line, scorers.get(line.scorer))]
 
+    def reviews(self) -> list[Review]:
+        """Return what people said of the answers as they are, without what they replaced or withdrew.
+
+        Raises RunError.
+        """
+        digests: dict[str, str | None] = {}
+        for review in (found := standing(self.reviews_file.read())):
+            if review.trial not in digests:
+                known = review.trial in self._trials_by_id
+                digests[review.trial] = answer_digest(self.trial(review.trial)) if known else None
+        return [review for review in found if review.answer == digests[review.trial]]
+
+    def review_findings(self) -> ReviewFindings | None:
+        """Return what people's reviews come to, as `summary().reviews`; only the answers are read that they name.
+
+        `None` if nobody reviewed anything. Raises RunError.
+        """
+        if not (found := [*self.reviews_file.read()]):
+            return None
+        from keval.stats.reviews import ReviewTally  # NumPy takes a tenth of a second to import
+
+        tally = ReviewTally(self.manifest, found)
+        for name in sorted({review.trial for review in found} & self._trials_by_id.keys()):
+            tally.add_trial(self.trial(name))
+            for line in self.scores_of(name):
+                tally.add_score(line)
+        return tally.findings()
+
     def trial(self, id: str) -> Trial:
         """Return a trial by its id. Raises RunError when there is none."""
         starts = self._trials_by_id
@@ -141,7 +170,7 @@ class Run:
             hint = suggestion(id, starts) or f"; for example {next(iter(starts))!r}" if starts else "; it has no trials"
             raise RunError(f"no trial {id!r} in {self.path}{hint}")
         with undamaged(f"{self.trials_file}:{starts[id] + 1}"):
-            return self._read_trial(self._trial_lines[starts[id]])
+            return self.read_trial(self._trial_lines[starts[id]])
 
     def trial_ids(self, *, failed: bool = True) -> set[str]:
         """Return the ids of the finished trials; without `failed`, only of those that were answered."""
@@ -217,7 +246,8 @@ class Run:
         except OSError:  # no permission to lock it
             return False
 
-    def _read_trial(self, line: bytes) -> Trial:
+    def read_trial(self, line: bytes) -> Trial:
+        """Return the trial of a line of trials.jsonl. Raises RunError, LookupError, TypeError or ValueError."""
         agents, conditions = self.manifest.agents, self.manifest.conditions
         trial = read_trial(line, self.sample, lambda agent: agents[agent].characteristics)
         if trial.condition not in conditions:
@@ -251,35 +281,3 @@ class Run:
             starts.append(start)
             start += size
         return LineFile(self.trials_file, starts)
-
-
-def _consistent(manifest: Manifest, path: Path) -> Manifest:
-    """Return a manifest whose parts refer to each other. Raises RunError."""
-    lacking = [*_absent(manifest.config, "agents", manifest.agents)]
-    lacking += _absent(manifest.config, "conditions", manifest.conditions)
-    lacking += [f"no condition {manifest.baseline!r}"] if manifest.baseline not in manifest.conditions else []
-    for entry in manifest.scorers:
-        if entry.judge is not None and entry.judge not in manifest.judges:
-            lacking.append(f"no judge {entry.judge!r}")
-        if (entry.rubric is not None or entry.judge is not None) and entry.rubric not in manifest.rubrics:
-            lacking.append(f"no rubric {entry.rubric!r}")
-    if lacking:
-        raise RunError(f"{path} is damaged: it has {lacking[0]}, which it refers to; restore the file")
-    return manifest
-
-
-def _absent(config: Mapping[str, Any], section: str, labels: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a manifest's config lacks of the agents or conditions that the run had."""
-    given = config.get(section)
-    for label in labels:
-        # A condition may be empty.
-        found = given.get(label, ...) if isinstance(given, dict) else ...
-        if not (isinstance(found, dict) or (found is None and section == "conditions")):
-            yield f"no config.{section}.{label}"
-
-
-def _json(path: Path) -> Any:
-    try:
-        return orjson.loads(read_input(path))
-    except (OSError, orjson.JSONDecodeError) as error:
-        raise RunError(f"{path} cannot be read: {error}; is {path.parent} a run directory?") from error

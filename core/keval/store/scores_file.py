@@ -104,6 +104,10 @@ class ScoresFile:
         files = [self.path] if self.path.exists() else self._unfinished()
         return chain.from_iterable(read_lines(file, read_score) for file in files)
 
+    def files(self) -> list[Path]:
+        """Return the files that have scores: that of passes that have ended, then those of passes that have not."""
+        return [*([self.path] if self.path.exists() else ()), *self._unfinished()]
+
     def by_trial(self) -> Callable[[str], Iterator[ScoreLine]]:
         """Return a function that reads the scores of a trial. It holds their positions, and no score, in memory."""
         files = [self.path] if self.path.exists() else self._unfinished()

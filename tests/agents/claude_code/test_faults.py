@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from keval import Sample
 from keval.plugin import Context, Endpoint, Model, ModelError, PreflightError, TrialError
 from keval_gateway import ChatCall, ChatReply, ChatRequest, ModelFault
-from keval_gateway.serving import serve
+from keval_loopback.serving import serve
 
 pytest.importorskip("claude_agent_sdk", reason="keval-claude-code is not installed")
 

@@ -18,7 +18,7 @@ from keval.plugin import Context, Endpoint, McpServer, Model
 from keval_gadk import Gadk
 from keval_gateway import ChatReply, ChatRequest, wire_urls
 from keval_gateway.app import build_app
-from keval_gateway.serving import serve
+from keval_loopback.serving import serve
 from tests.processes import Listening
 from tests.stdio_server import ENVIRONMENT
 

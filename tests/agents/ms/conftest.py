@@ -16,7 +16,7 @@ from keval import Sample, Transcript
 from keval.plugin import Context, Endpoint, McpServer, Model
 from keval_gateway import ChatReply, ChatRequest, Respond, wire_urls
 from keval_gateway.app import build_app
-from keval_gateway.serving import serve
+from keval_loopback.serving import serve
 from keval_ms import Ms
 from tests.processes import Listening
 from tests.stdio_server import ENVIRONMENT

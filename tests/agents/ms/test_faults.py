@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 from keval import Sample
 from keval.plugin import Context, Endpoint, Model, ModelError, PreflightError, TrialError
 from keval_gateway import ChatCall, ChatReply, ChatRequest, ModelFault
-from keval_gateway.serving import serve
+from keval_loopback.serving import serve
 from keval_ms import Ms
 
 APIS = pytest.mark.parametrize("api", ["chat", "responses"])

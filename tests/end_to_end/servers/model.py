@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from keval_gateway import Respond, wire_urls
 from keval_gateway.app import build_app
 from keval_gateway.disturb import Draw
-from keval_gateway.serving import serve
+from keval_loopback.serving import serve
 
 __all__ = ["gateway"]
 

@@ -10,9 +10,9 @@ from typing import Any
 from keval.plugin import Model
 from keval_gateway import ChatReply, ChatRequest, wire_urls
 from keval_gateway.app import build_app
-from keval_gateway.serving import serve
 from keval_judges import OpenAI, attacks
 from keval_judges.prompt import prompt
+from keval_loopback.serving import serve
 from tests.conftest import Project
 from tests.judges.llm.conftest import said
 

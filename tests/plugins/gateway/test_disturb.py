@@ -16,7 +16,7 @@ from keval_gateway import ChatReply, ChatRequest
 from keval_gateway.app import build_app
 from keval_gateway.command import gateway
 from keval_gateway.disturb import Draw, Fault, Faults
-from keval_gateway.serving import serve
+from keval_loopback.serving import serve
 from tests.conftest import Project
 
 WRONG = {

@@ -19,7 +19,7 @@ from keval import Usage
 from keval_doubles.responders import Scripted
 from keval_gateway import ChatCall, ChatMessage, ChatReply, ChatRequest, ModelFault, Respond, admission, wire_urls
 from keval_gateway.app import build_app
-from keval_gateway.serving import serve
+from keval_loopback.serving import serve
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 LONG = "It is 14 °C in São Paulo, with light rain. " * 5

@@ -23,7 +23,7 @@ from starlette.routing import Route
 from keval.plugin import Asker, Endpoint, Exchange, ModelProxy, ModelRequest, ModelResponse, Next, ProxyRoute, Wire
 from keval_gateway import ChatReply, ModelFault, Respond, model_proxy, wire_urls
 from keval_gateway.app import build_app
-from keval_gateway.serving import serve
+from keval_loopback.serving import serve
 from tests.plugins.gateway.test_protocols import ASKS, BOTH, EACH_MODE, EACH_WIRE, Script
 
 KEY = "sk-canary"

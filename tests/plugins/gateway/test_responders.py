@@ -16,7 +16,7 @@ from keval_doubles.responders import Scripted
 from keval_gateway import ChatMessage, ChatReply, ChatRequest, ModelFault, find_responder, make_responder, wire_urls
 from keval_gateway.app import build_app
 from keval_gateway.responders import GROUP, RespondersByName, installed_responders
-from keval_gateway.serving import serve
+from keval_loopback.serving import serve
 
 SCRIPT = (ChatMessage("user", "{script: [{text: 'I am {model}, of seed {seed}.'}]}"),)
 PLAIN = (ChatMessage("user", "Hello!"),)

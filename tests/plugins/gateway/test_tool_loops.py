@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from keval_doubles.responders import Scripted
 from keval_gateway import wire_urls
 from keval_gateway.app import build_app
-from keval_gateway.serving import serve
+from keval_loopback.serving import serve
 
 QUESTION = "What's the weather in São Paulo?"
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}

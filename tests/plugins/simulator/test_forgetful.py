@@ -17,7 +17,7 @@ from openai import AsyncOpenAI
 from keval_gateway import ChatCall, ChatMessage, ChatReply, ChatRequest, ChatTool, wire_urls
 from keval_gateway.app import build_app
 from keval_gateway.responders import RespondersByName
-from keval_gateway.serving import serve
+from keval_loopback.serving import serve
 from keval_simulator import SimulatedProvider
 from keval_simulator.flaws import Flaws
 from keval_simulator.model import SimulatedModel

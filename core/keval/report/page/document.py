@@ -17,6 +17,7 @@ from keval.report.page.overview import findings, gates, header
 from keval.report.page.questions import MOST_BYTES, questions, transcripts
 from keval.report.page.rendering import render
 from keval.report.page.report import Report
+from keval.report.page.reviews import reviews
 from keval.report.page.slices import slices
 
 __all__ = ["FRAGMENTS", "page", "resource"]
@@ -28,6 +29,7 @@ FRAGMENTS: Mapping[str, Callable[[Report], Markup]] = {
     "effects": effects,
     "questions": questions,
     "distributions": distributions,
+    "reviews": reviews,
     "slices": slices,
     "differences": differences,
     "trials": trials,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -20,7 +20,7 @@ from keval_metrics_weather.reading.names import place_key
 from keval_metrics_weather.reading.qualifiers import of_the_air
 from keval_metrics_weather.reading.statements import Statement
 from keval_metrics_weather.reading.times import TODAY, TONIGHT
-from keval_metrics_weather.reading.words import read
+from keval_metrics_weather.reading.words import Text, read
 from keval_metrics_weather.scale import SCALE
 from keval_metrics_weather.tally import neutral, signed
 from keval_metrics_weather.truth import Truth, truth_of
@@ -36,13 +36,18 @@ _IN_MANY_NAMES = frozenset(
 
 @attrs.frozen
 class _Finding:
-    """One statement beside the truth: `off` is in °C, `None` for a condition."""
+    """Statements beside the truth: `off` is in °C, `None` for a condition.
+
+    Of temperatures with one `moment` and kind, the one that is furthest off counts.
+    """
 
     when: str
     said: str
     actual: str
     off: float | None
     penalty: float
+    statements: Sequence[Statement] = ()
+    moment: Moment = None
 
     def __str__(self) -> str:
         cost = f": {signed(-self.penalty)}" if self.penalty else ""
@@ -95,6 +100,7 @@ class Accuracy:
         temperatures = answer.temperatures
         spoken = answer.conditions(self._vocabulary)
         findings: list[_Finding] = []
+        compared: list[_Finding] = []
         told = False
         here = _here(answer, query(trial.question), truth)
         for known in (truth, *truth.others):
@@ -104,11 +110,15 @@ class Accuracy:
             if known is not truth:  # what names no place is about the first
                 stated, weather = ([one for one in found if one.place] for found in (stated, weather))
             told = told or bool(stated or weather)
-            findings += [*self._temperatures(stated, about, known), *self._conditions(weather, about, known)]
+            temperatures_found = [*self._temperatures(stated, about, known)]
+            conditions_found = [*self._conditions(weather, about, known)]
+            compared += [*temperatures_found, *conditions_found]
+            findings += [*_furthest_off(temperatures_found), *conditions_found]
         details = {
             "city": truth.city,
             "read": [statement.evidence() for statement in (*temperatures, *spoken)],
             "elsewhere": sum(not here(statement) for statement in temperatures),
+            "marks": [*_marks(answer.text, compared, (*temperatures, *spoken))],
         }
         if not findings:
             return self._nothing_compared(told, about, truth, details)
@@ -141,8 +151,7 @@ class Accuracy:
         )
 
     def _temperatures(self, stated: Sequence[Statement], about: Asked, truth: Truth) -> Iterator[_Finding]:
-        """Yield one finding per moment and kind of temperature: the one that is furthest off."""
-        worst: dict[tuple[Moment, str | None], _Finding] = {}
+        """Yield a finding for each temperature whose truth is known."""
         for temperature in stated:
             moment = moment_of(temperature.day, about, truth, temperature)
             if moment == ():
@@ -151,11 +160,8 @@ class Accuracy:
             if compared is None:
                 continue
             off, actual = compared
-            finding = _Finding(when(moment, truth), _said(temperature), actual, off, self._penalty(off))
-            known = worst.get((moment, temperature.kind))
-            if known is None or (known.off or 0.0) < off:
-                worst[moment, temperature.kind] = finding
-        yield from worst.values()
+            told = when(moment, truth), _said(temperature), actual, off, self._penalty(off)
+            yield _Finding(*told, (temperature,), moment)
 
     def _penalty(self, off: float) -> float:
         if off > self.tolerance:
@@ -164,19 +170,43 @@ class Accuracy:
 
     def _conditions(self, stated: Sequence[Statement], about: Asked, truth: Truth) -> Iterator[_Finding]:
         """Yield one finding per moment: right when any condition stated for it is the true one."""
-        spoken: dict[tuple[Moment, bool], list[Condition]] = {}
+        spoken: dict[tuple[Moment, bool], list[Statement]] = {}
         for statement in stated:
             moment = moment_of(statement.day, about, truth, None)
             if moment != () and statement.condition is not None:
                 whole_day = statement.day in (TODAY, TONIGHT)
-                spoken.setdefault((moment, whole_day), []).append(statement.condition)
-        for (moment, whole_day), mentions in spoken.items():
+                spoken.setdefault((moment, whole_day), []).append(statement)
+        for (moment, whole_day), statements in spoken.items():
+            mentions = [statement.condition for statement in statements if statement.condition is not None]
             true = true_conditions(moment, whole_day, truth)
             right = _agrees(mentions, true)
             if true and right is not None:
                 said = ", ".join(dict.fromkeys(("no " if m.stance == "denied" else "") + m.word for m in mentions))
                 cost = 0.0 if right else self.condition_penalty
-                yield _Finding(when(moment, truth), said, " or ".join(sorted(true)), None, cost)
+                yield _Finding(when(moment, truth), said, " or ".join(sorted(true)), None, cost, statements, moment)
+
+
+def _furthest_off(findings: Iterable[_Finding]) -> Iterable[_Finding]:
+    """Return one finding per moment and kind of temperature: the one that is furthest off."""
+    worst: dict[tuple[Moment, str | None], _Finding] = {}
+    for finding in findings:
+        key = (finding.moment, finding.statements[0].kind)
+        if key not in worst or (worst[key].off or 0.0) < (finding.off or 0.0):
+            worst[key] = finding
+    return worst.values()
+
+
+def _marks(text: Text, compared: Iterable[_Finding], stated: Iterable[Statement]) -> Iterator[dict[str, Any]]:
+    """Yield the marks of all that was read: what was compared is good or bad, and the rest is neither."""
+    judged: dict[Statement, _Finding] = {each: finding for finding in compared for each in finding.statements}
+    for each in stated:
+        finding = judged.get(each)
+        what = each.condition.word if each.condition is not None else each.kind
+        if finding is None:
+            label, kind = f"{what}, not compared", "neutral"
+        else:
+            label, kind = f"{what}{finding.when}, actual {finding.actual}", "bad" if finding.penalty else "good"
+        yield {"start": text.as_given(each.start), "end": text.as_given(each.end), "label": label, "kind": kind}
 
 
 def _here(answer: Reading, question: Query, truth: Truth) -> Callable[[Statement], bool]:

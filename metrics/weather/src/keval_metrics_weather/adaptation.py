@@ -81,6 +81,7 @@ class AdaptationQuality:
                 ("activities as preferred", self.activity_points, (*inside, *outside)),
                 ("awareness of preferences", self.awareness_points, aware),
             ),
+            answer,
             **details,
         )
 

@@ -73,5 +73,6 @@ class AmbiguityHandling:
                 ("guidance", self.guidance_points, guiding),
                 ("ambiguity not handled", -self.unhandled_penalty, () if handled else open_points),
             ),
+            answer,
             unclear=list(open_points),
         )

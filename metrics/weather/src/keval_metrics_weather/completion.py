@@ -65,5 +65,6 @@ class TaskCompletion:
                 (f"only {length} characters", -self.short_penalty, length < self.shortest),
                 ("nothing about the weather", -self.off_topic_penalty, wanted and not on_topic),
             ),
+            answer,
             characters=length,
         )

@@ -15,10 +15,12 @@ from keval_metrics_weather.options import not_negative, share
 from keval_metrics_weather.reading.failures import failures
 from keval_metrics_weather.reading.words import read
 from keval_metrics_weather.scale import SCALE
-from keval_metrics_weather.tally import neutral, tally
+from keval_metrics_weather.tally import marked, neutral, tally
 from keval_metrics_weather.wording import ERRORS
 
 __all__ = ["Debuggability", "ImplementationEffort", "IntegrationSimplicity"]
+
+_DESCRIPTIVE = "descriptive error message"
 
 
 @attrs.frozen
@@ -139,7 +141,10 @@ class Debuggability:
             return neutral("the framework's characteristics are not known")
         answer = read(trial.output)
         said = failures(answer, self.error_words).errors if len(answer.original.strip()) >= self.descriptive else ()
-        return _clarity(self, known, said)
+        score = _clarity(self, known, tuple(map(str, said)))
+        if not said:
+            return score
+        return attrs.evolve(score, details={**score.details, "marks": marked(answer, said, _DESCRIPTIVE, "good")})
 
 
 @lru_cache(maxsize=64)
@@ -154,7 +159,7 @@ def _clarity(given: Debuggability, known: Characteristics, said: tuple[str, ...]
             ("basic logging", -given.basic_logging_penalty, known.logging == "basic"),
             ("comprehensive documentation", given.comprehensive_docs_points, known.documentation == "comprehensive"),
             ("moderate documentation", given.moderate_docs_points, known.documentation == "moderate"),
-            ("descriptive error message", given.descriptive_message_points, said),
+            (_DESCRIPTIVE, given.descriptive_message_points, said),
         ),
         errors=known.errors,
         logging=known.logging,

@@ -82,6 +82,7 @@ class ActionPlanning:
                 ("no weather data", -self.missing_penalty, question.concerns_weather and not retrieved),
                 ("advice before weather", -self.sequence_penalty, ordered is False and advised.given[:1]),
             ),
+            answer,
             only_counted=calls.only_counted,
         )
 

@@ -77,7 +77,8 @@ class RecommendationQuality:
                     count >= self.several and (*given.words, *activities),
                 ),
             ),
-            recommendations=list(given.words or given.acts),
+            answer,
+            recommendations=list(map(str, given.words or given.acts)),
         )
 
 

@@ -57,7 +57,11 @@ class ErrorRecovery:
         failing = failures(answer, self.error_words, self.missing_words)
         errors, missing = failing.errors, failing.missing
         open_points = unclear(trial)
-        details = {"errors": [*errors, *missing], "failed_tools": list(failed), "unclear": list(open_points)}
+        details = {
+            "errors": list(map(str, (*errors, *missing))),
+            "failed_tools": list(failed),
+            "unclear": list(open_points),
+        }
         if not (errors or missing or failed or open_points):
             return neutral("nothing failed, is missing or is unclear", **details)
         told = failing.told
@@ -80,5 +84,6 @@ class ErrorRecovery:
                 ("brief error without an alternative", -self.brief_penalty, told if brief else ()),
                 ("failed tool passed over", -self.unmentioned_penalty, failed if passed_over else ()),
             ),
+            answer,
             **details,
         )

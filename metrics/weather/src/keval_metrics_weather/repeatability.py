@@ -16,6 +16,7 @@ from keval_metrics_weather.queries import Query, query
 from keval_metrics_weather.reading.advice import advice
 from keval_metrics_weather.reading.answer import air_of
 from keval_metrics_weather.reading.phrases import affirmed
+from keval_metrics_weather.reading.said import Said
 from keval_metrics_weather.reading.statements import Statement
 from keval_metrics_weather.reading.words import Text, read
 from keval_metrics_weather.scale import SCALE
@@ -74,11 +75,12 @@ class Repeatability:
         return tally(
             self.base,
             (
-                *self._temperatures(answer_to(trial).of_the_air, air_of(earlier)),
+                *self._temperatures(answer, answer_to(trial).of_the_air, air_of(earlier)),
                 *self._recommendations(answer, earlier),
                 ("random language", -self.random_penalty, random),
                 ("length differs", -self.length_penalty, lengths[0] * 2 < lengths[1]),
             ),
+            answer,
             compared_with=excerpt(before.question.text.original),
         )
 
@@ -86,8 +88,9 @@ class Repeatability:
         alike = place == before.place and ask_alike(question, before.question, self.similarity)
         return alike and not only_asks_back(read(before.answer))
 
-    def _temperatures(self, new: Sequence[Statement], old: Sequence[Statement]) -> Iterator[Point]:
-        shown = tuple([temperature.said for temperature in (*old[:1], *new[:1])])
+    def _temperatures(self, answer: Text, new: Sequence[Statement], old: Sequence[Statement]) -> Iterator[Point]:
+        told = [Said.between(answer, each.start, each.end, each.said) for each in new[:1]]
+        shown = (*[each.said for each in old[:1]], *told)
         if new and old and max(new[0].low - old[0].high, old[0].low - new[0].high) <= self.tolerance:
             yield "same temperature information", self.temperature_points, shown
         else:
@@ -105,7 +108,8 @@ class Repeatability:
         if new_items or old_items:
             same = 2 * len(new_items & old_items) >= len(new_items | old_items)
             what, value = ("same items", self.items_points) if same else ("different items", -self.items_points)
-            yield what, value, tuple(dict.fromkeys((*old.items, *new.items)))
+            # An item of both is the one that the new answer has.
+            yield what, value, tuple({item: item for item in (*old.items, *new.items)}.values())
 
 
 def _exchanges(history: tuple[Message, ...]) -> tuple[list[_Exchange], _Place]:

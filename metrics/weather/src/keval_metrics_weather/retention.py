@@ -22,6 +22,7 @@ from keval_metrics_weather.reading.measurements import weather_data
 from keval_metrics_weather.reading.names import Place
 from keval_metrics_weather.reading.phrases import find, roots
 from keval_metrics_weather.reading.places import find_names
+from keval_metrics_weather.reading.said import Said
 from keval_metrics_weather.reading.times import (
     NOW,
     PARTS_OF_DAY,
@@ -100,9 +101,11 @@ class ContextRetention:
         answer = read(trial.output)
         question = query(trial.question)
         named = find_names(answer, [city.name for city in known.cities])
-        cities = tuple([city.name for city in known.cities if city.name in named])
+        cities = tuple(
+            [Said.from_offset(answer, named[city.name][0], city.name) for city in known.cities if city.name in named]
+        )
         aware = acknowledged(answer, self.awareness_phrases) if known.themes else ()
-        themes = tuple(word for words in known.themes for word in words if find(answer, roots(word))) if aware else ()
+        themes = _themes_told(answer, known.themes) if aware else ()
         kept = known.times & _times(answer) if known.times else frozenset()
         wanting = _draws_on_history(question)
         if not (wanting or cities or themes or kept):
@@ -120,11 +123,12 @@ class ContextRetention:
             (
                 ("city remembered", self.city_points, cities),
                 ("preference acknowledged", self.preference_points, (*aware, *themes) if themes else ()),
-                ("time remembered", self.time_points, _listed(kept)),
+                ("time remembered", self.time_points, _times_told(answer, kept)),
                 ("city ignored", -self.city_penalty, ignored_cities),
                 ("preference ignored", -self.preference_penalty, ignored_themes),
                 ("time ignored", -self.time_penalty, ignored_times),
             ),
+            answer,
         )
 
 
@@ -196,6 +200,26 @@ def _is_about_now(answer: Text) -> bool:
     """Say whether an answer tells the present weather, in words ("right now") or by telling of no other day."""
     times = _times(answer)
     return NOW in times or (times <= PARTS_OF_DAY and weather_data(answer).start is not None)
+
+
+def _themes_told(answer: Text, themes: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the words of preferences that an answer says, in any inflection."""
+    hits = [(word, find(answer, roots(word))) for words in themes for word in words]
+    return tuple([Said.at(answer, *found[0][:2], word) for word, found in hits if found])
+
+
+def _times_told(answer: Text, kept: frozenset[str]) -> tuple[str, ...]:
+    """Return the names of the times that an answer keeps to, and where it names them; clock times stand nowhere."""
+    if not kept:
+        return ()
+    starts = {time.day: time.start for time in reversed(times(answer))}
+    starts |= {word: answer.starts[answer.index[word][0]] for word in kept & answer.said}
+    return tuple(
+        [
+            Said.from_offset(answer, starts[time], name) if time in starts else name
+            for time, name in zip(sorted(kept), _listed(kept), strict=True)
+        ]
+    )
 
 
 def _listed(times: frozenset[str]) -> tuple[str, ...]:

@@ -7,8 +7,10 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from keval import Score
+from keval_metrics_weather.reading.said import Said
+from keval_metrics_weather.reading.words import Text
 
-__all__ = ["NEUTRAL", "Point", "excerpt", "neutral", "signed", "tally"]
+__all__ = ["NEUTRAL", "Point", "excerpt", "marked", "neutral", "signed", "tally"]
 
 NEUTRAL = 0.5
 """What the document gives where there is nothing to judge."""
@@ -40,14 +42,16 @@ def excerpt(text: str) -> str:
     return text if len(text) <= _LONGEST_EXCERPT else text[: _LONGEST_EXCERPT - 1] + "…"
 
 
-def tally(base: float, points: Iterable[Point], **details: Any) -> Score:
+def tally(base: float, points: Iterable[Point], answer: Text | None = None, **details: Any) -> Score:
     """Add the points that count up from a base, at most to 1; then take the penalties off, at least to 0.
 
-    The cap comes before the penalties, so that a surplus of points does not hide a fault.
+    The cap comes before the penalties, so that a surplus of points does not hide a fault. What was found in the
+    `answer` is marked there, see `marked`.
     """
     gained, lost = base, 0.0
     reasons = [_beginning(base)]
     evidence: list[dict[str, Any]] = []
+    marks: list[dict[str, Any]] = []
     for what, value, found in points:
         if not found:
             continue
@@ -63,9 +67,26 @@ def tally(base: float, points: Iterable[Point], **details: Any) -> Score:
             if len(shown) > _LONGEST_EXCERPT:
                 shown = ", ".join(map(excerpt, found[:_MOST_SHOWN]))
             reasons.append(f"{signed(value)} {what} ({shown})")
-            evidence.append({"what": what, "points": value, "found": list(found)})
+            evidence.append({"what": what, "points": value, "found": list(map(str, found))})
+            if answer is not None:
+                marks += marked(answer, found, what, "good" if value > 0 else "bad")
+    if marks:
+        details["marks"] = marks
     total = max(0.0, min(1.0, gained) - lost)
     return Score(round(total, 6), ", ".join(reasons), details={"base": base, "points": evidence, **details})
+
+
+def marked(answer: Text, found: Iterable[str], label: str, kind: str) -> list[dict[str, Any]]:
+    """Return the marks of what was found in an answer; what was found elsewhere, as in the question, has none.
+
+    Each has the offsets `start` and `end` in the answer as it was given, a `label`, and whether it is `good` or `bad`.
+    """
+    shift = answer.as_given if answer.joined else int
+    return [
+        {"start": shift(each.start), "end": shift(each.end), "label": label, "kind": kind}
+        for each in found
+        if isinstance(each, Said) and each.text is answer
+    ]
 
 
 def neutral(reason: str, **details: Any) -> Score:

@@ -5,7 +5,7 @@ entry-point group `keval.responders`, which leads to a factory (`MakeResponder`)
 middleware: it stands between agents and their models.
 
 What imports a web server or asyncio is not imported here, so that naming a model stays cheap: `build_app` is in
-`keval_gateway.app`, `serve` in `keval_gateway.serving`, and `run_gateway` in `keval_gateway.process`.
+`keval_gateway.app`, `serve` in `keval_loopback.serving`, and `run_gateway` in `keval_gateway.process`.
 """
 
 from keval_gateway.address import wire_urls

@@ -9,6 +9,7 @@ from typing import Any
 from starlette.requests import Request
 
 from keval_gateway.chat import ChatRequest, ModelFault
+from keval_loopback import refusal
 
 __all__ = ["MOST_BYTES", "admit", "check_schemas", "read_body"]
 
@@ -19,8 +20,6 @@ _MOST_NODES = 20_000
 _DEEPEST = 64
 """Values in a JSON Schema, and levels of it. OpenAI's API takes 5,000 properties on 10 levels."""
 
-_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-
 
 def admit(request: Request, token: str | None) -> None:
     """Refuse a request without the token, one for another host or port than this, and one of a web page of another.
@@ -30,14 +29,14 @@ def admit(request: Request, token: str | None) -> None:
     Raises:
         ModelFault: what the request is refused with.
     """
-    _, port = request.scope.get("server") or ("", None)
-    here = {f"{name}:{port}" for name in _LOOPBACK} | (set(_LOOPBACK) if port == 80 else set())
-    host = request.headers.get("host", "")
-    if host.lower() not in here:
+    _, port = request.scope.get("server") or ("", 0)
+    status, headers = refusal(request.scope, port), request.headers
+    if status == 421:
+        host = headers.get("host", "")
         raise ModelFault(421, f"this gateway answers on loopback only, on its own port, not as {host[:200]!r}")
-    for origin in request.headers.getlist("origin"):
-        if origin.lower().partition("://")[2] not in here:
-            raise ModelFault(403, f"this gateway answers no web page of {origin[:200]!r}")
+    if status is not None:
+        origins = ", ".join(headers.getlist("origin"))
+        raise ModelFault(status, f"this gateway answers no web page of {origins[:200]!r}")
     if token is not None and not hmac.compare_digest(_key(request).encode(), token.encode()):
         raise ModelFault(401, "the API key is not this gateway's token")
 

@@ -17,8 +17,8 @@ import click
 from keval.plugin import ConfigError, PluginError
 from keval_gateway.address import KEY_VARIABLE, wire_urls
 from keval_gateway.chat import Respond
-from keval_gateway.listening import inherited, listen
 from keval_gateway.responders import RespondersByName, installed_responders, make_responder
+from keval_loopback import inherited, listen
 
 if TYPE_CHECKING:
     import socket
@@ -136,7 +136,7 @@ async def _serve(
     import asyncio
 
     from keval_gateway.app import build_app
-    from keval_gateway.serving import serve
+    from keval_loopback.serving import serve
 
     app = build_app(respond, token=key.value, latency=latency, disturb=draw)
     stop = asyncio.Event()

@@ -19,7 +19,7 @@ import orjson
 
 from keval.plugin import PluginWarning, PreflightError, Wire, supervised
 from keval_gateway.address import KEY_VARIABLE, wire_urls
-from keval_gateway.listening import listen
+from keval_loopback import listen
 
 __all__ = ["RunningGateway", "run_gateway"]
 

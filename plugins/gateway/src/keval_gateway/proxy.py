@@ -29,8 +29,8 @@ class LoopbackProxy:
 
         await asyncio.to_thread(import_module, "keval_gateway.proxy_app")
         from keval_gateway.proxy_app import ProxyApp, Way
-        from keval_gateway.serving import serve
         from keval_gateway.upstream import http_client
+        from keval_loopback.serving import serve
 
         ways = [Way(route) for route in routes]
         async with http_client() as client, serve(ProxyApp({way.path: way for way in ways}, client)) as base:

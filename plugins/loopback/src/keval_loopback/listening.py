@@ -10,7 +10,7 @@ _WAITING = 2048
 """Connections that may wait to be accepted."""
 
 
-def listen(port: int) -> socket.socket:
+def listen(port: int = 0) -> socket.socket:
     """Listen on a port of 127.0.0.1; 0 takes a free one. Raises OSError when the port is taken."""
     # With the protocol named, asyncio switches Nagle's algorithm off; it costs 40 ms a request otherwise.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)

@@ -15,11 +15,14 @@ _HOSTS = ("127.0.0.1", "localhost", "[::1]")
 def refusal(scope: Scope, port: int) -> int | None:
     """Return the status that refuses a request to a server on this port; `None` lets it pass.
 
-    A page whose name resolves to loopback gives itself away by `Host` (421), any other page by `Origin` (403).
+    A page whose host name DNS has led to loopback gives itself away by `Host` (421), any other page by `Origin` (403).
     """
-    hosts = {f"{host}:{port}".encode() for host in _HOSTS}
-    headers = dict(scope["headers"])
-    if headers.get(b"host") not in hosts:
+    here = {f"{host}:{port}".encode() for host in _HOSTS}
+    if port == 80:
+        here |= {host.encode() for host in _HOSTS}
+    hosts, origins = (
+        [value.lower() for name, value in scope["headers"] if name == wanted] for wanted in (b"host", b"origin")
+    )
+    if len(hosts) != 1 or hosts[0] not in here:
         return 421
-    origin = headers.get(b"origin")
-    return None if origin is None or origin.removeprefix(b"http://") in hosts else 403
+    return 403 if any(origin.removeprefix(b"http://") not in here for origin in origins) else None

@@ -35,12 +35,14 @@ def tap(*, config: Path, context: str, server: str | None, port: int) -> None:
 
 
 async def _serve(config: Path, label: str, name: str | None, port: int) -> None:
-    from keval_mcp.tap.front import PATH, Front  # the web server takes a third of a second to import
-    from keval_mcp.tap.web import listening, serving
+    from keval_loopback import listen
+    from keval_loopback.serving import serve  # the web server takes a third of a second to import
+    from keval_mcp.tap.front import PATH, Front
+    from keval_mcp.tap.tap import KEEP_ALIVE
 
     async with AsyncExitStack() as stack:
         try:
-            listener = stack.enter_context(listening(port))
+            listener = stack.enter_context(listen(port))
         except OSError as error:
             raise ConfigError(f"port {port}: {error.strerror}; choose another with --port, or 0") from error
         visits = await stack.enter_async_context(Visits.open(config, label))
@@ -55,7 +57,7 @@ async def _serve(config: Path, label: str, name: str | None, port: int) -> None:
                 yield next(each for each in servers if each.name == names[0])
 
         front = Front(listener.getsockname()[1], visit)
-        await stack.enter_async_context(serving(f"tap of {label}", front, listener))
+        await stack.enter_async_context(serve(front, listener=listener, keep_alive=KEEP_ALIVE))
         stack.push_async_callback(front.close)
         stopping = _stopping()  # before the address is told: whoever reads it may tell this process to end at once
         click.echo(f"http://127.0.0.1:{front.port}{PATH}")

@@ -9,6 +9,7 @@ import attrs
 
 from keval_metrics_weather.reading.acts import ACTING, BEGINNING, GOOD_FOR, is_act, is_no_item
 from keval_metrics_weather.reading.phrases import Hit, denied, find
+from keval_metrics_weather.reading.said import said
 from keval_metrics_weather.reading.words import Text, word_set
 
 __all__ = ["Advice", "acts_advised", "advice", "advice_against", "flow_of", "reasons_given"]
@@ -69,10 +70,9 @@ def advice(text: Text, recommending: tuple[str, ...], items: tuple[str, ...]) ->
     acts = acts_advised(text)
     if not hits and not acts:
         return Advice((), (), None)
-    words = tuple(dict.fromkeys([keyword for _, _, keyword in hits]))
+    words = said(text, hits)
     first = min([text.starts[place] for place, _, _ in (*hits[:1], *acts[:1])])
-    told = tuple(dict.fromkeys([word for _, _, word in acts]))
-    return Advice(words, tuple([word for word in words if word in items]), first, told)
+    return Advice(words, tuple([word for word in words if word in items]), first, said(text, acts))
 
 
 @lru_cache(maxsize=64)
@@ -95,7 +95,7 @@ def advice_against(text: Text, recommending: tuple[str, ...], items: tuple[str, 
     ]
     if not hits:
         return Advice((), (), None)
-    words = tuple(dict.fromkeys([keyword for _, _, keyword in hits]))
+    words = said(text, hits)
     return Advice(words, tuple([word for word in words if word in items]), text.starts[hits[0][0]])
 
 
@@ -169,8 +169,8 @@ def reasons_given(text: Text, reasons: tuple[str, ...]) -> tuple[str, ...]:
                 continue
             if keyword == "as" and (following in _NO_REASON_AFTER_AS or text.word_at(last + 2) == "as"):
                 continue
-        found.append(keyword)
-    return tuple(dict.fromkeys(found))
+        found.append((first, last, keyword))
+    return said(text, found)
 
 
 def flow_of(text: Text, words: tuple[str, ...]) -> tuple[str, ...]:
@@ -186,5 +186,5 @@ def flow_of(text: Text, words: tuple[str, ...]) -> tuple[str, ...]:
         ):
             continue
         if not denied(text, (first, last, keyword)):
-            found.append(keyword)
-    return tuple(dict.fromkeys(found))
+            found.append((first, last, keyword))
+    return said(text, found)

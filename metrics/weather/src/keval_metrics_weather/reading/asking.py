@@ -8,6 +8,8 @@ from itertools import pairwise
 
 import attrs
 
+from keval_metrics_weather.reading.phrases import Hit
+from keval_metrics_weather.reading.said import Said, said
 from keval_metrics_weather.reading.words import Text, word_set
 
 __all__ = ["Asking", "alternatives_offered", "asking", "assumed"]
@@ -66,9 +68,9 @@ _NOTHING = Asking()
 @lru_cache(maxsize=64)
 def asking(text: Text) -> Asking:
     """Return what a text asks its reader for; an offer ("Would you like the forecast?") asks for nothing."""
-    said = text.said
-    if ("?" not in said and said.isdisjoint(_REQUESTING)) or (
-        said.isdisjoint(_WHERE) and said.isdisjoint(_WHEN) and "mean" not in said
+    words_said = text.said
+    if ("?" not in words_said and words_said.isdisjoint(_REQUESTING)) or (
+        words_said.isdisjoint(_WHERE) and words_said.isdisjoint(_WHEN) and "mean" not in words_said
     ):
         return _NOTHING
     place = time = several = False
@@ -83,14 +85,16 @@ def asking(text: Text) -> Asking:
         if question and means:
             several = True
             place = place or bool(where)
-            found.append("do you mean")
+            at = next(at for at in range(first + 1, last) if text.words[at] in ("mean", "meant"))
+            found.append(Said.at(text, at - 1, at, "do you mean"))
         elif (question and _wonders(words)) or _requests(words):
             place = place or bool(where)
             time = time or bool(when)
-            found += [word for word in words if word in where or word in when][:2]
+            asked = [at for at in range(first, last) if text.words[at] in where or text.words[at] in when]
+            found += [Said.at(text, at, at, text.words[at]) for at in asked[:2]]
         elif question and where and not _DIFFERENT.isdisjoint(words) and _OFFERING.isdisjoint(words):
             place = True
-            found += sorted(where)
+            found += [Said.at(text, at, at, word) for word in sorted(where) for at in [first + words.index(word)]]
     return Asking(place, time, several, tuple(dict.fromkeys(found)))
 
 
@@ -145,17 +149,19 @@ def _requests(words: Sequence[str]) -> bool:
 
 def assumed(text: Text) -> tuple[str, ...]:
     """Return the words by which an answer says that it takes a place or a time for granted."""
-    found = [word for word in text.words if word in _ASSUMING] if not text.said.isdisjoint(_ASSUMING) else []
-    if "i" in text.said:
-        for at in text.index["i"]:
-            found += [" ".join(taking) for taking in _TAKING if tuple(text.words[at : at + len(taking)]) == taking]
-    return tuple(dict.fromkeys(found))
+    found: list[Hit] = []
+    if not text.said.isdisjoint(_ASSUMING):
+        found += [(at, at, word) for at, word in enumerate(text.words) if word in _ASSUMING]
+    for at in text.index.get("i", ()):
+        taken = [taking for taking in _TAKING if tuple(text.words[at : at + len(taking)]) == taking]
+        found += [(at, at + len(taking) - 1, " ".join(taking)) for taking in taken]
+    return said(text, found)
 
 
 @lru_cache(maxsize=64)
 def alternatives_offered(text: Text) -> tuple[str, ...]:
     """Return the words by which an answer points to another source or way."""
-    found: list[str] = []
+    found: list[Hit] = []
     for word in text.said & _POINTING:
         for at in text.index[word]:
             before = text.word_at(at - 1)
@@ -175,13 +181,13 @@ def alternatives_offered(text: Text) -> tuple[str, ...]:
             if begins or (
                 before in ("can", "could", "may", "might", "to") and "you" in text.words[max(at - 4, 0) : at]
             ):
-                found.append(word)
-    found += sorted(text.said & _ALTERNATIVELY)
+                found.append((at, at, word))
+    found += [(at, at, word) for word in sorted(text.said & _ALTERNATIVELY) for at in text.index[word][:1]]
     for word in text.said & _POINTERS:
         for at in text.index[word]:
             if _recommends(text, at):
-                found.append(word)
-    return tuple(dict.fromkeys(found))
+                found.append((at, at, word))
+    return said(text, found)
 
 
 def _recommends(text: Text, at: int) -> bool:

@@ -8,6 +8,7 @@ from functools import lru_cache
 import attrs
 
 from keval_metrics_weather.reading.phrases import Hit, denied, find
+from keval_metrics_weather.reading.said import Said
 from keval_metrics_weather.reading.service_words import BROKEN, GETTING, KEPT, MEETING, NOT_DONE, SERVICES, TROUBLES
 from keval_metrics_weather.reading.words import Text, word_set
 
@@ -24,6 +25,7 @@ _SPEAKING = frozenset({"i", "we"})
 _VAGUE_WORDS = frozenset({"sorry", "couldn't", "unable", "error"})
 """Error words of the document that an answer also uses where nothing failed: "sorry to say that it rains"."""
 
+_AFTER_A_QUOTE = " .,;:!?*("
 _REACH = 7
 _SENTENCE = 30
 
@@ -68,11 +70,11 @@ def failures(text: Text, error_words: tuple[str, ...] = (), missing_words: tuple
         _nothing_kept(text, missing)
     for hit in find(text, missing_words) if missing_words else ():
         if not denied(text, hit) and not _of_another(text, hit):
-            missing.setdefault(hit[0], hit[2])
+            missing.setdefault(hit[0], Said.at(text, *hit))
     told = {*errors, *missing}
     for hit in find(text, error_words) if error_words else ():
         if not denied(text, hit) and (hit[2] not in _VAGUE_WORDS or _near(text, hit[0], told)):
-            errors.setdefault(hit[0], hit[2])
+            errors.setdefault(hit[0], Said.at(text, *hit))
     if not (errors or missing):
         return _NONE
     return Failures(_listed(errors), _listed(missing))
@@ -102,7 +104,9 @@ def _near(text: Text, place: int, told: Set[int]) -> bool:
 
 def _quote(text: Text, first: int, last: int) -> str:
     end = text.starts[last + 1] if last + 1 < len(text.starts) else len(text.plain)
-    return " ".join(text.plain[text.starts[first] : end].split()).rstrip(" .,;:!?*(")
+    piece = text.plain[text.starts[first] : end]
+    name = " ".join(piece.split()).rstrip(_AFTER_A_QUOTE)
+    return Said.between(text, text.starts[first], text.starts[first] + len(piece.rstrip(f"{_AFTER_A_QUOTE}\n")), name)
 
 
 def _inability(text: Text, errors: dict[int, str], missing: dict[int, str]) -> None:
@@ -145,11 +149,11 @@ def _services(text: Text, missing: dict[int, str]) -> None:
     for word in ("timed", "timing", "times"):
         for at in text.index.get(word, ()):
             if text.word_at(at + 1) == "out":
-                missing.setdefault(at, f"{word} out")
+                missing.setdefault(at, Said.at(text, at, at + 1, f"{word} out"))
     for at in text.index.get("unavailable", ()):
-        missing.setdefault(at, "unavailable")
-    if "n/a" in text.plain:
-        missing.setdefault(len(text.words), "n/a")
+        missing.setdefault(at, Said.at(text, at, at, "unavailable"))
+    if (start := text.plain.find("n/a")) >= 0:
+        missing.setdefault(len(text.words), Said.between(text, start, start + 3, "n/a"))
 
 
 def _subject(text: Text, at: int) -> bool:
@@ -175,7 +179,7 @@ def _troubles(text: Text, errors: dict[int, str]) -> None:
             if (getting and (met or word.startswith("error"))) or (word.startswith("error") and _bare_error(text, at)):
                 errors.setdefault(at, _quote(text, at, at))
             elif word in ("snag", "hiccup", "glitch") and met:
-                errors.setdefault(at, word)
+                errors.setdefault(at, Said.at(text, at, at, word))
     for at in text.index.get("wrong", ()):
         if text.word_at(at - 1) in ("went", "gone", "goes") and text.word_at(at - 2) in (
             "something",
@@ -183,7 +187,7 @@ def _troubles(text: Text, errors: dict[int, str]) -> None:
             "have",
             "",
         ):
-            errors.setdefault(at, "went wrong")
+            errors.setdefault(at, Said.at(text, at - 1, at, "went wrong"))
     for word in ("status", "returned", "code", "http"):
         for at in text.index.get(word, ()):
             if any(w.isdecimal() and len(w) == 3 and w[0] in "45" for w in text.words[at + 1 : at + 5]):
@@ -210,14 +214,14 @@ def _nothing_kept(text: Text, missing: dict[int, str]) -> None:
         if text.word_at(last) in KEPT and following not in ("of", "alerts"):
             missing.setdefault(at, _quote(text, at, last))
         elif text.word_at(last) == "way" and text.word_at(at - 1) == "have" and following in ("of", "to"):
-            missing.setdefault(at, "no way")
+            missing.setdefault(at, Said.at(text, at, last, "no way"))
     for word in ("lack", "lacking", "without"):
         for at in text.index.get(word, ()):
             if not KEPT.isdisjoint(text.words[at + 1 : at + 4]):
                 missing.setdefault(at, _quote(text, at, at + 1))
     for at in text.index.get("beyond", ()):
         if text.word_at(at + 1) in ("what", "my") and text.word_at(at + 2) in ("i", "we", "reach", "tools"):
-            missing.setdefault(at, "beyond")
+            missing.setdefault(at, Said.at(text, at, at, "beyond"))
 
 
 def _of_another(text: Text, hit: Hit) -> bool:

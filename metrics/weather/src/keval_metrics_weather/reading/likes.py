@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from keval_metrics_weather.reading.phrases import affirmed, denied, find
+from keval_metrics_weather.reading.said import Said, said
 from keval_metrics_weather.reading.words import Text, word_set
 
 __all__ = ["acknowledged", "suggested_indoors", "suggested_outdoors"]
@@ -30,7 +31,7 @@ def acknowledged(text: Text, phrases: tuple[str, ...]) -> tuple[str, ...]:
 
     "Would you like …" and "if you'd like" offer, and "you might like" guesses.
     """
-    found = [(0, word) for word in affirmed(text, phrases)]
+    found: list[str] = [*affirmed(text, phrases)]
     for at in text.index.get("you", ()):
         if text.word_at(at - 1) in ("would", "do", "did", "might", "may"):
             continue
@@ -44,13 +45,13 @@ def acknowledged(text: Text, phrases: tuple[str, ...]) -> tuple[str, ...]:
                 text.word_at(at - 1) == "if" or text.word_at(end + 1) in ("to", "me", "it", "!")
             ):
                 continue
-            found.append((at, " ".join(text.words[at : end + 1])))
+            found.append(Said.at(text, at, end, " ".join(text.words[at : end + 1])))
     for at in text.index.get("your", ()):
         if text.word_at(at + 1) in _YOURS and text.word_at(at + 2) != "app":
-            found.append((at, f"your {text.words[at + 1]}"))
+            found.append(Said.at(text, at, at + 1, f"your {text.words[at + 1]}"))
         elif text.word_at(at + 1) == "thing" and text.word_at(at - 1) in ("not", "is"):
-            found.append((at, "your thing"))
-    return tuple(dict.fromkeys([word for _, word in found]))
+            found.append(Said.at(text, at, at + 1, "your thing"))
+    return tuple(dict.fromkeys(found))
 
 
 _STAYING = word_set(
@@ -84,8 +85,8 @@ def suggested_indoors(text: Text, words: tuple[str, ...]) -> tuple[str, ...]:
         ):
             continue
         if not _is_liked(text, first):
-            found.append(keyword)
-    return tuple(dict.fromkeys(found))
+            found.append((first, last, keyword))
+    return said(text, found)
 
 
 def suggested_outdoors(text: Text, words: tuple[str, ...]) -> tuple[str, ...]:
@@ -109,8 +110,8 @@ def suggested_outdoors(text: Text, words: tuple[str, ...]) -> tuple[str, ...]:
             continue
         if keyword == "walk" and before[-2:] == ["for", "the"] and text.word_at(last + 1) in ("between", "to", "from"):
             continue
-        found.append(keyword)
-    return tuple(dict.fromkeys(found))
+        found.append((first, last, keyword))
+    return said(text, found)
 
 
 def _is_liked(text: Text, at: int) -> bool:

@@ -9,6 +9,7 @@ import attrs
 
 from keval_metrics_weather.reading.conditions import conditions
 from keval_metrics_weather.reading.quantities import quantities
+from keval_metrics_weather.reading.said import Said
 from keval_metrics_weather.reading.words import Text
 
 __all__ = ["WeatherData", "weather_data"]
@@ -35,16 +36,18 @@ class WeatherData:
 @lru_cache(maxsize=64)
 def weather_data(text: Text) -> WeatherData:
     """Return the temperatures and other measurements of a text and the conditions it asserts or denies."""
-    measured = [(temperature.start, temperature.said) for temperature in quantities(text, False)]
-    measured += [(match.start(), match.group().strip()) for match in _MEASURED.finditer(text.plain)]
+    measured = [(each.start, each.said, each.end) for each in quantities(text, False)]
+    measured += [(match.start(), match.group(), match.end()) for match in _MEASURED.finditer(text.plain)]
     if not text.said.isdisjoint(_NAMES):
-        known = {start for start, _ in measured}
+        known = {start for start, _, _ in measured}
         named = _NAMED.finditer(text.plain)
-        measured += [(match.start(), match.group()) for match in named if match.start(1) not in known]
+        measured += [(match.start(), match.group(), match.end()) for match in named if match.start(1) not in known]
     measured.sort()
-    spoken = [(condition.start, condition.word) for condition in conditions(text) if condition.stance != "possible"]
+    spoken = [each for each in conditions(text) if each.stance != "possible"]
+    figures = [Said.between(text, start, end, said) for start, said, end in measured]
+    words = [Said.between(text, each.start, each.end, each.word) for each in spoken]
     return WeatherData(
-        tuple(dict.fromkeys([said for _, said in measured])),
-        tuple(dict.fromkeys([word for _, word in spoken])),
-        min([start for start, _ in (*measured[:1], *spoken[:1])], default=None),
+        tuple(dict.fromkeys(figures)),
+        tuple(dict.fromkeys(words)),
+        min([each.start for each in (*figures[:1], *words[:1])], default=None),
     )

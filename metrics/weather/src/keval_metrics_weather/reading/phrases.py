@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
+from keval_metrics_weather.reading.said import said
 from keval_metrics_weather.reading.words import Text, read
 
 __all__ = ["Hit", "affirmed", "denied", "find", "hedged", "roots"]
@@ -99,7 +100,7 @@ def find(text: Text, keywords: tuple[str, ...]) -> list[Hit]:
 def affirmed(text: Text, keywords: tuple[str, ...]) -> tuple[str, ...]:
     """Return the keywords that a text says without denying them, each once, in the text's order."""
     hits = find(text, keywords)
-    return tuple(dict.fromkeys([hit[2] for hit in hits if not denied(text, hit)])) if hits else ()
+    return said(text, [hit for hit in hits if not denied(text, hit)]) if hits else ()
 
 
 def denied(text: Text, hit: Hit) -> bool:

@@ -48,7 +48,8 @@ class Text:
     `plain` is `original` in lower case with simple apostrophes and spaces, of the same length. `words` holds words and
     punctuation marks in order, accents folded and contractions spelled out (`won't` is `will not`), `starts` their
     offsets, `index` the places of each word, and `said` all words as a set. In a `caseless` text, all in capitals or in
-    lower case, capitals tell nothing.
+    lower case, capitals tell nothing. Letters were `joined` with their combining accents: the offset after each such
+    letter, and how many characters it took more.
     """
 
     original: str
@@ -58,6 +59,11 @@ class Text:
     index: Mapping[str, Sequence[int]]
     said: frozenset[str]
     caseless: bool
+    joined: Sequence[tuple[int, int]] = ()
+
+    def as_given(self, offset: int) -> int:
+        """Return where an offset of `original` stands in the text as it was given."""
+        return offset + sum(more for end, more in self.joined if end <= offset)
 
     def word_at(self, place: int) -> str:
         """Return the word at a place, or an empty text beyond either end."""
@@ -98,9 +104,23 @@ def fold(word: str) -> str:
     return "".join(c for c in decomposed if not unicodedata.combining(c))
 
 
-def _composed(text: str) -> str:
-    """Join letters with their combining accents, piece by piece: normalising a whole text can take quadratic time."""
-    return _COMPOSABLE.sub(lambda found: unicodedata.normalize("NFC", found.group()), text)
+def _composed(text: str) -> tuple[str, Sequence[tuple[int, int]]]:
+    """Join letters with their combining accents, piece by piece: normalising a whole text can take quadratic time.
+
+    Returns the text, and `Text.joined`.
+    """
+    joined: list[tuple[int, int]] = []
+    fewer = 0
+
+    def compose(found: re.Match[str]) -> str:
+        nonlocal fewer
+        letter = unicodedata.normalize("NFC", found.group())
+        if more := len(found.group()) - len(letter):
+            fewer += more
+            joined.append((found.end() - fewer, more))
+        return letter
+
+    return _COMPOSABLE.sub(compose, text), joined
 
 
 def _lowered(text: str) -> str:
@@ -141,9 +161,10 @@ def _contracted(token: str) -> tuple[str, ...]:
 def read(text: str | None) -> Text:
     """Read a text into words; `None` reads as an empty text."""
     original = text or ""
+    joined: Sequence[tuple[int, int]] = ()
     unusual = not original.isascii() and bool(_UNUSUAL.search(original))
     if unusual:
-        original = _composed(original)
+        original, joined = _composed(original)
     plain = _lowered(original).translate(_TYPOGRAPHY) if unusual else _lowered(original)
     # Splitting gives, in turn, what lies between tokens and the tokens; a loop over matches takes twice as long.
     pieces = _TOKEN.split(plain)
@@ -160,4 +181,4 @@ def read(text: str | None) -> Text:
         else:
             index[word] = [place]
     caseless = original.islower() or original.isupper()
-    return Text(original, plain, words, starts, index, frozenset(index), caseless)
+    return Text(original, plain, words, starts, index, frozenset(index), caseless, joined)

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 from keval_gateway.chat import ModelFault
 from keval_gateway.disturb.damage import PAGE, first_half, refusal
 from keval_gateway.disturb.faults import Fault
-from keval_gateway.serving import CLOSE
+from keval_loopback.serving import CLOSE
 
 __all__ = ["disturbed"]
 

@@ -10,12 +10,12 @@ import attrs
 from starlette.types import Receive, Scope, Send
 
 from keval.plugin import McpServer, ServerLostError
+from keval_loopback import refusal
 from keval_mcp.passage.passage import Passage
 from keval_mcp.settle import settle
 from keval_mcp.tap.channel import Channel
 from keval_mcp.tap.messages import received, respond
 from keval_mcp.tap.route import Route, session_of
-from keval_mcp.tap.web import refusal
 
 __all__ = ["Front"]
 

@@ -9,12 +9,16 @@ from contextlib import asynccontextmanager
 import attrs
 from starlette.types import Receive, Scope, Send
 
+from keval_loopback import listen, refusal
+from keval_loopback.serving import serve
 from keval_mcp.passage.passage import Passage
 from keval_mcp.tap.messages import respond
 from keval_mcp.tap.route import Route
-from keval_mcp.tap.web import listening, refusal, serving
 
-__all__ = ["Tap", "tap"]
+__all__ = ["KEEP_ALIVE", "Tap", "tap"]
+
+KEEP_ALIVE = 24 * 60 * 60
+"""Seconds for which an idle connection is kept."""
 
 
 @attrs.define(eq=False)
@@ -48,7 +52,8 @@ class Tap:
 @asynccontextmanager
 async def tap(label: str) -> AsyncIterator[Tap]:
     """Serve attempts on loopback until the end of the context."""
-    with listening() as listener:
-        tapped = Tap(listener.getsockname()[1])
-        async with serving(f"tap of {label}", tapped, listener):
-            yield tapped
+    listener = listen()
+    tapped = Tap(listener.getsockname()[1])
+    # A connection closed here while idle could cost the agent that is just reusing it a call.
+    async with serve(tapped, listener=listener, keep_alive=KEEP_ALIVE):
+        yield tapped

@@ -1,0 +1,172 @@
+"""What the report says of reviews by people: who reviewed, and how far judges agree with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.cells import cell_len
+from rich.table import Table
+from rich.text import Text
+
+from keval.report.console import safe
+from keval.report.figures import counted, number, signed
+from keval.report.lines import joined, one_line, padded
+from keval.report.names import display_names
+from keval.review_findings import JudgeAgreementWithPeople, PeopleAgreement, ReviewFindings, ThumbScores
+from keval.summary import Summary
+
+__all__ = [
+    "AGREEMENT_HEADS",
+    "agreement_cells",
+    "confusion_tables",
+    "kappa_text",
+    "people_text",
+    "review_lines",
+    "reviewed_text",
+    "thumb_scores",
+    "warnings",
+]
+
+AGREEMENT_HEADS = ("answers", "weighted kappa", "95 % interval", "alpha", "same level", "within one", "judge - people")
+"""The heads of a table of judges' agreement with people, after rubric and judge."""
+_HEADS = ("judges with people", "weighted kappa", "same level", "judge - people", "n")
+_MOST_SCORERS = 6
+_CHOSEN = {
+    "all": "all answers, one after the other",
+    "random": "a random draw",
+    "disagreement": "answers that judges disagree on",
+    "worst": "the worst answers of a metric",
+    "one": "answers that the reviewer picked",
+    "unknown": "answers chosen in an unknown way",
+}
+_BIASED = ("disagreement", "worst", "one")
+"""Ways of choosing answers after which they are not like the others of the run."""
+
+
+def review_lines(summary: Summary) -> Iterator[str]:
+    """Yield the report's lines on reviews; there are none if nobody reviewed."""
+    found = summary.reviews
+    if found is None:
+        return
+    yield reviewed_text(found)
+    if found.judges:
+        rows = [_HEADS, *(_row(each) for each in found.judges)]
+        widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+        for row in rows:
+            yield "  " + "  ".join(padded(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    if found.people:
+        told = "; ".join(map(people_text, found.people))
+        yield f"  people with each other, Krippendorff's alpha: {told}"
+    if scores := thumb_scores(summary, _MOST_SCORERS):
+        yield f"  mean score where thumbs are down → up: {', '.join(scores)}"
+    yield from warnings(found)
+
+
+def _row(found: JudgeAgreementWithPeople) -> tuple[str, ...]:
+    bias = f"{signed(found.bias)}{_bracketed(found.bias_low, found.bias_high, signs=True)}"
+    return (rubric_text(found), kappa_text(found), f"{found.same:.0%}", bias, str(found.n))
+
+
+def rubric_text(found: JudgeAgreementWithPeople) -> str:
+    """Return the name of a rubric, and who judged by it."""
+    return f"{one_line(found.metric).replace('_', ' ')} by {one_line(found.judge)}"
+
+
+def reviewed_text(found: ReviewFindings) -> str:
+    """Return in a sentence how much was reviewed, by whom, and how."""
+    who = ", ".join(f"{one_line(each.reviewer)} {each.answers}" for each in found.reviewers[:5])
+    more = f", {len(found.reviewers) - 5} more" if len(found.reviewers) > 5 else ""
+    parts = [f"{counted(found.answers, 'answer')} reviewed by {_people(len(found.reviewers))} ({who}{more})"]
+    if found.up or found.down:
+        parts.append(f"thumbs {found.up} up, {found.down} down")
+    if found.notes:
+        parts.append(counted(found.notes, "note"))
+    if found.reviews:
+        parts.append("all of it blind" if found.blind == found.reviews else f"{found.blind} of {found.reviews} blind")
+    return "; ".join(parts if found.answers else ["No answer of this run has a review"]) + "."
+
+
+def warnings(found: ReviewFindings) -> Iterator[str]:
+    """Yield what makes figures about reviews less than they seem."""
+    if found.outdated:
+        yield (
+            f"{counted(found.outdated, 'review')} of answers that this run no longer has"
+            f" {'counts' if found.outdated == 1 else 'count'} for nothing: their trials were run again."
+        )
+    biased = {name: count for name, count in found.chosen.items() if name in _BIASED}
+    if biased and (found.judges or found.thumbs):
+        told = joined([f"{count} of {found.reviews} reviews are of {_CHOSEN[name]}" for name, count in biased.items()])
+        yield f"{told}: agreement on these says little about the other answers of the run."
+
+
+def kappa_text(found: JudgeAgreementWithPeople) -> str:
+    """Return a judge's kappa with its interval."""
+    if found.kappa is None:
+        return f"undefined ({found.reason})"
+    return f"{number(found.kappa)}{_bracketed(found.ci_low, found.ci_high)}"
+
+
+def people_text(found: PeopleAgreement) -> str:
+    """Return how far people agree on a rubric, or on thumbs."""
+    alpha = number(found.alpha) if found.alpha is not None else f"undefined ({found.reason})"
+    return f"{one_line(found.metric or 'thumbs').replace('_', ' ')} {alpha} (n={found.n})"
+
+
+def thumb_scores(summary: Summary, most: int) -> list[str]:
+    """Return for the scorers that tell thumbs apart most, what they gave to answers with a thumb down and up."""
+    found = summary.reviews
+    scales = {entry.scorer: entry.scale for entry in summary.scorers}
+    names = display_names(scales)
+
+    def share(each: ThumbScores) -> float:
+        span = scales[each.scorer].high - scales[each.scorer].low
+        return abs((each.up_mean or 0.0) - (each.down_mean or 0.0)) / span
+
+    both = [each for each in (found.thumbs if found else ()) if each.up_mean is not None and each.down_mean is not None]
+    shown = sorted(both, key=share, reverse=True)[:most]
+    return [
+        f"{names[each.scorer]} {number(each.down_mean)} → {number(each.up_mean)} (n={each.down}, {each.up})"
+        for each in shown
+    ]
+
+
+def agreement_cells(found: JudgeAgreementWithPeople) -> Sequence[str]:
+    """Return the cells of a judge's row, below AGREEMENT_HEADS."""
+    return (
+        str(found.n),
+        number(found.kappa),
+        "–" if found.ci_low is None else f"{number(found.ci_low)} to {number(found.ci_high)}",
+        number(found.alpha),
+        f"{found.same:.0%}",
+        f"{found.near:.0%}",
+        f"{signed(found.bias)}{_bracketed(found.bias_low, found.bias_high, signs=True)}",
+    )
+
+
+def confusion_tables(summary: Summary) -> Iterator[Table | Text]:
+    """Yield for each judge and rubric how often people gave one level and the judge another."""
+    for found in summary.reviews.judges if summary.reviews else ():
+        title = f"{found.metric}: levels of people (rows) and of {found.judge} (columns), {found.pairs} pairs"
+        yield safe(title, "bold")
+        table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+        table.add_column("")
+        for level in found.levels:
+            table.add_column(str(level), justify="right", min_width=3)
+        for level, row in zip(found.levels, found.confusion, strict=True):
+            cells = (
+                Text(str(count or "·"), "bold" if other == level else "")
+                for other, count in zip(found.levels, row, strict=True)
+            )
+            table.add_row(Text(str(level), "bold"), *cells)
+        yield table
+
+
+def _people(count: int) -> str:
+    return "1 person" if count == 1 else f"{count} people"
+
+
+def _bracketed(low: float | None, high: float | None, *, signs: bool = False) -> str:
+    if low is None or high is None:
+        return ""
+    told = signed if signs else number
+    return f" [{told(low)}, {told(high)}]"

@@ -1,0 +1,118 @@
+"""Looking at a run while it runs: who looks touches `.watched`, and the run tells in `live.json` what happens just now.
+
+Neither file is a part of the run; it removes both when it ends.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+import attrs
+import orjson
+
+from keval.errors import RunError
+from keval.input_file import read_input
+from keval.live import EventKind
+from keval.store.converter import from_plain, to_json
+from keval.store.run import Run
+
+__all__ = ["LIVE", "WATCHED", "LiveState", "Pace", "TrialInFlight", "Trouble", "read_live", "watch", "write_live"]
+
+LIVE = "live.json"
+WATCHED = ".watched"
+
+
+@attrs.frozen
+class TrialInFlight:
+    """A trial that has begun and not ended, at the Unix time `since`.
+
+    `attempt` counts from 1, `doing` is the kind of the latest live event, of the Unix time `at`, and `tool` the tool
+    that is being called; all are `None` as long as nothing was heard of the trial.
+    """
+
+    trial: str
+    agent: str
+    condition: str
+    sample: str
+    repetition: int
+    since: float
+    attempt: int | None = None
+    doing: EventKind | None = None
+    at: float | None = None
+    tool: str | None = None
+
+
+@attrs.frozen
+class Trouble:
+    """Something that went wrong so many times: its kind, and what it said the first time."""
+
+    kind: str
+    count: int
+    message: str = ""
+
+
+@attrs.frozen
+class Pace:
+    """How many requests at once the endpoint of a model is given (`None`: any number), and whether it is down."""
+
+    model: str
+    at_once: int | None = None
+    down: bool = False
+
+
+@attrs.frozen
+class LiveState:
+    """What a running run is doing, at the Unix time `at`.
+
+    Its stage is `trials` as long as any are run, then `scoring`. `finished` trials of `planned` are on disk, `failed`
+    ones among them; `scored` trials have their scores. `retries` are attempts that failed and `refusals` model requests
+    that were refused, of trials that are in flight, since somebody has been looking: those of finished trials are in
+    trials.jsonl. `paces` are of the models whose endpoints had to be given fewer requests, or went down.
+    """
+
+    at: float
+    stage: Literal["trials", "scoring"]
+    planned: int
+    finished: int
+    failed: int
+    scored: int
+    in_flight: tuple[TrialInFlight, ...] = ()
+    retries: tuple[Trouble, ...] = ()
+    refusals: tuple[Trouble, ...] = ()
+    paces: tuple[Pace, ...] = ()
+
+
+def watch(run: Run) -> bool:
+    """Say that somebody looks at a run just now, and return whether it is running; call this about every two seconds.
+
+    Where the run's directory cannot be written to, the run does not hear of it.
+    """
+    mark = run.path / WATCHED
+    with suppress(OSError):  # a viewer that may only read shows what is in the run's own files
+        mark.touch()
+    if run.is_locked:
+        return True
+    with suppress(OSError):
+        mark.unlink(missing_ok=True)
+    return False
+
+
+def read_live(run: Run) -> LiveState | None:
+    """Return what a run is doing; `None` if it tells nothing: it does not run, or nobody looks. Raises RunError."""
+    path = run.path / LIVE
+    try:
+        told = orjson.loads(read_input(path))
+    except FileNotFoundError:
+        return None
+    except (OSError, orjson.JSONDecodeError) as error:
+        raise RunError(f"{path} cannot be read: {error}") from error
+    return from_plain(LiveState, told, path)
+
+
+def write_live(folder: Path, state: LiveState) -> None:
+    """Write what a run is doing, whole or not at all; that survives no power cut, and need not. Raises OSError."""
+    unfinished = folder / f".{LIVE}.unfinished"
+    unfinished.write_bytes(to_json(state))
+    unfinished.replace(folder / LIVE)
