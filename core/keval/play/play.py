@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import attrs
 
 from keval.config.evaluation import Evaluation
+from keval.config.load import load
+from keval.config.select import Selection, select
 from keval.dataset.samples import Samples
 from keval.live import Feed
+from keval.play.planning import make_play_plan
 from keval.play.records import Asked, Column, Edit, EditableCondition, KeptSample, Question, Standings
+from keval.play.table import Table
+from keval.play.writing import open_run
+from keval.redaction import Redactor
 from keval.store.run import Run
 
 __all__ = ["Play"]
@@ -25,7 +31,13 @@ class Play:
     answered is in `run`, a run directory like any other.
     """
 
+    _root: Path
+    _evaluation: Evaluation
     feed: Feed = attrs.field(factory=Feed, init=False)
+    _redact: Redactor = attrs.field(factory=Redactor, init=False)
+    _runs: list[Run] = attrs.field(factory=list, init=False)
+    _table: Table = attrs.field(init=False)
+    _closing: AsyncExitStack = attrs.field(init=False)
 
     @classmethod
     @asynccontextmanager
@@ -49,43 +61,50 @@ class Play:
             ConfigError: the config is wrong, or has no such agent, condition or column.
             PreflightError: a model or a server cannot be reached, or the run directory cannot be made.
         """
-        raise NotImplementedError
-        yield cls()
+        chosen = config if isinstance(config, Evaluation) else load(Path(config))
+        selection = Selection(agents=tuple(agents), conditions=tuple(conditions), models=tuple(models))
+        play = cls(Path(root), select(chosen, selection))
+        await play._begin(play._evaluation, wanted=tuple(only))
+        try:
+            yield play
+        finally:
+            await play._end()
+            play.feed.close()
 
     @property
     def evaluation(self) -> Evaluation:
         """What is compared, with all edits so far."""
-        raise NotImplementedError
+        return self._evaluation
 
     @property
     def run(self) -> Run:
         """The run that is being written."""
-        raise NotImplementedError
+        return self._table.run.run
 
     @property
     def runs(self) -> tuple[Run, ...]:
         """All runs of the play, oldest first: each edit began a new one."""
-        raise NotImplementedError
+        return tuple(self._runs)
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """Every agent under every condition, in the order of the config."""
-        raise NotImplementedError
+        return self._table.columns
 
     @property
     def questions(self) -> tuple[Question, ...]:
         """What was asked in this run so far, oldest first, with the answers as they are now."""
-        raise NotImplementedError
+        return self._table.questions
 
     @property
     def conversation(self) -> int:
         """The number of the present conversation, from 1."""
-        raise NotImplementedError
+        return self._table.conversation
 
     @property
     def samples(self) -> Samples:
         """The dataset's samples, which can be asked; empty if the config has no dataset."""
-        raise NotImplementedError
+        return self._table.run.plan.dataset.samples
 
     @property
     def conditions(self) -> tuple[EditableCondition, ...]:
@@ -95,7 +114,7 @@ class Play:
     @property
     def is_answering(self) -> bool:
         """Whether any column is answering; the next question waits for that, but not for scores."""
-        raise NotImplementedError
+        return self._table.is_answering
 
     async def begin(self, asked: Asked) -> Question:
         """Ask all columns that are on and level, at once, and return when they have begun.
@@ -108,18 +127,20 @@ class Play:
             PreflightError: a hook plugin has no facts about the question.
             RunError: the run cannot be written.
         """
-        raise NotImplementedError
+        return self._table.question(await self._table.begin(asked))
 
     async def ask(self, asked: str | Asked) -> Question:
         """Ask as `begin` does, and return when all answers are there and scored."""
-        raise NotImplementedError
+        posed = await self._table.begin(Asked(asked) if isinstance(asked, str) else asked)
+        await self._table.settle()
+        return self._table.question(posed)
 
     async def ask_again(self, column: str) -> None:
         """Ask one column everything of the present conversation, from its first question, in a new conversation.
 
         Its answers are further repetitions of the same samples. Returns when it has begun. Raises what `begin` does.
         """
-        raise NotImplementedError
+        await self._table.ask_again(column)
 
     async def settle(self) -> None:
         """Wait until all columns have answered and all answers are scored.
@@ -127,22 +148,22 @@ class Play:
         Raises:
             RunError: something could not be written.
         """
-        raise NotImplementedError
+        await self._table.settle()
 
     async def stop(self, column: str | None = None) -> None:
         """Stop the answers in flight, or that of one column, and return when that is done.
 
         Each becomes a failure of the kind `stopped`, which keeps what the agent had said. Its column is not level.
         """
-        raise NotImplementedError
+        await self._table.stop(column)
 
     async def new_conversation(self) -> None:
         """Stop what is in flight, and let all columns forget what was said."""
-        raise NotImplementedError
+        await self._table.new_conversation()
 
-    async def switch(self, column: str, *, on: bool) -> None:
+    def switch(self, column: str, *, on: bool) -> None:
         """Switch a column on or off; an answer in flight goes on. Raises PlayError: there is no such column."""
-        raise NotImplementedError
+        self._table.switch(column, on=on)
 
     async def edit(self, edit: Edit) -> None:
         """Change what is compared: what is in flight is stopped, the run ends, and a new one begins.
@@ -180,3 +201,26 @@ class Play:
         Raises PlayError: there is no such condition.
         """
         raise NotImplementedError
+
+    async def _begin(self, evaluation: Evaluation, wanted: Collection[str] = ()) -> None:
+        """Bring an evaluation up, and begin a run."""
+        closing = AsyncExitStack()
+        try:
+            run = await closing.enter_async_context(
+                open_run(make_play_plan(evaluation), self._root, self._redact, self.feed)
+            )
+            table = Table(run, self.feed)
+            for column in wanted:
+                table.switch(column, on=True)
+            for each in table.columns if wanted else ():
+                table.switch(each.id, on=each.id in wanted)
+        except BaseException:
+            await closing.aclose()
+            raise
+        self._evaluation, self._table, self._closing = evaluation, table, closing
+        self._runs.append(run.run)
+
+    async def _end(self) -> None:
+        """End the present run."""
+        await self._table.close()
+        await self._closing.aclose()
