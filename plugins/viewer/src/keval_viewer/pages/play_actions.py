@@ -51,7 +51,7 @@ async def _new(session: PlaySession, form: FormData) -> None:
 async def _switch(session: PlaySession, form: FormData) -> None:
     kind, _, rest = _text(form, "switch").partition(" ")
     state, _, label = rest.partition(" ")
-    await session.switch(kind, label, on=state == "on")
+    session.switch(kind, label, on=state == "on")
 
 
 async def _edit(session: PlaySession, form: FormData) -> None:

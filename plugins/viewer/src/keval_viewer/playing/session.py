@@ -144,10 +144,10 @@ class PlaySession:
             await self.play.ask_again(column)
             self._settle()
 
-    async def switch(self, kind: str, label: str, *, on: bool) -> None:
+    def switch(self, kind: str, label: str, *, on: bool) -> None:
         """Switch all columns of an agent or a condition on or off, or one column. Raises PlayError: there is none."""
         if kind == "column":
-            await self.play.switch(label, on=on)
+            self.play.switch(label, on=on)
             return
         if kind not in ("agent", "condition"):
             raise PlayError(f"there is no switch of the kind {kind!r}")
@@ -156,7 +156,7 @@ class PlaySession:
             raise PlayError(f"there is no {kind} {label!r}")
         for column in of:
             if not on or self._is_wanted(column, kind):
-                await self.play.switch(column.id, on=on)
+                self.play.switch(column.id, on=on)
 
     def _is_wanted(self, column: Column, kind: str) -> bool:
         """Return whether a column is among those that an agent or condition has: the other of the two is on, too."""
