@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import attrs
 
-from keval.config.evaluation import Evaluation
+from keval.config.evaluation import DatasetFile, Evaluation
 from keval.config.load import load
 from keval.config.select import Selection, select
 from keval.dataset.samples import Samples
+from keval.errors import PlayError, suggestion
 from keval.live import Feed
+from keval.play.edits import condition_yaml, editable_conditions, edited
+from keval.play.keeping import keep
 from keval.play.planning import make_play_plan
 from keval.play.records import Asked, Column, Edit, EditableCondition, KeptSample, Question, Standings
+from keval.play.standings import standings_of
 from keval.play.table import Table
 from keval.play.writing import open_run
 from keval.redaction import Redactor
@@ -33,11 +38,13 @@ class Play:
 
     _root: Path
     _evaluation: Evaluation
+    _written: Evaluation
     feed: Feed = attrs.field(factory=Feed, init=False)
     _redact: Redactor = attrs.field(factory=Redactor, init=False)
     _runs: list[Run] = attrs.field(factory=list, init=False)
     _table: Table = attrs.field(init=False)
     _closing: AsyncExitStack = attrs.field(init=False)
+    _editing: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
 
     @classmethod
     @asynccontextmanager
@@ -63,7 +70,7 @@ class Play:
         """
         chosen = config if isinstance(config, Evaluation) else load(Path(config))
         selection = Selection(agents=tuple(agents), conditions=tuple(conditions), models=tuple(models))
-        play = cls(Path(root), select(chosen, selection))
+        play = cls(Path(root), select(chosen, selection), chosen)
         await play._begin(play._evaluation, wanted=tuple(only))
         try:
             yield play
@@ -109,7 +116,7 @@ class Play:
     @property
     def conditions(self) -> tuple[EditableCondition, ...]:
         """What can be edited of each condition."""
-        raise NotImplementedError
+        return editable_conditions(self._evaluation, self._table.run.ready.contexts)
 
     @property
     def is_answering(self) -> bool:
@@ -174,33 +181,60 @@ class Play:
             ConfigError: the edit is wrong, such as a tool that the condition does not have.
             PreflightError: a model or a server cannot be reached.
         """
-        raise NotImplementedError
+        async with self._editing:
+            changed = edited(self._evaluation, edit, self._table.run.ready.contexts)
+            table, closing = self._table, self._closing
+            await self._begin(changed)
+            for column in table.columns:
+                self._table.switch(column.id, on=column.is_on)
+            await _end(table, closing)
 
     def standings(self, against: str | None = None) -> Standings:
         """Return how the columns stand, and how each differs from the column `against`, by default the first one on.
 
         Raises PlayError: there is no such column.
         """
-        raise NotImplementedError
+        if against is not None:
+            reference: Column | None = self._table.column(against)
+        else:
+            reference = next((column for column in self.columns if column.is_on), None)
+        return standings_of(self._table.run, len(self.questions), reference)
 
-    def keep_sample(self, question: str, path: str | Path | None = None, *, answer: str | None = None) -> KeptSample:
+    def keep_sample(
+        self, question: str, path: str | Path | None = None, *, answer: str | None = None, looked_up: bool = False
+    ) -> KeptSample:
         """Append a question, by its id, to a dataset: a file of JSON lines or YAML, by default the config's.
 
         It is written with what was asked before it, its golden answer (or `answer`), the facts that it was given, and
-        its metadata, under an id that the file does not have yet. Comments of the file stay.
+        its metadata, under an id that the file does not have yet. Facts that hook plugins `looked_up` are left out
+        unless they are asked for, as every run looks them up anew. Comments of the file stay.
 
         Raises:
             PlayError: there is no such question, or the file is of another format.
             ConfigError: the file is no dataset.
+            RunError: the file cannot be written.
         """
-        raise NotImplementedError
+        found = next((each for each in self.questions if each.id == question), None)
+        if found is None:
+            hint = suggestion(question, [each.id for each in self.questions]) or "; ask it first"
+            raise PlayError(f"no question {question!r} was asked in this run{hint}")
+        file = self._evaluation.dataset
+        if path is not None:
+            named = Path(path)
+            file = DatasetFile(named) if file is None else attrs.evolve(file, path=named, type=None, options={})
+        if file is None:
+            raise PlayError("the config has no dataset; name a file to keep questions in")
+        sample = found.sample
+        facts = {name: fact for name, fact in sample.facts.items() if looked_up or name not in sample.withheld}
+        return keep(attrs.evolve(sample, facts=facts, answer=sample.answer if answer is None else answer), file)
 
-    def condition_yaml(self, condition: str) -> str:
-        """Return a condition with the contexts that it needs, as YAML to paste into the config.
+    def condition_yaml(self, condition: str, name: str | None = None) -> str:
+        """Return a condition, by another `name` if one is given, as YAML to paste into the config.
 
-        Raises PlayError: there is no such condition.
+        The contexts that it needs and the config does not have are there, too. Raises ConfigError: there is no such
+        condition, or the config with it is wrong.
         """
-        raise NotImplementedError
+        return condition_yaml(self._evaluation, condition, self._written, name)
 
     async def _begin(self, evaluation: Evaluation, wanted: Collection[str] = ()) -> None:
         """Bring an evaluation up, and begin a run."""
@@ -222,5 +256,10 @@ class Play:
 
     async def _end(self) -> None:
         """End the present run."""
-        await self._table.close()
-        await self._closing.aclose()
+        await _end(self._table, self._closing)
+
+
+async def _end(table: Table, closing: AsyncExitStack) -> None:
+    """Stop what is in flight, and end a run."""
+    await table.close()
+    await closing.aclose()

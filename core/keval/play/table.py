@@ -66,6 +66,10 @@ class Table:
             for seat in self._seats.values()
         )
 
+    def column(self, column: str) -> Column:
+        """Return a column by its id. Raises PlayError: there is none."""
+        return self._seat(column).column
+
     @property
     def questions(self) -> tuple[Question, ...]:
         """What was asked so far, with the answers as they are now."""
