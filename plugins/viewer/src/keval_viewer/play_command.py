@@ -91,17 +91,16 @@ async def _serve(
     from keval_viewer.pages import PLAY_PAGES
     from keval_viewer.playing.session import PlaySession
 
-    async with Play.open(evaluation, results, only=only) as opened:
-        async with PlaySession.of(opened) as session:
-            app = build_app(results, PLAY_PAGES)
-            app.state.play = session
-            with stopping() as stopped:
-                async with serving(app, listener) as served:
-                    # Before the address is told: whoever reads it may tell this process to end at once.
-                    click.echo(served.url())
-                    if browser:
-                        await asyncio.to_thread(webbrowser.open, served.url())
-                    await stopped.wait()
+    async with Play.open(evaluation, results, only=only) as opened, PlaySession.of(opened) as session:
+        app = build_app(results, PLAY_PAGES)
+        app.state.play = session
+        with stopping() as stopped:
+            async with serving(app, listener) as served:
+                # Before the address is told: whoever reads it may tell this process to end at once.
+                click.echo(served.url())
+                if browser:
+                    await asyncio.to_thread(webbrowser.open, served.url())
+                await stopped.wait()
     for run in opened.runs:
         if run.path.exists():  # one in which nothing was asked is removed
             click.echo(f"kept in {run.path}; `keval report {run.path}` shows it")

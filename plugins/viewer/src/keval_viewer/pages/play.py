@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from keval import Sample
 from keval.frontend import EditableCondition, PlayError, word_diff
+from keval.plugin import ConfigError
 from keval_viewer.page import Page, rendered
 from keval_viewer.pages import play_actions
 from keval_viewer.playing.session import PlaySession
@@ -30,7 +31,7 @@ class _Edited:
     """A condition that is not as the config has it: the words of its prompt, and of its tools' descriptions."""
 
     prompt: Sequence[tuple[str, str]]
-    tools: Sequence[tuple[str, Sequence[tuple[str, str]]]]
+    tools: Mapping[str, Sequence[tuple[str, str]]]
 
 
 def _session(request: Request) -> PlaySession:
@@ -43,7 +44,7 @@ async def _play(request: Request) -> Response:
     play = session.play
     # All that was published so far is shown; the page asks for the events from here on.
     await session.progress.reach(play.feed.count)
-    conditions = play.conditions
+    edited = ((each.label, _edited(each, session.originals[each.label])) for each in play.conditions)
     try:
         standings = session.standings(request.query_params.get("against"))
     except PlayError as error:
@@ -55,7 +56,7 @@ async def _play(request: Request) -> Response:
         session=session,
         latest=session.latest,
         standings=standings,
-        edited={condition.label: told for condition in conditions if (told := _edited(condition))},
+        edited={label: told for label, told in edited if told},
         samples=_listed(session, request.query_params.get("search", "")),
         **_shared(session),
     )
@@ -80,7 +81,7 @@ async def _condition(request: Request) -> Response:
     session, label = _session(request), request.path_params["condition"]
     try:
         text = session.play.condition_yaml(label)
-    except PlayError as error:
+    except ConfigError as error:
         raise HTTPException(404, str(error)) from error
     return rendered(request, "play_condition.html", label=label, yaml=text, **_shared(session))
 
@@ -108,19 +109,17 @@ def _text(sample: Sample) -> str:
     return f"{sample.id} {' '.join(sample.asked)} {told}".casefold()
 
 
-def _edited(condition: EditableCondition) -> _Edited | None:
-    """Return what differs from the config, or `None` if nothing does."""
-    prompt = word_diff(condition.original, condition.system_prompt) if _has_other_prompt(condition) else ()
-    tools = [
-        (tool.name, word_diff(tool.original, tool.description))
+def _edited(condition: EditableCondition, original: EditableCondition) -> _Edited | None:
+    """Return what differs from how a condition was, or `None` if nothing does."""
+    before = {tool.name: tool.description for tool in original.tools}
+    prompt = word_diff(original.system_prompt, condition.system_prompt)
+    tools = {
+        tool.name: word_diff(before.get(tool.name), tool.description)
         for tool in condition.tools
-        if tool.description != tool.original
-    ]
-    return _Edited(prompt, tools) if prompt or tools else None
-
-
-def _has_other_prompt(condition: EditableCondition) -> bool:
-    return condition.system_prompt != condition.original
+        if tool.description != before.get(tool.name)
+    }
+    has_changed = condition.system_prompt != original.system_prompt
+    return _Edited(prompt if has_changed else (), tools) if has_changed or tools else None
 
 
 PAGE = Page(

@@ -17,12 +17,18 @@ from keval_viewer.playing.steps import Said, Step, steps_of
 
 __all__ = ["Cell", "Grade", "GradeState", "Row", "row_of"]
 
+Scorer: TypeAlias = tuple[str, str | None]
+"""A metric alone, or a rubric and the judge that grades by it."""
+
 GradeState: TypeAlias = Literal["pending", "scored", "neutral", "unscored", "failed"]
 
 
 @attrs.frozen
 class Grade:
-    """A score as it is shown. `share` is where it lies in its scale, from 0 to 1; `None` for a scale without an end."""
+    """A score as it is shown. `share` is where it lies in its scale, from 0 to 1; `None` for a scale without an end.
+
+    `differs` says that the columns' answers to the question have not all the same value.
+    """
 
     name: str
     state: GradeState
@@ -31,6 +37,7 @@ class Grade:
     reason: str = ""
     share: float | None = None
     line: ScoreLine | None = None
+    differs: bool = False
 
     @property
     def is_telling(self) -> bool:
@@ -102,8 +109,17 @@ def row_of(question: Question, run: Run, columns: Iterable[Column], progress: Pr
     graded = {
         answer.trial: [*_grades(answer, entries, names)] for answer in question.answers if answer.record is not None
     }
-    latest = [graded.get(answers[-1].trial, ()) for answers in given.values()]
-    telling = {grade.name for grades in latest for grade in grades if grade.is_telling}
+    values: dict[str, set[str]] = {}
+    telling: set[str] = set()
+    for answers in given.values():
+        for grade in graded.get(answers[-1].trial, ()):
+            values.setdefault(grade.name, set()).add(grade.value)
+            telling |= {grade.name} if grade.is_telling else set()
+    differing = {name for name, found in values.items() if len(found) > 1}
+    graded = {
+        trial: [attrs.evolve(grade, differs=grade.name in differing) for grade in grades]
+        for trial, grades in graded.items()
+    }
     cells = []
     for column in columns:
         answers = given.get(column.id, [])
@@ -166,7 +182,7 @@ def _facts(answer: Answer) -> Iterator[str]:
     yield "cost unknown" if answer.cost is None else dollars(answer.cost)
 
 
-def _grades(answer: Answer, entries: Iterable[ScorerEntry], names: Mapping[object, str]) -> Iterator[Grade]:
+def _grades(answer: Answer, entries: Iterable[ScorerEntry], names: Mapping[Scorer, str]) -> Iterator[Grade]:
     """Yield a grade for each scorer of the run, in the order of the config; those that are not there yet, too."""
     lines: dict[object, list[ScoreLine]] = {}
     for line in answer.scores:

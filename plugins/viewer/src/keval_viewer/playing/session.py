@@ -9,13 +9,13 @@ from contextlib import asynccontextmanager, suppress
 import attrs
 
 from keval import KevalError, Run
-from keval.frontend import Answer, Asked, Column, Edit, Play, PlayError, Question, dollars
+from keval.frontend import Answer, Asked, Column, Edit, EditableCondition, Play, PlayError, Question, dollars
 from keval_viewer.playing.answers import Row, row_of
 from keval_viewer.playing.progress import Progress
 from keval_viewer.playing.standings import Table, table_of
 from keval_viewer.streaming import Sent
 
-__all__ = ["Axis", "PlaySession", "Past"]
+__all__ = ["Axis", "Past", "PlaySession"]
 
 
 @attrs.frozen
@@ -42,16 +42,21 @@ class Axis:
 class PlaySession:
     """A play with what its page needs besides. Open it with `PlaySession.of`; all of it is for one event loop.
 
-    `problem` is what went wrong in the background, such as a disk that is full. `past` are the runs that edits ended.
+    `problem` is what went wrong in the background, such as a disk that is full. `past` are the runs that edits ended,
+    and `originals` has each condition as it was before all edits; one that an edit added, as that which it was made of.
     """
 
     play: Play
     progress: Progress
     problem: str = attrs.field(default="", init=False)
     past: list[Past] = attrs.field(factory=list, init=False)
+    originals: dict[str, EditableCondition] = attrs.field(init=False)
     _settling: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _acting: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     _standings: tuple[object, Table] | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.originals = {condition.label: condition for condition in self.play.conditions}
 
     @classmethod
     @asynccontextmanager
@@ -173,6 +178,8 @@ class PlaySession:
             await play.stop()
             ended = attrs.evolve(before, questions=play.questions)
             await play.edit(edit)
+            if edit.condition and edit.name:
+                self.originals[edit.name] = self.originals[edit.condition]
             if ended.questions:
                 self.past.append(ended)
             if again and asked:
@@ -209,13 +216,13 @@ class PlaySession:
         """
         async for told in self.play.feed.read(start):
             await self.progress.reach(told.number + 1)
-            event, id = told.event, str(told.number)
+            event, number = told.event, str(told.number)
             if told.missed:
-                yield Sent("changed", {"what": "missed"}, id)
+                yield Sent("changed", {"what": "missed"}, number)
             if event.kind == "text_streamed":
-                yield Sent("text", {"trial": event.trial, "text": event.data["text"]}, id)
+                yield Sent("text", {"trial": event.trial, "text": event.data["text"]}, number)
             else:
-                yield Sent("changed", {"what": event.data.get("what", event.kind)}, id)
+                yield Sent("changed", {"what": event.data.get("what", event.kind)}, number)
 
 
 def _answers(play: Play) -> Iterator[Answer]:
@@ -229,4 +236,6 @@ def _asked(question: Question) -> Asked:
         return Asked(sample=sample.id)
     withheld = set(sample.withheld)
     facts = {name: value for name, value in sample.facts.items() if name not in withheld}
+    if question.turn:  # facts and metadata are of the conversation
+        return Asked(question.text, answer=sample.answer)
     return Asked(question.text, answer=sample.answer, facts=facts, metadata=sample.metadata)

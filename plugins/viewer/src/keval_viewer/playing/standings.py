@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 import attrs
 
@@ -16,7 +17,7 @@ _WORDS = {
     "worse": "worse",
     "same": "no difference that matters",
     "unclear": "cannot tell yet",
-    "unknown": "too few questions",
+    "unknown": "",
 }
 _EXPENSES = {
     "seconds": ("time (s)", 2),
@@ -31,8 +32,8 @@ _EXPENSES = {
 class Standing:
     """A column's mean by one scorer, with the difference from the column that all are held against.
 
-    `spread` is the interval of the mean, and `n` the number of questions behind it. `words` say what the difference
-    comes to; they are empty for the column that the others are held against.
+    `spread` is the interval of the mean, and `n` the number of questions behind it, unless it is all. `words` say what
+    the difference comes to; they are empty for the column that the others are held against.
     """
 
     mean: str
@@ -44,19 +45,25 @@ class Standing:
     words: str = ""
 
 
+_Row: TypeAlias = tuple[str, Sequence[Standing]]
+"""What is compared, and how each column stands."""
+
+
 @attrs.frozen
 class Table:
     """The columns, and a row of standings for each scorer: those that differ, and what answers take.
 
-    `level` names the scorers by which all columns are the same on every question.
+    `level` names the scorers by which all columns are the same on every question. `can_tell` says that any interval
+    tells how sure a difference is.
     """
 
     columns: Sequence[Column]
     against: str | None
     questions: int
-    rows: Sequence[tuple[str, Sequence[Standing]]]
-    expenses: Sequence[tuple[str, Sequence[Standing]]]
+    rows: Sequence[_Row]
+    expenses: Sequence[_Row]
     level: Sequence[str]
+    can_tell: bool
 
 
 def table_of(standings: Standings, columns: Iterable[Column]) -> Table:
@@ -68,7 +75,9 @@ def table_of(standings: Standings, columns: Iterable[Column]) -> Table:
     arms = {(f"{arm.agent}/{arm.condition}", arm.scorer): arm for arm in summary.arms}
     effects = {(f"{e.agent}/{e.condition}", e.scorer): e for e in standings.differences}
     spent = {(f"{e.agent}/{e.condition}", e.metric): e for e in standings.expenses}
-    rows, level = [], []
+    rows: list[_Row] = []
+    fixed: list[_Row] = []
+    level: list[str] = []
     for entry in summary.scorers:
         found = [effects[column.id, entry.scorer] for column in shown if (column.id, entry.scorer) in effects]
         name = with_units(names[entry.scorer], entry.scale)
@@ -80,31 +89,38 @@ def table_of(standings: Standings, columns: Iterable[Column]) -> Table:
             level.append(f"{name} {number(mean)}")
             continue
         cells = [
-            _standing(arm, effects.get((column.id, entry.scorer))) for arm, column in zip(given, shown, strict=True)
+            _standing(arm, effects.get((column.id, entry.scorer)), standings.questions)
+            for arm, column in zip(given, shown, strict=True)
         ]
-        rows.append((name, cells))
+        is_fixed = found and all(effect.n > 1 and not effect.stderr for effect in found)
+        (fixed if is_fixed else rows).append((name, cells))
     return Table(
         columns=shown,
         against=standings.against,
         questions=standings.questions,
-        rows=rows,
+        rows=[*rows, *fixed],
         expenses=[*_expenses(shown, standings.against, spent)],
         level=level,
+        can_tell=any(effect.ci_low is not None for effect in standings.differences),
     )
 
 
-def _standing(arm: ArmScore | None, effect: Effect | None) -> Standing:
+def _standing(arm: ArmScore | None, effect: Effect | None, questions: int) -> Standing:
     if arm is None or arm.mean is None:
         return Standing("–")
     spread = ""
     if arm.ci_low is not None and arm.ci_high is not None:
         spread = f"{number(arm.ci_low)} to {number(arm.ci_high)}"
-    return _with_difference(Standing(number(arm.mean), spread, arm.n), effect, 2)
+    return _with_difference(Standing(number(arm.mean), spread, arm.n if arm.n != questions else None), effect, 2)
 
 
 def _with_difference(standing: Standing, effect: Effect | None, places: int) -> Standing:
     if effect is None or effect.difference is None:
         return standing
+    if is_flat(effect):
+        return attrs.evolve(standing, words="the same")
+    if effect.n > 1 and not effect.stderr:
+        return attrs.evolve(standing, difference=signed(effect.difference, places), words="on every question")
     return attrs.evolve(
         standing,
         difference=signed(effect.difference, places),
@@ -116,7 +132,7 @@ def _with_difference(standing: Standing, effect: Effect | None, places: int) -> 
 
 def _expenses(
     columns: Sequence[Column], against: str | None, spent: Mapping[tuple[str, str], Effect]
-) -> Iterable[tuple[str, Sequence[Standing]]]:
+) -> Iterable[_Row]:
     """Yield what an answer takes; the means are over the questions that both columns answered."""
     for name, (told, places) in _EXPENSES.items():
         found = {column.id: spent.get((column.id, name)) for column in columns}
@@ -131,5 +147,5 @@ def _expenses(
             elif effect is None or effect.mean is None:
                 cells.append(Standing("–"))
             else:
-                cells.append(_with_difference(Standing(number(effect.mean, places), n=effect.n), effect, places))
+                cells.append(_with_difference(Standing(number(effect.mean, places)), effect, places))
         yield told, cells

@@ -44,6 +44,13 @@ class Called:
         """The arguments as they stand in a line."""
         return told_briefly(self.arguments)
 
+    @property
+    def took(self) -> str:
+        """How long it took, in words; empty while that is unknown."""
+        if self.seconds is None:
+            return ""
+        return f"{self.seconds:.1f} s" if self.seconds >= 0.0995 else f"{self.seconds * 1000:.0f} ms"
+
 
 @attrs.frozen
 class Noted:
