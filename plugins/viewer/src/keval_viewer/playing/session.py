@@ -177,9 +177,9 @@ class PlaySession:
             before = Past(play.run, play.columns, ())
             await play.stop()
             ended = attrs.evolve(before, questions=play.questions)
+            if edit.condition in self.originals and edit.name:
+                self.originals.setdefault(edit.name, self.originals[edit.condition])
             await play.edit(edit)
-            if edit.condition and edit.name:
-                self.originals[edit.name] = self.originals[edit.condition]
             if ended.questions:
                 self.past.append(ended)
             if again and asked:

@@ -140,6 +140,7 @@ addEventListener("submit", async (event) => {
   if (form.id === "ask") await ask(form, event.submitter);
   else if (await send(form, event.submitter)) {
     if (form.id === "samples") byId("chooser").open = false;
+    if (form.classList.contains("editor")) form.reset();
     if (form.id === "new") byId("text").focus();
   }
   buttons.forEach((button) => (button.disabled = false));
