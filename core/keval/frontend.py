@@ -9,12 +9,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from keval.arm_comparison import ArmComparison, RunArm, SampleScores, arms_of, compare_arms
+    from keval.compare import Comparison, compare_runs
     from keval.config.evaluation import Evaluation
     from keval.config.load import load
     from keval.config.secrets import learn_config
     from keval.config.select import Selection, select
-    from keval.arm_comparison import ArmComparison, RunArm, SampleScores, arms_of, compare_arms
-    from keval.compare import Comparison, compare_runs
     from keval.errors import PlayError
     from keval.follow import ArmProgress, Follower, RunProgress
     from keval.marks import Mark, marks_of
@@ -33,21 +33,18 @@ if TYPE_CHECKING:
     from keval.prices import dollars
     from keval.recording.recording import traffic_of
     from keval.report.changes import word_diff
-    from keval.report.differences import is_flat
+    from keval.report.differences import better_share, is_flat
     from keval.report.figures import counted, interval_of, number, signed
     from keval.report.names import display_names, with_units
-    from keval.report.differences import better_share
-    from keval.report.names import display_names
     from keval.report.page import FRAGMENTS, Report, answers, lines_of
     from keval.report.page.arm_pairs import arm_effects, arm_name, ranked_scores, run_effects, scatter
     from keval.report.page.document import resource
     from keval.report.page.making import arm_differences
     from keval.report.page.rendering import anchor, embedded, environment
     from keval.report.runs import Headline, ListedRun
+    from keval.report.terminal import redactor
     from keval.report.time_spans import time_span
     from keval.report.totals import total_cost
-    from keval.report.runs import ListedRun
-    from keval.report.terminal import redactor
     from keval.report.worst import worst_trials
     from keval.reviews import LONGEST_NAME, LONGEST_NOTE, Chosen, Review, answer_digest
     from keval.store.run import find_run, list_runs
@@ -55,15 +52,12 @@ if TYPE_CHECKING:
     from keval.timeline import Lane, Step, Timeline, timelines
 
 _HOMES = {
+    "arm_comparison": ("ArmComparison", "RunArm", "SampleScores", "arms_of", "compare_arms"),
+    "compare": ("Comparison", "compare_runs"),
     "config.evaluation": ("Evaluation",),
     "config.load": ("load",),
     "config.secrets": ("learn_config",),
     "config.select": ("Selection", "select"),
-    "arm_comparison": ("ArmComparison", "RunArm", "SampleScores", "arms_of", "compare_arms"),
-    "compare": ("Comparison", "compare_runs"),
-    "report.differences": ("better_share",),
-    "report.page.arm_pairs": ("arm_effects", "arm_name", "ranked_scores", "run_effects", "scatter"),
-    "report.page.making": ("arm_differences",),
     "errors": ("PlayError",),
     "follow": ("ArmProgress", "Follower", "RunProgress"),
     "marks": ("Mark", "marks_of"),
@@ -80,29 +74,22 @@ _HOMES = {
         "Standings",
     ),
     "prices": ("dollars",),
-    "store.run": ("find_run", "list_runs"),
-    "report.changes": ("word_diff",),
-    "report.differences": ("is_flat",),
-    "report.figures": ("counted", "interval_of", "number", "signed"),
-    "report.terminal": ("redactor",),
     "recording.recording": ("traffic_of",),
-    "marks": ("Mark", "marks_of"),
-    "timeline": ("Lane", "Step", "Timeline", "timelines"),
-    "store.watched": ("LiveState", "Pace", "TrialInFlight", "Trouble", "read_live", "watch"),
-    "follow": ("ArmProgress", "Follower", "RunProgress"),
-    "report.runs": ("ListedRun",),
+    "report.changes": ("word_diff",),
+    "report.differences": ("better_share", "is_flat"),
+    "report.figures": ("counted", "interval_of", "number", "signed"),
     "report.names": ("display_names", "with_units"),
-    "report.page.rendering": ("anchor", "embedded", "environment"),
-    "report.page.document": ("resource",),
-    "report.worst": ("worst_trials",),
-    "reviews": ("LONGEST_NAME", "LONGEST_NOTE", "Chosen", "Review", "answer_digest"),
-    "report.names": ("display_names",),
     "report.page": ("FRAGMENTS", "Report", "answers", "lines_of"),
+    "report.page.arm_pairs": ("arm_effects", "arm_name", "ranked_scores", "run_effects", "scatter"),
     "report.page.document": ("resource",),
+    "report.page.making": ("arm_differences",),
     "report.page.rendering": ("anchor", "embedded", "environment"),
     "report.runs": ("Headline", "ListedRun"),
+    "report.terminal": ("redactor",),
     "report.time_spans": ("time_span",),
     "report.totals": ("total_cost",),
+    "report.worst": ("worst_trials",),
+    "reviews": ("LONGEST_NAME", "LONGEST_NOTE", "Chosen", "Review", "answer_digest"),
     "store.run": ("find_run", "list_runs"),
     "store.watched": ("LiveState", "Pace", "TrialInFlight", "Trouble", "read_live", "watch"),
     "timeline": ("Lane", "Step", "Timeline", "timelines"),
@@ -136,11 +123,11 @@ __all__ = [
     "PlayError",
     "Question",
     "Report",
-    "RunArm",
     "Review",
+    "RunArm",
     "RunProgress",
-    "Selection",
     "SampleScores",
+    "Selection",
     "Standings",
     "Step",
     "Timeline",
@@ -149,7 +136,6 @@ __all__ = [
     "anchor",
     "answer_digest",
     "answers",
-    "counted",
     "arm_differences",
     "arm_effects",
     "arm_name",
@@ -157,6 +143,7 @@ __all__ = [
     "better_share",
     "compare_arms",
     "compare_runs",
+    "counted",
     "display_names",
     "dollars",
     "embedded",
@@ -168,16 +155,16 @@ __all__ = [
     "lines_of",
     "list_runs",
     "load",
-    "number",
     "marks_of",
+    "number",
     "ranked_scores",
     "read_live",
     "redactor",
     "resource",
-    "select",
-    "signed",
     "run_effects",
     "scatter",
+    "select",
+    "signed",
     "time_span",
     "timelines",
     "total_cost",
