@@ -46,6 +46,7 @@ FLOORS = [
     {"follow", "recording"},
     {"canonical"},
     {"compare", "diff"},
+    {"arm_comparison"},
     {"gates"},
     {"trim"},
     {"plan"},
