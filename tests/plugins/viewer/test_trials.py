@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from keval_viewer.app import Serving
-from tests import hostile
-from tests.viewing import client_of, needs_chromium, serious, too_wide
+from tests.viewing import client_of
 
 
 @pytest.fixture
