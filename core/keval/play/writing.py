@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +29,7 @@ from keval.pipeline import hooks_of, resources, unwrapped
 from keval.plan.plan import Plan
 from keval.records import Sample, Trial
 from keval.redaction import Redactor
+from keval.score.lateness import late_judges
 from keval.score.scoring import Grader
 from keval.score.stage import keep_scores
 from keval.scores import ScoreLine
@@ -117,20 +118,27 @@ class PlayRun:
         self._expectations.add(written)
         return written
 
-    async def score(self, trial: Trial, keep: Callable[[list[ScoreLine]], object]) -> None:
+    async def score(
+        self, trial: Trial, keep: Callable[[list[ScoreLine]], object], idle: Callable[[], Awaitable[object]]
+    ) -> None:
         """Score a trial by the metrics, then by one judge after the other; `keep` is given scores that are written.
 
-        Raises RunError.
+        Judges that would lengthen the time of answers wait for `idle`. Raises RunError.
         """
         hooks, redact, found = self.ready.hooks, self._running.redact, list[ScoreLine]()
         judges = [judge.label for judge in self.plan.scorers.judges]
-        for turn in range(len(judges) + 1):
+        plan = self.plan
+        late = late_judges(plan.scorers.judges, plan.agents, self.ready.endpoints, plan.evaluation.budget)
+        for turn, judge in enumerate([None, *judges] if trial.failure is None else []):
+            if judge in late:
+                await idle()
             scored = await self._grader.score(trial, without=judges[turn:])
             lines = keep_scores(scored, self._scoring, hooks, redact)
             self._scoring.note(scored.lines)
             self.summariser.add_scores(lines)
             found += lines
-            keep(lines)
+            if lines:
+                keep(lines)
         hooks.announce("keval_trial_scored", trial=trial, scores=found)
 
     def cost(self, trial: Trial) -> float | None:
