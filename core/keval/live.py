@@ -46,9 +46,9 @@ class LiveEvent:
     `error`, `duration`. `server_called` (`server`, `tool`, `arguments`, `call`) and `server_returned` (`server`,
     `tool`, `call`, `error`, `duration`) are of the tap, when a call is sent to its server and has come back; `call`
     numbers those of the attempt to that server, from 1. `trial_finished` tells that an attempt ended: `failure` is the
-    kind and `message` the text of its failure, if it failed. `scored` has the fields of a score: `metric`, `judge`, the
-    judge's `repetition`, `value`, `neutral`, `reason`, `details`, and the kind of its `failure`. Every duration is in
-    seconds. `play_changed` is of no trial: `what` changed in a play that is open.
+    kind of its failure, if it failed, with `stage` and `message`. `scored` has the fields of a score: `metric`,
+    `judge`, the judge's `repetition`, `value`, `neutral`, `reason`, `details`, and the kind of its `failure`. Every
+    duration is in seconds. `play_changed` is of no trial: `what` changed in a play that is open.
     """
 
     kind: EventKind

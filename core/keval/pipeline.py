@@ -25,7 +25,8 @@ from keval.execute.preflight import begin_judges, preflight
 from keval.execute.pricing import find_prices
 from keval.execute.resources import ResourceScope
 from keval.execute.resumption import Resumption, check_resumable
-from keval.execute.stopping import Stop
+from keval.execute.stopping import Stop, StoppedError
+from keval.execute.watching import Watching
 from keval.execute.working_time import WorkingTime
 from keval.gates.regression import Regression
 from keval.manifest import RecordingEntry
@@ -36,14 +37,15 @@ from keval.recording.writer import RecordingWriter
 from keval.records import Sample
 from keval.redaction import Redactor
 from keval.score.digest import scorer_digests
-from keval.stages import Running, Scoring, announce_endpoints, rubrics_of
+from keval.score.stage import Scoring
+from keval.stages import Running, announce_endpoints, rubrics_of
 from keval.stats.rates import Rates
 from keval.store.run import Run
 from keval.store.scores_file import ScoringSpec
 from keval.store.writer import RunWriter
 from keval.summary import Summary
 
-__all__ = ["Watchers", "hooks_of", "rescore", "resources", "resume_run", "run_plan", "unwrapped"]
+__all__ = ["Watchers", "hooks_of", "rescore", "resources", "resume_run", "run_plan", "unwrapped", "writing"]
 
 Watchers: TypeAlias = Sequence[tuple[str, object]]
 """Further hook plugins by name, such as a progress display."""
@@ -67,7 +69,8 @@ async def run_plan(
     Raises PreflightError, RunError when the run's directory cannot be written, and StoppedError when `stop` was asked
     while trials were run.
     """
-    hooks = hooks_of(plan.hooks, watchers)
+    watching = Watching()
+    hooks = hooks_of(plan.hooks, [*watchers, watching.plugin])
     started, working = datetime.now(UTC), WorkingTime()
     redact = redactor or Redactor()
     learn_config(redact, plan.evaluation)
@@ -80,7 +83,7 @@ async def run_plan(
             async for sample in hooks.with_facts(plan.samples, plan.evaluation.execution.max_concurrent):
                 if freeze(sample):  # agents are asked what the dataset says, and scorers read what is written
                     samples[sample.id] = sample
-        with writer.locked(), unwrapped():
+        async with writing(writer, watching, hooks, redact):
             running = Running.of(
                 plan,
                 ready,
@@ -90,6 +93,7 @@ async def run_plan(
                 redact=redact,
                 samples=samples,
                 regression=regression,
+                begins=watching.begins,
             )
             manifest = running.describe(started)
             if record:
@@ -115,11 +119,12 @@ async def resume_run(
     Raises PreflightError; and RunError: another process is writing to the run, something changed since it began;
     and StoppedError when `stop` was asked while trials were run.
     """
-    hooks = hooks_of(plan.hooks, watchers)
+    watching = Watching()
+    hooks = hooks_of(plan.hooks, [*watchers, watching.plugin])
     writer, working = RunWriter(run.path), WorkingTime()
     redact = redactor or Redactor()
     learn_config(redact, plan.evaluation)
-    with writer.locked(), unwrapped():
+    async with writing(writer, watching, hooks, redact):
         before, frozen = writer.run.manifest, writer.run.samples
         check_resumable(run.path, before)
         working = attrs.evolve(working, earlier=before.elapsed)
@@ -136,6 +141,7 @@ async def resume_run(
                 samples=samples,
                 earlier={entry.scorer: entry.repetitions for entry in before.scorers},
                 regression=regression,
+                begins=watching.begins,
             )
             now = running.describe(datetime.now(UTC))
             new, changed = resumption.compare(before, now, frozen, plan.samples, redact)
@@ -175,7 +181,8 @@ async def rescore(
     writing to the run.
     """
     scorers = scoring.scorers
-    hooks = hooks_of(scoring.hooks, watchers)
+    watching = Watching()
+    hooks = hooks_of(scoring.hooks, [*watchers, watching.plugin])
     execution = evaluation.execution
     redact = redactor or Redactor()
     learn_config(redact, evaluation)
@@ -184,7 +191,7 @@ async def rescore(
             scorers.judges, scoring.middleware, execution, scope, redact, recorded=run.manifest.recording is not None
         )
         writer = RunWriter(run.path)
-        with writer.locked(), unwrapped():
+        async with writing(writer, watching, hooks, redact):
             before = writer.run.manifest
             earlier = {entry.scorer: entry.repetitions for entry in before.scorers}
             repetitions = scorers.repetitions(
@@ -225,16 +232,24 @@ def hooks_of(plugins: Sequence[ResolvedPlugin], watchers: Watchers) -> Hooks:
     return Hooks.of([*hook_plugins(plugins), *(HookPlugin(name, plugin) for name, plugin in watchers)])
 
 
+@asynccontextmanager
+async def writing(writer: RunWriter, watching: Watching, hooks: Hooks, redact: Redactor) -> AsyncIterator[None]:
+    """Keep other processes from writing to a run, and tell those who look at it what it does. Raises RunError."""
+    with writer.locked(), unwrapped():
+        async with watching.telling(writer.path, hooks, redact):
+            yield
+
+
 @contextmanager
 def unwrapped() -> Iterator[None]:
-    """Raise an explained error as it is, where a task group wraps it."""
+    """Raise an error that ends a run as it is, where a task group wraps it."""
     try:
         yield
     except ExceptionGroup as error:
         first: Exception = error
         while isinstance(first, ExceptionGroup):
             first = first.exceptions[0]
-        if isinstance(first, RunError):
+        if isinstance(first, RunError | StoppedError):
             raise first from None
         raise
 

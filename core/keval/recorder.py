@@ -65,6 +65,7 @@ class Recorder:
     _replies: list[float] = attrs.field(factory=list, init=False)
     _request: Blob | None = attrs.field(default=None, init=False)
     _is_relayed: bool = attrs.field(default=False, init=False)
+    _carried: int = attrs.field(default=0, init=False)
 
     @contextmanager
     def turn(self, text: str) -> Iterator[None]:
@@ -178,6 +179,14 @@ class Recorder:
             self._keep(blob)
         return blob.sha256
 
+    def carry(self) -> None:
+        """Begin another trial of the same conversation: from now on, tokens, model calls and time are counted anew."""
+        self._carried = self._turn + 1
+        self._calls = [attrs.evolve(call, model_call=None) for call in self._calls]
+        self._usage = self._model_calls = self._request = None
+        self._is_relayed = False
+        self._refusals, self._replies = [], []
+
     def transcript(self) -> Transcript:
         """Return what was reported so far, and hand the first model request over to be kept."""
         if self._request is not None and self._keep is not None:
@@ -187,13 +196,14 @@ class Recorder:
             tool_calls=tuple(self._calls),
             usage=self._usage or Usage(),
             model_calls=self._model_calls,
-            duration=sum(self._durations) if self._durations else None,
+            duration=sum(self._durations[self._carried :]) if len(self._durations) > self._carried else None,
             turn_durations=tuple(self._durations),
             tools=self._tools,
             refusals=tuple(self._refusals),
             request=self._request.sha256 if self._request else None,
             started=self._wall,
             replies=tuple(self._replies),
+            carried=self._carried,
         )
 
     def _elapsed(self) -> float | None:

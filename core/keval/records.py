@@ -172,10 +172,9 @@ class Transcript:
     `instructions` is the system prompt as rendered for the trial; `None` where it is unknown, or the transcript is of
     an attempt that was repeated with the same one. `started` is when the first turn began, as Unix time in seconds.
     `replies` is when the model answered each of its calls, in seconds after that, without the waits.
-
     `exchanges` is what passed between agent and servers beside tool calls. `request` is the SHA-256 of the first model
     request as it was sent, which is in the run's `blobs/`. `carried` is how many first turns earlier trials of the same
-    conversation told, as in a play: their messages and tool calls are here again, and all else is of the later turns.
+    conversation told, as in a play: their messages and tool calls are here again; all else but `turn_durations` is not.
     """
 
     messages: tuple[Message, ...] = ()

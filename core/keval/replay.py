@@ -21,10 +21,11 @@ from keval.execute.pricing import find_prices
 from keval.execute.replaying import LiveSide, Replay
 from keval.execute.scorer_changes import scorer_changes
 from keval.execute.stopping import Stop
+from keval.execute.watching import Watching
 from keval.execute.working_time import WorkingTime
 from keval.gates.regression import Regression
 from keval.manifest import Manifest, RecordingEntry, ReplayEntry
-from keval.pipeline import Watchers, hooks_of, resources, unwrapped
+from keval.pipeline import Watchers, hooks_of, resources, writing
 from keval.plan.hooks import Hooks
 from keval.plan.plan import Plan
 from keval.prices import Price
@@ -72,7 +73,8 @@ async def replay_run(
         if is_live:
             prices = find_prices(unbounded.evaluation, plan.askers, ready.endpoints, before)
         writer = RunWriter.create(root, plan.evaluation.folder, started)
-        hooks = hooks_of(plan.hooks, watchers)
+        watching = Watching()
+        hooks = hooks_of(plan.hooks, [*watchers, watching.plugin])
         samples: dict[str, Sample] = {}
         with writer.freezing(redact) as freeze:
             renewed = plan.samples.pick([at for at, name in enumerate(plan.samples.ids) if name in replay.renewed])
@@ -81,7 +83,7 @@ async def replay_run(
             for sample in plan.samples:
                 if freeze(found.get(sample.id, sample)) and sample.id in found:
                     samples[sample.id] = found[sample.id]
-        with writer.locked(), unwrapped():
+        async with writing(writer, watching, hooks, redact):
             running = Running.of(
                 plan,
                 ready,
@@ -91,6 +93,7 @@ async def replay_run(
                 redact=redact,
                 samples=samples,
                 regression=regression,
+                begins=watching.begins,
             )
             now = running.describe(started)
             live = LiveSide(plan, recording, scope, redact) if is_live else None

@@ -11,6 +11,7 @@ from keval.cli.options import json_option, results_option
 from keval.errors import RunError
 from keval.report.console import data_console, print_json, print_json_array
 from keval.report.contexts import describe_differences, print_differences
+from keval.report.review_lists import describe_reviews, print_reviews
 from keval.report.side_by_side import describe_sides, print_sides, side_by_side
 from keval.report.transcripts import Bands, print_run, print_trial
 from keval.report.trial_lists import describe_failed, describe_unscored, print_failed, print_unscored
@@ -37,6 +38,7 @@ _WORST = 20
 @click.option("--failed", is_flag=True, help="List the trials that failed, with their messages.")
 @click.option("--unscored", is_flag=True, help="List the scores without a value, with their reasons.")
 @click.option("--worst", metavar="METRIC", help="List the trials that scored worst; METRIC@JUDGE for one judge.")
+@click.option("--reviews", is_flag=True, help="List what people said of answers, by hand.")
 @click.option("--limit", type=_POSITIVE, metavar="N", help="List at most N.  [default: 20 of the worst, else all]")
 @results_option
 @json_option
@@ -52,13 +54,16 @@ def command(
     failed: bool,
     unscored: bool,
     worst: str | None,
+    reviews: bool,
     limit: int | None,
     output_dir: Path,
     as_json: bool,
 ) -> None:
     """Show RUN: a path, an id or its start, or `latest`; or one trial or sample of it, or what went wrong in it."""
-    if sum((trial is not None, sample is not None, contexts, failed, unscored, worst is not None)) > 1:
-        told = "--trial, --sample, --contexts, --failed, --unscored and --worst exclude each other; choose one"
+    if sum((trial is not None, sample is not None, contexts, failed, unscored, worst is not None, reviews)) > 1:
+        told = (
+            "--trial, --sample, --contexts, --failed, --unscored, --worst and --reviews exclude each other; choose one"
+        )
         raise click.UsageError(told)
     if request and trial is None:
         raise click.UsageError("--request goes with --trial: it shows what the model of one trial was sent")
@@ -66,8 +71,8 @@ def command(
         raise click.UsageError("--traffic goes with --trial, without --request: it has all requests of the trial")
     if repetition is not None and sample is None:
         raise click.UsageError("--repetition goes with --sample; a trial's id has its repetition")
-    if limit is not None and not (failed or unscored or worst is not None):
-        raise click.UsageError("--limit goes with --failed, --unscored or --worst")
+    if limit is not None and not (failed or unscored or worst is not None or reviews):
+        raise click.UsageError("--limit goes with --failed, --unscored, --worst or --reviews")
     found = find_run(run, output_dir)
     if trial is not None and request:
         _show_request(found, trial)
@@ -88,6 +93,10 @@ def command(
         print_json_array(describe_unscored(found.scores(), limit))
     elif unscored:
         print_unscored(found.scores(), limit, data_console())
+    elif reviews and as_json:
+        print_json_array(describe_reviews(found.reviews(), limit))
+    elif reviews:
+        print_reviews(found.reviews(), limit, data_console())
     elif worst is not None:
         ranked = worst_trials(found, worst, limit or _WORST)
         print_json(describe_worst(ranked)) if as_json else print_worst(ranked, _bands(found), data_console())

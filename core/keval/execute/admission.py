@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import attrs
 
@@ -15,12 +15,16 @@ __all__ = ["Admission"]
 
 @attrs.define(eq=False)
 class Admission:
-    """Hands out the keys of trials that may begin. `max_failures` counts trials that fail from now on."""
+    """Hands out the keys of trials that may begin, and tells `begins` of each.
+
+    `max_failures` counts trials that fail from now on.
+    """
 
     keys: Iterator[TrialKey]
     stop: Stop
     meter: Meter
     max_failures: int | None = None
+    begins: Callable[[TrialKey], object] | None = None
     _failed: int = attrs.field(default=0, init=False)
     _finished: int = attrs.field(default=0, init=False)
     _waits: bool = attrs.field(default=False, init=False)
@@ -38,6 +42,8 @@ class Admission:
             if key is None:
                 return
             self.meter.begin_trial()
+            if self.begins is not None:
+                self.begins(key)
             yield key
         self._waits = True
 

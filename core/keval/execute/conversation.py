@@ -30,6 +30,7 @@ class OpenConversation:
     _watch: Stopwatch
     _seconds: float
     _pause: ExitStack
+    _exchanges: int = attrs.field(default=0, init=False)
 
     async def ask(self, text: str) -> Attempted[str]:
         """Send one message of the user, and return the answer, or why there is none."""
@@ -50,7 +51,13 @@ class OpenConversation:
     @property
     def transcript(self) -> Transcript:
         """What has happened so far, with tool calls as the tap saw them."""
-        return merge(self.context.recorder.transcript(), self.context)
+        told = merge(self.context.recorder.transcript(), self.context)
+        return attrs.evolve(told, exchanges=told.exchanges[self._exchanges :])
+
+    def carry(self) -> None:
+        """Begin another trial: what has happened so far was told by the ones before; see `Transcript.carried`."""
+        self._exchanges += len(self.transcript.exchanges)
+        self.context.recorder.carry()
 
     @contextmanager
     def _running(self) -> Iterator[None]:

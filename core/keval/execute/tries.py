@@ -73,4 +73,5 @@ class Try:
 
     def ended(self, failure: Failure | None) -> None:
         """Tell that the attempt has ended."""
-        self.emit("trial_finished", {"failure": failure and failure.kind, "message": failure and failure.message})
+        told = {} if failure is None else {"failure": failure.kind, "stage": failure.stage, "message": failure.message}
+        self.emit("trial_finished", {"failure": None, "stage": None, "message": None, **told})

@@ -11,7 +11,7 @@ import attrs
 from keval.manifest import Manifest
 from keval.prices import Cost
 from keval.stats.failures import FailureTally
-from keval.store.watched import Trouble
+from keval.store.watched import Trouble, troubles
 from keval.summary import ArmTrials, JudgingTotal
 
 __all__ = ["ArmProgress", "Counts", "RunProgress", "progress_of"]
@@ -104,11 +104,6 @@ def progress_of(
         cost=cost,
         expected_usd=_expected_usd(manifest, arms, totals, judged, counts),
     )
-
-
-def troubles(tally: FailureTally) -> tuple[Trouble, ...]:
-    """Return what a tally counted, the most frequent first."""
-    return tuple(Trouble(kind, count, tally.messages.get(kind, "")) for kind, count in tally.counts.most_common())
 
 
 def _arm(manifest: Manifest, total: ArmTrials, counts: Counts) -> ArmProgress:

@@ -16,6 +16,7 @@ from keval.store.files import undamaged
 from keval.store.jsonl import read_score
 from keval.store.run import Run
 from keval.store.tail import Tail
+from keval.store.watched import refusal_kind
 from keval.summary import Summary
 
 __all__ = ["Reading", "ReplacedError"]
@@ -133,11 +134,6 @@ class Reading:
         self._counts.scores[line.agent, line.condition, line.judge] += 1
         if line.failure is not None:
             self._counts.unscored.add(line.failure.kind, line.failure.message)
-
-
-def refusal_kind(status: int | None) -> str:
-    """Name the kind of a model request that was refused, by its HTTP status."""
-    return "no response" if status is None else f"HTTP {status}"
 
 
 def _lasting(manifest: Manifest) -> Manifest:

@@ -31,10 +31,13 @@ __all__ = ["hook_plugins", "make_contexts", "make_plan", "make_scoring_plan", "m
 T = TypeVar("T")
 
 
-def make_plan(evaluation: Evaluation, dataset: Dataset | None = None, *, played: bool = False) -> Plan:
+def make_plan(
+    evaluation: Evaluation, dataset: Dataset | None = None, *, played: bool = False, scored: bool = True
+) -> Plan:
     """Construct every plugin, read the dataset unless it is given, check every prompt.
 
-    If the plan is `played`, as a replay is, files that only live contexts need may be missing.
+    If the plan is `played`, as a replay is, files that only live contexts need may be missing. If it need not be
+    `scored`, it may have neither metrics nor judges.
 
     Raises ConfigError with every problem.
     """
@@ -45,7 +48,7 @@ def make_plan(evaluation: Evaluation, dataset: Dataset | None = None, *, played:
     middleware = constructor.plugins("keval.middleware", evaluation.middleware, "handle")
     executors = constructor.plugins("keval.executors", [evaluation.executor], "execute")
     hooks = _hooks(constructor)
-    scorers = constructor.scorers()
+    scorers = constructor.scorers(needed=scored)
     constructor.check_models(agents, evaluation.agents)
     _check_characteristics(constructor, agents, scorers.metrics)
     dataset = dataset or _dataset(evaluation, problems)

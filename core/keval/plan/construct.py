@@ -61,12 +61,12 @@ class Constructor:
                 self.problem(spec.path, str(error), at_key=True)
         return list(resolved.values())
 
-    def scorers(self) -> Scorers:
-        """Construct metrics and judges, and read the rubrics."""
+    def scorers(self, *, needed: bool = True) -> Scorers:
+        """Construct metrics and judges, and read the rubrics; if they are `needed`, none is a problem."""
         metrics = self.plugins("keval.metrics", self.evaluation.metrics, "score")
         judges = self.plugins("keval.judges", self.evaluation.judges, "grade")
         rubrics, shipped = self._rubrics() if judges or self.evaluation.rubrics else ([], [])
-        if not self.evaluation.metrics and not self.evaluation.judges and not self.problems:
+        if needed and not self.evaluation.metrics and not self.evaluation.judges and not self.problems:
             self.problem((), "nothing scores the answers; add `metrics:` or `judges:`")
         self.check_models(judges, self.evaluation.judges)
         return Scorers(tuple(metrics), tuple(judges), tuple(rubrics), tuple(shipped))

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+import asyncio
+from collections.abc import AsyncIterator, Collection, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import attrs
 
-from keval.config.evaluation import Evaluation
+from keval.config.evaluation import DatasetFile, Evaluation
+from keval.config.load import load
+from keval.config.select import Selection, select
 from keval.dataset.samples import Samples
+from keval.errors import PlayError, suggestion
 from keval.live import Feed
+from keval.play.edits import condition_yaml, editable_conditions, edited
+from keval.play.keeping import keep
+from keval.play.planning import make_play_plan
 from keval.play.records import Asked, Column, Edit, EditableCondition, KeptSample, Question, Standings
+from keval.play.standings import standings_of
+from keval.play.table import Table
+from keval.play.writing import open_run
+from keval.redaction import Redactor
 from keval.store.run import Run
 
 __all__ = ["Play"]
@@ -25,7 +36,15 @@ class Play:
     answered is in `run`, a run directory like any other.
     """
 
+    _root: Path
+    _evaluation: Evaluation
+    _written: Evaluation
     feed: Feed = attrs.field(factory=Feed, init=False)
+    _redact: Redactor = attrs.field(factory=Redactor, init=False)
+    _runs: list[Run] = attrs.field(factory=list, init=False)
+    _table: Table = attrs.field(init=False)
+    _closing: AsyncExitStack = attrs.field(init=False)
+    _editing: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
 
     @classmethod
     @asynccontextmanager
@@ -49,53 +68,60 @@ class Play:
             ConfigError: the config is wrong, or has no such agent, condition or column.
             PreflightError: a model or a server cannot be reached, or the run directory cannot be made.
         """
-        raise NotImplementedError
-        yield cls()
+        chosen = config if isinstance(config, Evaluation) else load(Path(config))
+        selection = Selection(agents=tuple(agents), conditions=tuple(conditions), models=tuple(models))
+        play = cls(Path(root), select(chosen, selection), chosen)
+        await play._begin(play._evaluation, wanted=tuple(only))
+        try:
+            yield play
+        finally:
+            await play._end()
+            play.feed.close()
 
     @property
     def evaluation(self) -> Evaluation:
         """What is compared, with all edits so far."""
-        raise NotImplementedError
+        return self._evaluation
 
     @property
     def run(self) -> Run:
         """The run that is being written."""
-        raise NotImplementedError
+        return self._table.run.run
 
     @property
     def runs(self) -> tuple[Run, ...]:
         """All runs of the play, oldest first: each edit began a new one."""
-        raise NotImplementedError
+        return tuple(self._runs)
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """Every agent under every condition, in the order of the config."""
-        raise NotImplementedError
+        return self._table.columns
 
     @property
     def questions(self) -> tuple[Question, ...]:
         """What was asked in this run so far, oldest first, with the answers as they are now."""
-        raise NotImplementedError
+        return self._table.questions
 
     @property
     def conversation(self) -> int:
         """The number of the present conversation, from 1."""
-        raise NotImplementedError
+        return self._table.conversation
 
     @property
     def samples(self) -> Samples:
         """The dataset's samples, which can be asked; empty if the config has no dataset."""
-        raise NotImplementedError
+        return self._table.run.plan.dataset.samples
 
     @property
     def conditions(self) -> tuple[EditableCondition, ...]:
         """What can be edited of each condition."""
-        raise NotImplementedError
+        return editable_conditions(self._evaluation, self._table.run.ready.contexts)
 
     @property
     def is_answering(self) -> bool:
         """Whether any column is answering; the next question waits for that, but not for scores."""
-        raise NotImplementedError
+        return self._table.is_answering
 
     async def begin(self, asked: Asked) -> Question:
         """Ask all columns that are on and level, at once, and return when they have begun.
@@ -108,18 +134,20 @@ class Play:
             PreflightError: a hook plugin has no facts about the question.
             RunError: the run cannot be written.
         """
-        raise NotImplementedError
+        return self._table.question(await self._table.begin(asked))
 
     async def ask(self, asked: str | Asked) -> Question:
         """Ask as `begin` does, and return when all answers are there and scored."""
-        raise NotImplementedError
+        posed = await self._table.begin(Asked(asked) if isinstance(asked, str) else asked)
+        await self._table.settle()
+        return self._table.question(posed)
 
     async def ask_again(self, column: str) -> None:
         """Ask one column everything of the present conversation, from its first question, in a new conversation.
 
         Its answers are further repetitions of the same samples. Returns when it has begun. Raises what `begin` does.
         """
-        raise NotImplementedError
+        await self._table.ask_again(column)
 
     async def settle(self) -> None:
         """Wait until all columns have answered and all answers are scored.
@@ -127,22 +155,22 @@ class Play:
         Raises:
             RunError: something could not be written.
         """
-        raise NotImplementedError
+        await self._table.settle()
 
     async def stop(self, column: str | None = None) -> None:
         """Stop the answers in flight, or that of one column, and return when that is done.
 
         Each becomes a failure of the kind `stopped`, which keeps what the agent had said. Its column is not level.
         """
-        raise NotImplementedError
+        await self._table.stop(column)
 
     async def new_conversation(self) -> None:
         """Stop what is in flight, and let all columns forget what was said."""
-        raise NotImplementedError
+        await self._table.new_conversation()
 
-    async def switch(self, column: str, *, on: bool) -> None:
+    def switch(self, column: str, *, on: bool) -> None:
         """Switch a column on or off; an answer in flight goes on. Raises PlayError: there is no such column."""
-        raise NotImplementedError
+        self._table.switch(column, on=on)
 
     async def edit(self, edit: Edit) -> None:
         """Change what is compared: what is in flight is stopped, the run ends, and a new one begins.
@@ -153,30 +181,85 @@ class Play:
             ConfigError: the edit is wrong, such as a tool that the condition does not have.
             PreflightError: a model or a server cannot be reached.
         """
-        raise NotImplementedError
+        async with self._editing:
+            changed = edited(self._evaluation, edit, self._table.run.ready.contexts)
+            table, closing = self._table, self._closing
+            await self._begin(changed)
+            for column in table.columns:
+                self._table.switch(column.id, on=column.is_on)
+            await _end(table, closing)
 
     def standings(self, against: str | None = None) -> Standings:
         """Return how the columns stand, and how each differs from the column `against`, by default the first one on.
 
         Raises PlayError: there is no such column.
         """
-        raise NotImplementedError
+        if against is not None:
+            reference: Column | None = self._table.column(against)
+        else:
+            reference = next((column for column in self.columns if column.is_on), None)
+        return standings_of(self._table.run, len(self.questions), reference)
 
-    def keep_sample(self, question: str, path: str | Path | None = None, *, answer: str | None = None) -> KeptSample:
+    def keep_sample(
+        self, question: str, path: str | Path | None = None, *, answer: str | None = None, looked_up: bool = False
+    ) -> KeptSample:
         """Append a question, by its id, to a dataset: a file of JSON lines or YAML, by default the config's.
 
         It is written with what was asked before it, its golden answer (or `answer`), the facts that it was given, and
-        its metadata, under an id that the file does not have yet. Comments of the file stay.
+        its metadata, under an id that the file does not have yet. Facts that hook plugins `looked_up` are left out
+        unless they are asked for, as every run looks them up anew. Comments of the file stay.
 
         Raises:
             PlayError: there is no such question, or the file is of another format.
             ConfigError: the file is no dataset.
+            RunError: the file cannot be written.
         """
-        raise NotImplementedError
+        found = next((each for each in self.questions if each.id == question), None)
+        if found is None:
+            hint = suggestion(question, [each.id for each in self.questions]) or "; ask it first"
+            raise PlayError(f"no question {question!r} was asked in this run{hint}")
+        file = self._evaluation.dataset
+        if path is not None:
+            named = Path(path)
+            file = DatasetFile(named) if file is None else attrs.evolve(file, path=named, type=None, options={})
+        if file is None:
+            raise PlayError("the config has no dataset; name a file to keep questions in")
+        sample = found.sample
+        facts = {name: fact for name, fact in sample.facts.items() if looked_up or name not in sample.withheld}
+        return keep(attrs.evolve(sample, facts=facts, answer=sample.answer if answer is None else answer), file)
 
-    def condition_yaml(self, condition: str) -> str:
-        """Return a condition with the contexts that it needs, as YAML to paste into the config.
+    def condition_yaml(self, condition: str, name: str | None = None) -> str:
+        """Return a condition, by another `name` if one is given, as YAML to paste into the config.
 
-        Raises PlayError: there is no such condition.
+        The contexts that it needs and the config does not have are there, too. Raises ConfigError: there is no such
+        condition, or the config with it is wrong.
         """
-        raise NotImplementedError
+        return condition_yaml(self._evaluation, condition, self._written, name)
+
+    async def _begin(self, evaluation: Evaluation, wanted: Collection[str] = ()) -> None:
+        """Bring an evaluation up, and begin a run."""
+        closing = AsyncExitStack()
+        try:
+            run = await closing.enter_async_context(
+                open_run(make_play_plan(evaluation), self._root, self._redact, self.feed)
+            )
+            table = Table(run, self.feed)
+            for column in wanted:
+                table.switch(column, on=True)
+            for each in table.columns if wanted else ():
+                table.switch(each.id, on=each.id in wanted)
+        except BaseException:
+            await closing.aclose()
+            raise
+        self._evaluation, self._table, self._closing = evaluation, table, closing
+        self._runs.append(run.run)
+
+    async def _end(self) -> None:
+        """End the present run."""
+        await _end(self._table, self._closing)
+
+
+async def _end(table: Table, closing: AsyncExitStack) -> None:
+    """Stop what is in flight, and end a run."""
+    await table.close()
+    await closing.aclose()

@@ -130,12 +130,15 @@ class Question:
 
 @attrs.frozen
 class EditableTool:
-    """A tool of a condition: its name, which server has it, its description as agents get it, and as it was."""
+    """A tool of a condition: its name, which server has it, and its description as agents get it.
+
+    `original` is the description that the server gives; `None` if it knows no tool of that name.
+    """
 
     name: str
     server: str
     description: str
-    original: str
+    original: str | None
 
 
 @attrs.frozen

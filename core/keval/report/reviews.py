@@ -23,6 +23,7 @@ __all__ = [
     "people_text",
     "review_lines",
     "reviewed_text",
+    "rubric_name",
     "thumb_scores",
     "warnings",
 ]
@@ -64,12 +65,18 @@ def review_lines(summary: Summary) -> Iterator[str]:
 
 def _row(found: JudgeAgreementWithPeople) -> tuple[str, ...]:
     bias = f"{signed(found.bias)}{_bracketed(found.bias_low, found.bias_high, signs=True)}"
-    return (rubric_text(found), kappa_text(found), f"{found.same:.0%}", bias, str(found.n))
+    return (
+        f"{rubric_name(found.metric)} by {one_line(found.judge)}",
+        kappa_text(found),
+        f"{found.same:.0%}",
+        bias,
+        str(found.n),
+    )
 
 
-def rubric_text(found: JudgeAgreementWithPeople) -> str:
-    """Return the name of a rubric, and who judged by it."""
-    return f"{one_line(found.metric).replace('_', ' ')} by {one_line(found.judge)}"
+def rubric_name(metric: str) -> str:
+    """Return a rubric's name as the report shows it."""
+    return one_line(metric.replace("_", " "))
 
 
 def reviewed_text(found: ReviewFindings) -> str:
@@ -109,7 +116,7 @@ def kappa_text(found: JudgeAgreementWithPeople) -> str:
 def people_text(found: PeopleAgreement) -> str:
     """Return how far people agree on a rubric, or on thumbs."""
     alpha = number(found.alpha) if found.alpha is not None else f"undefined ({found.reason})"
-    return f"{one_line(found.metric or 'thumbs').replace('_', ' ')} {alpha} (n={found.n})"
+    return f"{rubric_name(found.metric or 'thumbs')} {alpha} (n={found.n})"
 
 
 def thumb_scores(summary: Summary, most: int) -> list[str]:

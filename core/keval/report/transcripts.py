@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from rich.console import Console
 from rich.text import Text
 
 from keval.manifest import Manifest, ReplayEntry
+from keval.marks import marks_of
 from keval.records import ToolCall, Trial
 from keval.report.console import safe
 from keval.report.replays import replay_label, replay_sentences
@@ -81,8 +82,8 @@ def print_trial(
             for message in said[1:]:
                 told = safe(message.text)
                 if message.text == trial.output and len(told) == len(message.text):
-                    for begin, end in _read_at(scores):
-                        told.stylize("underline", begin, end)
+                    for mark in (mark for line in scores for mark in marks_of(line.score, message.text)):
+                        told.stylize("underline", mark.start, mark.end)
                 console.print(Text.assemble((f"{message.role}: ", "bold cyan"), told))
         for exchange in transcript.exchanges:
             console.print(_exchange(exchange))
@@ -104,9 +105,9 @@ def print_trial(
     for line in scores:
         found = verdict(line.score, bands.get(line.metric, {}))
         console.print(Text.assemble((f"{found} ", "bold"), safe(f"{whose(line)}: {line.score.reason}")))
-        for entry in _read(line.score):
-            about = ", ".join(f"{key} {value}" for key, value in entry.items() if key not in ("said", "at") and value)
-            console.print(safe(f"  read {entry['said']!r}: {about}", "dim"))
+        for mark in marks_of(line.score, trial.output):
+            judged = "" if mark.kind == "neutral" else f", {mark.kind}"
+            console.print(safe(f"  read {trial.output[mark.start : mark.end]!r}: {mark.label}{judged}", "dim"))
     for shown in claims(scores):
         console.print(shown)
 
@@ -132,22 +133,6 @@ def claims(scores: Iterable[ScoreLine]) -> Iterator[Text]:
             yield Text.assemble((f"unverified, says {judge}: ", "yellow"), safe(claim))
         for reply in judgement.rejected:
             yield Text.assemble((f"no judgement of {judge}: ", "red"), safe(reply))
-
-
-def _read(score: Score) -> Iterator[Mapping[str, Any]]:
-    """Yield the entries of `details["read"]`: the words `said` that a metric read, and the offsets `at`."""
-    entries = score.details.get("read")
-    for entry in entries if isinstance(entries, list | tuple) else ():
-        if isinstance(entry, Mapping) and isinstance(entry.get("said"), str):
-            yield entry
-
-
-def _read_at(scores: Iterable[ScoreLine]) -> Iterator[tuple[int, int]]:
-    """Yield the offsets of what metrics read."""
-    for entry in (entry for line in scores for entry in _read(line.score)):
-        at = entry.get("at")
-        if isinstance(at, list | tuple) and len(at) == 2 and all(isinstance(end, int) for end in at):
-            yield at[0], at[1]
 
 
 def call_lines(calls: Iterable[ToolCall]) -> Iterator[Text]:

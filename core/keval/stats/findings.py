@@ -81,18 +81,23 @@ class Findings:
 
     def effects(self) -> tuple[Effect, ...]:
         """Return the effects of each condition against the baseline, and of each agent against the first."""
+        return self.between(self._pairs())
+
+    def between(self, pairs: Iterable[tuple[Kind, Arm, Arm]]) -> tuple[Effect, ...]:
+        """Return the effects of the first arm of each pair against the second, by each scorer."""
         found = [
             effect(kind, self.measure(entry), self.values(arm, entry.scorer), self.values(against, entry.scorer))
-            for kind, arm, against in self._pairs()
+            for kind, arm, against in pairs
             for entry in self._scorers
         ]
         return tuple(adjust(found, {entry.scorer: entry.scale for entry in self._scorers}))
 
     def expenses(self) -> tuple[Effect, ...]:
         """Return the same effects on what an answer takes, as far as both arms are known."""
-        return self._spent(self._pairs())
+        return self.spent(self._pairs())
 
-    def _spent(self, pairs: Iterable[tuple[Kind, Arm, Arm]]) -> tuple[Effect, ...]:
+    def spent(self, pairs: Iterable[tuple[Kind, Arm, Arm]]) -> tuple[Effect, ...]:
+        """Return the effects of the first arm of each pair against the second on what an answer takes."""
         scale = Scale(0.0, math.inf, better="lower")
         measures = {name: Measure((name, None), scale, self._clusters, self.manifest.seed) for name in EXPENSES}
         found = [
@@ -117,7 +122,7 @@ class Findings:
             adjusted = iter(adjust([one for effects in counts for one in effects], scales))
             for each, effects in zip(of_kind, counts, strict=True):
                 told = tuple(itertools.islice(adjusted, len(effects)))
-                found.append(attrs.evolve(each, effects=told, expenses=self._spent(self._sides(each))))
+                found.append(attrs.evolve(each, effects=told, expenses=self.spent(self._sides(each))))
         return tuple(found)
 
     def _sides(self, contrast: Contrast) -> Iterator[tuple[Kind, Arm, Arm]]:

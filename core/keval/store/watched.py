@@ -5,6 +5,7 @@ Neither file is a part of the run; it removes both when it ends.
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -15,13 +16,30 @@ import orjson
 from keval.errors import RunError
 from keval.input_file import read_input
 from keval.live import EventKind
-from keval.store.converter import from_plain, to_json
+from keval.stats.failures import FailureTally
+from keval.store.converter import from_plain
+from keval.store.jsonl import dump
 from keval.store.run import Run
+from keval.store.shapes import fields_of
 
-__all__ = ["LIVE", "WATCHED", "LiveState", "Pace", "TrialInFlight", "Trouble", "read_live", "watch", "write_live"]
+__all__ = [
+    "LIVE",
+    "WATCHED",
+    "LiveState",
+    "Pace",
+    "TrialInFlight",
+    "Trouble",
+    "read_live",
+    "refusal_kind",
+    "troubles",
+    "watch",
+    "write_live",
+]
 
 LIVE = "live.json"
 WATCHED = ".watched"
+_LISTS = ("in_flight", "retries", "refusals", "paces")
+"""The fields of a state that hold records."""
 
 
 @attrs.frozen
@@ -66,15 +84,14 @@ class Pace:
 class LiveState:
     """What a running run is doing, at the Unix time `at`.
 
-    Its stage is `trials` as long as any are run, then `scoring`. `finished` trials of `planned` are on disk, `failed`
-    ones among them; `scored` trials have their scores. `retries` are attempts that failed and `refusals` model requests
-    that were refused, of trials that are in flight, since somebody has been looking: those of finished trials are in
-    trials.jsonl. `paces` are of the models whose endpoints had to be given fewer requests, or went down.
+    Its stage is `trials` until the last one has ended, then `scoring`. Since it was begun or resumed, `finished` trials
+    were written, `failed` ones among them, and `scored` ones have their scores. `retries` are attempts that failed and
+    `refusals` model requests that were refused, of the trials in flight, since somebody has been looking: those of
+    finished trials are in trials.jsonl. `paces` are of the endpoints that were given fewer requests, or went down.
     """
 
     at: float
     stage: Literal["trials", "scoring"]
-    planned: int
     finished: int
     failed: int
     scored: int
@@ -82,6 +99,21 @@ class LiveState:
     retries: tuple[Trouble, ...] = ()
     refusals: tuple[Trouble, ...] = ()
     paces: tuple[Pace, ...] = ()
+
+
+def refusal_kind(status: int | None) -> str:
+    """Name the kind of a model request that was refused, by its HTTP status."""
+    return "no response" if status is None else f"HTTP {status}"
+
+
+def troubles(*tallies: FailureTally) -> tuple[Trouble, ...]:
+    """Return what tallies counted, the most frequent first."""
+    counts: Counter[str] = Counter()
+    messages: dict[str, str] = {}
+    for tally in tallies:
+        counts.update(tally.counts)
+        messages = {**tally.messages, **messages}
+    return tuple(Trouble(kind, count, messages.get(kind, "")) for kind, count in counts.most_common())
 
 
 def watch(run: Run) -> bool:
@@ -114,5 +146,6 @@ def read_live(run: Run) -> LiveState | None:
 def write_live(folder: Path, state: LiveState) -> None:
     """Write what a run is doing, whole or not at all; that survives no power cut, and need not. Raises OSError."""
     unfinished = folder / f".{LIVE}.unfinished"
-    unfinished.write_bytes(to_json(state))
+    lists = {name: [fields_of(part) for part in getattr(state, name)] for name in _LISTS}
+    unfinished.write_bytes(dump({**fields_of(state), **lists}))
     unfinished.replace(folder / LIVE)

@@ -14,6 +14,7 @@ import yaml
 from keval.recording.frames import FrameKey, Frames, traffic_file
 from keval.store.run import Run
 from tests.conftest import Project
+from tests.reviewing import review
 
 CONFIG: dict[str, Any] = {
     "name": "asked",
@@ -42,6 +43,8 @@ def recorded(project: Project, simulated_here: None) -> Run:
 
 
 def test_a_trimmed_recording_is_a_run_of_what_was_wanted_and_nothing_else(project: Project, recorded: Run) -> None:
+    said = [review(recorded, f"{agent}/terse/a/1", thumb="up") for agent in ("one", "two")]
+    recorded.reviews_file.append(said)
     wanted = ["--samples", "b, with a comma", "--samples", "c,a", "--agent", "two", "--condition", "terse"]
     outcome = project.keval("record", "trim", recorded.id, *wanted, "--repetitions", "1", "-o", "small", "--json")
 
@@ -50,6 +53,7 @@ def test_a_trimmed_recording_is_a_run_of_what_was_wanted_and_nothing_else(projec
     assert (0, "") == (outcome.code, outcome.stderr)
     assert {"path": "small", "trials": 3, "without_traffic": []} == outcome.data
     assert trials == {trial.id for trial in small.trials()} == {line.trial for line in small.scores()}
+    assert said[1:] == small.reviews()
     for trial in small.trials():
         assert recorded.trial(trial.id) == trial
         assert trial.transcript is not None

@@ -15,10 +15,10 @@ from keval.report.transcripts import print_trial
 ANSWER = "It is 3 °C, and feels like −2 °C."
 
 
-def shown(read: Any) -> str:
+def shown(read: Any, marks: Any = None) -> str:
     messages = (Message("user", "How warm is it?"), Message("assistant", ANSWER))
     trial = Trial("t", Sample("s", "How warm is it?"), "a", "c", 1, Transcript(messages))
-    score = Score(1.0, "it is right", details={"read": read})
+    score = Score(1.0, "it is right", details={"read": read} | ({} if marks is None else {"marks": marks}))
     line = ScoreLine("t", "s", "a", "c", 1, "acme/warmth", None, score)
     screen = io.StringIO()
     print_trial(trial, [line], {}, Console(file=screen, force_terminal=True, width=120, highlight=False))
@@ -63,6 +63,13 @@ def test_what_a_metric_read_is_underlined_and_listed() -> None:
     assert "It is \x1b[4m3 °C\x1b[0m, and feels like −2 °C." in screen
     assert "read '3 °C': kind temperature, value 3.0" in screen
     assert "place" not in screen
+
+
+def test_what_was_read_right_or_wrong_is_told() -> None:
+    screen = shown(None, [{"start": 6, "end": 10, "label": "temperature, actual 9 °C", "kind": "bad"}])
+
+    assert "It is \x1b[4m3 °C\x1b[0m, and feels like −2 °C." in screen
+    assert "read '3 °C': temperature, actual 9 °C, bad" in screen
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from keval.report.names import display_names
 from keval.report.page.rendering import render
 from keval.report.page.report import Report
-from keval.report.reviews import AGREEMENT_HEADS, agreement_cells, people_text, reviewed_text, warnings
+from keval.report.reviews import AGREEMENT_HEADS, agreement_cells, reviewed_text, rubric_name, warnings
 from keval.review_findings import JudgeAgreementWithPeople
 from keval.reviews import Review
 
@@ -44,7 +44,7 @@ def reviews(report: Report) -> Markup:
         warnings=[*warnings(found)] if found else [],
         heads=AGREEMENT_HEADS,
         cells=agreement_cells,
-        people=people_text,
+        plain=rubric_name,
         matrices=[(each, [*_matrix(each)]) for each in found.judges] if found else [],
         names=names,
         rubrics=list(dict.fromkeys(each.metric for arm in found.arms for each in arm.levels)) if found else [],

@@ -22,7 +22,7 @@ from keval_metrics_weather.reading.statements import Statement
 from keval_metrics_weather.reading.times import TODAY, TONIGHT
 from keval_metrics_weather.reading.words import Text, read
 from keval_metrics_weather.scale import SCALE
-from keval_metrics_weather.tally import neutral, signed
+from keval_metrics_weather.tally import mark, neutral, signed
 from keval_metrics_weather.truth import Truth, truth_of
 
 __all__ = ["Accuracy"]
@@ -206,7 +206,7 @@ def _marks(text: Text, compared: Iterable[_Finding], stated: Iterable[Statement]
             label, kind = f"{what}, not compared", "neutral"
         else:
             label, kind = f"{what}{finding.when}, actual {finding.actual}", "bad" if finding.penalty else "good"
-        yield {"start": text.as_given(each.start), "end": text.as_given(each.end), "label": label, "kind": kind}
+        yield mark(text, each.start, each.end, label, kind)
 
 
 def _here(answer: Reading, question: Query, truth: Truth) -> Callable[[Statement], bool]:

@@ -10,7 +10,7 @@ from keval import Score
 from keval_metrics_weather.reading.said import Said
 from keval_metrics_weather.reading.words import Text
 
-__all__ = ["NEUTRAL", "Point", "excerpt", "marked", "neutral", "signed", "tally"]
+__all__ = ["NEUTRAL", "Point", "excerpt", "mark", "marked", "neutral", "signed", "tally"]
 
 NEUTRAL = 0.5
 """What the document gives where there is nothing to judge."""
@@ -77,16 +77,22 @@ def tally(base: float, points: Iterable[Point], answer: Text | None = None, **de
 
 
 def marked(answer: Text, found: Iterable[str], label: str, kind: str) -> list[dict[str, Any]]:
-    """Return the marks of what was found in an answer; what was found elsewhere, as in the question, has none.
-
-    Each has the offsets `start` and `end` in the answer as it was given, a `label`, and whether it is `good` or `bad`.
-    """
-    shift = answer.as_given if answer.joined else int
+    """Return the marks of what was found in an answer; what was found elsewhere, as in the question, has none."""
     return [
-        {"start": shift(each.start), "end": shift(each.end), "label": label, "kind": kind}
+        mark(answer, each.start, each.end, label, kind)
         for each in found
         if isinstance(each, Said) and each.text is answer
     ]
+
+
+def mark(answer: Text, start: int, end: int, label: str, kind: str) -> dict[str, Any]:
+    """Return the mark of what stands between two offsets of an answer, by the offsets of the answer as it was given.
+
+    A `kind` is `good`, `bad`, or `neutral` for what was read and counts for nothing.
+    """
+    if answer.joined:
+        start, end = answer.as_given(start), answer.as_given(end)
+    return {"start": start, "end": end, "label": label, "kind": kind}
 
 
 def neutral(reason: str, **details: Any) -> Score:

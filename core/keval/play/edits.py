@@ -1,0 +1,185 @@
+"""Edits of what a play compares: another evaluation, made from the config's data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from typing import Any
+
+import attrs
+
+from keval.config.derive import with_bases
+from keval.config.evaluation import Evaluation
+from keval.config.load import effective, read
+from keval.config.select import Selection, select
+from keval.config.source import Source
+from keval.errors import ConfigError, suggestion
+from keval.execute.opened import OpenedContext
+from keval.play.as_yaml import yaml_text
+from keval.play.planning import make_play_plan
+from keval.play.records import Edit, EditableCondition, EditableTool
+
+__all__ = ["condition_yaml", "editable_conditions", "edited"]
+
+Opened = Mapping[str, tuple[OpenedContext, ...]]
+"""The contexts of each condition that are up, in the order in which the condition names them."""
+
+
+def editable_conditions(evaluation: Evaluation, opened: Opened) -> tuple[EditableCondition, ...]:
+    """Return what can be edited of each condition."""
+    return tuple(
+        EditableCondition(
+            label,
+            str(_entry(evaluation.source.data, label).get("system_prompt") or ""),
+            condition.contexts,
+            tuple(tool for context in opened[label] for tool in _tools(context)),
+        )
+        for label, condition in evaluation.conditions.items()
+    )
+
+
+def edited(evaluation: Evaluation, edit: Edit, opened: Opened) -> Evaluation:
+    """Return an evaluation with an edit. Raises ConfigError: what is edited is not there, or becomes wrong."""
+    data = deepcopy(effective(evaluation))
+    if edit.condition is not None:
+        data = _with_condition(data, evaluation, edit, opened)
+    elif edit.name is not None or edit.system_prompt is not None or edit.descriptions:
+        raise ConfigError("the edit names no condition; say which one it changes")
+    found = _reread(evaluation, data)
+    models = tuple(f"agents.{label}={model}" for label, model in edit.models.items())
+    changed = select(found, Selection(models=models))
+    if effective(changed) == effective(evaluation):
+        raise ConfigError("the edit changes nothing")
+    return changed
+
+
+def condition_yaml(evaluation: Evaluation, condition: str, written: Evaluation, name: str | None = None) -> str:
+    """Return a condition, and the contexts that it needs and the config as `written` lacks, as YAML.
+
+    It is checked by loading the config with it. Raises ConfigError.
+    """
+    if condition not in evaluation.conditions:
+        hint = suggestion(condition, evaluation.conditions) or f"; conditions: {', '.join(evaluation.conditions)}"
+        raise ConfigError(f"no condition named {condition!r}{hint}")
+    data, known = evaluation.source.data, written.source.data
+    wanted = with_bases(evaluation.contexts, evaluation.conditions[condition].contexts)
+    had = known.get("contexts") or {}
+    contexts = {label: entry for label, entry in (data.get("contexts") or {}).items() if label in wanted - {*had}}
+    sections = {
+        **({"contexts": contexts} if contexts else {}),
+        "conditions": {name or condition: _entry(data, condition)},
+    }
+    merged = {**known, **{section: {**(known.get(section) or {}), **entries} for section, entries in sections.items()}}
+    text = yaml_text(sections)
+    if Source.parse(text, "the YAML", written.source.base).data != sections:
+        raise ConfigError("the condition cannot be written as YAML: it would be read as another one")
+    make_play_plan(_reread(written, merged))
+    return text
+
+
+def _entry(data: Any, condition: str) -> dict[str, Any]:
+    """Return what a config says of a condition, which may be nothing."""
+    conditions = data.get("conditions") if isinstance(data, dict) else None
+    entry = conditions.get(condition) if isinstance(conditions, dict) else None
+    return entry if isinstance(entry, dict) else {}
+
+
+def _reread(evaluation: Evaluation, data: dict[str, Any]) -> Evaluation:
+    """Read an evaluation again from other data, which has what the command line chose before."""
+    found = read(Source(evaluation.source.name, evaluation.source.base, data))
+    implied = {spec.label for spec in evaluation.judges if spec.implied}
+    judges = tuple(attrs.evolve(spec, implied=spec.label in implied) for spec in found.judges)
+    return attrs.evolve(found, judges=judges, limit=evaluation.limit, sample_ids=evaluation.sample_ids)
+
+
+def _tools(context: OpenedContext) -> Iterator[EditableTool]:
+    for offer in context.offers:
+        own = {alias: name for name, alias in context.aliases.get(offer.server, {}).items()}
+        originals = {tool["name"]: tool for tool in offer.original or offer.definitions}
+        for tool in offer.definitions:
+            original = originals.get(own.get(tool["name"], tool["name"]))
+            yield EditableTool(
+                tool["name"],
+                offer.server,
+                tool.get("description") or "",
+                None if original is None else original.get("description") or "",
+            )
+
+
+def _own_names(context: OpenedContext) -> Iterator[tuple[str, str]]:
+    """Yield the name of each tool of a context that agents get, and the one that it has in the context."""
+    for offer in context.offers:
+        own = {alias: name for name, alias in context.aliases.get(offer.server, {}).items()}
+        yield from ((tool, own.get(tool, tool)) for tool in offer.tools)
+
+
+def _with_condition(data: dict[str, Any], evaluation: Evaluation, edit: Edit, opened: Opened) -> dict[str, Any]:
+    label = edit.condition or ""
+    if label not in evaluation.conditions:
+        hint = suggestion(label, evaluation.conditions) or f"; conditions: {', '.join(evaluation.conditions)}"
+        raise ConfigError(f"no condition named {label!r}{hint}")
+    name = edit.name or label
+    if edit.name is not None and edit.name in evaluation.conditions:
+        raise ConfigError(f"there is a condition named {edit.name!r} already; choose another name")
+    entry = {**_entry(data, label)}
+    if edit.system_prompt is not None:
+        entry["system_prompt"] = edit.system_prompt
+    words = _by_context(edit, evaluation, opened)
+    if words:
+        contexts = data["contexts"] = {**data.get("contexts", {})}
+        keeps = edit.name is not None
+        entry["contexts"] = [
+            _redescribed(contexts, context, words[context], data, keeps=keeps, by=label)
+            if context in words
+            else context
+            for context in evaluation.conditions[label].contexts
+        ]
+    conditions: dict[str, Any] = {}
+    for each, written in data["conditions"].items():
+        conditions[each] = entry if each == name else written
+        if each == label:
+            conditions[name] = entry
+    return {**data, "conditions": conditions}
+
+
+def _by_context(edit: Edit, evaluation: Evaluation, opened: Opened) -> dict[str, dict[str, str]]:
+    """Return the new descriptions by context, under the names that tools have in it."""
+    label = edit.condition or ""
+    contexts = evaluation.conditions[label].contexts
+    owners = {
+        tool: (context, own)
+        for context, found in zip(contexts, opened[label], strict=True)
+        for tool, own in _own_names(found)
+    }
+    words: dict[str, dict[str, str]] = {}
+    for tool, description in edit.descriptions.items():
+        if tool not in owners:
+            hint = suggestion(tool, owners) or f"; tools: {', '.join(owners) or 'none'}"
+            raise ConfigError(f"the condition {label!r} has no tool {tool!r}{hint}")
+        context, own = owners[tool]
+        words.setdefault(context, {})[own] = description
+    return words
+
+
+def _redescribed(
+    contexts: dict[str, Any], context: str, words: Mapping[str, str], data: Mapping[str, Any], *, keeps: bool, by: str
+) -> str:
+    """Add a context that describes tools otherwise; returns its label. One that an edit made is changed itself.
+
+    If it `keeps` the condition `by` as it is, or another condition has the context, that stays.
+    """
+    entry = contexts.get(context) or {}
+    base, described = context, dict[str, Any]()
+    if entry.keys() == {"from", "describe"}:
+        base, described = entry["from"], dict(entry["describe"])
+    for tool, description in words.items():
+        before = described.get(tool)
+        described[tool] = {**before, "description": description} if isinstance(before, dict) else description
+    users = {label for label, other in data["conditions"].items() if context in ((other or {}).get("contexts") or ())}
+    if base != context and not keeps and users == {by}:
+        label = context
+    else:
+        numbered = (f"{base}_edited{number or ''}" for number in (0, *range(2, len(contexts) + 3)))
+        label = next(each for each in numbered if each not in contexts)
+    contexts[label] = {"from": base, "describe": described}
+    return label

@@ -1,0 +1,34 @@
+"""Planning a play: what a run of the config would need, but for its dataset."""
+
+from __future__ import annotations
+
+import attrs
+
+from keval.config.evaluation import Evaluation
+from keval.dataset.read import Dataset
+from keval.dataset.samples import Samples
+from keval.plan.build import make_plan
+from keval.plan.plan import Plan
+
+__all__ = ["make_play_plan"]
+
+_NO_DATASET = Dataset(None, Samples.of(()), "")
+
+
+def make_play_plan(evaluation: Evaluation) -> Plan:
+    """Construct what a play needs. Its samples are none; those that can be asked are `plan.dataset.samples`.
+
+    A missing dataset and missing scorers are not problems. Gates are left out, as a person's questions are no test, and
+    so are conditions that only `ablate` would add.
+
+    Raises ConfigError with every problem.
+    """
+    lacking = "the key 'dataset' is missing"
+    played = attrs.evolve(
+        evaluation,
+        header=attrs.evolve(evaluation.header, ablate=()),
+        gates=(),
+        problems=tuple(problem for problem in evaluation.problems if not problem.message.startswith(lacking)),
+    )
+    plan = make_plan(played, None if evaluation.dataset is not None else _NO_DATASET, scored=False)
+    return attrs.evolve(plan, samples=Samples.of(()))

@@ -1,0 +1,207 @@
+"""A column's side of a conversation: what it is asked becomes trials, one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from keval.contexts import TrialInfo
+from keval.errors import PluginWarning, TrialError
+from keval.execute.attempts import Attempted, attempt
+from keval.execute.compliance import held_to
+from keval.execute.conversation import OpenConversation, open_conversation
+from keval.execute.resources import ResourceScope
+from keval.execute.shorten import shorten
+from keval.execute.tries import Try
+from keval.execute.worker import PlanWorker
+from keval.infrastructure import Outbox
+from keval.interfaces import ConversationalAgent
+from keval.live import EventKind, LiveEvent
+from keval.recorder import Blob, Recorder
+from keval.records import Failure, Sample, Transcript, Trial, TrialKey
+from keval.tapes import Traffic
+
+__all__ = ["STOPPED", "Talk", "is_conversational"]
+
+STOPPED = "stopped"
+"""The kind of the failure of a trial that a person stopped."""
+
+
+@attrs.define(eq=False)
+class _TalkOutbox:
+    """Hands on what a conversation reports, as of the trial that is under way; trials are written elsewhere."""
+
+    run: Outbox
+    trial_id: str = ""
+
+    @property
+    def wants_events(self) -> bool:
+        return self.run.wants_events
+
+    def event(self, event: LiveEvent) -> None:
+        self.run.event(attrs.evolve(event, trial=self.trial_id))
+
+    def tell(self, kind: EventKind, **data: Any) -> None:
+        if self.wants_events:
+            self.event(LiveEvent(kind, self.trial_id, 1, time.time(), data))
+
+    def blob(self, blob: Blob) -> None:
+        self.run.blob(blob)
+
+    async def trial(self, trial: Trial) -> None:
+        """A trial is written with its sample, by whoever asked."""
+
+    def traffic(self, trial: str, traffic: Sequence[Traffic]) -> None:
+        """A play is not recorded."""
+
+
+def is_conversational(worker: PlanWorker, agent: str) -> bool:
+    """Return whether an agent, by its label, can hold a conversation."""
+    return isinstance(worker.ready.agents[agent], ConversationalAgent)
+
+
+@attrs.define(eq=False)
+class Talk:
+    """What one agent under one condition is asked in one conversation.
+
+    After a turn that failed or was stopped nobody knows what the agent remembers, so that it is not to be asked more.
+    While it `is_stopped`, it is not asked at all.
+    An agent that cannot hold a conversation is asked the whole of it each time, as in a run, with all its attempts.
+    """
+
+    worker: PlanWorker
+    outbox: Outbox
+    agent: str
+    condition: str
+    is_stopped: bool = attrs.field(default=False, init=False)
+    _told: _TalkOutbox = attrs.field(init=False)
+    _open: OpenConversation | None = attrs.field(default=None, init=False)
+    _recorder: Recorder | None = attrs.field(default=None, init=False)
+    _info: TrialInfo | None = attrs.field(default=None, init=False)
+    _failure: Failure | None = attrs.field(default=None, init=False)
+    _asking: asyncio.Task[Trial] | None = attrs.field(default=None, init=False)
+    _scope: ResourceScope = attrs.field(factory=ResourceScope, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._told = _TalkOutbox(self.outbox)
+
+    async def ask(self, key: TrialKey, sample: Sample, texts: Sequence[str]) -> Trial:
+        """Ask the last `texts` of a sample; those before them were asked already. What goes wrong is a failed trial."""
+        self._told.trial_id = key.id
+        if self.is_stopped:
+            return self._trial(key, sample, TrialError("it was stopped", kind=STOPPED))
+        if is_conversational(self.worker, self.agent):
+            work = self._turns(key, sample, texts)
+        else:
+            work = self.worker.run(key, sample, self._told)
+        self._asking = asyncio.create_task(work)
+        try:
+            trial = await self._asking
+        except asyncio.CancelledError:
+            if not self.is_stopped:
+                self._asking.cancel()
+                raise
+            trial = self._trial(key, sample, TrialError("it was stopped", kind=STOPPED))
+        finally:
+            self._asking = None
+        self._failure = trial.failure
+        return trial
+
+    def stop(self) -> None:
+        """Stop the turn that is under way, or about to begin."""
+        self.is_stopped = True
+        if self._asking is not None:
+            self._asking.cancel()
+
+    async def close(self) -> None:
+        """End the conversation, with its servers."""
+        for error in await self._scope.close():
+            warnings.warn(f"while {self.agent} ended: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=1)
+        hooks, info = self.worker.ready.hooks, self._info
+        if info is None or not hooks.prepare_trials:
+            return
+        ended = await attempt(lambda: hooks.trial_ended(info, self._failure), seconds=self._seconds, late=self._late)
+        if ended.failure is not None:
+            warnings.warn(f"after the trial {info.id}: {ended.failure.message}", PluginWarning, stacklevel=2)
+
+    @property
+    def _seconds(self) -> float:
+        return self.worker.plan.evaluation.execution.timeout_seconds
+
+    @property
+    def _late(self) -> TrialError:
+        return TrialError(f"it was not ready within {self._seconds:g} s", kind="timeout", retryable=True)
+
+    async def _turns(self, key: TrialKey, sample: Sample, texts: Sequence[str]) -> Trial:
+        self._told.tell("trial_started", sample=sample.id, agent=key.agent, condition=key.condition)
+        error: BaseException | None = None
+        if self._open is not None:
+            self._open.carry()
+        else:
+            error = await self._begin(key, sample)
+        for text in texts:
+            if error is None and self._open is not None:
+                error = (await self._open.ask(text)).error
+        return self._trial(key, sample, error)
+
+    async def _begin(self, key: TrialKey, sample: Sample) -> BaseException | None:
+        """Open the conversation, or return why it cannot be opened."""
+        tries = Try(key, sample, 1, 0, self._told)
+        arm = next(arm for arm in self.worker.plan.arms if arm.label == self.condition)
+        try:
+            arm.prompt.render(sample)
+        except ValueError as error:
+            told = f"the prompt of the condition cannot be written: {error}; give what it needs as facts or metadata"
+            return TrialError(told, stage="context", kind="bad_prompt")
+        hooks, self._info = self.worker.ready.hooks, tries.info
+        begun = await attempt(lambda: hooks.trial_started(tries.info), seconds=self._seconds, late=self._late)
+        if begun.error is not None:
+            return begun.error
+        self._recorder = recorder = Recorder(tries.watch.now, emit=tries.emit, keep=self._told.blob)
+        opened = await attempt(
+            lambda: self._scope.enter(open_conversation(self.worker, tries, recorder, streams=True)),
+            seconds=self._seconds,
+            late=self._late,
+            watch=tries.watch,
+        )
+        self._open = opened.value
+        return opened.error
+
+    def _trial(self, key: TrialKey, sample: Sample, error: BaseException | None) -> Trial:
+        """Return the trial that has ended, with what was said until then."""
+        plan, transcript = self.worker.plan, self._so_far()
+        outcome = Attempted(transcript) if error is None else Attempted[Transcript].failed(error)
+        arm = next(arm for arm in plan.arms if arm.label == key.condition)
+        complied, outcome = held_to(arm.condition, transcript, outcome)
+        agent = next(agent for agent in plan.agents if agent.label == key.agent)
+        failure = outcome.failure
+        self._told.tell("trial_finished", failure=failure and failure.kind, message=failure and failure.message)
+        return Trial(
+            id=key.id,
+            sample=sample,
+            agent=key.agent,
+            condition=key.condition,
+            repetition=key.repetition,
+            transcript=transcript,
+            failure=failure,
+            complied=complied,
+            characteristics=agent.characteristics,
+            model=agent.model_name,
+        )
+
+    def _so_far(self) -> Transcript | None:
+        """Return what was said, as a trial keeps it; `None` if nothing was opened."""
+        if self._open is None:
+            return None if self._recorder is None else self._recorder.transcript()
+        execution = self.worker.plan.evaluation.execution
+        context = self._open.context
+        for server in context.servers:
+            for blob in server.log.blobs if server.log else ():
+                self._told.blob(blob)
+        told = attrs.evolve(self._open.transcript, instructions=context.instructions)
+        return shorten(told, execution.largest_recorded, self._told.blob if execution.keep_large_results else None)

@@ -1,0 +1,244 @@
+"""The run of a play: what is up, and the run directory that its questions, answers and scores are written to."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import attrs
+
+from keval.config.secrets import learn_config
+from keval.execute.admission import Admission
+from keval.execute.meter import Meter
+from keval.execute.outbox import RunOutbox
+from keval.execute.preflight import Ready, preflight
+from keval.execute.pricing import find_prices
+from keval.execute.server_entries import listing_blobs
+from keval.execute.stopping import Stop
+from keval.execute.worker import PlanWorker
+from keval.gates.decide import with_gates
+from keval.gates.expectations import ExpectationCheck
+from keval.hookspecs import hookimpl
+from keval.live import Feed, LiveEvent
+from keval.manifest import DatasetEntry, Manifest
+from keval.pipeline import hooks_of, resources, unwrapped
+from keval.plan.plan import Plan
+from keval.records import Sample, Trial
+from keval.redaction import Redactor
+from keval.score.events import score_events
+from keval.score.scoring import Grader
+from keval.scores import ScoreLine
+from keval.stages import Running, announce_endpoints
+from keval.stats.rates import Rates
+from keval.stats.summarise import Summariser
+from keval.store.journal import Journal
+from keval.store.run import Run
+from keval.store.scores_file import Pass
+from keval.store.writer import RunWriter
+from keval.summary import Summary
+
+__all__ = ["PlayRun", "open_run"]
+
+
+@attrs.define(eq=False)
+class PlayRun:
+    """A run that a play writes. Trials are on disk when `write` returns, and scores when `keep` of `score` is called.
+
+    `summariser` has added up all trials and scores so far.
+    """
+
+    plan: Plan
+    ready: Ready
+    worker: PlanWorker
+    outbox: RunOutbox
+    meter: Meter
+    rates: Rates
+    summariser: Summariser
+    _running: Running
+    _manifest: Manifest
+    _scoring: Pass
+    _grader: Grader
+    _written: dict[str, Trial]
+    _expectations: ExpectationCheck = attrs.field(factory=ExpectationCheck, init=False)
+    _busy: int = attrs.field(default=0, init=False)
+    _since: float = attrs.field(default=0.0, init=False)
+    _worked: float = attrs.field(default=0.0, init=False)
+
+    @property
+    def run(self) -> Run:
+        """The run, for reading."""
+        return self._running.writer.run
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the run is made of so far."""
+        return self._manifest
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Count the time of the block to that in which the run was worked on; blocks at once count as one."""
+        if not self._busy:
+            self._since = time.perf_counter()
+        self._busy += 1
+        try:
+            yield
+        finally:
+            self._busy -= 1
+            if not self._busy:
+                self._worked += time.perf_counter() - self._since
+
+    async def with_facts(self, sample: Sample) -> Sample:
+        """Return a sample with what hook plugins know of it. Raises PreflightError."""
+        (found,) = [each async for each in self.ready.hooks.with_facts([sample], 1)]
+        return found
+
+    def add_sample(self, sample: Sample) -> Sample:
+        """Write a sample that is about to be asked; returns it as it is written. Raises RunError."""
+        with self._running.writer.adding(self._running.redact) as add:
+            redacted = add(sample)
+        return self.run.sample(sample.id) if redacted else sample
+
+    def begin_trial(self) -> None:
+        """Note in the manifest that another trial begins. Raises RunError."""
+        self._manifest = attrs.evolve(self._manifest, trials=self._manifest.trials + 1)
+        self._running.writer.write_manifest(self._manifest)
+
+    async def write(self, trial: Trial, sample: Sample) -> Trial:
+        """Write a trial; returns it as it is written, with the sample as it is written. Raises RunError."""
+        await self.outbox.trial(trial)
+        written = attrs.evolve(self._written.pop(trial.id), sample=sample)
+        self.summariser.add_trial(written)
+        self._expectations.add(written)
+        return written
+
+    async def score(self, trial: Trial, keep: Callable[[list[ScoreLine]], object]) -> None:
+        """Score a trial by the metrics, then by the judges; `keep` is given the scores when they are written.
+
+        Raises RunError.
+        """
+        found: list[ScoreLine] = []
+        if trial.failure is None:
+            for late in (self.ready.judges, ()):  # metrics do not wait for judges
+                scored = await self._grader.score(trial, without=late)
+                lines = scored.write(self._scoring.write, self._running.redact)
+                self._scoring.note(lines)
+                self.summariser.add_scores(lines)
+                for event in score_events(trial, lines):
+                    self.outbox.event(event)
+                keep(lines)
+                found += lines
+        self.ready.hooks.announce("keval_trial_scored", trial=trial, scores=found, late=False)
+
+    def cost(self, trial: Trial) -> float | None:
+        """Return what an answer cost in US dollars, with its attempts; `None` if that is unknown."""
+        told = [*(attempt.transcript for attempt in trial.attempts), trial.transcript]
+        return _sum(self.rates.attempt(trial.agent, each) for each in told if each is not None)
+
+    def judging_cost(self, scores: Iterable[ScoreLine]) -> float | None:
+        """Return what the judgements behind these scores of a trial cost; `None` if that is unknown."""
+        found = ((line.judge, line.judgement) for line in scores)
+        judged = {(judge, each.repetition): each for judge, each in found if judge and each}
+        return _sum(self.rates.judgement(judge, each) for (judge, _), each in judged.items())
+
+    def summary(self) -> Summary:
+        """Summarise what there is so far."""
+        return attrs.evolve(self.summariser.summary(), planned=self._manifest.trials)
+
+    def close(self) -> None:
+        """Write what the manifest says at the end, and the summary. Raises RunError."""
+        writer = self._running.writer
+        elapsed, stopped = round(self._worked, 3), self.meter.told() or None
+        self._manifest = attrs.evolve(self._manifest, elapsed=elapsed, stopped=stopped)
+        writer.write_manifest(self._manifest)
+        told = attrs.evolve(self.summary(), elapsed=self._manifest.elapsed, stopped=self._manifest.stopped)
+        summary = with_gates(writer.run, told, self._expectations)
+        writer.write_summary(summary)
+        self.ready.hooks.announce("keval_run_finished", directory=writer.path, summary=summary)
+
+
+def _sum(costs: Iterable[float | None]) -> float | None:
+    known = [*costs]
+    return None if None in known else sum(cost for cost in known if cost is not None)
+
+
+@attrs.frozen(eq=False)
+class _Listener:
+    """Hears what a run announces: live events are for the play's feed, and trials are as they were written."""
+
+    feed: Feed
+    written: dict[str, Trial]
+
+    @hookimpl
+    def keval_live_event(self, event: LiveEvent) -> None:
+        self.feed.publish(event)
+
+    @hookimpl
+    def keval_trial_finished(self, trial: Trial) -> None:
+        self.written[trial.id] = trial
+
+
+@asynccontextmanager
+async def open_run(plan: Plan, root: Path, redact: Redactor, feed: Feed) -> AsyncIterator[PlayRun]:
+    """Bring a plan up and begin a run under `root`; at the end it is summarised, or removed if nothing was asked.
+
+    Raises PreflightError, and RunError when the run's directory cannot be written.
+    """
+    written: dict[str, Trial] = {}
+    hooks = hooks_of(plan.hooks, [("play", _Listener(feed, written))])
+    started = datetime.now(UTC)
+    learn_config(redact, plan.evaluation)
+    async with resources() as scope:
+        ready = await preflight(plan, scope, redact, hooks)
+        prices = find_prices(plan.evaluation, plan.askers, ready.endpoints)
+        writer = RunWriter.create(root, plan.evaluation.folder, started)
+        with writer.freezing(redact):
+            pass  # questions are added when they are asked
+        with writer.locked(), unwrapped():
+            running = Running.of(plan, ready, writer, hooks=hooks, prices=prices, redact=redact, samples={})
+            dataset = DatasetEntry(str(plan.dataset.path or ""), samples=0)
+            manifest = attrs.evolve(running.describe(started), dataset=dataset, play=True)
+            if listings := listing_blobs(ready, redact):
+                writer.write_blobs(listings)
+            writer.write_manifest(manifest)
+            hooks.announce("keval_run_started", directory=writer.path, manifest=manifest)
+            announce_endpoints(ready.exchange, hooks)
+            rates = Rates.of(manifest)
+            prerecorded = [agent.label for agent in plan.agents if agent.prerecorded]
+            meter = Meter(plan.evaluation.budget, rates, prerecorded)
+            async with Journal(writer.run.trials_file) as journal:
+                with (
+                    writer.run.scores_file.scoring(running.spec) as scoring,
+                    Grader.of(
+                        plan.scorers,
+                        ready.judges,
+                        plan.evaluation.execution,
+                        spec=running.spec,
+                        lacks=scoring.lacks,
+                        exchange=ready.exchange,
+                        meter=meter,
+                    ) as grader,
+                ):
+                    outbox = RunOutbox(writer, journal, redact, hooks, Admission(iter(()), Stop(), meter))
+                    found = PlayRun(
+                        plan,
+                        ready,
+                        PlanWorker(plan, ready),
+                        outbox,
+                        meter,
+                        rates,
+                        Summariser(manifest),
+                        running,
+                        manifest,
+                        scoring,
+                        grader,
+                        written,
+                    )
+                    yield found
+            if found.manifest.trials:
+                found.close()
+        if not found.manifest.trials:
+            shutil.rmtree(writer.path)
