@@ -147,6 +147,7 @@ _HOMES = {
         "Review",
         "answer_digest",
     ),
+    "store.reviewed": ("review_findings",),
     "store.run": (
         "find_run",
         "list_runs",
@@ -165,9 +166,6 @@ _HOMES = {
         "Timeline",
         "timelines",
     ),
-    "report.worst": ("worst_trials",),
-    "reviews": ("LONGEST_NAME", "LONGEST_NOTE", "Chosen", "Review", "answer_digest"),
-    "store.reviewed": ("review_findings",),
 }
 """The names by the module that has them."""
 
