@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from keval.report.totals import total_cost
     from keval.report.worst import worst_trials
     from keval.reviews import LONGEST_NAME, LONGEST_NOTE, Chosen, Review, answer_digest
+    from keval.store.reviewed import review_findings
     from keval.store.run import find_run, list_runs
     from keval.store.watched import LiveState, Pace, TrialInFlight, Trouble, read_live, watch
     from keval.timeline import Lane, Step, Timeline, timelines
@@ -95,6 +96,76 @@ _HOMES = {
     "store.run": ("find_run", "list_runs"),
     "store.watched": ("LiveState", "Pace", "TrialInFlight", "Trouble", "read_live", "watch"),
     "timeline": ("Lane", "Step", "Timeline", "timelines"),
+    "report.changes": ("word_diff",),
+    "report.differences": (
+        "better_share",
+        "is_flat",
+    ),
+    "report.figures": (
+        "counted",
+        "interval_of",
+        "number",
+        "signed",
+    ),
+    "report.names": (
+        "display_names",
+        "with_units",
+    ),
+    "report.page": (
+        "FRAGMENTS",
+        "Report",
+        "answers",
+        "lines_of",
+    ),
+    "report.page.arm_pairs": (
+        "arm_effects",
+        "arm_name",
+        "ranked_scores",
+        "run_effects",
+        "scatter",
+    ),
+    "report.page.comparisons": ("Tile",),
+    "report.page.document": ("resource",),
+    "report.page.making": ("arm_differences",),
+    "report.page.rendering": (
+        "anchor",
+        "embedded",
+        "environment",
+    ),
+    "report.runs": (
+        "Headline",
+        "ListedRun",
+    ),
+    "report.terminal": ("redactor",),
+    "report.time_spans": ("time_span",),
+    "report.totals": ("total_cost",),
+    "report.worst": ("worst_trials",),
+    "reviews": (
+        "Chosen",
+        "LONGEST_NAME",
+        "LONGEST_NOTE",
+        "Review",
+        "answer_digest",
+    ),
+    "store.reviewed": ("review_findings",),
+    "store.run": (
+        "find_run",
+        "list_runs",
+    ),
+    "store.watched": (
+        "LiveState",
+        "Pace",
+        "TrialInFlight",
+        "Trouble",
+        "read_live",
+        "watch",
+    ),
+    "timeline": (
+        "Lane",
+        "Step",
+        "Timeline",
+        "timelines",
+    ),
 }
 """The names by the module that has them."""
 
@@ -164,6 +235,7 @@ __all__ = [
     "read_live",
     "redactor",
     "resource",
+    "review_findings",
     "run_effects",
     "scatter",
     "select",
