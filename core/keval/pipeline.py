@@ -25,7 +25,7 @@ from keval.execute.preflight import begin_judges, preflight
 from keval.execute.pricing import find_prices
 from keval.execute.resources import ResourceScope
 from keval.execute.resumption import Resumption, check_resumable
-from keval.execute.stopping import Stop
+from keval.execute.stopping import Stop, StoppedError
 from keval.execute.watching import Watching
 from keval.execute.working_time import WorkingTime
 from keval.gates.regression import Regression
@@ -37,7 +37,8 @@ from keval.recording.writer import RecordingWriter
 from keval.records import Sample
 from keval.redaction import Redactor
 from keval.score.digest import scorer_digests
-from keval.stages import Running, Scoring, announce_endpoints, rubrics_of
+from keval.score.stage import Scoring
+from keval.stages import Running, announce_endpoints, rubrics_of
 from keval.stats.rates import Rates
 from keval.store.run import Run
 from keval.store.scores_file import ScoringSpec
@@ -241,14 +242,14 @@ async def writing(writer: RunWriter, watching: Watching, hooks: Hooks, redact: R
 
 @contextmanager
 def unwrapped() -> Iterator[None]:
-    """Raise an explained error as it is, where a task group wraps it."""
+    """Raise an error that ends a run as it is, where a task group wraps it."""
     try:
         yield
     except ExceptionGroup as error:
         first: Exception = error
         while isinstance(first, ExceptionGroup):
             first = first.exceptions[0]
-        if isinstance(first, RunError):
+        if isinstance(first, RunError | StoppedError):
             raise first from None
         raise
 

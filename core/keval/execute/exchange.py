@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import secrets
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Literal
 
@@ -58,7 +58,7 @@ class ModelExchange:
     watchers: list[Callable[[str, int | None, bool], object]] = attrs.field(factory=list, init=False)
     _gates: dict[tuple[str, ...], Gate] = attrs.field(factory=dict, init=False)
     _askers: dict[str, tuple[Asker, Asking]] = attrs.field(factory=dict, init=False)
-    _outages: dict[tuple[str, str], OutageError] = attrs.field(factory=dict, init=False)
+    _outages: dict[tuple[str, str], tuple[OutageError, Gate]] = attrs.field(factory=dict, init=False)
     _unknown: set[Asker] = attrs.field(factory=set, init=False)
 
     def leads(self, endpoint: Endpoint) -> bool:
@@ -67,7 +67,15 @@ class ModelExchange:
 
     def outage(self, role: Literal["agent", "judge"], label: str) -> OutageError | None:
         """Return why this agent or judge cannot be used any more: its endpoint has been down for too long."""
-        return self._outages.get((role, label))
+        error, _ = self._outages.get((role, label), (None, None))
+        return error
+
+    def try_again(self, role: Literal["agent", "judge"], labels: Iterable[str]) -> None:
+        """Let these agents or judges ask an endpoint anew that was down for too long."""
+        for label in labels:
+            _, gate = self._outages.pop((role, label), (None, None))
+            if gate is not None:
+                gate.reopen()
 
     @contextmanager
     def playing(self, asker: Asker, watch: Stopwatch) -> Iterator[AttemptTape | None]:
@@ -126,7 +134,7 @@ class ModelExchange:
                 sending = _chain(self.middleware, last)
                 return await gate.ask(_known(request, who, endpoint), sending, asking)
             except OutageError as error:
-                self._outages[who.role, who.label] = error
+                self._outages[who.role, who.label] = error, gate
                 raise
 
         return ProxyRoute(asker, endpoint, exchange)

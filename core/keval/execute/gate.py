@@ -63,6 +63,10 @@ class Gate(Protocol):
         """Send a request, again where that can help, and return the last response."""
         ...
 
+    def reopen(self) -> None:
+        """Let requests through again, if the endpoint was given up."""
+        ...
+
 
 @attrs.frozen
 class PlayedGate:
@@ -76,6 +80,9 @@ class PlayedGate:
                 return outcome.passed_on()
             asking.refused(refusal)
         return outcome
+
+    def reopen(self) -> None:
+        """Do nothing: a recording is not given up."""
 
 
 @attrs.define(eq=False)
@@ -143,6 +150,13 @@ class EndpointGate:
             asking.refused(Refusal(outcome.status, outcome.message, wait))
             with asking.paused():
                 await asyncio.sleep(wait)
+
+    def reopen(self) -> None:
+        """Let requests through again, if the endpoint was given up: it is waited for as long as at first."""
+        self.outage = self._down_since = self._busy_since = None
+        self._unreachable, self._probe_wait = 0, _FIRST_PROBE_WAIT
+        self._refused.clear()
+        self._tell()
 
     async def _admitted(self) -> bool:
         """Wait until a request may be sent; returns whether it is the one that probes."""

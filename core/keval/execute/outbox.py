@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import attrs
 
@@ -30,7 +30,8 @@ _SHA256 = re.compile(rb"\b[0-9a-f]{64}\b")
 class RunOutbox:
     """Writes trials, their traffic and blobs to a run, and tells hook plugins of trials and live events.
 
-    All is without secrets. `_journal` writes ahead to `_recording`, if the run is recorded.
+    All is without secrets. `_journal` writes ahead to `_recording`, if the run is recorded. `_written` is handed the id
+    and the line of each trial that is on disk.
     """
 
     _writer: RunWriter
@@ -38,6 +39,7 @@ class RunOutbox:
     _redact: Redactor
     _hooks: Hooks
     _admission: Admission
+    _written: Callable[[str, bytes], None]
     _recording: RecordingWriter | None = None
     _blobs: dict[str, Blob] = attrs.field(factory=dict, init=False)
     _renamed: dict[bytes, bytes] = attrs.field(factory=dict, init=False)
@@ -67,6 +69,7 @@ class RunOutbox:
         if line != told:
             trial = read_trial(line, lambda _: trial.sample, lambda _: trial.characteristics)
         self._hooks.announce("keval_trial_finished", trial=trial)
+        self._written(trial.id, line)
 
     def event(self, event: LiveEvent) -> None:
         """Tell hook plugins and other listeners of a live event."""

@@ -16,6 +16,7 @@ from keval.config.source import Source
 from keval.errors import ConfigError, suggestion
 from keval.execute.opened import OpenedContext
 from keval.play.as_yaml import yaml_text
+from keval.play.planning import make_play_plan
 from keval.play.records import Edit, EditableCondition, EditableTool
 
 __all__ = ["condition_yaml", "editable_conditions", "edited"]
@@ -72,9 +73,7 @@ def condition_yaml(evaluation: Evaluation, condition: str, written: Evaluation, 
     text = yaml_text(sections)
     if Source.parse(text, "the YAML", written.source.base).data != sections:
         raise ConfigError("the condition cannot be written as YAML: it would be read as another one")
-    problems = {*_reread(written, merged).problems} - {*written.problems}
-    if problems:
-        raise ConfigError(problems)
+    make_play_plan(_reread(written, merged))
     return text
 
 

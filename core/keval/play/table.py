@@ -200,6 +200,7 @@ class Table:
             return
         run = self.run
         talk = seat.talk = seat.talk or Talk(run.worker, run.outbox, key.agent, key.condition)
+        talk.is_stopped = False
         seat.asking = self._spawn(self._answer_all(seat, talk, posed, key))
 
     def _begun(self, seat: _Seat, posed: Posed) -> TrialKey | None:
@@ -268,10 +269,14 @@ class Table:
             self._tell("answer")
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work)
+        task = asyncio.create_task(self._at_work(work))
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         return task
+
+    async def _at_work(self, work: Coroutine[Any, Any, None]) -> None:
+        with self.run.at_work():
+            await work
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

@@ -69,7 +69,8 @@ def is_conversational(worker: PlanWorker, agent: str) -> bool:
 class Talk:
     """What one agent under one condition is asked in one conversation.
 
-    `is_over` says that it cannot go on: a turn failed or was stopped, so that nobody knows what the agent remembers.
+    After a turn that failed or was stopped nobody knows what the agent remembers, so that it is not to be asked more.
+    While it `is_stopped`, it is not asked at all.
     An agent that cannot hold a conversation is asked the whole of it each time, as in a run, with all its attempts.
     """
 
@@ -77,14 +78,13 @@ class Talk:
     outbox: Outbox
     agent: str
     condition: str
-    is_over: bool = attrs.field(default=False, init=False)
+    is_stopped: bool = attrs.field(default=False, init=False)
     _told: _TalkOutbox = attrs.field(init=False)
     _open: OpenConversation | None = attrs.field(default=None, init=False)
     _recorder: Recorder | None = attrs.field(default=None, init=False)
     _info: TrialInfo | None = attrs.field(default=None, init=False)
     _failure: Failure | None = attrs.field(default=None, init=False)
     _asking: asyncio.Task[Trial] | None = attrs.field(default=None, init=False)
-    _is_stopped: bool = attrs.field(default=False, init=False)
     _scope: ResourceScope = attrs.field(factory=ResourceScope, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -93,8 +93,7 @@ class Talk:
     async def ask(self, key: TrialKey, sample: Sample, texts: Sequence[str]) -> Trial:
         """Ask the last `texts` of a sample; those before them were asked already. What goes wrong is a failed trial."""
         self._told.trial_id = key.id
-        if self._is_stopped:
-            self.is_over = True
+        if self.is_stopped:
             return self._trial(key, sample, TrialError("it was stopped", kind=STOPPED))
         if is_conversational(self.worker, self.agent):
             work = self._turns(key, sample, texts)
@@ -104,18 +103,18 @@ class Talk:
         try:
             trial = await self._asking
         except asyncio.CancelledError:
-            if not self._is_stopped:
+            if not self.is_stopped:
                 self._asking.cancel()
                 raise
             trial = self._trial(key, sample, TrialError("it was stopped", kind=STOPPED))
         finally:
             self._asking = None
-        self._failure, self.is_over = trial.failure, trial.failure is not None
+        self._failure = trial.failure
         return trial
 
     def stop(self) -> None:
         """Stop the turn that is under way, or about to begin."""
-        self._is_stopped = True
+        self.is_stopped = True
         if self._asking is not None:
             self._asking.cancel()
 

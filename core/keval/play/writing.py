@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,7 +20,6 @@ from keval.execute.pricing import find_prices
 from keval.execute.server_entries import listing_blobs
 from keval.execute.stopping import Stop
 from keval.execute.worker import PlanWorker
-from keval.execute.working_time import WorkingTime
 from keval.gates.decide import with_gates
 from keval.gates.expectations import ExpectationCheck
 from keval.hookspecs import hookimpl
@@ -30,7 +30,7 @@ from keval.plan.plan import Plan, Scorers
 from keval.records import Sample, Trial
 from keval.redaction import Redactor
 from keval.score.events import score_events
-from keval.score.scoring import ScoredTrial, score_trials
+from keval.score.scoring import Grader, ScoredTrial
 from keval.scores import ScoreLine
 from keval.stages import Running, announce_endpoints
 from keval.stats.rates import Rates
@@ -64,6 +64,9 @@ class PlayRun:
     _scoring: Pass
     _written: dict[str, Trial]
     _expectations: ExpectationCheck = attrs.field(factory=ExpectationCheck, init=False)
+    _busy: int = attrs.field(default=0, init=False)
+    _since: float = attrs.field(default=0.0, init=False)
+    _worked: float = attrs.field(default=0.0, init=False)
 
     @property
     def run(self) -> Run:
@@ -74,6 +77,19 @@ class PlayRun:
     def manifest(self) -> Manifest:
         """What the run is made of so far."""
         return self._manifest
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Count the time of the block to that in which the run was worked on; blocks at once count as one."""
+        if not self._busy:
+            self._since = time.perf_counter()
+        self._busy += 1
+        try:
+            yield
+        finally:
+            self._busy -= 1
+            if not self._busy:
+                self._worked += time.perf_counter() - self._since
 
     async def with_facts(self, sample: Sample) -> Sample:
         """Return a sample with what hook plugins know of it. Raises PreflightError."""
@@ -113,19 +129,17 @@ class PlayRun:
         self.ready.hooks.announce("keval_trial_scored", trial=trial, scores=found)
 
     async def _scored(self, trial: Trial, scorers: Scorers) -> list[ScoreLine]:
-        lines: list[ScoreLine] = []
-        await score_trials(
-            iter([trial]),
+        grading = Grader.of(
             scorers,
             self.ready.judges if scorers.judges else {},
             self.plan.evaluation.execution,
-            lambda scored: lines.extend(self._kept(scored)),
             spec=self._running.spec,
             lacks=self._scoring.lacks,
             exchange=self.ready.exchange,
             meter=self.meter,
         )
-        return lines
+        with grading as grader:
+            return self._kept(await grader.score(trial))
 
     def _kept(self, scored: ScoredTrial) -> list[ScoreLine]:
         written = self._running.redact.lines(scored.written)
@@ -156,12 +170,11 @@ class PlayRun:
         """Summarise what there is so far."""
         return attrs.evolve(self.summariser.summary(), planned=self._manifest.trials)
 
-    def _closed(self, working: WorkingTime) -> None:
+    def close(self) -> None:
         """Write what the manifest says at the end, and the summary. Raises RunError."""
         writer = self._running.writer
-        self._manifest = attrs.evolve(
-            self._manifest, elapsed=working.total(), stopped=self.meter.told() or self._manifest.stopped
-        )
+        elapsed, stopped = round(self._worked, 3), self.meter.told() or None
+        self._manifest = attrs.evolve(self._manifest, elapsed=elapsed, stopped=stopped)
         writer.write_manifest(self._manifest)
         told = attrs.evolve(self.summary(), elapsed=self._manifest.elapsed, stopped=self._manifest.stopped)
         summary = with_gates(writer.run, told, self._expectations)
@@ -190,6 +203,10 @@ class _Listener:
         self.written[trial.id] = trial
 
 
+def _unqueued(id: str, line: bytes) -> None:
+    """Queue nothing: a play scores each answer itself, when it has told of it."""
+
+
 @asynccontextmanager
 async def open_run(plan: Plan, root: Path, redact: Redactor, feed: Feed) -> AsyncIterator[PlayRun]:
     """Bring a plan up and begin a run under `root`; at the end it is summarised, or removed if nothing was asked.
@@ -198,7 +215,7 @@ async def open_run(plan: Plan, root: Path, redact: Redactor, feed: Feed) -> Asyn
     """
     written: dict[str, Trial] = {}
     hooks = hooks_of(plan.hooks, [("play", _Listener(feed, written))])
-    started, working = datetime.now(UTC), WorkingTime()
+    started = datetime.now(UTC)
     learn_config(redact, plan.evaluation)
     async with resources() as scope:
         ready = await preflight(plan, scope, redact, hooks)
@@ -220,7 +237,7 @@ async def open_run(plan: Plan, root: Path, redact: Redactor, feed: Feed) -> Asyn
             meter = Meter(plan.evaluation.budget, rates, prerecorded)
             async with Journal(writer.run.trials_file) as journal:
                 with writer.run.scores_file.scoring(running.spec) as scoring:
-                    outbox = RunOutbox(writer, journal, redact, hooks, Admission(iter(()), Stop(), meter))
+                    outbox = RunOutbox(writer, journal, redact, hooks, Admission(iter(()), Stop(), meter), _unqueued)
                     found = PlayRun(
                         plan,
                         ready,
@@ -236,6 +253,6 @@ async def open_run(plan: Plan, root: Path, redact: Redactor, feed: Feed) -> Asyn
                     )
                     yield found
             if found.manifest.trials:
-                found._closed(working)
+                found.close()
         if not found.manifest.trials:
             shutil.rmtree(writer.path)

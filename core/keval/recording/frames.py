@@ -106,13 +106,14 @@ def encoded_frame(key: FrameKey, lines: Iterable[bytes]) -> bytes:
 
 
 class FrameFile:
-    """Appends frames to the file of a recording. Use as a context manager.
+    """Appends frames to the file of a recording, from any thread. Use as a context manager.
 
     A torn end, as a power cut leaves it, is cut off when the file is opened.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._writing = threading.Lock()
 
     def __enter__(self) -> FrameFile:
         """Open the file, made with its folder if need be. Raises RunError: it cannot be written, or is damaged."""
@@ -140,13 +141,13 @@ class FrameFile:
 
     def write(self, frames: bytes) -> None:
         """Append encoded frames; they are on disk after the next `append`. Raises RunError."""
-        with explained(self._path):
+        with explained(self._path), self._writing:
             write_all(self._file, frames)
 
     def append(self, frames: bytes) -> None:
         """Append encoded frames, and return when all that was written is on disk. Raises RunError."""
+        self.write(frames)
         with explained(self._path):
-            write_all(self._file, frames)
             os.fsync(self._file.fileno())
 
 

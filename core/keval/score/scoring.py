@@ -1,4 +1,4 @@
-"""Scoring every answered trial of a run by every metric and judge."""
+"""Scoring an answered trial by every metric and judge."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import random
 import time
 import warnings
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
@@ -16,7 +16,7 @@ import attrs
 
 from keval.config.evaluation import Execution
 from keval.errors import PluginWarning, TrialError
-from keval.execute.attempts import Patience, Sleep, attempt, being_cancelled
+from keval.execute.attempts import Patience, Sleep, attempt
 from keval.execute.exchange import ModelExchange
 from keval.execute.meter import Meter
 from keval.interfaces import Judge, Metric
@@ -29,10 +29,12 @@ from keval.scores import Judgement, Rubric, Scale, Score, ScoreLine
 from keval.store.jsonl import score_line
 from keval.store.scores_file import ScoringSpec
 
-__all__ = ["ScoredTrial", "score_trials"]
+__all__ = ["Grader", "ScoredTrial"]
 
 _SLOW = 0.5
 """Seconds for which a metric may block the event loop before a warning names it."""
+_LONGEST_TURN = 0.002
+"""Seconds after which metrics let other work of the event loop go on."""
 _THREADS = 2 * (os.cpu_count() or 1)
 
 
@@ -44,137 +46,113 @@ class ScoredTrial:
     lines: tuple[ScoreLine, ...] = ()
     written: tuple[bytes, ...] = ()
 
+    def without(self, judges: Container[str]) -> ScoredTrial:
+        """Return the trial without the scores of some judges."""
+        both = zip(self.lines, self.written, strict=True)
+        return ScoredTrial(self.trial, *zip(*(each for each in both if each[0].judge not in judges), strict=True))
 
-async def score_trials(
-    trials: Iterator[Trial],
-    scorers: Scorers,
-    judges: Mapping[str, Judge],
-    execution: Execution,
-    keep: Callable[[ScoredTrial], None],
-    *,
-    spec: ScoringSpec,
-    lacks: Callable[[str, str, str | None, int], bool],
-    exchange: ModelExchange | None = None,
-    meter: Meter | None = None,
-    recording: RecordingWriter | None = None,
-    judging: Callable[[JudgeRunner], TrialJudge] | None = None,
-    sleep: Sleep = asyncio.sleep,
-) -> None:
-    """Score every trial, at most `max_concurrent` at once; `keep` is called for each, failed trials included.
 
-    `judges` are the plan's, by label, with their models resolved. `lacks` takes a trial's id, a metric, a judge and its
-    repetition, and returns whether `spec` wants that score and it is missing. `judging` returns what asks a judge in
-    place of its runner.
+@attrs.define(eq=False)
+class _Turn:
+    """Lets the metrics of one trial at a time hold up the event loop, and never for long.
+
+    Agents whose response times are measured run in the same loop, as do Ctrl-C and the progress display.
     """
-    patience = Patience(execution.retry, sleep, random.Random(execution.seed))
-    through, counted = exchange or ModelExchange(), meter or Meter()
-    asking = judging or _itself
-    with _threads(scorers.metrics) as threads:
-        grader = _Grader(
-            metrics=[_Measure(item, execution.timeout_seconds, threads) for item in scorers.metrics],
-            judges={
-                label: asking(JudgeRunner(label, judge, execution, patience, through, counted, recording))
-                for label, judge in judges.items()
-            },
-            rubrics=scorers.rubrics,
-            spec=spec,
-            lacks=lacks,
-        )
 
-        async def work() -> None:
-            for trial in trials:
-                scored = () if trial.failure else map(_written, await grader.lines(trial))
-                keep(ScoredTrial(trial, *zip(*scored, strict=True)))
-                if being_cancelled():
-                    raise asyncio.CancelledError
-                # Metrics alone never yield to the event loop, which Ctrl-C and the progress display need.
-                await asyncio.sleep(0)
+    _lock: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
+    _since: float = attrs.field(factory=time.monotonic, init=False)
 
-        async with asyncio.TaskGroup() as group:
-            for _ in range(execution.max_concurrent):
-                group.create_task(work())
+    async def __aenter__(self) -> Callable[[], Awaitable[None]]:
+        await self._lock.acquire()
+        return self._breathe
+
+    async def __aexit__(self, *_: object) -> None:
+        self._lock.release()
+
+    async def _breathe(self) -> None:
+        if time.monotonic() - self._since >= _LONGEST_TURN:
+            await asyncio.sleep(0)
+            self._since = time.monotonic()
 
 
-def _itself(judge: JudgeRunner) -> TrialJudge:
-    return judge
+@attrs.frozen(eq=False)
+class Grader:
+    """Scores trials, any number of them concurrently, by metrics and judges.
 
+    `lacks` takes a trial's id, a metric, a judge and its repetition, and returns whether `spec` wants that score and it
+    is missing.
+    """
 
-@contextmanager
-def _threads(metrics: Sequence[ResolvedPlugin]) -> Iterator[ThreadPoolExecutor | None]:
-    """Yield threads for metrics that block, or `None` if there are none."""
-    if not any(_blocks(item) for item in metrics):
-        yield None
-        return
-    with ThreadPoolExecutor(_THREADS, thread_name_prefix="keval-metric") as threads:
-        yield threads
-
-
-def _blocks(item: ResolvedPlugin) -> bool:
-    return getattr(item.plugin, "blocks", False) is True
-
-
-class _Measure:
-    """One metric, called in the event loop, or in a thread if it blocks."""
-
-    def __init__(self, item: ResolvedPlugin, seconds: float, threads: ThreadPoolExecutor | None) -> None:
-        self.label = item.label
-        self._metric: Metric = item.plugin
-        self._scale = getattr(item.plugin, "scale", Scale())
-        self._seconds = seconds
-        self._threads = threads if _blocks(item) else None
-        self._origin = f"{item.component.distribution} {item.component.version}"
-        self._warned = False
-
-    async def verdict(self, trial: Trial) -> Verdict:
-        """Return the metric's score of a trial, or its failure."""
-        if self._threads is not None:
-            loop, threads = asyncio.get_running_loop(), self._threads
-            return await self._awaited(lambda: loop.run_in_executor(threads, self._metric.score, trial))
-        began = time.monotonic()
-        try:
-            score = self._metric.score(trial)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - a seam: what a metric raises is its failure
-            return unscored(error)
-        finally:
-            self._warn_if_slow(time.monotonic() - began)
-        if not isinstance(score, Score) and inspect.isawaitable(score):
-            pending: Awaitable[object] = score
-            return await self._awaited(lambda: pending)
-        return validate_score(score, self._scale)
-
-    async def _awaited(self, work: Callable[[], Awaitable[object]]) -> Verdict:
-        late = TrialError(f"no score within {self._seconds:g} s", stage="score", kind="timeout")
-        outcome = await attempt(work, seconds=self._seconds, late=late)
-        if outcome.error is not None:
-            return unscored(outcome.error)
-        return validate_score(outcome.value, self._scale)
-
-    def _warn_if_slow(self, seconds: float) -> None:
-        if seconds > _SLOW and not self._warned:
-            self._warned = True
-            told = (
-                f"the metric {self.label!r} of {self._origin} held up all trials for {seconds:.1f} s; make its score()"
-                " async, or give its class `blocks: ClassVar[bool] = True` to have it called in a thread"
-            )
-            warnings.warn(told, PluginWarning, stacklevel=2)
-
-
-@attrs.frozen
-class _Grader:
-    metrics: Sequence[_Measure]
     judges: Mapping[str, TrialJudge]
     rubrics: Sequence[Rubric]
     spec: ScoringSpec
     lacks: Callable[[str, str, str | None, int], bool]
+    _metrics: Sequence[_Measure]
+    _turn: _Turn = attrs.field(factory=_Turn, init=False)
 
-    async def lines(self, trial: Trial) -> list[ScoreLine]:
-        """Make the scores that a trial lacks. If a scorer fails, its line has no value."""
-        lines = [
-            self._line(trial, metric.label, await metric.verdict(trial))
-            for metric in self.metrics
-            if self.lacks(trial.id, metric.label, None, 1)
-        ]
+    @classmethod
+    @contextmanager
+    def of(
+        cls,
+        scorers: Scorers,
+        judges: Mapping[str, Judge],
+        execution: Execution,
+        *,
+        spec: ScoringSpec,
+        lacks: Callable[[str, str, str | None, int], bool],
+        exchange: ModelExchange,
+        meter: Meter,
+        recording: RecordingWriter | None = None,
+        judging: Callable[[JudgeRunner], TrialJudge] | None = None,
+        sleep: Sleep = asyncio.sleep,
+    ) -> Iterator[Grader]:
+        """Yield a grader of these scorers; `judges` are the plan's, by label, with their models resolved.
+
+        `judging` returns what asks a judge in place of its runner. Metrics that block have threads while the block
+        runs.
+        """
+        patience = Patience(execution.retry, sleep, random.Random(execution.seed))
+        with _threads(scorers.metrics) as threads:
+            runners = {
+                label: JudgeRunner(label, judge, execution, patience, exchange, meter, recording)
+                for label, judge in judges.items()
+            }
+            yield cls(
+                {label: judging(runner) if judging else runner for label, runner in runners.items()},
+                scorers.rubrics,
+                spec,
+                lacks,
+                [_Measure(item, execution.timeout_seconds, threads) for item in scorers.metrics],
+            )
+
+    async def score(self, trial: Trial, without: Container[str] = ()) -> ScoredTrial:
+        """Make the scores that a trial lacks, but for those of the judges `without`; none if the trial failed.
+
+        If a scorer fails, its line has no value.
+        """
+        if trial.failure is not None:
+            return ScoredTrial(trial)
+        lines = [*await self._measured(trial), *await self._judged(trial, without)]
+        return ScoredTrial(trial, *zip(*map(_written, lines), strict=True))
+
+    async def _measured(self, trial: Trial) -> list[ScoreLine]:
+        wanted = [metric for metric in self._metrics if self.lacks(trial.id, metric.label, None, 1)]
+        verdicts: dict[str, Verdict] = {}
+        async with self._turn as breathe:
+            for metric in wanted:
+                if metric.is_immediate:
+                    verdicts[metric.label] = await metric.verdict(trial)
+                    await breathe()
+        for metric in wanted:
+            if not metric.is_immediate:
+                verdicts[metric.label] = await metric.verdict(trial)
+        return [self._line(trial, metric.label, verdicts[metric.label]) for metric in wanted]
+
+    async def _judged(self, trial: Trial, without: Container[str]) -> list[ScoreLine]:
+        lines: list[ScoreLine] = []
         for label, judge in self.judges.items():
+            if label in without:
+                continue
             times = max((self.spec.repetitions[rubric.name, label] for rubric in self.rubrics), default=0)
             for repetition in range(1, times + 1):
                 rubrics = [rubric for rubric in self.rubrics if self.lacks(trial.id, rubric.name, label, repetition)]
@@ -208,6 +186,68 @@ class _Grader:
             judgement=judgement,
             digest=self.spec.digests[metric, judge],
         )
+
+
+@contextmanager
+def _threads(metrics: Sequence[ResolvedPlugin]) -> Iterator[ThreadPoolExecutor | None]:
+    """Yield threads for metrics that block, or `None` if there are none."""
+    if not any(_blocks(item) for item in metrics):
+        yield None
+        return
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="keval-metric") as threads:
+        yield threads
+
+
+def _blocks(item: ResolvedPlugin) -> bool:
+    return getattr(item.plugin, "blocks", False) is True
+
+
+class _Measure:
+    """One metric, called in the event loop, or in a thread if it blocks."""
+
+    def __init__(self, item: ResolvedPlugin, seconds: float, threads: ThreadPoolExecutor | None) -> None:
+        self.label = item.label
+        self._metric: Metric = item.plugin
+        self._scale = getattr(item.plugin, "scale", Scale())
+        self._seconds = seconds
+        self._threads = threads if _blocks(item) else None
+        self._origin = f"{item.component.distribution} {item.component.version}"
+        self._warned = False
+        # Whether it is done when it returns, without a thread or an await.
+        self.is_immediate = self._threads is None and not inspect.iscoroutinefunction(self._metric.score)
+
+    async def verdict(self, trial: Trial) -> Verdict:
+        """Return the metric's score of a trial, or its failure."""
+        if self._threads is not None:
+            loop, threads = asyncio.get_running_loop(), self._threads
+            return await self._awaited(lambda: loop.run_in_executor(threads, self._metric.score, trial))
+        began = time.monotonic()
+        try:
+            score = self._metric.score(trial)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a seam: what a metric raises is its failure
+            return unscored(error)
+        finally:
+            self._warn_if_slow(time.monotonic() - began)
+        if not isinstance(score, Score) and inspect.isawaitable(score):
+            pending: Awaitable[object] = score
+            return await self._awaited(lambda: pending)
+        return validate_score(score, self._scale)
+
+    async def _awaited(self, work: Callable[[], Awaitable[object]]) -> Verdict:
+        late = TrialError(f"no score within {self._seconds:g} s", stage="score", kind="timeout")
+        outcome = await attempt(work, seconds=self._seconds, late=late)
+        if outcome.error is not None:
+            return unscored(outcome.error)
+        return validate_score(outcome.value, self._scale)
+
+    def _warn_if_slow(self, seconds: float) -> None:
+        if seconds > _SLOW and not self._warned:
+            self._warned = True
+            told = (
+                f"the metric {self.label!r} of {self._origin} held up all trials for {seconds:.1f} s; make its score()"
+                " async, or give its class `blocks: ClassVar[bool] = True` to have it called in a thread"
+            )
+            warnings.warn(told, PluginWarning, stacklevel=2)
 
 
 def _written(line: ScoreLine) -> tuple[ScoreLine, bytes]:

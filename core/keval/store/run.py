@@ -141,12 +141,11 @@ class Run:
 
         Raises RunError.
         """
-        digests: dict[str, str | None] = {}
+        digests = self._digests
         for review in (found := standing(self.reviews_file.read())):
-            if review.trial not in digests:
-                known = review.trial in self._trial_lines.places
-                digests[review.trial] = answer_digest(self.trial(review.trial)) if known else None
-        return [review for review in found if review.answer == digests[review.trial]]
+            if review.trial not in digests and review.trial in self._trial_lines.places:
+                digests[review.trial] = answer_digest(self.trial(review.trial))
+        return [review for review in found if review.answer == digests.get(review.trial)]
 
     def review_findings(self) -> ReviewFindings | None:
         """Return what people's reviews come to, as `summary().reviews`; only the answers are read that they name.
@@ -181,8 +180,13 @@ class Run:
 
     def trial_ids(self, *, failed: bool = True) -> set[str]:
         """Return the ids of the finished trials; without `failed`, only of those that were answered."""
-        found = read_lines(self.trials_file, orjson.loads)
-        return {str(line["id"]) for line in found if failed or line["failure"] is None}
+        return {key.id for key in self.trial_keys(failed=failed)}
+
+    def trial_keys(self, *, failed: bool = True) -> Iterator[TrialKey]:
+        """Yield which trials are finished; without `failed`, only those that were answered. Raises RunError."""
+        for line in read_lines(self.trials_file, orjson.loads):
+            if failed or line["failure"] is None:
+                yield TrialKey(str(line["id"]), line["agent"], line["condition"], line["sample"], line["repetition"])
 
     def sample(self, id: str) -> Sample:
         """Return a sample by its id, with the facts that hooks added. Raises RunError when there is none."""
@@ -274,6 +278,11 @@ class Run:
     @cached_property
     def _scores_by_trial(self) -> Callable[[str], Iterator[ScoreLine]]:
         return self.scores_file.by_trial()
+
+    @cached_property
+    def _digests(self) -> dict[str, str]:
+        """The digests of answers that were asked for already, by trial."""
+        return {}
 
     @cached_property
     def _trial_lines(self) -> TrialsFile:

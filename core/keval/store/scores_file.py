@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import chain
@@ -80,17 +80,18 @@ class Pass:
     """A scoring pass in progress: `write` keeps lines; `had` are the scores that exist already, as bits by trial."""
 
     write: Callable[[bytes], None]
-    had: Mapping[str, int]
+    had: dict[str, int]
     _spec: ScoringSpec
 
     def lacks(self, trial: str, metric: str, judge: str | None, repetition: int) -> bool:
         """Return whether a score is wanted and missing."""
         return bool(~self.had.get(trial, 0) & self._spec.bits.get((metric, judge, repetition), 0))
 
-    def had_already(self, line: ScoreLine) -> bool:
-        """Return whether a score existed before the pass."""
-        repetition = line.judgement.repetition if line.judgement else 1
-        return bool(self.had.get(line.trial, 0) & self._spec.bits.get((*line.scorer, repetition), 0))
+    def note(self, lines: Iterable[ScoreLine]) -> None:
+        """Note that these scores exist, also if they failed, for a trial that is scored in two steps."""
+        for line in lines:
+            repetition = line.judgement.repetition if line.judgement else 1
+            self.had[line.trial] = self.had.get(line.trial, 0) | self._spec.bits.get((*line.scorer, repetition), 0)
 
 
 @attrs.frozen
@@ -130,10 +131,11 @@ class ScoresFile:
         return read
 
     @contextmanager
-    def scoring(self, spec: ScoringSpec, *, missing: bool = False) -> Iterator[Pass]:
+    def scoring(self, spec: ScoringSpec, *, missing: bool = False, of: Container[str] | None = None) -> Iterator[Pass]:
         """Score in a pass; an interrupted pass with the same key is continued.
 
-        With `missing`, only scores that are missing or failed are made.
+        With `missing`, only scores that are missing or failed are made. Scores of other trials than those `of` the run
+        so far, by their ids, are held for none.
         """
         if not self.path.exists():
             # If the run's own first pass was interrupted, its scores are the run's until it is continued.
@@ -141,10 +143,10 @@ class ScoresFile:
                 with replacing(self.path) as scores:
                     scores.writelines(read_lines(unfinished, bytes))
         current = self._current(spec)
-        had = self._resumed(current, spec)
+        had = self._resumed(current, spec, of)
         if missing:
             for line in read_lines(self.path, _Line.read):
-                if bit := spec.bit(line):
+                if (bit := spec.bit(line)) and (of is None or line.trial in of):
                     had[line.trial] = had.get(line.trial, 0) | bit
         with explained(self.path):
             file = current.open("ab", buffering=0)
@@ -166,7 +168,7 @@ class ScoresFile:
         found = sorted(self.path.parent.glob(".scores.*.jsonl"))
         return [file for file in found if other_than is None or file != self._current(other_than)]
 
-    def _resumed(self, current: Path, spec: ScoringSpec) -> dict[str, int]:
+    def _resumed(self, current: Path, spec: ScoringSpec, of: Container[str] | None) -> dict[str, int]:
         """Keep the scores of an interrupted pass, but for failed ones, and return them."""
         had: dict[str, int] = {}
         if not current.exists():
@@ -174,7 +176,7 @@ class ScoresFile:
         with replacing(current) as file:
             for line in read_lines(current, _Line.read):
                 bit = spec.bit(line)
-                if bit and not had.get(line.trial, 0) & bit:
+                if bit and not had.get(line.trial, 0) & bit and (of is None or line.trial in of):
                     had[line.trial] = had.get(line.trial, 0) | bit
                     file.write(line.text)
         return had

@@ -224,13 +224,13 @@ def test_judges_that_score_again_agree_with_those_that_did_not(project: Project)
     assert (["reader", "strict"], 3) == (rubric["judges"], rubric["n"])
 
 
-def test_a_judging_that_was_killed_goes_on_where_it_stopped(project: Project) -> None:
+def test_a_run_that_was_killed_while_it_was_judged_goes_on_where_it_stopped(project: Project) -> None:
     config = CONFIG.replace("reader: {}", "reader: {journal: journal.txt}")
     questions = dataset(*({"id": str(i), "question": "q", "level": 1 + i % 5} for i in range(9)))
     project.write(eval_yaml=config + "execution: {max_concurrent: 1}\n", questions_jsonl=questions)
     killed = project.fork("run", "eval.yaml", env={"READER_DIES_AFTER": "4"})
 
-    outcome = project.keval("score", "latest", "--json")
+    outcome = project.keval("resume", "latest", "--json")
 
     asked = (project.root / "journal.txt").read_text(encoding="utf-8").splitlines()
     assert (-signal.SIGKILL, 0) == (killed.code, outcome.code)

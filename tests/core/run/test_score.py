@@ -244,14 +244,10 @@ def test_hook_plugins_are_told_what_happens(project: Project) -> None:
 
     told = (project.root / "diary.txt").read_text(encoding="utf-8").splitlines()
     scores = "[('double/length', None, 0.1), ('double/brevity', 'one', 1.0), ('double/brevity', 'two', 2.0)]"
-    assert [
-        "started eval",
-        "finished scripted/baseline/a/1",
-        "finished scripted/baseline/b/1",
-        f"scored scripted/baseline/a/1 {scores}",
-        f"scored scripted/baseline/b/1 {scores}",
-        "ended 3",
-    ] == told
+    assert ["started eval", "ended 3"] == [told.pop(0), told.pop()]
+    for trial in ("scripted/baseline/a/1", "scripted/baseline/b/1"):
+        assert [f"finished {trial}", f"scored {trial} {scores}"] == [line for line in told if f" {trial}" in line]
+    assert 4 == len(told)
 
 
 def test_a_hook_that_fails_costs_the_run_nothing(project: Project) -> None:

@@ -149,6 +149,49 @@ class Proxied(Modelled):
     applies_middleware: ClassVar[bool] = False
 
 
+@attrs.define
+class Talker:
+    """Holds conversations: it answers all that it was told so far, in two pieces if somebody reads along.
+
+    At a message that is `fails_at` or `hangs_at` it does that.
+    """
+
+    fails_at: str | None = None
+    hangs_at: str | None = None
+    delay: float = 0.0
+
+    async def run(self, sample: Sample, context: Context) -> Transcript:
+        return await run_conversation(self, sample, context)
+
+    @asynccontextmanager
+    async def open(self, context: Context) -> AsyncIterator["Talk"]:
+        yield Talk(self, context)
+
+
+@attrs.define
+class Talk:
+    _agent: Talker
+    _context: Context
+    _told: list[str] = attrs.field(factory=list, init=False)
+
+    async def ask(self, text: str) -> None:
+        recorder = self._context.recorder
+        recorder.offered(self._context.tools)
+        with recorder.turn(text):
+            await asyncio.sleep(self._agent.delay)
+            if text == self._agent.hangs_at:
+                recorder.said("Let me think.")
+                await asyncio.Event().wait()
+            if text == self._agent.fails_at:
+                raise TrialError("it broke", kind="told")
+            self._told.append(text)
+            said = " ".join(filter(None, (self._context.instructions, *self._told)))
+            for piece in (said[:3], said[3:]) if self._context.streams else ():
+                recorder.streamed(piece)
+            recorder.model_called(Usage(10, 5))
+            recorder.said(said)
+
+
 class Silent:
     """Holds conversations and never answers."""
 

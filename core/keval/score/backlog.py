@@ -1,0 +1,94 @@
+"""The backlog: trials are scored as they finish, and those that are left in the end from the run's file."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import TypeAlias
+
+import attrs
+
+from keval.records import Trial
+from keval.score.scoring import Grader, ScoredTrial
+from keval.scores import ScoreLine
+from keval.store.files import DAMAGE
+
+__all__ = ["Backlog", "Offer"]
+
+Offer: TypeAlias = Callable[[str, bytes], None]
+"""Takes a trial that has finished, by its id and its line in the run's file, and returns at once."""
+
+_MOST_WAITING = 128
+"""Trials that wait in memory to be scored; those that finish when there are more are left to the end."""
+
+
+@attrs.define(eq=False)
+class Backlog:
+    """Scores trials, at most `at_once` concurrently, and hands each to `keep`, failed ones included.
+
+    `read` reads a trial from its line. Judges that are `late`, by label, grade no trial that is scored as it finishes;
+    `note` is told of the scores that such a trial has already. `left` are the ids of the trials that are not scored, or
+    not by all scorers. `down` are the judges whose endpoint was lost, and which are late from then on.
+    """
+
+    grader: Grader
+    read: Callable[[bytes], Trial]
+    keep: Callable[[ScoredTrial], None]
+    note: Callable[[Sequence[ScoreLine]], None]
+    at_once: int
+    late: set[str]
+    left: set[str]
+    down: set[str] = attrs.field(factory=set, init=False)
+
+    @asynccontextmanager
+    async def as_they_finish(self) -> AsyncIterator[Offer]:
+        """Yield what takes trials; the block ends when those that it took are scored."""
+        slots, waiting = asyncio.Semaphore(self.at_once), set[asyncio.Task[None]]()
+
+        async def score(id: str, line: bytes) -> None:
+            async with slots:
+                try:
+                    trial = self.read(line)
+                except DAMAGE:  # told with its place when the file is read
+                    self.left.add(id)
+                    return
+                self._keep_early(await self.grader.score(trial, self.late))
+
+        def offer(id: str, line: bytes) -> None:
+            if len(waiting) >= self.at_once + _MOST_WAITING:
+                self.left.add(id)
+                return
+            task = group.create_task(score(id, line))
+            waiting.add(task)
+            task.add_done_callback(waiting.discard)
+
+        async with asyncio.TaskGroup() as group:
+            yield offer
+
+    async def score(self, trials: Iterable[Trial]) -> None:
+        """Score trials by all scorers."""
+        slots = asyncio.Semaphore(self.at_once)
+
+        async def score(trial: Trial) -> None:
+            try:
+                self.keep(await self.grader.score(trial))
+            finally:
+                slots.release()
+
+        async with asyncio.TaskGroup() as group:
+            for trial in trials:
+                await slots.acquire()
+                group.create_task(score(trial))
+
+    def _keep_early(self, scored: ScoredTrial) -> None:
+        """Keep the scores of a trial, but for those that failed as an endpoint was lost, which may come back."""
+        lost = {line.judge for line in scored.lines if line.judge and line.failure and line.failure.kind == "outage"}
+        self.down |= lost
+        self.late |= lost
+        if lost:
+            scored = scored.without(lost)
+        if self.late and scored.trial.failure is None:
+            self.left.add(scored.trial.id)
+            self.note(scored.lines)
+        self.keep(scored)
