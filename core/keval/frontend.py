@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from keval.report.names import display_names
     from keval.report.page import FRAGMENTS, Report, answers, lines_of
     from keval.report.page.arm_pairs import arm_effects, arm_name, ranked_scores, run_effects, scatter
+    from keval.report.page.comparisons import Tile
     from keval.report.page.document import resource
     from keval.report.page.making import arm_differences
     from keval.report.page.rendering import anchor, embedded, environment
     from keval.report.runs import Headline, ListedRun
     from keval.report.time_spans import time_span
     from keval.report.totals import total_cost
-    from keval.report.runs import ListedRun
     from keval.report.worst import worst_trials
     from keval.reviews import LONGEST_NAME, LONGEST_NOTE, Chosen, Review, answer_digest
     from keval.store.run import find_run, list_runs
@@ -48,9 +48,6 @@ if TYPE_CHECKING:
 _HOMES = {
     "arm_comparison": ("ArmComparison", "RunArm", "SampleScores", "arms_of", "compare_arms"),
     "compare": ("Comparison", "compare_runs"),
-    "report.differences": ("better_share",),
-    "report.page.arm_pairs": ("arm_effects", "arm_name", "ranked_scores", "run_effects", "scatter"),
-    "report.page.making": ("arm_differences",),
     "errors": ("PlayError",),
     "follow": ("ArmProgress", "Follower", "RunProgress"),
     "marks": ("Mark", "marks_of"),
@@ -68,20 +65,19 @@ _HOMES = {
     ),
     "prices": ("dollars",),
     "recording.recording": ("traffic_of",),
-    "marks": ("Mark", "marks_of"),
-    "timeline": ("Lane", "Step", "Timeline", "timelines"),
-    "store.watched": ("LiveState", "Pace", "TrialInFlight", "Trouble", "read_live", "watch"),
-    "follow": ("ArmProgress", "Follower", "RunProgress"),
-    "report.runs": ("ListedRun",),
-    "report.worst": ("worst_trials",),
-    "reviews": ("LONGEST_NAME", "LONGEST_NOTE", "Chosen", "Review", "answer_digest"),
+    "report.differences": ("better_share",),
     "report.names": ("display_names",),
     "report.page": ("FRAGMENTS", "Report", "answers", "lines_of"),
+    "report.page.arm_pairs": ("arm_effects", "arm_name", "ranked_scores", "run_effects", "scatter"),
+    "report.page.comparisons": ("Tile",),
     "report.page.document": ("resource",),
+    "report.page.making": ("arm_differences",),
     "report.page.rendering": ("anchor", "embedded", "environment"),
-    "report.runs": ("Headline", "ListedRun"),
+    "report.runs": ("ListedRun", "Headline"),
     "report.time_spans": ("time_span",),
     "report.totals": ("total_cost",),
+    "report.worst": ("worst_trials",),
+    "reviews": ("LONGEST_NAME", "LONGEST_NOTE", "Chosen", "Review", "answer_digest"),
     "store.run": ("find_run", "list_runs"),
     "store.watched": ("LiveState", "Pace", "TrialInFlight", "Trouble", "read_live", "watch"),
     "timeline": ("Lane", "Step", "Timeline", "timelines"),
@@ -114,12 +110,13 @@ __all__ = [
     "PlayError",
     "Question",
     "Report",
-    "RunArm",
     "Review",
+    "RunArm",
     "RunProgress",
     "SampleScores",
     "Standings",
     "Step",
+    "Tile",
     "Timeline",
     "TrialInFlight",
     "Trouble",

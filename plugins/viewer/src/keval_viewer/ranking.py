@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from keval.frontend import Report
+from keval.frontend import Report, Tile
 
 __all__ = ["Choice", "Ranked", "choices_of", "ranked"]
 
@@ -54,11 +54,11 @@ def ranked(report: Report, sample: str, choice: Choice) -> Ranked:
     Raises LookupError: the run has no such sample or comparison.
     """
     questions = report.outline.questions
+    found: dict[int, Tile] = {}
     if choice.comparison is None:
-        found, order = {}, [*range(len(questions))]
+        order = [*range(len(questions))]
     else:
         comparison = [each for each in report.comparisons if each.against is not None][choice.comparison]
-        found = {}
         for number in range(len(questions)):
             tiles = comparison.tiles.get(number, ())
             named = [tile for tile in tiles if report.names[tile.scorer] == choice.metric]

@@ -74,11 +74,10 @@ def shown_scores(run: Run, lines: Iterable[ScoreLine], answer: str) -> list[Show
 def told_of(lines: Iterable[ScoreLine]) -> Told:
     """Return what judges told, each judgement once, as all of its scores have it."""
     judgements = [*{(line.judge or "", line.judgement): None for line in lines if line.judgement}]
-    told = [(judge, judgement) for judge, judgement in judgements if judgement is not None]
     return Told(
-        [Claim(judge, text) for judge, each in told for text in each.unverified_claims or ()],
-        [Claim(judge, text) for judge, each in told for text in each.rejected],
-        told,
+        [Claim(judge, text) for judge, each in judgements for text in each.unverified_claims or ()],
+        [Claim(judge, text) for judge, each in judgements for text in each.rejected],
+        judgements,
     )
 
 
