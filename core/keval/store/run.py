@@ -157,7 +157,7 @@ class Run:
         return self._trial_lines.line(id)[0]
 
     @property
-    def trial_keys(self) -> Sequence[TrialKey]:
+    def known_trials(self) -> Sequence[TrialKey]:
         """The finished trials, in the order of the file, as it was when a trial was first asked for by its id."""
         return self._trial_lines.keys
 
