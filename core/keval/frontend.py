@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from keval.report.runs import Headline, ListedRun
     from keval.report.time_spans import time_span
     from keval.report.totals import total_cost
-    from keval.report.runs import ListedRun
     from keval.report.worst import worst_trials
     from keval.reviews import LONGEST_NAME, LONGEST_NOTE, Chosen, Review, answer_digest
     from keval.store.run import find_run, list_runs
@@ -48,9 +47,6 @@ if TYPE_CHECKING:
 _HOMES = {
     "arm_comparison": ("ArmComparison", "RunArm", "SampleScores", "arms_of", "compare_arms"),
     "compare": ("Comparison", "compare_runs"),
-    "report.differences": ("better_share",),
-    "report.page.arm_pairs": ("arm_effects", "arm_name", "ranked_scores", "run_effects", "scatter"),
-    "report.page.making": ("arm_differences",),
     "errors": ("PlayError",),
     "follow": ("ArmProgress", "Follower", "RunProgress"),
     "marks": ("Mark", "marks_of"),
@@ -68,20 +64,18 @@ _HOMES = {
     ),
     "prices": ("dollars",),
     "recording.recording": ("traffic_of",),
-    "marks": ("Mark", "marks_of"),
-    "timeline": ("Lane", "Step", "Timeline", "timelines"),
-    "store.watched": ("LiveState", "Pace", "TrialInFlight", "Trouble", "read_live", "watch"),
-    "follow": ("ArmProgress", "Follower", "RunProgress"),
-    "report.runs": ("ListedRun",),
-    "report.worst": ("worst_trials",),
-    "reviews": ("LONGEST_NAME", "LONGEST_NOTE", "Chosen", "Review", "answer_digest"),
+    "report.differences": ("better_share",),
     "report.names": ("display_names",),
     "report.page": ("FRAGMENTS", "Report", "answers", "lines_of"),
+    "report.page.arm_pairs": ("arm_effects", "arm_name", "ranked_scores", "run_effects", "scatter"),
     "report.page.document": ("resource",),
+    "report.page.making": ("arm_differences",),
     "report.page.rendering": ("anchor", "embedded", "environment"),
     "report.runs": ("Headline", "ListedRun"),
     "report.time_spans": ("time_span",),
     "report.totals": ("total_cost",),
+    "report.worst": ("worst_trials",),
+    "reviews": ("Chosen", "LONGEST_NAME", "LONGEST_NOTE", "Review", "answer_digest"),
     "store.run": ("find_run", "list_runs"),
     "store.watched": ("LiveState", "Pace", "TrialInFlight", "Trouble", "read_live", "watch"),
     "timeline": ("Lane", "Step", "Timeline", "timelines"),
@@ -114,8 +108,8 @@ __all__ = [
     "PlayError",
     "Question",
     "Report",
-    "RunArm",
     "Review",
+    "RunArm",
     "RunProgress",
     "SampleScores",
     "Standings",
