@@ -26,17 +26,16 @@ from keval.hookspecs import hookimpl
 from keval.live import Feed, LiveEvent
 from keval.manifest import DatasetEntry, Manifest
 from keval.pipeline import hooks_of, resources, unwrapped
-from keval.plan.plan import Plan, Scorers
+from keval.plan.plan import Plan
 from keval.records import Sample, Trial
 from keval.redaction import Redactor
 from keval.score.events import score_events
-from keval.score.scoring import Grader, ScoredTrial
+from keval.score.scoring import Grader
 from keval.scores import ScoreLine
 from keval.stages import Running, announce_endpoints
 from keval.stats.rates import Rates
 from keval.stats.summarise import Summariser
 from keval.store.journal import Journal
-from keval.store.jsonl import read_score
 from keval.store.run import Run
 from keval.store.scores_file import Pass
 from keval.store.writer import RunWriter
@@ -62,6 +61,7 @@ class PlayRun:
     _running: Running
     _manifest: Manifest
     _scoring: Pass
+    _grader: Grader
     _written: dict[str, Trial]
     _expectations: ExpectationCheck = attrs.field(factory=ExpectationCheck, init=False)
     _busy: int = attrs.field(default=0, init=False)
@@ -120,40 +120,18 @@ class PlayRun:
 
         Raises RunError.
         """
-        scorers, found = self.plan.scorers, list[ScoreLine]()
+        found: list[ScoreLine] = []
         if trial.failure is None:
-            for some in (Scorers(metrics=scorers.metrics), attrs.evolve(scorers, metrics=())):
-                lines = await self._scored(trial, some)
+            for late in (self.ready.judges, ()):  # metrics do not wait for judges
+                scored = await self._grader.score(trial, without=late)
+                lines = scored.write(self._scoring.write, self._running.redact)
+                self._scoring.note(lines)
+                self.summariser.add_scores(lines)
+                for event in score_events(trial, lines):
+                    self.outbox.event(event)
                 keep(lines)
                 found += lines
-        self.ready.hooks.announce("keval_trial_scored", trial=trial, scores=found)
-
-    async def _scored(self, trial: Trial, scorers: Scorers) -> list[ScoreLine]:
-        grading = Grader.of(
-            scorers,
-            self.ready.judges if scorers.judges else {},
-            self.plan.evaluation.execution,
-            spec=self._running.spec,
-            lacks=self._scoring.lacks,
-            exchange=self.ready.exchange,
-            meter=self.meter,
-        )
-        with grading as grader:
-            return self._kept(await grader.score(trial))
-
-    def _kept(self, scored: ScoredTrial) -> list[ScoreLine]:
-        written = self._running.redact.lines(scored.written)
-        # What is summed up and announced is what the file says.
-        lines = [
-            line if kept == told else read_score(kept)
-            for line, told, kept in zip(scored.lines, scored.written, written, strict=True)
-        ]
-        if written:
-            self._scoring.write(b"".join(line + b"\n" for line in written))
-        self.summariser.add_scores(lines)
-        for event in score_events(scored.trial, lines):
-            self.outbox.event(event)
-        return lines
+        self.ready.hooks.announce("keval_trial_scored", trial=trial, scores=found, late=False)
 
     def cost(self, trial: Trial) -> float | None:
         """Return what an answer cost in US dollars, with its attempts; `None` if that is unknown."""
@@ -203,10 +181,6 @@ class _Listener:
         self.written[trial.id] = trial
 
 
-def _unqueued(id: str, line: bytes) -> None:
-    """Queue nothing: a play scores each answer itself, when it has told of it."""
-
-
 @asynccontextmanager
 async def open_run(plan: Plan, root: Path, redact: Redactor, feed: Feed) -> AsyncIterator[PlayRun]:
     """Bring a plan up and begin a run under `root`; at the end it is summarised, or removed if nothing was asked.
@@ -236,8 +210,19 @@ async def open_run(plan: Plan, root: Path, redact: Redactor, feed: Feed) -> Asyn
             prerecorded = [agent.label for agent in plan.agents if agent.prerecorded]
             meter = Meter(plan.evaluation.budget, rates, prerecorded)
             async with Journal(writer.run.trials_file) as journal:
-                with writer.run.scores_file.scoring(running.spec) as scoring:
-                    outbox = RunOutbox(writer, journal, redact, hooks, Admission(iter(()), Stop(), meter), _unqueued)
+                with (
+                    writer.run.scores_file.scoring(running.spec) as scoring,
+                    Grader.of(
+                        plan.scorers,
+                        ready.judges,
+                        plan.evaluation.execution,
+                        spec=running.spec,
+                        lacks=scoring.lacks,
+                        exchange=ready.exchange,
+                        meter=meter,
+                    ) as grader,
+                ):
+                    outbox = RunOutbox(writer, journal, redact, hooks, Admission(iter(()), Stop(), meter))
                     found = PlayRun(
                         plan,
                         ready,
@@ -249,6 +234,7 @@ async def open_run(plan: Plan, root: Path, redact: Redactor, feed: Feed) -> Asyn
                         running,
                         manifest,
                         scoring,
+                        grader,
                         written,
                     )
                     yield found

@@ -1,0 +1,52 @@
+"""What the commands that serve pages share: the port that they listen on, and how they are told to end."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from keval.plugin import ConfigError
+from keval_loopback import listen
+
+__all__ = ["listener_on", "stopping"]
+
+
+def listener_on(port: int | None, usual: int) -> socket.socket:
+    """Listen on a port, or without one on the `usual` one, or on a free one if that is taken. Raises ConfigError."""
+    if port is None:
+        with suppress(OSError):
+            return listen(usual)
+    try:
+        return listen(port or 0)
+    except OSError as error:
+        raise ConfigError(f"port {port}: {error.strerror}; choose another with --port, or 0") from error
+
+
+@contextmanager
+def stopping() -> Iterator[asyncio.Event]:
+    """Yield what is set by Ctrl-C, and when the process is told to end. A second Ctrl-C ends it at once."""
+    event = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+
+    def stop() -> None:
+        event.set()
+        forget()
+
+    def forget() -> None:
+        for number in numbers:
+            with suppress(NotImplementedError):
+                loop.remove_signal_handler(number)
+        # A shell starts background processes with SIGINT ignored; Python's own handler is wanted there, too.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    for number in numbers:
+        with suppress(NotImplementedError):  # on Windows, Ctrl-C raises KeyboardInterrupt
+            loop.add_signal_handler(number, stop)
+    try:
+        yield event
+    finally:
+        forget()
