@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     from keval.timeline import Lane, Step, Timeline, timelines
 
 _HOMES = {
-    "arm_comparison": ("ArmComparison", "RunArm", "SampleScores", "arms_of", "compare_arms"),
-    "compare": ("Comparison", "compare_runs"),
     "arm_comparison": (
         "ArmComparison",
         "RunArm",
@@ -97,21 +95,6 @@ _HOMES = {
     ),
     "prices": ("dollars",),
     "recording.recording": ("traffic_of",),
-    "report.differences": ("better_share",),
-    "report.names": ("display_names",),
-    "report.page": ("FRAGMENTS", "Report", "answers", "lines_of"),
-    "report.page.arm_pairs": ("arm_effects", "arm_name", "ranked_scores", "run_effects", "scatter"),
-    "report.page.document": ("resource",),
-    "report.page.making": ("arm_differences",),
-    "report.page.rendering": ("anchor", "embedded", "environment"),
-    "report.runs": ("Headline", "ListedRun"),
-    "report.time_spans": ("time_span",),
-    "report.totals": ("total_cost",),
-    "report.worst": ("worst_trials",),
-    "reviews": ("Chosen", "LONGEST_NAME", "LONGEST_NOTE", "Review", "answer_digest"),
-    "store.run": ("find_run", "list_runs"),
-    "store.watched": ("LiveState", "Pace", "TrialInFlight", "Trouble", "read_live", "watch"),
-    "timeline": ("Lane", "Step", "Timeline", "timelines"),
     "report.changes": ("word_diff",),
     "report.differences": (
         "better_share",
