@@ -136,10 +136,7 @@ class Run:
         return [line for line in self._scores_by_trial(trial) if is_current(line, scorers.get(line.scorer))]
 
     def reviews(self) -> list[Review]:
-        """Return what people said of the answers as they are, without what they replaced or withdrew.
-
-        Raises RunError.
-        """
+        """Return what people said of the answers as they are, and did not replace or withdraw. Raises RunError."""
         digests = self._digests
         for review in (found := standing(self.reviews_file.read())):
             if review.trial not in digests and review.trial in self._trial_lines.places:
