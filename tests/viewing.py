@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -29,39 +29,31 @@ needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromi
 @contextmanager
 def served(app: Path | Callable[[], Starlette], session: str | None = None, port: int = 0) -> Iterator[Serving]:
     """Serve the runs of a results folder, or an application that is built in the server's thread."""
-    ready: list[Serving] = []
-    problems: list[BaseException] = []
-    begun, ending = threading.Event(), asyncio.Event()
-    loop = asyncio.new_event_loop()
+    ready: Future[tuple[Serving, Callable[[], object]]] = Future()
 
     async def serve() -> None:
+        ending = asyncio.Event()
+        loop = asyncio.get_running_loop()
         built = build_app(app, VIEW_PAGES) if isinstance(app, Path) else app()
         async with serving(built, listen(port), session) as running:
-            ready.append(running)
-            begun.set()
+            ready.set_result((running, lambda: loop.call_soon_threadsafe(ending.set)))
             await ending.wait()
 
-    def run() -> None:
+    with ThreadPoolExecutor(1, thread_name_prefix="viewer") as threads:
+        done = threads.submit(asyncio.run, serve())
+        done.add_done_callback(lambda ended: _pass_on(ended, ready))
+        running, end = ready.result()
         try:
-            loop.run_until_complete(serve())
-        except BaseException as error:  # noqa: BLE001 - raised below, in the thread of the test
-            problems.append(error)
+            yield running
         finally:
-            begun.set()
-            loop.close()
+            end()
+        done.result()
 
-    thread = threading.Thread(target=run, name="viewer")
-    thread.start()
-    try:
-        begun.wait()
-        if ready:
-            yield ready[0]
-    finally:
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(ending.set)
-        thread.join()
-    if problems:
-        raise problems[0]
+
+def _pass_on(ended: Future[None], ready: Future[Any]) -> None:
+    """Tell a server that ended before it was ready to whoever waits for it."""
+    if not ready.done():
+        ready.set_exception(ended.exception() or EOFError("the server has ended"))
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from keval.summary import ArmScore, ScorerScale
 if TYPE_CHECKING:
     from keval.stats.findings import Findings
 
-__all__ = ["Comparison", "Difference", "RunArms", "SampleChange", "compare_runs"]
+__all__ = ["Comparison", "Difference", "RunArms", "SampleChange", "compare_runs", "spans", "what_differs"]
 
 _SHOWN = 12
 """Characters of a digest that are told."""
@@ -92,7 +92,7 @@ def compare_runs(run: Run, against: Run) -> Comparison:
     names = list(numbers)
     known = {entry.scorer: entry for entry in against.manifest.scorers}
     entries = [
-        entry for entry in run.manifest.scorers if entry.scorer in known and _span(entry) == _span(known[entry.scorer])
+        entry for entry in run.manifest.scorers if entry.scorer in known and spans(entry) == spans(known[entry.scorer])
     ]
     arms = [arm for arm in _arms(run.manifest) if arm in _arms(against.manifest)]
     _check_shared(run, against, arms, entries)
@@ -113,7 +113,7 @@ def compare_runs(run: Run, against: Run) -> Comparison:
     return Comparison(
         runs=(_run(run.manifest, now), _run(against.manifest, before)),
         scorers=tuple(ScorerScale(entry.metric, entry.judge, entry.scale) for entry in entries),
-        differences=(*_differences(run.manifest, against.manifest), *_unanswered(now, before)),
+        differences=(*what_differs(run.manifest, against.manifest), *_unanswered(now, before)),
         effects=tuple(adjust(effects, scales)),
         changes=tuple(sorted(changes, key=lambda change: _gain(change, scales[change.metric, change.judge]))),
     )
@@ -129,7 +129,8 @@ def _gain(change: SampleChange, scale: Scale) -> float:
     return gain if math.isinf(scale.high) else gain / (scale.high - scale.low)
 
 
-def _span(entry: ScorerEntry) -> tuple[float, float, str]:
+def spans(entry: ScorerEntry) -> tuple[float, float, str]:
+    """Return what the scales of two scorers must share for their scores to be compared."""
     return entry.scale.low, entry.scale.high, entry.scale.better
 
 
@@ -150,7 +151,7 @@ def _check_shared(run: Run, against: Run, arms: Sequence[tuple[str, str]], entri
         )
 
 
-def _differences(now: Manifest, before: Manifest) -> Iterator[Difference]:
+def what_differs(now: Manifest, before: Manifest) -> Iterator[Difference]:
     """Yield what else differs between two runs, the most important first."""
     yield from _changed("evaluation", now.evaluation, before.evaluation)
     yield from _changed("dataset", _digest(now.dataset.sha256), _digest(before.dataset.sha256))

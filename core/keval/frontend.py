@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from keval.arm_comparison import ArmComparison, RunArm, SampleScores, arms_of, compare_arms
+    from keval.compare import Comparison, compare_runs
     from keval.errors import PlayError
     from keval.follow import ArmProgress, Follower, RunProgress
     from keval.marks import Mark, marks_of
@@ -24,18 +26,47 @@ if TYPE_CHECKING:
         Question,
         Standings,
     )
+    from keval.prices import dollars
     from keval.recording.recording import traffic_of
+    from keval.report.differences import better_share
     from keval.report.names import display_names
     from keval.report.page import FRAGMENTS, Report, answers, lines_of
+    from keval.report.page.arm_pairs import arm_effects, arm_name, ranked_scores, run_effects, scatter
+    from keval.report.page.comparisons import Tile
     from keval.report.page.document import resource
+    from keval.report.page.making import arm_differences
     from keval.report.page.rendering import anchor, embedded, environment
-    from keval.report.runs import ListedRun
+    from keval.report.runs import Headline, ListedRun
+    from keval.report.time_spans import time_span
+    from keval.report.totals import total_cost
+    from keval.report.worst import worst_trials
+    from keval.reviews import LONGEST_NAME, LONGEST_NOTE, Chosen, Review, answer_digest
     from keval.store.run import find_run, list_runs
     from keval.store.watched import LiveState, Pace, TrialInFlight, Trouble, read_live, watch
     from keval.timeline import Lane, Step, Timeline, timelines
 
 _HOMES = {
+    "arm_comparison": (
+        "ArmComparison",
+        "RunArm",
+        "SampleScores",
+        "arms_of",
+        "compare_arms",
+    ),
+    "compare": (
+        "Comparison",
+        "compare_runs",
+    ),
     "errors": ("PlayError",),
+    "follow": (
+        "ArmProgress",
+        "Follower",
+        "RunProgress",
+    ),
+    "marks": (
+        "Mark",
+        "marks_of",
+    ),
     "play": (
         "Answer",
         "Asked",
@@ -48,30 +79,82 @@ _HOMES = {
         "Question",
         "Standings",
     ),
-    "store.run": ("find_run", "list_runs"),
+    "prices": ("dollars",),
     "recording.recording": ("traffic_of",),
-    "marks": ("Mark", "marks_of"),
-    "timeline": ("Lane", "Step", "Timeline", "timelines"),
-    "store.watched": ("LiveState", "Pace", "TrialInFlight", "Trouble", "read_live", "watch"),
-    "follow": ("ArmProgress", "Follower", "RunProgress"),
-    "report.runs": ("ListedRun",),
+    "report.differences": ("better_share",),
     "report.names": ("display_names",),
-    "report.page.rendering": ("anchor", "embedded", "environment"),
+    "report.page": (
+        "FRAGMENTS",
+        "Report",
+        "answers",
+        "lines_of",
+    ),
+    "report.page.arm_pairs": (
+        "arm_effects",
+        "arm_name",
+        "ranked_scores",
+        "run_effects",
+        "scatter",
+    ),
+    "report.page.comparisons": ("Tile",),
     "report.page.document": ("resource",),
-    "report.page": ("FRAGMENTS", "Report", "answers", "lines_of"),
+    "report.page.making": ("arm_differences",),
+    "report.page.rendering": (
+        "anchor",
+        "embedded",
+        "environment",
+    ),
+    "report.runs": (
+        "Headline",
+        "ListedRun",
+    ),
+    "report.time_spans": ("time_span",),
+    "report.totals": ("total_cost",),
+    "report.worst": ("worst_trials",),
+    "reviews": (
+        "Chosen",
+        "LONGEST_NAME",
+        "LONGEST_NOTE",
+        "Review",
+        "answer_digest",
+    ),
+    "store.run": (
+        "find_run",
+        "list_runs",
+    ),
+    "store.watched": (
+        "LiveState",
+        "Pace",
+        "TrialInFlight",
+        "Trouble",
+        "read_live",
+        "watch",
+    ),
+    "timeline": (
+        "Lane",
+        "Step",
+        "Timeline",
+        "timelines",
+    ),
 }
 """The names by the module that has them."""
 
 __all__ = [
     "FRAGMENTS",
+    "LONGEST_NAME",
+    "LONGEST_NOTE",
     "Answer",
+    "ArmComparison",
     "ArmProgress",
     "Asked",
+    "Chosen",
     "Column",
+    "Comparison",
     "Edit",
     "EditableCondition",
     "EditableTool",
     "Follower",
+    "Headline",
     "KeptSample",
     "Lane",
     "ListedRun",
@@ -82,26 +165,45 @@ __all__ = [
     "PlayError",
     "Question",
     "Report",
+    "Review",
+    "RunArm",
     "RunProgress",
+    "SampleScores",
     "Standings",
     "Step",
+    "Tile",
     "Timeline",
     "TrialInFlight",
     "Trouble",
     "anchor",
+    "answer_digest",
     "answers",
+    "arm_differences",
+    "arm_effects",
+    "arm_name",
+    "arms_of",
+    "better_share",
+    "compare_arms",
+    "compare_runs",
     "display_names",
+    "dollars",
     "embedded",
     "environment",
     "find_run",
     "lines_of",
     "list_runs",
     "marks_of",
+    "ranked_scores",
     "read_live",
     "resource",
+    "run_effects",
+    "scatter",
+    "time_span",
     "timelines",
+    "total_cost",
     "traffic_of",
     "watch",
+    "worst_trials",
 ]
 
 

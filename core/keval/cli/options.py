@@ -30,6 +30,7 @@ __all__ = [
     "quiet_option",
     "results_option",
     "selection_options",
+    "view_option",
     "wide_option",
 ]
 
@@ -132,6 +133,20 @@ def gate_options(function: F) -> F:
     for option in reversed(_GATES):
         with_gates = option(with_gates)
     return with_gates  # type: ignore[return-value]
+
+
+def view_option(function: F) -> F:
+    """Add the option that shows the run in the browser; the command gets `viewers`, hook plugins of its run."""
+
+    @functools.wraps(function)
+    def with_view(*, view: bool, **rest: Any) -> Any:
+        from keval.cli.viewing import viewing  # it imports what `--help` does not need
+
+        with viewing(view) as viewers:
+            return function(viewers=viewers, **rest)
+
+    told = "Show the run in the browser while it goes on and, in a terminal, after it, until Ctrl-C."
+    return click.option("--view", is_flag=True, help=told)(with_view)  # type: ignore[return-value]
 
 
 class _Cap(click.ParamType[tuple[str, float]]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 import click
@@ -17,6 +18,7 @@ from keval.cli.options import (
     max_failures_option,
     quiet_option,
     results_option,
+    view_option,
     wide_option,
 )
 from keval.cli.session import ablated, finish, log_watchers, run_to_end, tell_replaced
@@ -30,6 +32,9 @@ from keval.report.console import message_console
 from keval.report.plan import print_notices
 from keval.report.terminal import redactor, tell
 from keval.store.run import Run, find_run
+
+if TYPE_CHECKING:  # it imports what `--help` does not need
+    from keval.pipeline import Watchers
 
 __all__ = ["command"]
 
@@ -52,6 +57,7 @@ _POSITIVE = click.IntRange(min=1)
 @budget_option
 @gate_options
 @click.option("-j", "--max-concurrent", type=_POSITIVE, metavar="N", help="At most N trials at once.")
+@view_option
 @results_option
 @wide_option
 @json_option
@@ -69,6 +75,7 @@ def command(
     budget: tuple[tuple[str, float], ...],
     gate_flags: GateFlags,
     max_concurrent: int | None,
+    viewers: Watchers,
     output_dir: Path,
     wide: bool,
     as_json: bool,
@@ -123,7 +130,7 @@ def command(
         resumption = Resumption(retry_failed=retry_failed, extended=extend is not None, force=force)
         try:
             with progress:
-                watchers = [("keval/progress", progress), *log]
+                watchers = [("keval/progress", progress), *log, *viewers]
                 work = resume_run(
                     found,
                     plan,

@@ -19,6 +19,7 @@ from keval.cli.options import (
     quiet_option,
     results_option,
     selection_options,
+    view_option,
     wide_option,
 )
 from keval.cli.session import ablated, finish, log_watchers, run_to_end, tell_replaced
@@ -33,6 +34,7 @@ from keval.store.run import find_run
 
 if TYPE_CHECKING:  # it imports what a dry run does not need
     from keval.execute.replaying import Replay
+    from keval.pipeline import Watchers
     from keval.plan.plan import Plan
     from keval.report.progress import Progress
 
@@ -57,6 +59,7 @@ __all__ = ["command"]
     show_default=True,
     help="What becomes of a trial that asks for what the recording does not have.",
 )
+@view_option
 @results_option
 @wide_option
 @json_option
@@ -71,6 +74,7 @@ def command(
     record: bool,
     replay: str | None,
     replay_misses: Literal["fail", "live"],
+    viewers: Watchers,
     output_dir: Path,
     wide: bool,
     as_json: bool,
@@ -107,7 +111,7 @@ def command(
             tell(_interrupted(progress, is_replay=played is not None))
 
         interruption = Interruption(stop, plan.evaluation.execution.grace_seconds, interrupted)
-        watchers = [("keval/progress", progress), *log]
+        watchers = [("keval/progress", progress), *log, *viewers]
         try:
             with progress:
                 if played is None:

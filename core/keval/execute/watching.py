@@ -89,8 +89,8 @@ class Watching:
         self._failed += trial.failure is not None
 
     @hookimpl
-    def keval_trial_scored(self, trial: Trial, scores: Sequence[ScoreLine]) -> None:
-        self._scored += 1
+    def keval_trial_scored(self, trial: Trial, scores: Sequence[ScoreLine], late: bool) -> None:
+        self._scored += not late
 
     @hookimpl
     def keval_endpoint_changed(self, model: str, at_once: int | None, down: bool) -> None:

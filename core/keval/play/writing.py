@@ -29,9 +29,9 @@ from keval.pipeline import hooks_of, resources, unwrapped
 from keval.plan.plan import Plan
 from keval.records import Sample, Trial
 from keval.redaction import Redactor
+from keval.score.events import score_events
 from keval.score.lateness import late_judges
 from keval.score.scoring import Grader
-from keval.score.stage import keep_scores
 from keval.scores import ScoreLine
 from keval.stages import Running, announce_endpoints
 from keval.stats.rates import Rates
@@ -125,7 +125,7 @@ class PlayRun:
 
         Judges that would lengthen the time of answers wait for `idle`. Raises RunError.
         """
-        hooks, redact, found = self.ready.hooks, self._running.redact, list[ScoreLine]()
+        redact, found = self._running.redact, list[ScoreLine]()
         judges = [judge.label for judge in self.plan.scorers.judges]
         plan = self.plan
         late = late_judges(plan.scorers.judges, plan.agents, self.ready.endpoints, plan.evaluation.budget)
@@ -133,13 +133,15 @@ class PlayRun:
             if judge in late:
                 await idle()
             scored = await self._grader.score(trial, without=judges[turn:])
-            lines = keep_scores(scored, self._scoring, hooks, redact)
-            self._scoring.note(scored.lines)
+            lines = scored.write(self._scoring.write, redact)
+            self._scoring.note(lines)
             self.summariser.add_scores(lines)
+            for event in score_events(trial, lines):
+                self.outbox.event(event)
             found += lines
             if lines:
                 keep(lines)
-        hooks.announce("keval_trial_scored", trial=trial, scores=found)
+        self.ready.hooks.announce("keval_trial_scored", trial=trial, scores=found, late=False)
 
     def cost(self, trial: Trial) -> float | None:
         """Return what an answer cost in US dollars, with its attempts; `None` if that is unknown."""
@@ -217,9 +219,8 @@ async def open_run(plan: Plan, root: Path, redact: Redactor, feed: Feed) -> Asyn
             meter = Meter(plan.evaluation.budget, rates, prerecorded)
             lines: dict[str, bytes] = {}
             async with Journal(writer.run.trials_file) as journal:
-                outbox = RunOutbox(
-                    writer, journal, redact, hooks, Admission(iter(()), Stop(), meter), lines.__setitem__
-                )
+                admission = Admission(iter(()), Stop(), meter)
+                outbox = RunOutbox(writer, journal, redact, hooks, admission, written=lines.__setitem__)
                 with (
                     writer.run.scores_file.scoring(running.spec) as scoring,
                     Grader.of(

@@ -25,7 +25,7 @@ from keval.report.words import changed_words
 from keval.store.converter import to_plain
 from keval.summary import Summary
 
-__all__ = ["describe_comparisons", "describe_run", "print_arms", "print_comparisons"]
+__all__ = ["comparison_block", "describe_comparisons", "describe_run", "print_arms", "print_comparisons"]
 
 _MOST = 10
 """Samples that are listed as better, and as worse."""
@@ -89,7 +89,7 @@ def print_comparisons(comparisons: Sequence[Comparison], console: Console) -> No
             console.print()
         sections = [
             _differences(each, width),
-            effect_lines([_block(each)], width, plot=not console.options.ascii_only),
+            effect_lines([comparison_block(each)], width, plot=not console.options.ascii_only),
             _changes(each, width),
         ]
         print_sections(sections, console)
@@ -139,7 +139,8 @@ def _label(what: str, first: str) -> str:
     return label if kind == first.rpartition(" ")[0] else what
 
 
-def _block(found: Comparison) -> Block:
+def comparison_block(found: Comparison) -> Block:
+    """Return the block of the effects between two runs."""
     now, before = found.runs
     agents, conditions = ({getattr(effect, of) for effect in found.effects} for of in ("agent", "condition"))
 

@@ -18,7 +18,14 @@ from keval.report.lines import folded, one_line
 from keval.stats.contrasts import contrasts_of
 from keval.store.run import Run
 
-__all__ = ["ServerDifference", "describe_differences", "difference_texts", "print_differences", "server_differences"]
+__all__ = [
+    "ServerDifference",
+    "describe_differences",
+    "difference_texts",
+    "print_differences",
+    "server_differences",
+    "servers_between",
+]
 
 _ITSELF = "what the server says"
 
@@ -47,6 +54,32 @@ def server_differences(run: Run) -> list[ServerDifference]:
     against what the server itself says otherwise. Raises RunError.
     """
     return [difference for label in run.manifest.conditions for difference in _of_condition(run, label)]
+
+
+def servers_between(run: Run, label: str, against: Run, base: str) -> list[ServerDifference]:
+    """Return how the servers of a condition differ from those of another condition, perhaps of another run.
+
+    Raises RunError.
+    """
+    here, there = run.manifest.conditions[label].servers, against.manifest.conditions[base].servers
+    found = [
+        _between(run, ServerDifference(label, name, base), there[name], server, against)
+        for name, server in here.items()
+        if name in there
+    ]
+    return [
+        *(
+            ServerDifference(label, name, base, "added", server.tools)
+            for name, server in here.items()
+            if name not in there
+        ),
+        *(each for each in found if each.calls or each.changes or each.changes is None),
+        *(
+            ServerDifference(label, name, base, "left out", each.tools)
+            for name, each in there.items()
+            if name not in here
+        ),
+    ]
 
 
 def difference_texts(run: Run) -> Iterator[tuple[str, str]]:
@@ -115,9 +148,11 @@ def _of_condition(run: Run, label: str) -> Iterator[ServerDifference]:
             yield ServerDifference(label, name, manifest.baseline, "left out", base.servers[name].tools)
 
 
-def _between(run: Run, sides: ServerDifference, before: ServerEntry, after: ServerEntry) -> ServerDifference:
-    """Return what differs between two entries of one server; `sides` says whose they are."""
-    old, new = _listing(run, before.listing), _listing(run, after.listing)
+def _between(
+    run: Run, sides: ServerDifference, before: ServerEntry, after: ServerEntry, against: Run | None = None
+) -> ServerDifference:
+    """Return what differs between two entries of one server; `sides` says whose they are, `against` has `before`."""
+    old, new = _listing(against or run, before.listing), _listing(run, after.listing)
     count = len(before.interventions)
     follows = [*after.interventions[:count]] == [*before.interventions]
     added = after.interventions[count:] if follows else after.interventions

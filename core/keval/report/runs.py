@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from keval.effects import Effect
+from keval.effects import Effect, Verdict
 from keval.manifest import Manifest
 from keval.report.differences import better_share
 from keval.report.figures import interval_of, signed
@@ -20,7 +20,7 @@ from keval.report.names import display_names
 from keval.store.converter import to_plain
 from keval.summary import Summary
 
-__all__ = ["ListedRun", "RunState", "describe_runs", "print_runs", "run_rows"]
+__all__ = ["Headline", "ListedRun", "RunState", "describe_runs", "print_runs", "run_rows"]
 
 RunState: TypeAlias = Literal["done", "unfinished", "running"]
 
@@ -33,6 +33,18 @@ _VERDICTS = {
     "unclear": "cannot tell",
     "unknown": "no interval",
 }
+
+
+@attrs.frozen
+class Headline:
+    """The effect that stands out, in words: which metric, of whom and against what, by how much, and the verdict."""
+
+    metric: str
+    whose: str
+    difference: str
+    interval: str
+    verdict: Verdict
+    told: str
 
 
 @attrs.frozen
@@ -79,6 +91,22 @@ class ListedRun:
             return effect.kind == "condition", effect.verdict in ("better", "worse"), size
 
         return max(known, key=order, default=None)
+
+    @property
+    def headline(self) -> Headline | None:
+        """The effect that stands out, in words."""
+        effect = self.effect
+        if effect is None or self.summary is None:
+            return None
+        whose = f"against {effect.against.agent}" if effect.kind == "agent" else effect.condition
+        return Headline(
+            metric=display_names(entry.scorer for entry in self.summary.scorers)[effect.scorer],
+            whose=one_line(f"{effect.agent} {whose}"),
+            difference=signed(effect.difference or 0.0),
+            interval=interval_of(effect, ends=True),
+            verdict=effect.verdict,
+            told=_VERDICTS[effect.verdict],
+        )
 
 
 def describe_runs(runs: Iterable[ListedRun]) -> list[dict[str, Any]]:
@@ -130,11 +158,11 @@ def print_runs(runs: Sequence[ListedRun], console: Console) -> None:
         styles = ("bold", _STYLES[run.state], "", "dim")
         for text, width, style in zip(told, widths, styles, strict=True):
             line.append(padded(text, width), style).append("  ")
-        if run.effect and run.summary:
+        if headline := run.headline:
             # What decides stands first, as the line may be cut.
-            line.append(f"{signed(run.effect.difference or 0.0)} ")
-            line.append(_VERDICTS[run.effect.verdict], _VERDICT_STYLES.get(run.effect.verdict, "dim"))
-            line.append(f"  {_in_words(run.effect, run.summary)}")
+            line.append(f"{headline.difference} ")
+            line.append(headline.told, _VERDICT_STYLES.get(headline.verdict, "dim"))
+            line.append(f"  {headline.metric}, {headline.whose} {headline.interval}")
         line.rstrip()
         line.truncate(console.width, overflow="ellipsis")
         console.print(line, soft_wrap=True)
@@ -149,12 +177,6 @@ def _told(run: ListedRun) -> tuple[str, str, str, str]:
     )
     size = trials + (f", {run.failed:,} failed" if run.failed else "")
     return one_line(manifest.run), state, one_line(manifest.evaluation), size
-
-
-def _in_words(effect: Effect, summary: Summary) -> str:
-    whose = f"against {effect.against.agent}" if effect.kind == "agent" else effect.condition
-    name = display_names(entry.scorer for entry in summary.scorers)[effect.scorer]
-    return one_line(f"{name}, {effect.agent} {whose} {interval_of(effect, ends=True)}").rstrip()
 
 
 def _field(value: object) -> str:

@@ -12,7 +12,7 @@ from keval.report.lines import flowed
 from keval.report.time_spans import time_span
 from keval.summary import ArmTrials, JudgingTotal, Summary, UsageTotal
 
-__all__ = ["total_lines"]
+__all__ = ["total_cost", "total_lines"]
 
 
 def total_lines(summary: Summary, width: int) -> Iterator[Text]:
@@ -44,7 +44,7 @@ def _parts(summary: Summary) -> Iterator[str]:
     yield _money(summary)
 
 
-def _cost(summary: Summary) -> Cost:
+def total_cost(summary: Summary) -> Cost:
     """Return what all trials and judgements of a run cost."""
     entries: list[ArmTrials | JudgingTotal] = [*summary.trials, *summary.judging]
     return sum((entry.cost for entry in entries), Cost())
@@ -58,7 +58,7 @@ def _tokens(summary: Summary) -> tuple[int | None, int]:
 
 
 def _money(summary: Summary) -> str:
-    cost = _cost(summary)
+    cost = total_cost(summary)
     simulated = " (simulated)" if summary.simulated and not cost.usd else ""
     known = "" if cost.usd is None else f"{dollars(cost.usd)}{simulated}"
     if not cost.unknown:

@@ -23,10 +23,11 @@ from keval.interfaces import Judge, Metric
 from keval.plan.plan import ResolvedPlugin, Scorers
 from keval.recording.writer import RecordingWriter
 from keval.records import Trial
+from keval.redaction import Redactor
 from keval.score.judging import JudgeRunner, TrialJudge
 from keval.score.validate import Verdict, unscored, validate_score
 from keval.scores import Judgement, Rubric, Scale, Score, ScoreLine
-from keval.store.jsonl import score_line
+from keval.store.jsonl import read_score, score_line
 from keval.store.scores_file import ScoringSpec
 
 __all__ = ["Grader", "ScoredTrial"]
@@ -45,6 +46,14 @@ class ScoredTrial:
     trial: Trial
     lines: tuple[ScoreLine, ...] = ()
     written: tuple[bytes, ...] = ()
+
+    def write(self, write: Callable[[bytes], None], redact: Redactor) -> list[ScoreLine]:
+        """Write the scores, and return them as they are written, which is without secrets."""
+        written = redact.lines(self.written)
+        if written:
+            write(b"".join(line + b"\n" for line in written))
+        told = zip(self.lines, self.written, written, strict=True)
+        return [line if before == after else read_score(after) for line, before, after in told]
 
     def without(self, judges: Container[str]) -> ScoredTrial:
         """Return the trial without the scores of some judges."""
@@ -221,6 +230,8 @@ class _Measure:
         if self._threads is not None:
             loop, threads = asyncio.get_running_loop(), self._threads
             return await self._awaited(lambda: loop.run_in_executor(threads, self._metric.score, trial))
+        if not self.is_immediate:
+            return await self._awaited(lambda: self._later(trial))
         began = time.monotonic()
         try:
             score = self._metric.score(trial)
@@ -229,9 +240,14 @@ class _Measure:
         finally:
             self._warn_if_slow(time.monotonic() - began)
         if not isinstance(score, Score) and inspect.isawaitable(score):
+            self.is_immediate = False  # so the next trial's other metrics do not wait for it
             pending: Awaitable[object] = score
             return await self._awaited(lambda: pending)
         return validate_score(score, self._scale)
+
+    async def _later(self, trial: Trial) -> object:
+        score: object = self._metric.score(trial)
+        return await score if inspect.isawaitable(score) else score
 
     async def _awaited(self, work: Callable[[], Awaitable[object]]) -> Verdict:
         late = TrialError(f"no score within {self._seconds:g} s", stage="score", kind="timeout")

@@ -25,13 +25,11 @@ from keval.score.backlog import Backlog, Offer
 from keval.score.events import score_events
 from keval.score.replaying import Replaying, at_once
 from keval.score.scoring import Grader, ScoredTrial
-from keval.scores import ScoreLine
-from keval.store.jsonl import read_score
 from keval.store.scores_file import Pass, ScoringSpec
 from keval.store.writer import RunWriter
 from keval.summary import Summary
 
-__all__ = ["Scoring", "keep_scores"]
+__all__ = ["Scoring"]
 
 
 @attrs.frozen
@@ -110,29 +108,13 @@ class Scoring:
             sleep=at_once if self.replaying else asyncio.sleep,
         )
 
-    def _kept_in(self, scoring: Pass) -> Callable[[ScoredTrial], None]:
+    def _kept_in(self, scoring: Pass) -> Callable[[ScoredTrial, bool], None]:
         """Return what writes the scores of a trial to the pass, and announces them."""
 
-        def keep(scored: ScoredTrial) -> None:
-            lines = keep_scores(scored, scoring, self.hooks, self.redact)
-            self.hooks.announce("keval_trial_scored", trial=scored.trial, scores=lines)
+        def keep(scored: ScoredTrial, late: bool) -> None:
+            lines = scored.write(scoring.write, self.redact)
+            for event in score_events(scored.trial, lines) if self.hooks.wants_events else ():
+                self.hooks.tell(event, self.redact)
+            self.hooks.announce("keval_trial_scored", trial=scored.trial, scores=lines, late=late)
 
         return keep
-
-
-def keep_scores(scored: ScoredTrial, scoring: Pass, hooks: Hooks, redact: Redactor) -> list[ScoreLine]:
-    """Write the scores of a trial to a pass, and tell of them as live events; returns them as they are written.
-
-    Raises RunError.
-    """
-    written = redact.lines(scored.written)
-    if written:
-        scoring.write(b"".join(line + b"\n" for line in written))
-    # What is announced is what the file says.
-    lines = [
-        line if kept == told else read_score(kept)
-        for line, told, kept in zip(scored.lines, scored.written, written, strict=True)
-    ]
-    for event in score_events(scored.trial, lines) if hooks.wants_events else ():
-        hooks.tell(event, redact)
-    return lines

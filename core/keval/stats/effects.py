@@ -18,7 +18,17 @@ from keval.stats.multiplicity import holm
 from keval.stats.paired import PairedEffect, paired
 from keval.stats.power import minimal_detectable, samples_needed
 
-__all__ = ["ArmValues", "Kind", "Measure", "adjust", "adjust_interactions", "changed", "effect", "interaction"]
+__all__ = [
+    "ArmValues",
+    "Kind",
+    "Measure",
+    "adjust",
+    "adjust_interactions",
+    "changed",
+    "effect",
+    "interaction",
+    "paired_values",
+]
 
 Kind: TypeAlias = Literal["condition", "agent", "run"]
 
@@ -134,11 +144,15 @@ def interaction(measure: Measure, baseline: str, ours: Sequence[ArmValues], thei
 
 def changed(arm: ArmValues, against: ArmValues) -> Iterator[tuple[int, float, float]]:
     """Yield the number of each sample whose mean differs between two arms, with the mean of `against` and of `arm`."""
+    return ((sample, old, new) for sample, old, new in paired_values(arm, against) if old != new)
+
+
+def paired_values(arm: ArmValues, against: ArmValues) -> Iterator[tuple[int, float, float]]:
+    """Yield the number of each sample that has a score in two arms, with the mean of `against` and of `arm`."""
     ours, theirs = arm.values, against.values
     shared, here, there = np.intersect1d(ours.samples, theirs.samples, assume_unique=True, return_indices=True)
     for sample, old, new in zip(shared, theirs.means[there], ours.means[here], strict=True):
-        if old != new:
-            yield int(sample), float(old), float(new)
+        yield int(sample), float(old), float(new)
 
 
 def adjust(effects: Iterable[Effect], scale_of: Mapping[Scorer, Scale]) -> list[Effect]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
@@ -16,10 +16,10 @@ import orjson
 
 from keval.dataset.line_file import LineFile
 from keval.dataset.samples import Samples
-from keval.errors import RunError, suggestion
+from keval.errors import RunError
 from keval.input_file import read_input
 from keval.manifest import Manifest
-from keval.records import Sample, Trial
+from keval.records import Sample, Trial, TrialKey
 from keval.review_findings import ReviewFindings
 from keval.reviews import Review, answer_digest, standing
 from keval.scores import ScoreLine
@@ -30,6 +30,7 @@ from keval.store.jsonl import read_sample, read_trial
 from keval.store.manifest_file import read_manifest
 from keval.store.reviews_file import ReviewsFile
 from keval.store.scores_file import ScoresFile
+from keval.store.trials_file import TrialsFile
 from keval.summary import Summary
 
 if TYPE_CHECKING:
@@ -140,12 +141,11 @@ class Run:
 
         Raises RunError.
         """
-        digests: dict[str, str | None] = {}
+        digests = self._digests
         for review in (found := standing(self.reviews_file.read())):
-            if review.trial not in digests:
-                known = review.trial in self._trials_by_id
-                digests[review.trial] = answer_digest(self.trial(review.trial)) if known else None
-        return [review for review in found if review.answer == digests[review.trial]]
+            if review.trial not in digests and review.trial in self._trial_lines.places:
+                digests[review.trial] = answer_digest(self.trial(review.trial))
+        return [review for review in found if review.answer == digests.get(review.trial)]
 
     def review_findings(self) -> ReviewFindings | None:
         """Return what people's reviews come to, as `summary().reviews`; only the answers are read that they name.
@@ -157,7 +157,7 @@ class Run:
         from keval.stats.reviews import ReviewTally  # NumPy takes a tenth of a second to import
 
         tally = ReviewTally(self.manifest, found)
-        for name in sorted({review.trial for review in found} & self._trials_by_id.keys()):
+        for name in sorted({review.trial for review in found} & self._trial_lines.places.keys()):
             tally.add_trial(self.trial(name))
             for line in self.scores_of(name):
                 tally.add_score(line)
@@ -165,12 +165,18 @@ class Run:
 
     def trial(self, id: str) -> Trial:
         """Return a trial by its id. Raises RunError when there is none."""
-        starts = self._trials_by_id
-        if id not in starts:
-            hint = suggestion(id, starts) or f"; for example {next(iter(starts))!r}" if starts else "; it has no trials"
-            raise RunError(f"no trial {id!r} in {self.path}{hint}")
-        with undamaged(f"{self.trials_file}:{starts[id] + 1}"):
-            return self.read_trial(self._trial_lines[starts[id]])
+        line, place = self._trial_lines.line(id)
+        with undamaged(place):
+            return self.read_trial(line)
+
+    def trial_line(self, id: str) -> bytes:
+        """Return the line of a trial, which is JSON, as it stands in the run. Raises RunError when there is none."""
+        return self._trial_lines.line(id)[0]
+
+    @property
+    def trial_keys(self) -> Sequence[TrialKey]:
+        """The finished trials, in the order of the file, as it was when a trial was first asked for by its id."""
+        return self._trial_lines.keys
 
     def trial_ids(self, *, failed: bool = True) -> set[str]:
         """Return the ids of the finished trials; without `failed`, only of those that were answered."""
@@ -269,15 +275,10 @@ class Run:
         return self.scores_file.by_trial()
 
     @cached_property
-    def _trials_by_id(self) -> Mapping[str, int]:
-        found = read_lines(self.trials_file, lambda line: str(orjson.loads(line)["id"]))
-        return {name: position for position, name in enumerate(found)}
+    def _digests(self) -> dict[str, str]:
+        """The digests of answers that were asked for already, by trial."""
+        return {}
 
     @cached_property
-    def _trial_lines(self) -> LineFile:
-        starts = array("Q")
-        start = 0
-        for size in read_lines(self.trials_file, len):
-            starts.append(start)
-            start += size
-        return LineFile(self.trials_file, starts)
+    def _trial_lines(self) -> TrialsFile:
+        return TrialsFile(self.trials_file)

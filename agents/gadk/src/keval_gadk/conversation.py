@@ -10,6 +10,7 @@ import attrs
 from google.adk.agents import LlmAgent, RunConfig
 from google.adk.agents.callback_context import CallbackContext
 from google.adk.agents.invocation_context import LlmCallsLimitExceededError
+from google.adk.agents.run_config import StreamingMode  # type: ignore[attr-defined]  # ADK documents it so
 from google.adk.events import Event
 from google.adk.models.llm_request import LlmRequest
 from google.adk.runners import Runner
@@ -101,7 +102,10 @@ class Conversation:
                 user_id=_USER,
                 session_id=self._session.id,
                 new_message=Content(role="user", parts=[Part(text=text)]),
-                run_config=RunConfig(max_llm_calls=self._max_turns),
+                run_config=RunConfig(
+                    max_llm_calls=self._max_turns,
+                    streaming_mode=StreamingMode.SSE if self._context.streams else StreamingMode.NONE,
+                ),
             )
             try:
                 async with aclosing(events):

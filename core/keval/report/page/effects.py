@@ -12,11 +12,12 @@ from keval.report.claims import Block, Claim
 from keval.report.contrasts import all_blocks
 from keval.report.effects import verdict_words
 from keval.report.figures import EXPENSE_UNITS
+from keval.report.names import display_names
 from keval.report.page.drawing import Axis, axis_around_zero
 from keval.report.page.rendering import render
 from keval.report.page.report import Report
 
-__all__ = ["effects"]
+__all__ = ["effects", "forest"]
 
 
 @attrs.frozen
@@ -58,10 +59,25 @@ def effects(report: Report) -> Markup:
     return render(
         "effects.html",
         sections=sections,
-        summary=summary,
+        interactions=summary.interactions,
         every=[*summary.effects, *(effect for contrast in summary.contrasts for effect in contrast.effects)],
         names=report.names,
         expenses=[*_expenses(summary.expenses)],
+    )
+
+
+def forest(block: Block, effects: Sequence[Effect]) -> Markup:
+    """Render one block by itself, such as that of a comparison, with all figures of its effects.
+
+    A block without a title has none, where the page is titled so already.
+    """
+    return render(
+        "effects.html",
+        sections=[_Section(block, [*_tables(block.claims)], block.about, closed=False)],
+        interactions=(),
+        every=effects,
+        names=display_names(dict.fromkeys(effect.scorer for effect in effects)),
+        expenses=(),
     )
 
 

@@ -9,14 +9,15 @@ from typing import Any
 import attrs
 from markupsafe import Markup
 
+from keval.arm_comparison import ArmComparison
 from keval.manifest import Manifest
 from keval.report.changes import change_words, word_diff
-from keval.report.contexts import ServerDifference, server_differences
+from keval.report.contexts import ServerDifference, server_differences, servers_between
 from keval.report.page.rendering import render
 from keval.report.page.report import Report
 from keval.report.sharing import entry_text
 
-__all__ = ["differences", "making"]
+__all__ = ["arm_differences", "differences", "making"]
 
 
 @attrs.frozen
@@ -55,6 +56,33 @@ def differences(report: Report) -> Markup:
         words=change_words,
         pieces=word_diff,
     )
+
+
+def arm_differences(found: ArmComparison) -> Markup:
+    """Render what two arms differ in: agent, model, prompt, contexts, tools and their words; and what their runs do.
+
+    Raises RunError.
+    """
+    arm, against = found.arm, found.against
+    here, there = arm.run.manifest, against.run.manifest
+    before, after = _prompt(there, against.condition), _prompt(here, arm.condition)
+    return render(
+        "arm_differences.html",
+        agents=[(each, each.run.manifest.agents[each.agent]) for each in (against, arm)],
+        same_agent=_agent(here, arm.agent) == _agent(there, against.agent),
+        prompt=[*_lines(before, after)],
+        same_prompt=before == after,
+        servers=servers_between(arm.run, arm.condition, against.run, against.condition),
+        contexts=[(each, each.run.manifest.conditions[each.condition]) for each in (against, arm)],
+        differences=found.differences,
+        words=change_words,
+        pieces=word_diff,
+    )
+
+
+def _agent(manifest: Manifest, label: str) -> tuple[str, str | None, dict[str, Any]]:
+    entry = manifest.agents[label]
+    return entry.type, entry.model, _options(manifest, "agents", label)
 
 
 def making(report: Report) -> Markup:

@@ -84,7 +84,7 @@ async def _shared(request: Request) -> Response:
 
 async def _refused(request: Request, error: Exception) -> Response:
     status, detail = (error.status_code, error.detail) if isinstance(error, HTTPException) else (500, str(error))
-    return rendered(request, "error.html", status, told="There is no such page." if status == 404 else detail)
+    return rendered(request, "error.html", status, told="There is no such page." if detail == "Not Found" else detail)
 
 
 async def _failed(request: Request, error: Exception) -> Response:

@@ -33,7 +33,7 @@ _HEADERS = {
     "content-security-policy": POLICY,
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",  # with none at all, a browser says of a form of ours that it is of nobody's
     "x-content-type-options": "nosniff",
 }
 _REFUSED = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,14 +12,17 @@ from typing import TypeAlias
 import attrs
 
 from keval import KevalError, Run, RunError
-from keval.frontend import ListedRun, Report, list_runs
+from keval.frontend import Report
 
-__all__ = ["Runs", "UnknownRunError"]
+__all__ = ["Runs", "UnknownRunError", "Written", "written"]
 
 _OPEN = 4
 """How many runs are kept open: each knows where its trials are and what its page is made from."""
 
-_Written: TypeAlias = tuple[tuple[int, int, int] | None, ...]
+_FILES = ("manifest.json", "summary.json", "trials.jsonl", "scores.jsonl", "samples.jsonl", "reviews.jsonl", "blobs")
+
+Written: TypeAlias = tuple[tuple[int, int, int] | None, ...]
+"""The files of a run as they were last written."""
 
 
 class UnknownRunError(KevalError):
@@ -30,53 +34,67 @@ class Runs:
     """All runs of a results folder. What was read of a run is kept until the run is written to."""
 
     root: Path
-    _open: OrderedDict[Path, tuple[_Written, tuple[Run, list[Report]]]] = attrs.field(factory=OrderedDict, init=False)
+    _open: OrderedDict[Path, tuple[Written, tuple[Run, list[Report]]]] = attrs.field(factory=OrderedDict, init=False)
     _lock: Lock = attrs.field(factory=Lock, init=False)
 
-    def listed(self) -> Iterator[ListedRun | RunError]:
-        """Yield every run, oldest first; one that cannot be read is its error."""
-        for run in filter(self._is_inside, list_runs(self.root)):
-            try:
-                yield ListedRun(str(run.path), run.manifest, run.written_summary(), run.is_locked)
-            except RunError as error:
-                yield error
+    def all(self) -> list[Run]:
+        """Return every run, oldest first. A link is left out: it may lead anywhere. Raises RunError."""
+        found = [
+            Path(run.path)
+            for evaluation in _folders(self.root)
+            for run in _folders(evaluation.path)
+            if _is_run(Path(run.path))
+        ]
+        return [Run(path) for path in sorted(found, key=lambda path: (path.name, path.parent.name))]
 
     def find(self, evaluation: str, run: str) -> Run:
         """Return a run by the names of its two folders. Raises UnknownRunError."""
-        for found in list_runs(self.root):
-            if (found.path.parent.name, found.path.name) == (evaluation, run) and self._is_inside(found):
-                return self._kept(found)[0]
+        for folder in _folders(self.root):
+            if folder.name == evaluation:
+                for found in _folders(folder.path):
+                    if found.name == run and _is_run(Path(found.path)):
+                        return self._kept(Path(found.path))[0]
         raise UnknownRunError(f"no run {run!r} of {evaluation!r} is under {self.root}")
 
     def report(self, run: Run) -> Report:
         """Return what the fragments of a run are made from. Raises RunError."""
-        kept, reports = self._kept(run)
+        kept, reports = self._kept(run.path)
         if not reports:
             reports.append(Report(kept, kept.written_summary() or kept.summary()))
         return reports[0]
 
-    def _is_inside(self, run: Run) -> bool:
-        """Whether a run is really in the folder: a link may lead anywhere."""
-        place = self.root.resolve() / run.path.parent.name / run.path.name
-        return (run.path / "manifest.json").resolve() == place / "manifest.json"
-
-    def _kept(self, run: Run) -> tuple[Run, list[Report]]:
+    def _kept(self, path: Path) -> tuple[Run, list[Report]]:
         """Return the run as it was opened last, and its report if it was made; a run that was written to is opened."""
-        written = _written(run.path)
+        now = written(path)
         with self._lock:
-            known = self._open.pop(run.path, None)
-            if known is None or known[0] != written:
-                known = (written, (Run(run.path), []))
-            self._open[run.path] = known
+            known = self._open.pop(path, None)
+            if known is None or known[0] != now:
+                known = (now, (Run(path), []))
+            self._open[path] = known
             while len(self._open) > _OPEN:
                 self._open.popitem(last=False)
             return known[1]
 
 
-def _written(folder: Path) -> _Written:
+def _folders(root: str | Path) -> Iterator[os.DirEntry[str]]:
+    try:
+        with os.scandir(root) as entries:
+            yield from (entry for entry in entries if entry.is_dir(follow_symlinks=False))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise RunError(f"{root} cannot be read: {error.strerror}; choose another results folder") from error
+
+
+def _is_run(folder: Path) -> bool:
+    """Whether a folder is a run, of which no file is really elsewhere."""
+    return (folder / "manifest.json").is_file() and not any((folder / name).is_symlink() for name in _FILES)
+
+
+def written(folder: Path) -> Written:
     """Return what changes whenever a run is written to."""
     found: list[tuple[int, int, int] | None] = []
-    for name in ("manifest.json", "summary.json", "trials.jsonl", "scores.jsonl"):
+    for name in _FILES:
         try:
             status = (folder / name).stat()
         except OSError:

@@ -8,8 +8,10 @@ from pathlib import Path
 import attrs
 from jinja2 import Environment, PackageLoader
 
-from keval.frontend import environment
+from keval.frontend import dollars, environment, time_span
 from keval_viewer import addresses
+from keval_viewer.following import Following
+from keval_viewer.listing import Listing
 from keval_viewer.runs import Runs
 
 __all__ = ["Viewer"]
@@ -17,9 +19,11 @@ __all__ = ["Viewer"]
 
 @attrs.frozen
 class Viewer:
-    """The runs, the templates, and the tabs of a run's pages, each a name and a place in the run."""
+    """The runs, their table, those that are followed, the templates, and the tabs of a run: names, and places in it."""
 
     runs: Runs
+    listing: Listing
+    following: Following
     environment: Environment
     tabs: Sequence[tuple[str, str]]
 
@@ -27,5 +31,7 @@ class Viewer:
     def of(cls, root: Path, tabs: Sequence[tuple[str, str]]) -> Viewer:
         """Return a viewer of a results folder."""
         templates = environment(PackageLoader("keval_viewer"))
+        templates.filters |= {"dollars": dollars, "span": time_span}
         templates.globals |= {name: getattr(addresses, name) for name in addresses.__all__ if name != "RUN"}
-        return cls(Runs(root), templates, tabs)
+        runs = Runs(root)
+        return cls(runs, Listing(runs), Following(), templates, tabs)

@@ -1,5 +1,6 @@
 "use strict";
-// The questions of a page: they open on their answers, are filtered, ordered and linked to. Without network or library.
+// The questions of a page: they open on their answers, are filtered, ordered and linked to. Without a library, and
+// without network where the answers are in the page; a server gives those to one question at a time.
 (() => {
   const AT_ONCE = 100;
   const list = document.getElementById("list");
@@ -35,6 +36,12 @@
     return kept ? JSON.parse(kept.textContent) : null;
   };
 
+  const fetched = async (row) => {
+    if (!list.dataset.answers) return null;
+    const response = await fetch(`${list.dataset.answers}${encodeURIComponent(row.id)}`).catch(() => null);
+    return response?.ok ? response.text() : null;
+  };
+
   const chosen = () => (comparison ? Number(comparison.value) : 0);
 
   // The element of a row, which shows the comparison that is chosen.
@@ -53,14 +60,17 @@
     return row.item;
   };
 
-  const open = (row) => {
+  const open = async (row) => {
     const place = row.item.querySelector(".answers");
     if (place.hasChildNodes()) return;
-    const html = answers(row);
-    if (html === null) {
-      place.textContent = "These answers are left out of the page, as it would become too large; `keval show` has them.";
+    place.append("…");
+    const html = answers(row) ?? await fetched(row);
+    if (html !== null) {
+      place.replaceChildren(fragment(html));
+    } else if (list.dataset.answers) {
+      place.replaceChildren();  // which is tried again when the question is opened again
     } else {
-      place.append(fragment(html));
+      place.textContent = "These answers are left out of the page, as it would become too large; `keval show` has them.";
     }
   };
 
@@ -159,5 +169,6 @@
     }
   });
   // The browser itself goes to the element of the link, and takes the focus away, before `load`.
-  addEventListener("load", follow);
+  if (document.readyState === "complete") follow();
+  else addEventListener("load", follow);
 })();

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from keval_viewer.pages import run, runs
+from keval_viewer.pages import compare, review, run, runs, sample, trial
 
 __all__ = ["RUN_PAGES", "VIEW_PAGES"]
 
-RUN_PAGES = (run.PAGE,)
+RUN_PAGES = (run.PAGE, sample.PAGE, trial.PAGE, compare.PAGE, review.PAGE)
 """The pages of one run, in the order of their tabs."""
 
-VIEW_PAGES = (runs.PAGE, *RUN_PAGES)
+VIEW_PAGES = (runs.PAGE, compare.RUNS_PAGE, *RUN_PAGES)
 """The pages that `keval view` serves."""

@@ -1,26 +1,55 @@
-"""The page of a run: the parts of its report, each fetched by itself."""
+"""The page of a run: the parts of its report, each fetched by itself; while it runs, how far it has come."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from functools import partial
+
+from jinja2 import Environment
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from keval.frontend import FRAGMENTS
+from keval import Run
+from keval.frontend import FRAGMENTS, Report, answers, lines_of
+from keval_viewer.following import Draw, Seen
 from keval_viewer.page import Page, rendered, run_of, run_route, viewer_of
+from keval_viewer.streaming import Sent, event_stream
 
 __all__ = ["PAGE"]
 
 _FIRST = ("header", "findings", "gates", "effects")
 """Parts that need nothing but the summary, which the page comes with. The others are fetched by its script."""
+_LIVE = ("progress", "effects", "arms", "troubles", "flight")
+"""Parts of a page of a run that is running, in their order."""
+_PATIENCE = 0.2
+"""Seconds for which the page of a running run waits for its parts, which are sent when they come."""
+_AGAIN = 2.0
+"""Seconds between two looks whether a run that ended was taken up again."""
 
 
-def _run(request: Request) -> Response:
-    run = run_of(request)
+async def _run(request: Request) -> Response:
+    run = await run_in_threadpool(run_of, request)
+    if await run_in_threadpool(lambda: run.is_locked):
+        parts = await viewer_of(request).following.first(run, _draw(request), _PATIENCE)
+        return await run_in_threadpool(rendered, request, "run_live.html", run=run, parts=parts, order=_LIVE)
+    return await run_in_threadpool(_finished, request, run)
+
+
+def _finished(request: Request, run: Run) -> Response:
+    """Render the page of a run that nothing is written to."""
     report = viewer_of(request).runs.report(run)
-    parts = {name: FRAGMENTS[name](report) for name in _FIRST}
+    done = sum(arm.trials for arm in report.summary.trials)
     return rendered(
-        request, "run.html", run=run, parts=parts, others=[name for name in FRAGMENTS if name not in _FIRST]
+        request,
+        "run.html",
+        run=run,
+        parts={name: FRAGMENTS[name](report) for name in _FIRST},
+        others=[name for name in FRAGMENTS if name not in _FIRST],
+        done=done,
+        is_whole=done == run.manifest.trials and not any(arm.missing for arm in report.summary.arms),
     )
 
 
@@ -31,4 +60,50 @@ def _part(request: Request) -> Response:
     return HTMLResponse(FRAGMENTS[name](viewer_of(request).runs.report(run_of(request))))
 
 
-PAGE = Page(routes=(run_route("", _run), run_route("/parts/{part}", _part)), tab="Summary")
+def _answers(request: Request) -> Response:
+    """Answer with the answers of all arms to one question."""
+    report = viewer_of(request).runs.report(run_of(request))
+    wanted = request.path_params["sample"]
+    question = next((each for each in report.outline.questions if each.id == wanted), None)
+    if question is None:
+        raise HTTPException(404)
+    return HTMLResponse(answers(report, question, lines_of(report, [question])))
+
+
+async def _events(request: Request) -> Response:
+    run = await run_in_threadpool(run_of, request)
+    if await run_in_threadpool(lambda: run.is_locked):
+        last = request.headers.get("last-event-id")
+        return event_stream(viewer_of(request).following.events(run, _draw(request), last))
+    return event_stream(_begun(run))
+
+
+async def _begun(run: Run) -> AsyncGenerator[Sent, None]:
+    """Yield one event as soon as something writes to a run again."""
+    while True:
+        if await run_in_threadpool(lambda: run.is_locked):
+            yield Sent("begun", {})
+            return
+        await asyncio.sleep(_AGAIN)
+
+
+def _draw(request: Request) -> Draw:
+    return partial(_drawn, viewer_of(request).environment)
+
+
+def _drawn(environment: Environment, seen: Seen) -> Mapping[str, str]:
+    """Draw the parts of the page of a running run."""
+    macros = environment.get_template("run_parts.html").module
+    drawn = {name: str(getattr(macros, name)(seen)) for name in _LIVE if name != "effects"}
+    return {**drawn, "effects": str(FRAGMENTS["effects"](Report(seen.run, seen.summary)))}
+
+
+PAGE = Page(
+    routes=(
+        run_route("", _run),
+        run_route("/events", _events),
+        run_route("/parts/{part}", _part),
+        run_route("/answers/{sample:path}", _answers),
+    ),
+    tab="Summary",
+)

@@ -1,0 +1,81 @@
+"""The page that compares two arms, and the one that compares runs."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from keval_viewer.app import Serving
+from tests import hostile, viewing
+from tests.viewing import client_of, needs_chromium, serious, too_wide
+
+BASE = f"agent-label {hostile.LABEL} / baseline"
+OTHER = f"agent-label {hostile.LABEL} / condition-label {hostile.LABEL}"
+
+
+def the_run(results: Path) -> str:
+    (found,) = results.glob("hostile/*")
+    return f"{found.parent.name}/{found.name}"
+
+
+def test_what_cannot_be_compared_is_said(served: Serving, hostile_results: Path) -> None:
+    run = the_run(hostile_results)
+    with client_of(served) as client:
+        same = client.get(f"/runs/{run}/compare?{urlencode({'arm': BASE, 'against': BASE})}")
+        unknown = client.get(f"/runs/{run}/compare?{urlencode({'arm': 'nobody', 'against': BASE})}")
+        alone = client.get(f"/compare?{urlencode([('run', run), ('run', run)])}")
+
+    assert [(200, True), (404, True), (400, True)] == [
+        (same.status_code, "Choose two different arms." in same.text),
+        (unknown.status_code, "There is no arm &#39;nobody&#39;" in unknown.text),
+        (alone.status_code, "Choose two different runs" in alone.text),
+    ]
+
+
+@pytest.mark.slow
+@needs_chromium
+def test_two_arms_are_compared_question_by_question(
+    served: Serving, hostile_results: Path, visit: Callable[..., Page]
+) -> None:
+    page = visit(served, f"/runs/{the_run(hostile_results)}/compare")
+
+    expect(page.get_by_role("heading", level=1)).to_have_text(f"condition-label {hostile.LABEL} against baseline")
+    expect(page.locator(".scatter a")).to_have_count(5)  # the sixth question has an answer that failed
+    page.locator("select[name=by]").select_option("equals")
+    expect(page.get_by_role("heading", name="Question by question by equals")).to_be_visible()
+    assert "by=equals" in page.url
+    dot = page.locator(".scatter a").first
+    name = dot.get_attribute("aria-label") or ""
+    assert name.split(":")[0].endswith(hostile.LABEL)
+    assert "/samples/" in (dot.get_attribute("href") or "")
+    assert page.evaluate("window.injected === undefined")
+
+
+@pytest.mark.slow
+@needs_chromium
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 360])
+def test_axe_finds_nothing_serious_in_comparisons(
+    hostile_results: Path, tmp_path: Path, visit: Callable[..., Page], scheme: str, width: int
+) -> None:
+    (first,) = hostile_results.glob("hostile/*")
+    for name in ("20260101-000000-aaaa", "20260102-000000-bbbb"):
+        shutil.copytree(first, tmp_path / "hostile" / name)
+    two = [("run", "hostile/20260102-000000-bbbb"), ("run", "hostile/20260101-000000-aaaa")]
+    found = []
+    with viewing.served(tmp_path) as served:
+        for path in (
+            "/runs/hostile/20260101-000000-aaaa/compare",
+            f"/compare?{urlencode(two)}",
+            f"/compare?{urlencode([*two, ('arm', OTHER)])}",
+        ):
+            page = visit(served, path, color_scheme=scheme, viewport={"width": width, "height": 800}, bypass_csp=True)
+            assert not too_wide(page)
+            found += serious(page)
+
+    assert [] == found
