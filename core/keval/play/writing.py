@@ -125,7 +125,7 @@ class PlayRun:
 
         Judges that would lengthen the time of answers wait for `idle`. Raises RunError.
         """
-        found: list[ScoreLine] = []
+        redact, found = self._running.redact, list[ScoreLine]()
         judges = [judge.label for judge in self.plan.scorers.judges]
         plan = self.plan
         late = late_judges(plan.scorers.judges, plan.agents, self.ready.endpoints, plan.evaluation.budget)
@@ -133,7 +133,7 @@ class PlayRun:
             if judge in late:
                 await idle()
             scored = await self._grader.score(trial, without=judges[turn:])
-            lines = scored.write(self._scoring.write, self._running.redact)
+            lines = scored.write(self._scoring.write, redact)
             self._scoring.note(lines)
             self.summariser.add_scores(lines)
             for event in score_events(trial, lines):
@@ -186,6 +186,10 @@ class _Listener:
         self.feed.publish(event)
 
 
+def _unqueued(id: str, line: bytes) -> None:
+    """Queue nothing: a play scores each answer itself, when it has told of it."""
+
+
 @asynccontextmanager
 async def open_run(plan: Plan, root: Path, redact: Redactor, feed: Feed) -> AsyncIterator[PlayRun]:
     """Bring a plan up and begin a run under `root`; at the end it is summarised, or removed if nothing was asked.
@@ -215,14 +219,8 @@ async def open_run(plan: Plan, root: Path, redact: Redactor, feed: Feed) -> Asyn
             meter = Meter(plan.evaluation.budget, rates, prerecorded)
             lines: dict[str, bytes] = {}
             async with Journal(writer.run.trials_file) as journal:
-                outbox = RunOutbox(
-                    writer,
-                    journal,
-                    redact,
-                    hooks,
-                    Admission(iter(()), Stop(), meter),
-                    written=lines.__setitem__,
-                )
+                admission = Admission(iter(()), Stop(), meter)
+                outbox = RunOutbox(writer, journal, redact, hooks, admission, written=lines.__setitem__)
                 with (
                     writer.run.scores_file.scoring(running.spec) as scoring,
                     Grader.of(
