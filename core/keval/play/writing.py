@@ -102,6 +102,9 @@ class PlayRun:
         """Write a sample that is about to be asked; returns it as it is written. Raises RunError."""
         with self._running.writer.adding(self._running.redact) as add:
             redacted = add(sample)
+        dataset = self._manifest.dataset
+        dataset = attrs.evolve(dataset, samples=(dataset.samples or 0) + 1)
+        self._manifest = attrs.evolve(self._manifest, dataset=dataset)
         return self.run.sample(sample.id) if redacted else sample
 
     def begin_trial(self) -> None:
