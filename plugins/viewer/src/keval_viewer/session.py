@@ -1,4 +1,4 @@
-"""What the cookie holds: the same for each serving of a folder, so that pages go on when the viewer is restarted."""
+"""What the cookie holds: the same each time that a folder is served, so that pages go on after a restart."""
 
 from __future__ import annotations
 
