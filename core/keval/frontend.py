@@ -54,15 +54,34 @@ if TYPE_CHECKING:
     from keval.timeline import Lane, Step, Timeline, timelines
 
 _HOMES = {
-    "arm_comparison": ("ArmComparison", "RunArm", "SampleScores", "arms_of", "compare_arms"),
-    "compare": ("Comparison", "compare_runs"),
+    "arm_comparison": (
+        "ArmComparison",
+        "RunArm",
+        "SampleScores",
+        "arms_of",
+        "compare_arms",
+    ),
+    "compare": (
+        "Comparison",
+        "compare_runs",
+    ),
     "config.evaluation": ("Evaluation",),
     "config.load": ("load",),
     "config.secrets": ("learn_config",),
-    "config.select": ("Selection", "select"),
+    "config.select": (
+        "Selection",
+        "select",
+    ),
     "errors": ("PlayError",),
-    "follow": ("ArmProgress", "Follower", "RunProgress"),
-    "marks": ("Mark", "marks_of"),
+    "follow": (
+        "ArmProgress",
+        "Follower",
+        "RunProgress",
+    ),
+    "marks": (
+        "Mark",
+        "marks_of",
+    ),
     "play": (
         "Answer",
         "Asked",
@@ -78,25 +97,75 @@ _HOMES = {
     "prices": ("dollars",),
     "recording.recording": ("traffic_of",),
     "report.changes": ("word_diff",),
-    "report.differences": ("better_share", "is_flat"),
-    "report.figures": ("counted", "interval_of", "number", "signed"),
-    "report.names": ("display_names", "with_units"),
-    "report.page": ("FRAGMENTS", "Report", "answers", "lines_of"),
-    "report.page.arm_pairs": ("arm_effects", "arm_name", "ranked_scores", "run_effects", "scatter"),
+    "report.differences": (
+        "better_share",
+        "is_flat",
+    ),
+    "report.figures": (
+        "counted",
+        "interval_of",
+        "number",
+        "signed",
+    ),
+    "report.names": (
+        "display_names",
+        "with_units",
+    ),
+    "report.page": (
+        "FRAGMENTS",
+        "Report",
+        "answers",
+        "lines_of",
+    ),
+    "report.page.arm_pairs": (
+        "arm_effects",
+        "arm_name",
+        "ranked_scores",
+        "run_effects",
+        "scatter",
+    ),
     "report.page.comparisons": ("Tile",),
     "report.page.document": ("resource",),
     "report.page.making": ("arm_differences",),
-    "report.page.rendering": ("anchor", "embedded", "environment"),
-    "report.runs": ("Headline", "ListedRun"),
+    "report.page.rendering": (
+        "anchor",
+        "embedded",
+        "environment",
+    ),
+    "report.runs": (
+        "Headline",
+        "ListedRun",
+    ),
     "report.terminal": ("redactor",),
     "report.time_spans": ("time_span",),
     "report.totals": ("total_cost",),
     "report.worst": ("worst_trials",),
-    "reviews": ("Chosen", "LONGEST_NAME", "LONGEST_NOTE", "Review", "answer_digest"),
+    "reviews": (
+        "Chosen",
+        "LONGEST_NAME",
+        "LONGEST_NOTE",
+        "Review",
+        "answer_digest",
+    ),
     "store.reviewed": ("review_findings",),
-    "store.run": ("find_run", "list_runs"),
-    "store.watched": ("LiveState", "Pace", "TrialInFlight", "Trouble", "read_live", "watch"),
-    "timeline": ("Lane", "Step", "Timeline", "timelines"),
+    "store.run": (
+        "find_run",
+        "list_runs",
+    ),
+    "store.watched": (
+        "LiveState",
+        "Pace",
+        "TrialInFlight",
+        "Trouble",
+        "read_live",
+        "watch",
+    ),
+    "timeline": (
+        "Lane",
+        "Step",
+        "Timeline",
+        "timelines",
+    ),
 }
 """The names by the module that has them."""
 

@@ -38,6 +38,7 @@ from keval.stats.rates import Rates
 from keval.stats.summarise import Summariser
 from keval.store.journal import Journal
 from keval.store.jsonl import read_trial
+from keval.store.reviewed import review_findings
 from keval.store.run import Run
 from keval.store.scores_file import Pass
 from keval.store.writer import RunWriter
@@ -102,6 +103,9 @@ class PlayRun:
         """Write a sample that is about to be asked; returns it as it is written. Raises RunError."""
         with self._running.writer.adding(self._running.redact) as add:
             redacted = add(sample)
+        dataset = self._manifest.dataset
+        dataset = attrs.evolve(dataset, samples=(dataset.samples or 0) + 1)
+        self._manifest = attrs.evolve(self._manifest, dataset=dataset)
         return self.run.sample(sample.id) if redacted else sample
 
     def begin_trial(self) -> None:
@@ -125,7 +129,7 @@ class PlayRun:
 
         Judges that would lengthen the time of answers wait for `idle`. Raises RunError.
         """
-        found: list[ScoreLine] = []
+        redact, found = self._running.redact, list[ScoreLine]()
         judges = [judge.label for judge in self.plan.scorers.judges]
         plan = self.plan
         late = late_judges(plan.scorers.judges, plan.agents, self.ready.endpoints, plan.evaluation.budget)
@@ -133,7 +137,7 @@ class PlayRun:
             if judge in late:
                 await idle()
             scored = await self._grader.score(trial, without=judges[turn:])
-            lines = scored.write(self._scoring.write, self._running.redact)
+            lines = scored.write(self._scoring.write, redact)
             self._scoring.note(lines)
             self.summariser.add_scores(lines)
             for event in score_events(trial, lines):
@@ -164,7 +168,12 @@ class PlayRun:
         elapsed, stopped = round(self._worked, 3), self.meter.told() or None
         self._manifest = attrs.evolve(self._manifest, elapsed=elapsed, stopped=stopped)
         writer.write_manifest(self._manifest)
-        told = attrs.evolve(self.summary(), elapsed=self._manifest.elapsed, stopped=self._manifest.stopped)
+        told = attrs.evolve(
+            self.summary(),
+            elapsed=self._manifest.elapsed,
+            stopped=self._manifest.stopped,
+            reviews=review_findings(writer.run),
+        )
         summary = with_gates(writer.run, told, self._expectations)
         writer.write_summary(summary)
         self.ready.hooks.announce("keval_run_finished", directory=writer.path, summary=summary)
@@ -184,6 +193,10 @@ class _Listener:
     @hookimpl
     def keval_live_event(self, event: LiveEvent) -> None:
         self.feed.publish(event)
+
+
+def _unqueued(id: str, line: bytes) -> None:
+    """Queue nothing: a play scores each answer itself, when it has told of it."""
 
 
 @asynccontextmanager
@@ -215,14 +228,8 @@ async def open_run(plan: Plan, root: Path, redact: Redactor, feed: Feed) -> Asyn
             meter = Meter(plan.evaluation.budget, rates, prerecorded)
             lines: dict[str, bytes] = {}
             async with Journal(writer.run.trials_file) as journal:
-                outbox = RunOutbox(
-                    writer,
-                    journal,
-                    redact,
-                    hooks,
-                    Admission(iter(()), Stop(), meter),
-                    written=lines.__setitem__,
-                )
+                admission = Admission(iter(()), Stop(), meter)
+                outbox = RunOutbox(writer, journal, redact, hooks, admission, written=lines.__setitem__)
                 with (
                     writer.run.scores_file.scoring(running.spec) as scoring,
                     Grader.of(
