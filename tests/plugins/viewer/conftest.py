@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page
 from keval_viewer.app import Serving
 from tests import hostile, viewing
 from tests.conftest import Project
+from tests.plugins.viewer import odd_run
 
 
 @pytest.fixture(scope="package")
@@ -25,6 +26,15 @@ def hostile_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def served(hostile_results: Path) -> Iterator[Serving]:
     """The hostile run, served."""
     with viewing.served(hostile_results) as running:
+        yield running
+
+
+@pytest.fixture(scope="package")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    """The odd run, served."""
+    results = tmp_path_factory.mktemp("odd")
+    odd_run.make(results)
+    with viewing.served(results) as running:
         yield running
 
 
