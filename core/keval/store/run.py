@@ -20,7 +20,6 @@ from keval.errors import RunError
 from keval.input_file import read_input
 from keval.manifest import Manifest
 from keval.records import Sample, Trial, TrialKey
-from keval.review_findings import ReviewFindings
 from keval.reviews import Review, answer_digest, standing
 from keval.scores import ScoreLine
 from keval.stats.summarise import is_current, summarise
@@ -137,31 +136,12 @@ class Run:
         return [line for line in self._scores_by_trial(trial) if is_current(line, scorers.get(line.scorer))]
 
     def reviews(self) -> list[Review]:
-        """Return what people said of the answers as they are, without what they replaced or withdrew.
-
-        Raises RunError.
-        """
+        """Return what people said of the answers as they are, and did not replace or withdraw. Raises RunError."""
         digests = self._digests
         for review in (found := standing(self.reviews_file.read())):
             if review.trial not in digests and review.trial in self._trial_lines.places:
                 digests[review.trial] = answer_digest(self.trial(review.trial))
         return [review for review in found if review.answer == digests.get(review.trial)]
-
-    def review_findings(self) -> ReviewFindings | None:
-        """Return what people's reviews come to, as `summary().reviews`; only the answers are read that they name.
-
-        `None` if nobody reviewed anything. Raises RunError.
-        """
-        if not (found := [*self.reviews_file.read()]):
-            return None
-        from keval.stats.reviews import ReviewTally  # NumPy takes a tenth of a second to import
-
-        tally = ReviewTally(self.manifest, found)
-        for name in sorted({review.trial for review in found} & self._trial_lines.places.keys()):
-            tally.add_trial(self.trial(name))
-            for line in self.scores_of(name):
-                tally.add_score(line)
-        return tally.findings()
 
     def trial(self, id: str) -> Trial:
         """Return a trial by its id. Raises RunError when there is none."""
@@ -180,13 +160,8 @@ class Run:
 
     def trial_ids(self, *, failed: bool = True) -> set[str]:
         """Return the ids of the finished trials; without `failed`, only of those that were answered."""
-        return {key.id for key in self.trial_keys(failed=failed)}
-
-    def trial_keys(self, *, failed: bool = True) -> Iterator[TrialKey]:
-        """Yield which trials are finished; without `failed`, only those that were answered. Raises RunError."""
-        for line in read_lines(self.trials_file, orjson.loads):
-            if failed or line["failure"] is None:
-                yield TrialKey(str(line["id"]), line["agent"], line["condition"], line["sample"], line["repetition"])
+        found = read_lines(self.trials_file, orjson.loads)
+        return {str(line["id"]) for line in found if failed or line["failure"] is None}
 
     def sample(self, id: str) -> Sample:
         """Return a sample by its id, with the facts that hooks added. Raises RunError when there is none."""
