@@ -20,7 +20,6 @@ from keval.errors import RunError
 from keval.input_file import read_input
 from keval.manifest import Manifest
 from keval.records import Sample, Trial, TrialKey
-from keval.review_findings import ReviewFindings
 from keval.reviews import Review, answer_digest, standing
 from keval.scores import ScoreLine
 from keval.stats.summarise import is_current, summarise
@@ -144,22 +143,6 @@ class Run:
                 digests[review.trial] = answer_digest(self.trial(review.trial))
         return [review for review in found if review.answer == digests.get(review.trial)]
 
-    def review_findings(self) -> ReviewFindings | None:
-        """Return what people's reviews come to, as `summary().reviews`; only the answers are read that they name.
-
-        `None` if nobody reviewed anything. Raises RunError.
-        """
-        if not (found := [*self.reviews_file.read()]):
-            return None
-        from keval.stats.reviews import ReviewTally  # NumPy takes a tenth of a second to import
-
-        tally = ReviewTally(self.manifest, found)
-        for name in sorted({review.trial for review in found} & self._trial_lines.places.keys()):
-            tally.add_trial(self.trial(name))
-            for line in self.scores_of(name):
-                tally.add_score(line)
-        return tally.findings()
-
     def trial(self, id: str) -> Trial:
         """Return a trial by its id. Raises RunError when there is none."""
         line, place = self._trial_lines.line(id)
@@ -171,7 +154,7 @@ class Run:
         return self._trial_lines.line(id)[0]
 
     @property
-    def trial_keys(self) -> Sequence[TrialKey]:
+    def known_trials(self) -> Sequence[TrialKey]:
         """The finished trials, in the order of the file, as it was when a trial was first asked for by its id."""
         return self._trial_lines.keys
 
