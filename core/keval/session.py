@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ class Session:
     agent: str
     condition: str
     _conversation: OpenConversation
+    _listening: _Listening
 
     @classmethod
     @asynccontextmanager
@@ -50,11 +52,13 @@ class Session:
         history: tuple[Message, ...] = (),
         facts: Mapping[str, Any] | None = None,
         metadata: Mapping[str, Any] | None = None,
+        streams: bool = False,
     ) -> AsyncIterator[Session]:
         """Bring up an agent and the servers of a condition, and open a conversation.
 
         By default these are the config's first agent and its last condition. Prompts and servers may use `facts` and
-        `metadata`, like those of a sample. `model` is `provider/name`, in place of the config's.
+        `metadata`, like those of a sample. `model` is `provider/name`, in place of the config's. If it `streams`, the
+        agent has its model stream, so that `follow` yields text as it is written.
 
         Raises:
             ConfigError: the config is wrong, has no such agent or condition, or its prompt needs what is not given.
@@ -82,9 +86,11 @@ class Session:
             ready = await preflight(plan, scope)
             worker = PlanWorker(plan, ready)
             key = TrialKey(f"{label}/{arm}/session/1", label, arm, sample.id, 1)
-            tries = Try(key, sample, 1, 0, _Discard())
-            async with open_conversation(worker, tries, Recorder(tries.watch.now)) as conversation:
-                yield cls(label, arm, conversation)
+            listening = _Listening()
+            tries = Try(key, sample, 1, 0, listening)
+            recorder = Recorder(tries.watch.now, tries.emit)
+            async with open_conversation(worker, tries, recorder, streams=streams) as conversation:
+                yield cls(label, arm, conversation, listening)
         finally:
             await scope.close()
 
@@ -100,22 +106,61 @@ class Session:
             raise answered.error
         return answered.value or ""
 
+    async def follow(self, text: str) -> AsyncGenerator[LiveEvent, None]:
+        """Send one message of the user and yield what happens, as it happens, until the agent has answered.
+
+        Whoever leaves early closes the generator (`contextlib.aclosing`), and with it gives the answer up; what the
+        agent remembers of it is not defined. Raises what `ask` raises, after the last event, and RuntimeError while
+        another answer is followed.
+        """
+        with self._listening.queue() as news:
+            asking = asyncio.create_task(self.ask(text))
+            asking.add_done_callback(lambda _: news.put_nowait(None))
+            try:
+                while (event := await news.get()) is not None:
+                    yield event
+                await asking
+            finally:
+                asking.cancel()
+                await asyncio.gather(asking, return_exceptions=True)
+
     @property
     def transcript(self) -> Transcript:
         """What has happened so far, with tool calls as the tap saw them."""
         return self._conversation.transcript
 
 
-class _Discard:
-    """An outbox that keeps nothing."""
+@attrs.define(eq=False)
+class _Listening:
+    """An outbox that keeps nothing, and hands on the events of an answer while somebody follows it."""
 
-    wants_events = False
+    _news: asyncio.Queue[LiveEvent | None] | None = None
+
+    @property
+    def wants_events(self) -> bool:
+        return self._news is not None
+
+    @contextmanager
+    def queue(self) -> Iterator[asyncio.Queue[LiveEvent | None]]:
+        """Put the events from now on into a queue.
+
+        Raises RuntimeError: somebody follows an answer already.
+        """
+        if self._news is not None:
+            raise RuntimeError("one answer is followed at a time; read its events to the end first")
+        self._news = asyncio.Queue()
+        try:
+            yield self._news
+        finally:
+            self._news = None
 
     async def trial(self, trial: Trial) -> None:
         """Nothing is written."""
 
     def event(self, event: LiveEvent) -> None:
-        """Nobody listens."""
+        """Hand an event to whoever follows."""
+        if self._news is not None:
+            self._news.put_nowait(event)
 
     def blob(self, blob: Blob) -> None:
         """Nothing is kept."""

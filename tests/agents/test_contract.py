@@ -3,111 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from importlib import import_module
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
-import attrs
 import pytest
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from keval import Message, Sample, Transcript, Usage
-from keval.execute.reconcile import check, merge
-from keval.plugin import Agent, Closable, Context, Endpoint, Model, ModelError, TrialError
-from keval_gateway import ChatCall, ChatReply, ChatRequest, ModelFault, wire_urls
-from keval_gateway.app import build_app
+from keval.execute.reconcile import merge
+from keval.plugin import Closable, Context, Endpoint, Model, ModelError, TrialError
+from keval_gateway import ChatReply, ChatRequest, ModelFault, wire_urls
 from keval_loopback.serving import serve
-from keval_mcp import Stdio
-from tests.contexts import Started, started
-
-SERVER = Path(__file__).parent / "servers" / "sums.py"
-QUESTION = Sample("s1", "What is 2 + 3?")
-INSTRUCTIONS = "Answer like a bookkeeper."
-TOOLS = ("add", "divide")
-
-Script: TypeAlias = Callable[[ChatRequest], ChatReply | Awaitable[ChatReply]]
-
-
-@attrs.frozen
-class Adapter:
-    """An adapter with its options; `passes_retry_after` where its SDK tells what the endpoint asked for."""
-
-    module: str
-    name: str
-    options: dict[str, Any] = attrs.field(factory=dict)
-    passes_retry_after: bool = True
-
-    def build(self, model: Model) -> Agent:
-        agent: Agent = getattr(import_module(self.module), self.name)(model, **self.options)
-        return agent
-
-
-ADAPTERS = {
-    "gadk": Adapter("keval_gadk", "Gadk"),
-    "ms": Adapter("keval_ms", "Ms"),
-    "openai": Adapter("keval_openai", "OpenAI"),
-    "openai responses": Adapter("keval_openai", "OpenAI", {"api": "responses"}),
-    "anthropic": Adapter("keval_anthropic", "Anthropic"),
-    "claude-code": Adapter("keval_claude_code", "ClaudeCode", passes_retry_after=False),
-}
-
-
-@attrs.frozen
-class Outcome:
-    """What came of a trial, as the core sees it, and what the model was asked."""
-
-    transcript: Transcript
-    error: Exception | None
-    requests: list[ChatRequest]
-
-
-@attrs.define
-class Stage:
-    """A gateway and an MCP server behind the tap, up for all tests; one trial at a time plays there."""
-
-    base: str
-    source: Started
-    script: Script = attrs.field(init=False)
-    requests: list[ChatRequest] = attrs.field(factory=list)
-
-    @classmethod
-    @asynccontextmanager
-    async def open(cls) -> AsyncIterator[Stage]:
-        async with AsyncExitStack() as stack:
-            provider = Stdio(command=sys.executable, args=(str(SERVER),))
-            stage = cls("", await stack.enter_async_context(started(provider, "sums")))
-            stage.base = await stack.enter_async_context(serve(build_app(stage.respond)))
-            yield stage
-
-    def respond(self, request: ChatRequest) -> ChatReply | Awaitable[ChatReply]:
-        self.requests.append(request)
-        return self.script(request)
-
-    @asynccontextmanager
-    async def trial(
-        self, adapter: Adapter, script: Script, sample: Sample
-    ) -> AsyncIterator[tuple[Context, asyncio.Task[Transcript]]]:
-        """Begin a trial, as a task."""
-        self.script, self.requests = script, []
-        agent = adapter.build(Model("simulated", "m", Endpoint("claude-sonnet-5-5", wire_urls(self.base), "key")))
-        async with self.source.open(sample, "t1") as part:
-            context = attrs.evolve(part, instructions=INSTRUCTIONS)
-            yield context, asyncio.create_task(agent.run(sample, context))
-        if isinstance(agent, Closable):
-            await agent.aclose()
-
-    async def play(self, adapter: Adapter, script: Script, sample: Sample) -> Outcome:
-        async with self.trial(adapter, script, sample) as (context, running):
-            try:
-                transcript = merge(await running, context)
-            except Exception as error:  # noqa: BLE001 - the test looks at it
-                return Outcome(merge(context.recorder.transcript(), context), error, self.requests)
-            check(transcript, context)
-            return Outcome(transcript, None, self.requests)
+from tests.agents.stage import (
+    ADAPTERS,
+    INSTRUCTIONS,
+    QUESTION,
+    TOOLS,
+    Adapter,
+    Outcome,
+    Script,
+    Stage,
+    calls,
+    plain,
+    says,
+)
 
 
 @pytest.fixture(scope="module")
@@ -144,25 +66,6 @@ def play(runner: asyncio.Runner, stage: Stage, adapter: Adapter) -> Callable[...
         return runner.run(asyncio.wait_for(stage.play(adapter, script, sample), 60))
 
     return run
-
-
-def calls(*wanted: tuple[str, dict[str, Any]], text: str = "") -> Script:
-    """A reply that calls these tools, under the names that the adapter offers them by."""
-
-    def reply(request: ChatRequest) -> ChatReply:
-        offered = {plain(tool.name): tool.name for tool in request.tools}
-        return ChatReply(text, tuple(ChatCall(offered[name], arguments) for name, arguments in wanted))
-
-    return reply
-
-
-def says(text: str) -> Script:
-    return lambda request: ChatReply(text)
-
-
-def plain(name: str) -> str:
-    """A tool's own name; Claude Code puts the server's before it."""
-    return name.removeprefix("mcp__sums__")
 
 
 def spoken(transcript: Transcript) -> list[tuple[str, str, int]]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
 
 from keval import Message, Session, Transcript
-from keval.plugin import ConfigError, PluginError, TrialError
+from keval.plugin import ConfigError, LiveEvent, PluginError, TrialError
 from tests.conftest import ON_PATH, Project
 
 pytestmark = pytest.mark.usefixtures("simulated_here")
@@ -59,6 +60,82 @@ def test_a_session_can_begin_with_a_history_and_another_model(
             return await session.ask("{script: [{text: 'I am {model}.'}]}")
 
     assert "I am double/scripted." == asyncio.run(talk())
+
+
+def test_an_answer_can_be_followed_as_it_is_written(project: Project) -> None:
+    project.write(eval_yaml=WEATHER)
+
+    async def talk(*, streams: bool) -> tuple[list[LiveEvent], Transcript]:
+        async with Session.open("eval.yaml", agent="openai", metadata={"who": "Ada"}, streams=streams) as session:
+            events = [event async for event in session.follow("What's the weather in Helsinki?")]
+            await session.ask("And in Oslo?")  # nobody follows
+            return events, session.transcript
+
+    followed, transcript = asyncio.run(talk(streams=True))
+    whole, _ = asyncio.run(talk(streams=False))
+
+    pieces = [event.data["text"] for event in followed if event.kind == "text_streamed"]
+    (said,) = [event.data["text"] for event in followed if event.kind == "said"]
+    assert ("".join(pieces), True) == (said, len(pieces) > 2)
+    assert said in [message.text for message in transcript.messages]
+    happened = ["turn_started", "model_called", "tool_called", "server_called", "server_returned", "tool_returned"]
+    assert [*happened, "model_called", "said"] == [event.kind for event in whole]
+    assert [event.kind for event in whole] == [event.kind for event in followed if event.kind != "text_streamed"]
+
+
+def test_whoever_leaves_early_gives_an_answer_up(project: Project) -> None:
+    project.write(eval_yaml=WEATHER)
+
+    async def talk() -> Transcript:
+        async with Session.open("eval.yaml", agent="openai", condition="baseline") as session:
+            async with aclosing(session.follow("What's the weather in Helsinki?")) as events:
+                assert "turn_started" == (await anext(events)).kind
+                with pytest.raises(RuntimeError, match="one answer is followed at a time"):
+                    await anext(session.follow("And in Oslo?"))
+            return session.transcript
+
+    assert ["What's the weather in Helsinki?"] == [message.text for message in asyncio.run(talk()).messages]
+
+
+def test_an_answer_that_fails_raises_at_the_end_of_its_events(project: Project) -> None:
+    project.write(eval_yaml="agents: {silent: {type: double/silent}}\nexecution: {timeout_seconds: 0.05}\n")
+
+    async def talk() -> list[LiveEvent]:
+        async with Session.open("eval.yaml") as session:
+            return [event async for event in session.follow("Are you there?")]
+
+    with pytest.raises(TrialError, match="no answer within"):
+        asyncio.run(talk())
+
+
+DISTURBED = """
+agents:
+  openai: {model: simulated/weather}
+  gadk: {model: simulated/weather}
+contexts: {weather: {}}
+conditions: {with_weather: {contexts: [weather]}}
+middleware: [{disturb: {faults: [{status: 429, retry_after: 0, share: 50%}], seed: 1}}]
+"""
+
+
+@pytest.mark.parametrize("agent", ["openai", pytest.param("gadk", marks=pytest.mark.slow)])
+def test_a_streamed_request_that_is_refused_is_repeated_below_the_agent(project: Project, agent: str) -> None:
+    # `openai` passes its requests through the middleware itself, and `gadk` by the proxy.
+    project.write(eval_yaml=DISTURBED)
+
+    async def talk() -> tuple[list[str], Transcript]:
+        async with Session.open("eval.yaml", agent=agent, streams=True) as session:
+            pieces = []
+            for city in ("Helsinki", "Oslo"):
+                events = [event async for event in session.follow(f"What's the weather in {city}?")]
+                pieces.append("".join(event.data["text"] for event in events if event.kind == "text_streamed"))
+            return pieces, session.transcript
+
+    pieces, transcript = asyncio.run(talk())
+
+    assert {429} == {refusal.status for refusal in transcript.refusals}
+    assert pieces == [message.text for message in transcript.messages if message.role == "assistant"]
+    assert (2, 4) == (len(pieces), transcript.model_calls)
 
 
 SCRIPTED = """

@@ -82,12 +82,11 @@ async def open_conversation(
     """
     plugin = conversational(worker, tries.key.agent)
     seconds = worker.plan.evaluation.execution.timeout_seconds
-    async with worker.context(tries, recorder) as found:
-        context = attrs.evolve(found, streams=streams)
-        async with plugin.open(context) as conversation:
-            with ExitStack() as pause:
-                pause.enter_context(tries.watch.paused())
-                yield OpenConversation(context, conversation, tries.watch, seconds, pause)
+    opened = worker.context(attrs.evolve(tries, streams=streams), recorder)
+    async with opened as context, plugin.open(context) as conversation:
+        with ExitStack() as pause:
+            pause.enter_context(tries.watch.paused())
+            yield OpenConversation(context, conversation, tries.watch, seconds, pause)
 
 
 def conversational(worker: PlanWorker, agent: str) -> ConversationalAgent:

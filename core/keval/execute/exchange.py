@@ -28,7 +28,7 @@ __all__ = ["ASKER_HEADER", "ModelExchange", "applies_middleware", "needs_proxy"]
 ASKER_HEADER = "x-keval-asker"
 """Identifies who sends a request by a token, so that neither a model nor a judge learns which trial it is."""
 
-_TRIAL_HEADERS = ("x-keval-trial", "x-keval-repetition", "x-keval-resample")
+_TRIAL_HEADERS = ("x-keval-trial", "x-keval-repetition", "x-keval-resample", "x-keval-watched")
 
 
 def applies_middleware(plugin: object) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 import attrs
 
@@ -27,7 +28,7 @@ class Try:
     """One attempt at a trial: its number (from 1), and how often an answer was discarded before.
 
     `log` keeps the traffic of all attempts at the trial, if the run is recorded, and `tape` is what the attempt is
-    played from in a replay.
+    played from in a replay. If it `streams`, somebody reads answers as they are written.
     """
 
     key: TrialKey
@@ -40,11 +41,19 @@ class Try:
     others: TrialResults | None = None
     log: TrafficLog | None = None
     tape: AttemptTape | None = None
+    streams: bool = False
 
     @property
     def asker(self) -> Asker:
         """Who asks models in the attempt."""
         return Asker("agent", self.key.agent, self.key.id, self.key.repetition, self.number)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What a model that wants to know is told of the attempt."""
+        told = {"x-keval-trial": quote(self.key.id, safe=""), "x-keval-repetition": str(self.key.repetition)}
+        told |= {"x-keval-resample": str(self.resamples)} if self.resamples else {}
+        return told | ({"x-keval-watched": "1"} if self.streams else {})
 
     @property
     def info(self) -> TrialInfo:

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mappi
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from functools import partial
 from typing import Any
-from urllib.parse import quote
 
 import attrs
 
@@ -170,6 +169,7 @@ class PlanWorker:
             model_headers=headers,
             seed=trial_seed(self.plan.evaluation.execution.seed, sample.id, key.repetition, tries.resamples),
             history=sample.history,
+            streams=tries.streams,
             recorder=recorder,
         )
 
@@ -246,11 +246,7 @@ class PlanWorker:
 
     def _headers(self, tries: Try) -> dict[str, str]:
         endpoint = self.ready.endpoints.get(self._models[tries.key.agent] or "")
-        if endpoint is None or not endpoint.wants_trial:
-            return {}
-        resample = {"x-keval-resample": str(tries.resamples)} if tries.resamples else {}
-        trial = {"x-keval-trial": quote(tries.key.id, safe=""), "x-keval-repetition": str(tries.key.repetition)}
-        return {**trial, **resample}
+        return tries.headers if endpoint is not None and endpoint.wants_trial else {}
 
 
 def _missed(context: Context) -> ReplayMissError | None:

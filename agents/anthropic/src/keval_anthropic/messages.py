@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from keval.plugin import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL, Context, Ending, Media
+from keval_anthropic.streamed import whole_message
 from keval_clients import messages_usage, no_reply, quoted
 from keval_mcp.loop import Call, Reply, Result
 from keval_mcp.sessions import Tool
@@ -58,8 +60,7 @@ class MessagesChat:
         self._messages.append({"role": "user", "content": text})
 
     async def ask(self) -> Reply:
-        context, body = self._context, {**self._options, "messages": self._messages}
-        answered = await self._client.post("/v1/messages", body, context.model_headers, context.recorder.requested)
+        answered = await self._sent({**self._options, "messages": self._messages})
         try:
             reply = _read(answered)
             content = [block for block in answered["content"] if not _is_blank(block)]
@@ -68,6 +69,14 @@ class MessagesChat:
         if content:  # the API takes back neither a message nor a text without content, though it may give one
             self._messages.append({"role": "assistant", "content": content})
         return reply
+
+    async def _sent(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        context = self._context
+        asked = (context.model_headers, context.recorder.requested)
+        if not context.streams:
+            return await self._client.post("/v1/messages", body, *asked)
+        async with aclosing(self._client.stream("/v1/messages", {**body, "stream": True}, *asked)) as events:
+            return await whole_message(events, context.recorder)
 
     def takes(self, media: Media, *, error: bool) -> bool:
         return media.essence in _MEDIA and not error  # the API wants an error to be text
@@ -116,7 +125,7 @@ def _read(answered: Mapping[str, Any]) -> Reply:
 def _call(block: Mapping[str, Any], cut: Ending | None) -> Call:
     given, problem = block["input"], cut.problem if cut else ""
     if not isinstance(given, dict):
-        given, problem = {}, f"the arguments are not a JSON object: {quoted(given)}"
+        given, problem = {}, problem or f"the arguments are not a JSON object: {quoted(given)}"
     return Call(block["id"], block["name"], given, problem)
 
 

@@ -61,7 +61,7 @@ async def open_conversation(setup: Setup, context: Context) -> AsyncIterator[Con
             stderr=home.stderr,
         )
         async with connected(process) as client:
-            yield Conversation(client, Watch(context.recorder, servers), setup.max_turns)
+            yield Conversation(client, Watch(context.recorder, servers, context.streams), setup.max_turns)
 
 
 @attrs.frozen
@@ -95,6 +95,7 @@ async def _follow(client: ClaudeSDKClient, watch: Watch, max_turns: int) -> None
                 case ResultMessage():
                     if fault := turn_fault(message, watch.stand_in, max_turns):
                         raise fault
+                    watch.check_ended()
                     return
                 case _:
                     watch.see(message)

@@ -18,7 +18,7 @@ from claude_agent_sdk import (
 )
 
 from keval import Usage
-from keval.plugin import ContentKind, Recorder
+from keval.plugin import ContentKind, Recorder, TrialError
 from keval_claude_code.servers import Servers
 
 __all__ = ["Watch"]
@@ -45,23 +45,32 @@ class Watch:
 
     recorder: Recorder
     servers: Servers
+    streams: bool = False
     stand_in: AssistantMessage | None = attrs.field(default=None, init=False)
     _texts: list[str] = attrs.field(factory=list, init=False)
     _usage: Mapping[str, Any] = attrs.field(factory=dict, init=False)
     _counted: Usage | None = attrs.field(default=None, init=False)
     _owed: Usage = attrs.field(default=_NOTHING, init=False)
     _open: dict[str, str] = attrs.field(factory=dict, init=False)
+    _is_open: bool = attrs.field(default=False, init=False)
 
     def see(self, message: object) -> None:
         """Report one message.
 
         Raises:
             ServerLostError: a tool call lost its server.
+            TrialError: the message before this one broke off.
         """
         match message:
             case StreamEvent(event={"type": "message_start", "message": begun}):
+                self.check_ended()
+                self._is_open = True
                 self._texts, self._counted, self._usage = [], None, begun.get("usage") or {}
                 self.stand_in = None
+            case StreamEvent(event={"type": "content_block_start", "content_block": {"type": "text"}}) if self._texts:
+                self._streamed("\n")
+            case StreamEvent(event={"type": "content_block_delta", "delta": {"type": "text_delta", "text": text}}):
+                self._streamed(text)
             case StreamEvent(event={"type": "message_delta", "usage": dict(usage)}):
                 self._usage = {**self._usage, **usage}
             case StreamEvent(event={"type": "message_stop"}):
@@ -75,6 +84,16 @@ class Watch:
                 for block in content:
                     if isinstance(block, ToolResultBlock):
                         self._returned(block, original)
+
+    def check_ended(self) -> None:
+        """Raise TrialError if the latest message of the model broke off: Claude Code takes what came for all of it."""
+        if self._is_open:
+            told = "the model's reply ended in the middle"
+            raise TrialError(told, stage="model", kind="bad_reply", retryable=True)
+
+    def _streamed(self, text: str) -> None:
+        if self.streams:
+            self.recorder.streamed(text)
 
     def _said(self, block: ContentBlock) -> None:
         match block:
@@ -103,6 +122,7 @@ class Watch:
         self.servers.check_call(name, text if isinstance(original, str) and not refused else None)
 
     def _end_message(self) -> None:
+        self._is_open = False
         total = _usage(self._usage)
         if self._counted is None:
             self._count(total)

@@ -102,7 +102,7 @@ class Gadk:
         async with open_toolsets(context.servers) as toolsets:
             conversation = await Conversation.start(
                 context,
-                Observer(context, toolsets, client.output_includes_thoughts, client.result_form),
+                Observer(context, toolsets, client),
                 client,
                 temperature=self.temperature,
                 max_tokens=self.max_tokens,

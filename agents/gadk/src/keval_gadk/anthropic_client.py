@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import httpx2
 from anthropic import APIConnectionError, APIStatusError, AsyncAnthropic, DefaultAsyncHttpxClient
 from google.adk.models import BaseLlm
 from google.adk.models.anthropic_llm import AnthropicLlm
+from google.adk.models.llm_response import LlmResponse
 
 from keval.plugin import Endpoint, ModelError, report_request
-from keval_gadk.failure import refused, unreachable
+from keval_gadk.failure import failed_midway, refused, unreachable
 from keval_gadk.results import ResultForm
 
 __all__ = ["AnthropicClient"]
@@ -18,7 +20,7 @@ __all__ = ["AnthropicClient"]
 class AnthropicClient:
     """A light `AsyncAnthropic` per trial, with the trial's headers, upon one connection pool. The API takes no seed."""
 
-    errors = (APIStatusError, APIConnectionError)
+    errors = (APIStatusError, APIConnectionError, httpx2.TransportError)
     output_includes_thoughts = False
     result_form = ResultForm(
         frozenset({"image/gif", "image/jpeg", "image/png", "image/webp", "application/pdf"}), texts_only=True
@@ -40,7 +42,12 @@ class AnthropicClient:
         )
         return AnthropicLlm(model=self._endpoint.model, client=client)
 
+    def is_whole(self, response: LlmResponse) -> bool:
+        return response.finish_reason is not None
+
     def failure(self, error: Exception) -> ModelError:
+        if isinstance(error, APIStatusError) and error.response.is_success:
+            return failed_midway(error.type, error.api_message)
         if isinstance(error, APIStatusError):
             return refused(error.status_code, error.message, error.response.headers)
         return unreachable(error)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from keval.plugin import Endpoint, ModelError, Wire
+from keval.plugin import Endpoint, TrialError, Wire
 
 if TYPE_CHECKING:
     from google.adk.models import BaseLlm
+    from google.adk.models.llm_response import LlmResponse
 
     from keval_gadk.results import ResultForm
 
@@ -37,7 +38,11 @@ class ModelClient(Protocol):
         """Return ADK's model object for one trial; `headers` and `seed` go with each of its requests."""
         ...
 
-    def failure(self, error: Exception) -> ModelError:
+    def is_whole(self, response: LlmResponse) -> bool:
+        """Return whether a streamed reply came to its end; ADK takes the end of a stream for that."""
+        ...
+
+    def failure(self, error: Exception) -> TrialError:
         """Return what one of `errors` means."""
         ...
 

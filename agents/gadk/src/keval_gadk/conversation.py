@@ -10,6 +10,7 @@ import attrs
 from google.adk.agents import LlmAgent, RunConfig
 from google.adk.agents.callback_context import CallbackContext
 from google.adk.agents.invocation_context import LlmCallsLimitExceededError
+from google.adk.agents.run_config import StreamingMode  # type: ignore[attr-defined]  # ADK documents it so
 from google.adk.events import Event
 from google.adk.models.llm_request import LlmRequest
 from google.adk.runners import Runner
@@ -73,7 +74,7 @@ class Conversation:
             before_model_callback=observer.before_model,
             after_model_callback=observer.after_model,
             after_tool_callback=observer.after_tool,
-            on_model_error_callback=_unread(client.errors),
+            on_model_error_callback=_explained(client),
         )
         sessions = InMemorySessionService()
         runner = Runner(app_name="keval", agent=agent, session_service=sessions)
@@ -101,7 +102,10 @@ class Conversation:
                 user_id=_USER,
                 session_id=self._session.id,
                 new_message=Content(role="user", parts=[Part(text=text)]),
-                run_config=RunConfig(max_llm_calls=self._max_turns),
+                run_config=RunConfig(
+                    max_llm_calls=self._max_turns,
+                    streaming_mode=StreamingMode.SSE if self._context.streams else StreamingMode.NONE,
+                ),
             )
             try:
                 async with aclosing(events):
@@ -116,11 +120,16 @@ class Conversation:
             self._observer.check_turn()
 
 
-def _unread(known: tuple[type[Exception], ...]) -> Callable[[CallbackContext, LlmRequest, Exception], None]:
-    """Return ADK's callback for an error of a model request: any that is not `known` was met in reading the reply."""
+def _explained(client: ModelClient) -> Callable[[CallbackContext, LlmRequest, Exception], None]:
+    """Return ADK's callback for an error of a model request: any that is not known was met in reading the reply.
+
+    ADK looks for a text in the response of an error on its way up, which fails where that is a stream.
+    """
 
     def failed(callback_context: CallbackContext, llm_request: LlmRequest, error: Exception) -> None:
-        if not isinstance(error, (*known, TrialError, LlmCallsLimitExceededError)):
+        if isinstance(error, client.errors):
+            raise client.failure(error) from error
+        if not isinstance(error, (TrialError, LlmCallsLimitExceededError)):
             raise bad_reply(f"{type(error).__name__}: {error}") from error
 
     return failed

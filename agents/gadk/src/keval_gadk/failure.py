@@ -10,7 +10,7 @@ from google.genai.types import BlockedReason, FinishReason
 
 from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, SILENCE, Ending, ModelError, TrialError, retry_after_seconds
 
-__all__ = ["bad_reply", "refused", "silent", "unreachable"]
+__all__ = ["bad_reply", "failed_midway", "refused", "silent", "unreachable"]
 
 _QUOTED = 1000
 _FILTERED = {
@@ -19,6 +19,19 @@ _FILTERED = {
     *(reason.value for reason in BlockedReason if reason is not BlockedReason.OTHER),
 }
 """Why a filter stopped a reply, or refused the prompt."""
+_STATUSES: Mapping[object, int] = {
+    "authentication_error": 401,
+    "billing_error": 402,
+    "invalid_request_error": 400,
+    "not_found_error": 404,
+    "overloaded_error": 529,
+    "permission_error": 403,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "request_too_large": 413,
+    "timeout_error": 504,
+}
+"""The HTTP status that a word of Anthropic's or OpenAI's for a failure stands for."""
 _NO_CHOICES = "OpenAI response contained no choices."
 
 
@@ -29,6 +42,12 @@ def refused(status: int, reason: str, headers: Mapping[str, str]) -> ModelError:
         status=status,
         retry_after=retry_after_seconds(headers.get("retry-after")),
     )
+
+
+def failed_midway(code: object, said: object) -> ModelError:
+    """Return the error for a failure that is told within a stream, by a word or an HTTP status."""
+    status = int(code) if isinstance(code, str) and code.isdecimal() else _STATUSES.get(code, 500)
+    return ModelError(f"the model failed: {code or 'no reason given'}: {said}"[:_QUOTED], status=status)
 
 
 def bad_reply(problem: object) -> TrialError:
@@ -55,10 +74,12 @@ def silent(response: LlmResponse) -> TrialError:
 
 
 def _told(said: str) -> Mapping[str, object]:
-    """Read the JSON object that ADK makes of what the Responses API says of a reply."""
+    """Read the JSON object that ADK makes of what the Responses API says of a reply, or of the event of its end."""
     try:
         told = json.loads(said)
-    except ValueError:
+        if told.get("type") == "response.failed":
+            told = told["response"]["error"]
+    except (AttributeError, KeyError, TypeError, ValueError):
         return {}
     return told if isinstance(told, dict) else {}
 

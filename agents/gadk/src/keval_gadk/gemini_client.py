@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import httpx
 from google.adk.models import BaseLlm, Gemini
+from google.adk.models.llm_response import LlmResponse
 from google.genai import Client
 from google.genai.errors import APIError
 from google.genai.types import HttpOptions
@@ -40,6 +41,9 @@ class GeminiClient:
 
     def llm(self, headers: Mapping[str, str], seed: int) -> BaseLlm:
         return Gemini(model=self._model, client=self._client)
+
+    def is_whole(self, response: LlmResponse) -> bool:
+        return response.finish_reason is not None or response.error_code is not None
 
     def failure(self, error: Exception) -> ModelError:
         if isinstance(error, APIError):

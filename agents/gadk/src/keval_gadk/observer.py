@@ -17,11 +17,13 @@ from google.genai.types import Tool
 
 from keval import Usage
 from keval.plugin import ContentKind, Context, Recorder, ToolResult, ToolsMissingError, TrialError
-from keval_gadk.failure import silent
-from keval_gadk.results import ResultForm
+from keval_gadk.client import ModelClient
+from keval_gadk.failure import bad_reply, silent
 from keval_gadk.toolset import TrialToolset
 
 __all__ = ["Observer"]
+
+_BROKEN_OFF = "its stream ended before the reply did"
 
 
 @attrs.define
@@ -33,10 +35,10 @@ class Observer:
 
     _context: Context
     toolsets: Sequence[TrialToolset]
-    _output_includes_thoughts: bool
-    _result_form: ResultForm
+    _client: ModelClient
     _open_calls: list[str | None] = attrs.field(factory=list, init=False)
     _silence: TrialError | None = attrs.field(default=None, init=False)
+    _awaits_reply: bool = attrs.field(default=False, init=False)
 
     @property
     def _recorder(self) -> Recorder:
@@ -54,10 +56,21 @@ class Observer:
         follows = any(server.log is not None and server.log.followed for server in self._context.servers)
         if offered != expected and not follows:
             raise ToolsMissingError((expected - offered).elements(), (offered - expected).elements())
+        self._awaits_reply = True
 
     def after_model(self, callback_context: CallbackContext, llm_response: LlmResponse) -> None:
-        """Count the model call and its tokens."""
-        self._recorder.model_called(_usage(llm_response, self._output_includes_thoughts))
+        """Report a piece of a reply as it is streamed, or count the model call and its tokens.
+
+        Raises:
+            TrialError: the stream broke off, of which ADK makes a reply.
+        """
+        if llm_response.partial:
+            self._recorder.streamed(_said(llm_response))
+            return
+        if self._context.streams and not self._client.is_whole(llm_response):
+            raise bad_reply(_BROKEN_OFF)
+        self._awaits_reply = False
+        self._recorder.model_called(_usage(llm_response, self._client.output_includes_thoughts))
 
     def after_tool(
         self, tool: BaseTool, args: dict[str, Any], tool_context: ToolContext, tool_response: Mapping[str, Any]
@@ -66,19 +79,20 @@ class Observer:
 
         Its event waits for the slowest of the calls made together.
         """
-        shown, dropped = self._result_form.shape(tool_response)
+        shown, dropped = self._client.result_form.shape(tool_response)
         self._returned(tool_context.function_call_id, tool_response, dropped)
         return shown
 
     def saw(self, event: Event) -> None:
         """Record an event: the calls the model asked for, results not yet known, and what was said."""
+        if event.partial:
+            return
         for call in event.get_function_calls():
             self._open_calls.append(call.id)
             self._recorder.called(call.name or "", call.args or {}, id=call.id)
         for response in event.get_function_responses():
             self._returned(response.id, response.response or {})
-        parts = (event.content.parts if event.content else None) or []
-        text = "".join(part.text for part in parts if part.text and not part.thought)
+        text = _said(event)
         self._recorder.said(text)
         # ADK also announces what a run is about to raise this way, so nothing is raised here.
         if text.strip() or event.get_function_calls() or event.get_function_responses():
@@ -91,6 +105,8 @@ class Observer:
         self._check_servers()
         if self._silence is not None:
             raise self._silence
+        if self._awaits_reply:
+            raise bad_reply(_BROKEN_OFF)
 
     def _check_servers(self) -> None:
         for toolset in self.toolsets:
@@ -107,6 +123,11 @@ class Observer:
         self._recorder.returned(result, error=error, id=call, content=read.content, dropped=dropped)
         for blob in read.blobs:
             self._recorder.attach(blob.content, blob.media_type)
+
+
+def _said(response: LlmResponse) -> str:
+    parts = (response.content.parts if response.content else None) or []
+    return "".join(part.text for part in parts if part.text and not part.thought)
 
 
 def _tool_names(request: LlmRequest) -> list[str]:

@@ -7,10 +7,18 @@ from typing import TYPE_CHECKING
 
 from google.adk.integrations.openai import OpenAILlm, OpenAIResponsesLlm
 from google.adk.models import BaseLlm
-from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAsyncHttpxClient
+from google.adk.models.llm_response import LlmResponse
+from openai import (
+    APIConnectionError,
+    APIError,
+    APIResponseValidationError,
+    APIStatusError,
+    AsyncOpenAI,
+    DefaultAsyncHttpxClient,
+)
 
-from keval.plugin import Endpoint, ModelError, Wire, report_request
-from keval_gadk.failure import refused, unreachable
+from keval.plugin import Endpoint, TrialError, Wire, report_request
+from keval_gadk.failure import bad_reply, failed_midway, refused, unreachable
 from keval_gadk.results import ResultForm
 
 if TYPE_CHECKING:
@@ -22,7 +30,7 @@ __all__ = ["OpenAIClient"]
 class OpenAIClient:
     """A light `AsyncOpenAI` per trial, with the trial's headers, upon one connection pool."""
 
-    errors = (APIStatusError, APIConnectionError)
+    errors = (APIError,)
     output_includes_thoughts = True
 
     def __init__(self, url: str, endpoint: Endpoint, wire: Wire) -> None:
@@ -48,10 +56,23 @@ class OpenAIClient:
             return OpenAILlm(model=self._endpoint.model, client=client)
         return OpenAIResponsesLlm(model=self._endpoint.model, client=client)
 
-    def failure(self, error: Exception) -> ModelError:
-        if isinstance(error, APIStatusError):
-            return refused(error.status_code, error.message, error.response.headers)
-        return unreachable(error)
+    def is_whole(self, response: LlmResponse) -> bool:
+        if self._wire == "openai-responses" and response.error_code is None:
+            # ADK names a reason also where the API sent nothing of the whole reply, from which the rest is.
+            return response.custom_metadata is not None
+        return response.finish_reason is not None
+
+    def failure(self, error: Exception) -> TrialError:
+        match error:
+            case APIStatusError():
+                return refused(error.status_code, error.message, error.response.headers)
+            case APIConnectionError():
+                return unreachable(error)
+            case APIResponseValidationError():
+                return bad_reply(error)
+            case _:
+                told = (getattr(error, name, None) for name in ("code", "type"))
+                return failed_midway(next(filter(None, told), None), error)
 
     async def aclose(self) -> None:
         await self._http.aclose()

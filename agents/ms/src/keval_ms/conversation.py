@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import attrs
-from agent_framework import Agent, AgentSession, ChatOptions, Message, MiddlewareFailure
+from agent_framework import Agent, AgentResponse, AgentSession, ChatOptions, Message, MiddlewareFailure
 from agent_framework.exceptions import ToolException
 
 from keval.plugin import Context, TrialError, reporting_requests
@@ -62,13 +62,15 @@ class Conversation:
         """
         recorder = self._context.recorder
         with recorder.turn(text), reporting_requests(recorder), _unwrapped():
-            response = await self._agent.run(
-                [*self._earlier, Message("user", [text])],
-                session=self._memory,
-                client_kwargs={"extra_headers": dict(self._context.model_headers)},
-            )
-            self._watch.end_turn(response)
+            self._watch.end_turn(await self._answer([*self._earlier, Message("user", [text])]))
         self._earlier = []
+
+    async def _answer(self, messages: Sequence[Message]) -> AgentResponse[Any]:
+        kwargs = {"extra_headers": dict(self._context.model_headers)}
+        if not self._context.streams:
+            return await self._agent.run(messages, session=self._memory, client_kwargs=kwargs)
+        async with self._agent.run(messages, stream=True, session=self._memory, client_kwargs=kwargs) as stream:
+            return await stream.get_final_response()
 
 
 @contextmanager

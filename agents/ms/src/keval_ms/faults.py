@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agent_framework import ChatResponse
-from openai import APIConnectionError, APIStatusError
+from agent_framework import ChatResponse, ChatResponseUpdate
+from openai import APIConnectionError, APIError, APIResponseValidationError, APIStatusError
 
 from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Ending, ModelError, TrialError, retry_after_seconds
 
-__all__ = ["causes", "described", "model_fault", "reply_fault"]
+__all__ = ["broken_off", "causes", "described", "end_of_stream", "model_fault", "reply_fault"]
 
 _ENDINGS: Mapping[str | None, Ending] = {"length": MAX_OUTPUT_TOKENS, "content_filter": REFUSAL}
 """The values of the framework's `finish_reason` with which a reply may be cut off."""
+
+_LAST_EVENTS = {"response.completed", "response.incomplete", "response.failed"}
+"""The events of the Responses API with which a stream ends; each has the whole reply."""
+
+_TOLD = re.compile(r"OpenAI streaming error: (?:(?P<code>\w+): )?(?P<said>.*)", re.DOTALL)
+"""What the framework makes of the event `error` of the Responses API."""
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -37,17 +44,33 @@ def model_fault(error: Exception) -> TrialError:
         case APIConnectionError() as cause:
             # The SDK only says "Connection error."; what failed underneath is in its cause.
             return ModelError(f"{cause} {cause.__cause__ or ''}".strip())
+        case APIError() as cause if not isinstance(cause, APIResponseValidationError):
+            return _failed_midway(cause.code or cause.type, cause)
+        case _ if told := next(filter(None, (_TOLD.match(str(each)) for each in causes(error))), None):
+            return _failed_midway(told["code"], told["said"])
         case _:
             return _bad_reply(described(error))
 
 
-def reply_fault(response: ChatResponse[Any]) -> TrialError | None:
-    """Find why a reply with HTTP status 200 fails the trial, if it does."""
-    reply = response.raw_representation
+def end_of_stream(update: ChatResponseUpdate) -> object | None:
+    """Return the API's own object of a reply that ends with this update: the last chunk, or the whole response."""
+    raw = update.raw_representation
+    if getattr(raw, "type", None) in _LAST_EVENTS:
+        return getattr(raw, "response", None)
+    return raw if update.finish_reason is not None else None
+
+
+def broken_off() -> TrialError:
+    """Return the error for a stream that ended before the reply did, of which the framework makes a reply."""
+    return _bad_reply("its stream ended before the reply did")
+
+
+def reply_fault(response: ChatResponse[Any], reply: object) -> TrialError | None:
+    """Find why a reply with HTTP status 200, which the API calls `reply`, fails the trial, if it does."""
     if getattr(reply, "status", None) == "failed":
         return _reported(reply)
     # The framework takes a completion without choices for an answer that is empty.
-    if not response.messages:
+    if not response.messages and response.finish_reason is None:
         return _bad_reply("it has no choices")
     contents = [content for message in response.messages for content in message.contents]
     if any(content.type == "text" and not isinstance(content.text, str) for content in contents):
@@ -62,6 +85,12 @@ def _bad_reply(problem: str) -> TrialError:
     """Return the error for a reply that does not have the API's shape; another attempt may get another one."""
     said = f"the framework made nothing of the model's reply: {problem}"
     return TrialError(said, stage="model", kind="bad_reply", retryable=True)
+
+
+def _failed_midway(code: str | None, said: object) -> ModelError:
+    """Return a failure that is told within a stream; OpenRouter's code is an HTTP status."""
+    status = int(code) if code and code.isdecimal() else 429 if code == "rate_limit_exceeded" else 500
+    return ModelError(f"the model failed: {code or 'no reason given'}: {said}", status=status)
 
 
 def _reported(reply: object) -> ModelError:

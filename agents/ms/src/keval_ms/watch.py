@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import attrs
@@ -11,22 +11,25 @@ from agent_framework import (
     AgentResponse,
     ChatContext,
     ChatResponse,
+    ChatResponseUpdate,
     Content,
     FunctionInvocationContext,
     Message,
     MiddlewareFailure,
+    ResponseStream,
 )
 
 from keval import Usage
 from keval.plugin import ContentKind, Context, ServerLostError, ToolsMissingError, TrialError
 from keval_ms.arguments import passed_on
-from keval_ms.faults import described, model_fault, reply_fault
+from keval_ms.faults import broken_off, described, end_of_stream, model_fault, reply_fault
 from keval_ms.results import dropped_kinds
 from keval_ms.sessions import Session
 
 __all__ = ["Watch"]
 
 Proceed: TypeAlias = Callable[[], Awaitable[None]]
+_Stream: TypeAlias = ResponseStream[ChatResponseUpdate, ChatResponse[Any]]
 
 
 @attrs.define
@@ -83,7 +86,9 @@ class Watch:
         except Exception as error:
             raise model_fault(error) from error
         if isinstance(context.result, ChatResponse):
-            self._report(context.result)
+            self._report(context.result, context.result.raw_representation)
+        elif context.result is not None:
+            context.result = self._watched(context.result)
 
     async def tool_call(self, context: FunctionInvocationContext, proceed: Proceed) -> None:
         """Run a tool and report what came of it; end the trial if its server was lost.
@@ -110,9 +115,29 @@ class Watch:
         if found != expected:
             raise ToolsMissingError(expected - found, found - expected)
 
-    def _report(self, response: ChatResponse[Any]) -> None:
+    def _watched(self, stream: _Stream) -> _Stream:
+        """Return a reply's stream that is reported as it comes, and the reply at its end, before any tool is run."""
+        whole: list[ChatResponse[Any]] = []
+
+        async def updates() -> AsyncIterator[ChatResponseUpdate]:
+            end: object = None
+            try:
+                async for update in stream:
+                    self.context.recorder.streamed(_piece(update))
+                    end = end_of_stream(update) or end
+                    yield update
+                whole.append(await stream.get_final_response())
+            except Exception as error:
+                raise model_fault(error) from error
+            if end is None:
+                raise broken_off()
+            self._report(whole[0], end)
+
+        return ResponseStream(updates(), finalizer=lambda updates: whole[0])
+
+    def _report(self, response: ChatResponse[Any], reply: object) -> None:
         self.context.recorder.model_called(_usage(response.usage_details))
-        if failed := reply_fault(response):
+        if failed := reply_fault(response, reply):
             raise failed
         for message in response.messages:
             self._said = message.text
@@ -173,6 +198,12 @@ def _usage(details: Mapping[str, Any] | None) -> Usage | None:
         cached_tokens=_count(details.get("cache_read_input_token_count")),
         reasoning_tokens=_count(details.get("reasoning_output_token_count")),
     )
+
+
+def _piece(update: ChatResponseUpdate) -> str:
+    """Return what an update adds to the text; some repeat the whole of it."""
+    added = (item for item in update.contents if item.type == "text" and item.merge_mode != "replace")
+    return "".join(item.text or "" for item in added)
 
 
 def _count(tokens: object) -> int | None:

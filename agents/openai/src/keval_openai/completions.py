@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -13,6 +14,7 @@ from keval_clients import completions_usage, no_reply
 from keval_mcp.loop import Call, Reply, Result
 from keval_mcp.sessions import Tool
 from keval_openai.failure import read_failure
+from keval_openai.streamed import whole_completion
 from keval_openai.written import file_name, parameters, read_call, result_parts
 
 if TYPE_CHECKING:
@@ -91,13 +93,21 @@ class CompletionsChat:
     async def _post(self) -> dict[str, Any]:
         body = {**self._options, "messages": self._messages}
         try:
-            context = self._context
-            return await self._client.post("/chat/completions", body, context.model_headers, context.recorder.requested)
+            return await self._sent(body)
         except ModelError as refused:
             if "seed" not in body or refused.status not in {400, 422} or not re.search(r"\bseed\b", str(refused)):
                 raise
             remedy = "if the endpoint takes no seed, give the agent `seed: false`"
             raise ModelError(f"{refused}; {remedy}", status=refused.status) from refused
+
+    async def _sent(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        context = self._context
+        asked = (context.model_headers, context.recorder.requested)
+        if not context.streams:
+            return await self._client.post("/chat/completions", body, *asked)
+        streaming = {**body, "stream": True, "stream_options": {"include_usage": True}}
+        async with aclosing(self._client.stream("/chat/completions", streaming, *asked)) as chunks:
+            return await whole_completion(chunks, context.recorder)
 
 
 def _offer(tool: Tool) -> dict[str, Any]:

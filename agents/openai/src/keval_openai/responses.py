@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -12,6 +13,7 @@ from keval_clients import no_reply, responses_usage
 from keval_mcp.loop import Reply, Result
 from keval_mcp.sessions import Tool
 from keval_openai.failure import read_failure
+from keval_openai.streamed import whole_response
 from keval_openai.written import file_name, parameters, read_call, result_parts
 
 if TYPE_CHECKING:
@@ -104,7 +106,11 @@ class ResponsesChat:
 
     async def _sent(self, body: Mapping[str, Any]) -> dict[str, Any]:
         context = self._context
-        return await self._client.post("/responses", body, context.model_headers, context.recorder.requested)
+        asked = (context.model_headers, context.recorder.requested)
+        if not context.streams:
+            return await self._client.post("/responses", body, *asked)
+        async with aclosing(self._client.stream("/responses", {**body, "stream": True}, *asked)) as events:
+            return await whole_response(events, context.recorder)
 
 
 def _offer(tool: Tool) -> dict[str, Any]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import attrs
 import httpx2
 
 from keval.plugin import ModelError, TrialError, retry_after_seconds
+from keval_clients.events import event_data
 from keval_clients.reply import no_reply, quoted
 from keval_clients.strict import read_json
 
@@ -22,11 +24,15 @@ __all__ = ["Client"]
 _SDK: TypeAlias = "openai.AsyncOpenAI | anthropic.AsyncAnthropic"
 _Refused: TypeAlias = "type[openai.APIStatusError | anthropic.APIStatusError]"
 _Failed: TypeAlias = "type[openai.APIConnectionError | anthropic.APIConnectionError]"
+_Stream: TypeAlias = "type[openai.AsyncStream[object]] | type[anthropic.AsyncStream[object]]"
+
+_DONE = b"[DONE]"
 
 
 @attrs.frozen(eq=False)
 class Client:
-    """An SDK's client for one model; `refused` and `failed` are the SDK's errors with and without an HTTP status.
+    """An SDK's client for one model; `refused` and `failed` are the SDK's errors with and without an HTTP status, and
+    `stream` its class for streamed replies.
 
     Each agent and each judge has one of its own, though they ask the same endpoint: to share one would make the closing
     of one depend on the other, and what takes time to build, they share (see `transport`).
@@ -36,6 +42,7 @@ class Client:
     _sdk: _SDK
     _refused: _Refused
     _failed: _Failed
+    _stream: _Stream
 
     async def post(
         self,
@@ -54,31 +61,83 @@ class Client:
             ModelError: the endpoint refused, failed or could not be reached.
             TrialError: kind `bad_reply`, it did not answer with a JSON object; `reply_too_large`.
         """
-        content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+        content = _written(body)
         requested(content)
-        try:
+        with self._explained():
             response = await self._sdk.post(
                 path, cast_to=httpx2.Response, content=content, options={"headers": dict(headers)}
             )
+        return _read(response.content)
+
+    async def stream(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        headers: Mapping[str, str],
+        requested: Callable[[bytes], object] = lambda body: None,
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        """Send a request for a reply that is streamed, and yield the object in each event as it arrives.
+
+        The mark `[DONE]`, with which OpenAI's streams end, is left out. A stream that ends before the reply does is not
+        noticed here: only the protocol tells that. Close the iterator (`aclosing`) if you do not read it to its end.
+
+        Raises, also while it is read:
+            ModelError: the endpoint refused, failed or could not be reached, or the response broke off.
+            TrialError: kind `bad_reply`, it did not answer with events that are JSON objects; `reply_too_large`.
+        """
+        content = _written(body)
+        requested(content)
+        with self._explained():
+            stream = await self._sdk.post(
+                path,
+                cast_to=object,
+                content=content,
+                options={"headers": dict(headers)},
+                stream=True,
+                stream_cls=cast(Any, self._stream),  # each SDK takes its own
+            )
+            async with aclosing(stream.response) as response:
+                if not response.headers.get("content-type", "").startswith("text/event-stream"):
+                    raise no_reply((await response.aread()).decode("utf-8", "replace"))
+                async for data in event_data(response.aiter_bytes()):
+                    if data == _DONE:
+                        return
+                    yield _read(data)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Raise the errors of the SDK, and of the HTTP client below it, in keval's words."""
+        try:
+            yield
         except self._refused as refused:
             wait = retry_after_seconds(refused.response.headers.get("retry-after"))
             raise ModelError(quoted(_told(refused)), status=refused.status_code, retry_after=wait) from refused
-        except self._failed as failed:
-            if isinstance(failed.__cause__, TrialError):
-                raise failed.__cause__ from failed
-            # The SDKs say no more than "Connection error."; what really failed is the cause.
-            raise ModelError(f"the model's endpoint gave no answer: {failed.__cause__ or failed}") from failed
-        try:
-            reply = read_json(response.content)
-        except ValueError as error:
-            raise no_reply(response.text) from error
-        if not isinstance(reply, dict):
-            raise no_reply(response.text)
-        return reply
+        except (self._failed, httpx2.TransportError) as failed:
+            # The SDKs say no more than "Connection error."; what really failed is the cause. The second comes out of a
+            # stream, where the cause is one of middleware, and says no more.
+            cause = failed.__cause__
+            if isinstance(cause, TrialError) and not isinstance(cause, ModelError):
+                raise cause from failed
+            told = failed if isinstance(failed, httpx2.TransportError) else cause or failed
+            raise ModelError(f"the model's endpoint gave no answer: {told}") from failed
 
     async def aclose(self) -> None:
         """Close every connection, once or more often."""
         await self._sdk.close()
+
+
+def _written(body: Mapping[str, Any]) -> bytes:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _read(content: bytes) -> dict[str, Any]:
+    try:
+        reply = read_json(content)
+    except ValueError as error:
+        raise no_reply(content.decode("utf-8", "replace")) from error
+    if not isinstance(reply, dict):
+        raise no_reply(content.decode("utf-8", "replace"))
+    return reply
 
 
 def _told(refused: openai.APIStatusError | anthropic.APIStatusError) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from openai import APIConnectionError, APIStatusError, AsyncOpenAI
+from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream
 
 from keval.plugin import Endpoint, Wire
 from keval_clients.client import Client
@@ -16,7 +16,7 @@ def build(url: str, endpoint: Endpoint) -> Client:
     """Build a client without retries, as keval retries in one place, and without a limit to a request's time."""
     http = through_middleware(http_client(url, endpoint.max_reply_bytes), url, endpoint, _wire)
     sdk = AsyncOpenAI(base_url=url, api_key=endpoint.api_key, max_retries=0, http_client=http)
-    return Client(endpoint.model, sdk, APIStatusError, APIConnectionError)
+    return Client(endpoint.model, sdk, APIStatusError, APIConnectionError, AsyncStream[object])
 
 
 def _wire(path: str) -> Wire:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from keval.plugin import TrialError
 
-__all__ = ["no_reply", "quoted"]
+__all__ = ["broken_off", "no_reply", "quoted"]
 
 _QUOTED = 1000
 
@@ -13,6 +13,11 @@ def no_reply(said: object) -> TrialError:
     """Return the error for a reply that does not have the API's shape; another attempt may get another one."""
     message = f"the model's endpoint answered with something that is no reply: {quoted(said)}"
     return TrialError(message, stage="model", kind="bad_reply", retryable=True)
+
+
+def broken_off() -> TrialError:
+    """Return the error for a stream that ended before the reply did; another attempt may get all of it."""
+    return TrialError("the model's reply ended in the middle", stage="model", kind="bad_reply", retryable=True)
 
 
 def quoted(said: object) -> str:

@@ -6,7 +6,8 @@ SDK expects.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from ssl import SSLContext
@@ -61,8 +62,36 @@ class _Pieces(httpx2.AsyncByteStream):
 
 
 @attrs.define(eq=False)
+class _Arriving(httpx2.AsyncByteStream):
+    """The decoded body of a response, which is closed with it."""
+
+    _response: ClientResponse
+    _body: AsyncIterator[bytes]
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        with _told():
+            async for piece in self._body:
+                yield piece
+
+    async def aclose(self) -> None:
+        self._response.close()
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Raise aiohttp's errors as one that the SDKs expect."""
+    try:
+        yield
+    except (ClientError, OSError) as error:
+        raise httpx2.TransportError(f"{type(error).__name__}: {error}") from error  # the message alone may be empty
+
+
+@attrs.define(eq=False)
 class _Transport(httpx2.AsyncBaseTransport):
-    """Sends a request and reads the whole reply; belongs to the event loop of its first request."""
+    """Sends a request and reads the whole reply, but for a stream of events, which is passed on as it arrives.
+
+    Belongs to the event loop of its first request.
+    """
 
     _proxy: str | None
     _tls: SSLContext
@@ -72,27 +101,30 @@ class _Transport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if self._session is None:
             self._session = self._begin()
-        try:
-            async with self._session.request(
+        with _told():
+            response = await self._session.request(
                 request.method,
                 str(request.url),
                 headers=request.headers.multi_items(),
                 data=await request.aread() or None,
                 allow_redirects=False,
                 proxy=self._proxy,
-            ) as response:
-                body = await self._body(response)
-        except (ClientError, OSError) as error:
-            raise httpx2.TransportError(f"{type(error).__name__}: {error}") from error  # the message alone may be empty
+            )
         headers = [pair for pair in response.raw_headers if pair[0].lower() not in _OF_THE_ENCODED_BODY]
-        return httpx2.Response(response.status, headers=headers, stream=httpx2.ByteStream(body))
+        body: httpx2.AsyncByteStream = _Arriving(response, self._body(response))
+        if response.content_type != "text/event-stream":
+            try:
+                body = httpx2.ByteStream(b"".join([piece async for piece in body]))
+            finally:
+                response.close()
+        return httpx2.Response(response.status, headers=headers, stream=body)
 
-    async def _body(self, response: ClientResponse) -> bytes:
+    async def _body(self, response: ClientResponse) -> AsyncIterator[bytes]:
         """Read and decode the body, as far as it may go."""
         encoded = "content-encoding" in response.headers
         pieces = response.content.iter_chunked(_PIECE if encoded else 16 * _PIECE)
         answer = httpx2.Response(response.status, headers=response.raw_headers, stream=_Pieces(pieces))
-        read, length = [], 0
+        length = 0
         async for piece in answer.aiter_bytes():
             length += len(piece)
             if self._limit is not None and length > self._limit:
@@ -103,8 +135,7 @@ class _Transport(httpx2.AsyncBaseTransport):
                     kind="reply_too_large",
                     retryable=True,
                 )
-            read.append(piece)
-        return b"".join(read)
+            yield piece
 
     async def aclose(self) -> None:
         if self._session is not None:

@@ -37,6 +37,8 @@ __all__ = ["build_app"]
 _log = logging.getLogger(__name__)
 
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+_WATCHED = "x-keval-watched"
+"""The header with which keval says that somebody reads the answer as it is written."""
 _GEMINI_CALLS = {"generateContent": False, "streamGenerateContent": True}
 
 
@@ -49,15 +51,18 @@ def build_app(
     token: str | None = None,
     observe: Observe | None = None,
     latency: float = 0.0,
+    pause: float = 0.0,
     disturb: Draw | None = None,
 ) -> Starlette:
     """Return the application that answers every protocol with `respond`.
 
     With `token`, it must come as the API key, in any of the forms the SDKs send one. `observe` is told of every
     request before it is answered. `latency` is how many seconds after its request an answer is sent at the earliest.
-    `disturb` draws the faults that hit requests; with it, the application is to be served by `serve`.
+    `pause` is how many seconds pass between the events of an answer that is streamed to somebody who watches, as the
+    header `x-keval-watched` says; without it they are sent at once. `disturb` draws the faults that hit requests; with
+    it, the application is to be served by `serve`.
     """
-    gate = _Gate(respond, token, observe, latency, disturb)
+    gate = _Gate(respond, token, observe, latency, pause, disturb)
     chat, responses, anthropic, gemini = OpenAIChat(), OpenAIResponses(), AnthropicMessages(), GeminiContent()
     return Starlette(
         routes=[
@@ -102,6 +107,7 @@ class _Gate:
     token: str | None
     observe: Observe | None
     latency: float
+    pause: float
     disturb: Draw | None
 
     def endpoint(self, wire: WireProtocol, prepare: _Prepare = _as_it_is) -> Callable[[Request], Awaitable[Response]]:
@@ -137,7 +143,8 @@ class _Gate:
             raise ModelFault(500, f"the gateway's responder returned the type {type(reply).__name__}, not a ChatReply")
         answer = complete(asked, reply, int(time.time()))
         if asked.stream:
-            return StreamingResponse(_each(wire.events(asked, answer)), media_type="text/event-stream")
+            pause = self.pause if _WATCHED in asked.headers else 0.0
+            return StreamingResponse(_each(wire.events(asked, answer), pause), media_type="text/event-stream")
         return _json(wire.render(asked, answer))
 
 
@@ -180,7 +187,9 @@ def _json(body: Mapping[str, Any], status: int = 200, headers: Mapping[str, str]
     return Response(orjson.dumps(body), status, headers, "application/json")
 
 
-async def _each(frames: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def _each(frames: Iterator[bytes], pause: float) -> AsyncIterator[bytes]:
     """Hand out a plain iterator asynchronously; Starlette would run it in a thread, one hop per event."""
     for each in frames:
         yield each
+        if pause:
+            await asyncio.sleep(pause)

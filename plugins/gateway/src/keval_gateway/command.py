@@ -50,6 +50,14 @@ class _BadInputError(click.ClickException):
 @click.option("--seed", type=int, default=0, show_default=True, help="What the responders are made with.")
 @click.option("--latency-ms", type=click.FloatRange(0), default=0.0, help="Send no answer sooner after its request.")
 @click.option(
+    "--pause-ms",
+    type=click.FloatRange(0),
+    default=25.0,
+    show_default=True,
+    envvar="KEVAL_GATEWAY_PAUSE_MS",
+    help="Between the events of an answer that somebody watches as it is written.",
+)
+@click.option(
     "--disturb", type=click.Path(path_type=Path), metavar="FILE", help="Make the faults that this YAML lists."
 )
 @click.option("--token", metavar="KEY", help=f"The only API key to admit.  [default: {KEY_VARIABLE}, or a random one]")
@@ -63,6 +71,7 @@ def gateway(
     port: int,
     seed: int,
     latency_ms: float,
+    pause_ms: float,
     disturb: Path | None,
     token: str | None,
     no_token: bool,
@@ -96,6 +105,7 @@ def gateway(
                 draw,
                 listener=listen(port) if listen_fd is None else inherited(listen_fd),
                 latency=latency_ms / 1000,
+                pause=pause_ms / 1000,
                 child=child,
             )
         )
@@ -131,6 +141,7 @@ async def _serve(
     *,
     listener: socket.socket,
     latency: float,
+    pause: float,
     child: bool,
 ) -> None:
     import asyncio
@@ -138,7 +149,7 @@ async def _serve(
     from keval_gateway.app import build_app
     from keval_loopback.serving import serve
 
-    app = build_app(respond, token=key.value, latency=latency, disturb=draw)
+    app = build_app(respond, token=key.value, latency=latency, pause=pause, disturb=draw)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     with _on_signals(lambda: loop.call_soon_threadsafe(stop.set)):

@@ -30,7 +30,7 @@ _MEDIA = frozenset(
 )
 """The types of parts that are no text, over all protocols."""
 
-_PIECE = 48
+_PIECE = 24
 """Characters of text per streamed event: a few words, as the vendors send them."""
 
 

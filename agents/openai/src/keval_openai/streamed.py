@@ -1,0 +1,91 @@
+"""Streamed replies of both OpenAI APIs, put together as the APIs send them whole."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from keval.plugin import Recorder
+from keval_clients import broken_off, no_reply
+from keval_openai.failure import read_failure
+
+__all__ = ["whole_completion", "whole_response"]
+
+_GROWING = frozenset({"arguments", "content", "data", "reasoning", "reasoning_content", "refusal", "summary", "text"})
+"""The fields of a message of which each chunk has a piece; of any other text it has all, some endpoints repeatedly."""
+
+
+async def whole_completion(chunks: AsyncIterator[Mapping[str, Any]], recorder: Recorder) -> dict[str, Any]:
+    """Return the completion that these chunks are pieces of; each piece of its text is reported.
+
+    Raises:
+        TrialError: the model failed meanwhile, the stream ended before the reply, or has not the API's shape.
+    """
+    message: dict[str, Any] = {"role": "assistant", "content": None}
+    finished, usage = None, None
+    async for chunk in chunks:
+        if error := chunk.get("error"):
+            raise read_failure(error, "failed")
+        try:
+            usage = chunk.get("usage") or usage
+            for choice in chunk["choices"][:1]:
+                delta = choice.get("delta") or {}
+                _add(message, delta)
+                recorder.streamed(delta.get("content") or delta.get("refusal") or "")
+                finished = choice.get("finish_reason") or finished
+        except (AttributeError, KeyError, TypeError) as error:
+            raise no_reply(chunk) from error
+    if finished is None:
+        raise broken_off()
+    for call in message.get("tool_calls") or ():
+        call.pop("index", None)  # it is of a stream, and no API takes it back
+    return {"choices": [{"message": message, "finish_reason": finished}], "usage": usage}
+
+
+async def whole_response(events: AsyncIterator[Mapping[str, Any]], recorder: Recorder) -> dict[str, Any]:
+    """Return the response with which these events end; each piece of its text is reported.
+
+    Raises:
+        TrialError: the model failed meanwhile, or the stream ended before the reply.
+    """
+    async for event in events:
+        match event:
+            case {"type": "response.output_text.delta" | "response.refusal.delta", "delta": str(piece)}:
+                recorder.streamed(piece)
+            case {"type": "response.completed" | "response.incomplete" | "response.failed", "response": dict(whole)}:
+                return whole
+            case {"error": dict(error)} | ({"type": "error"} as error):
+                raise read_failure(error, "failed")
+    raise broken_off()
+
+
+def _add(whole: dict[str, Any], delta: Mapping[str, Any]) -> None:
+    for name, value in delta.items():
+        known = whole.get(name)
+        if value is None:
+            whole.setdefault(name, None)
+        elif isinstance(value, list):
+            whole[name] = _added(known or [], value)
+        elif isinstance(value, Mapping) and isinstance(known, dict):
+            _add(known, value)
+        elif isinstance(known, str) and name in _GROWING:
+            whole[name] = known + value
+        elif value != "" or known is None:
+            whole[name] = {**value} if isinstance(value, Mapping) else value
+
+
+def _added(items: list[Any], deltas: list[Any]) -> list[Any]:
+    """Add pieces of items to those that they belong to, by their index; one with another id is another one."""
+    for delta in deltas:
+        known = next((item for item in reversed(items) if _continues(delta, item)), None)
+        if known is None:
+            items.append({})
+            known = items[-1]
+        _add(known, delta)
+    return items
+
+
+def _continues(delta: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
+    if "index" not in delta or delta["index"] != item.get("index"):
+        return False
+    return not delta.get("id") or delta["id"] == item.get("id", delta["id"])

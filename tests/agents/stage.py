@@ -1,0 +1,174 @@
+"""The stage on which every adapter plays: a gateway that says what it is told to, and a server behind the tap."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import attrs
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from keval import Sample, Transcript
+from keval.execute.reconcile import check, merge
+from keval.plugin import Agent, Closable, Context, Endpoint, Model, Recorder
+from keval_gateway import ChatCall, ChatReply, ChatRequest, wire_urls
+from keval_gateway.app import build_app
+from keval_loopback.serving import CLOSE, serve
+from keval_mcp import Stdio
+from tests.contexts import Started, started
+
+SERVER = Path(__file__).parent / "servers" / "sums.py"
+QUESTION = Sample("s1", "What is 2 + 3?")
+INSTRUCTIONS = "Answer like a bookkeeper."
+TOOLS = ("add", "divide")
+
+Sending: TypeAlias = Callable[[int, Sequence[bytes]], AsyncIterator[bytes | None]]
+Script: TypeAlias = Callable[[ChatRequest], ChatReply | Awaitable[ChatReply]]
+
+
+@attrs.frozen
+class Adapter:
+    """An adapter with its options; `passes_retry_after` where its SDK tells what the endpoint asked for."""
+
+    module: str
+    name: str
+    options: dict[str, Any] = attrs.field(factory=dict)
+    passes_retry_after: bool = True
+
+    def build(self, model: Model) -> Agent:
+        agent: Agent = getattr(import_module(self.module), self.name)(model, **self.options)
+        return agent
+
+
+ADAPTERS = {
+    "gadk": Adapter("keval_gadk", "Gadk"),
+    "ms": Adapter("keval_ms", "Ms"),
+    "openai": Adapter("keval_openai", "OpenAI"),
+    "openai responses": Adapter("keval_openai", "OpenAI", {"api": "responses"}),
+    "anthropic": Adapter("keval_anthropic", "Anthropic"),
+    "claude-code": Adapter("keval_claude_code", "ClaudeCode", passes_retry_after=False),
+}
+
+
+@attrs.frozen
+class Outcome:
+    """What came of a trial, as the core sees it, what the model was asked, and the live events."""
+
+    transcript: Transcript
+    error: Exception | None
+    requests: list[ChatRequest]
+    events: list[tuple[str, Mapping[str, Any]]]
+
+
+@attrs.define
+class Stage:
+    """A gateway and an MCP server behind the tap, up for all tests; one trial at a time plays there.
+
+    `send` gives the body of a response, by the number of its request, another course; see `as_it_is`. `read` is set
+    when the first piece of a text is reported.
+    """
+
+    base: str
+    source: Started
+    script: Script = attrs.field(init=False)
+    requests: list[ChatRequest] = attrs.field(factory=list)
+    events: list[tuple[str, Mapping[str, Any]]] = attrs.field(factory=list)
+    send: Sending = attrs.field(init=False)
+    read: asyncio.Event = attrs.field(init=False)
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls) -> AsyncIterator[Stage]:
+        async with AsyncExitStack() as stack:
+            provider = Stdio(command=sys.executable, args=(str(SERVER),))
+            stage = cls("", await stack.enter_async_context(started(provider, "sums")))
+            stage.base = await stack.enter_async_context(serve(stage.app(build_app(stage.respond))))
+            yield stage
+
+    def respond(self, request: ChatRequest) -> ChatReply | Awaitable[ChatReply]:
+        self.requests.append(request)
+        return self.script(request)
+
+    def note(self, kind: str, data: Mapping[str, Any]) -> None:
+        self.events.append((kind, data))
+        if kind == "text_streamed":
+            self.read.set()
+
+    def app(self, gateway: ASGIApp) -> ASGIApp:
+        """Return the gateway with each response's whole body, in the pieces that it made, handed to `send`."""
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            start: list[Message] = []
+            pieces: list[bytes] = []
+
+            async def keep(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    start.append(message)
+                else:
+                    pieces.append(message["body"])
+
+            await gateway(scope, receive, keep)
+            headers = [pair for pair in start[0]["headers"] if pair[0] != b"content-length"]
+            await send({**start[0], "headers": headers})
+            async for piece in self.send(len(self.requests), [piece for piece in pieces if piece]):
+                if piece is None:
+                    scope["state"][CLOSE]()
+                    return
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body"})
+
+        return app
+
+    @asynccontextmanager
+    async def trial(
+        self, adapter: Adapter, script: Script, sample: Sample, *, streams: bool = False, send: Sending | None = None
+    ) -> AsyncIterator[tuple[Context, asyncio.Task[Transcript]]]:
+        """Begin a trial, as a task."""
+        self.script, self.requests, self.events, self.send = script, [], [], send or as_it_is
+        self.read = asyncio.Event()
+        agent = adapter.build(Model("simulated", "m", Endpoint("claude-sonnet-5-5", wire_urls(self.base), "key")))
+        async with self.source.open(sample, "t1") as part:
+            recorder = Recorder(emit=self.note)
+            context = attrs.evolve(part, instructions=INSTRUCTIONS, streams=streams, recorder=recorder)
+            yield context, asyncio.create_task(agent.run(sample, context))
+        if isinstance(agent, Closable):
+            await agent.aclose()
+
+    async def play(self, adapter: Adapter, script: Script, sample: Sample, **rest: Any) -> Outcome:
+        async with self.trial(adapter, script, sample, **rest) as (context, running):
+            try:
+                transcript = merge(await running, context)
+            except Exception as error:  # noqa: BLE001 - the test looks at it
+                return Outcome(merge(context.recorder.transcript(), context), error, self.requests, self.events)
+            check(transcript, context)
+            return Outcome(transcript, None, self.requests, self.events)
+
+
+async def as_it_is(number: int, pieces: Sequence[bytes]) -> AsyncIterator[bytes | None]:
+    """Send every piece of the body of request `number`, from 1; `None` would cut the connection."""
+    for piece in pieces:
+        yield piece
+
+
+def calls(*wanted: tuple[str, dict[str, Any]], text: str = "") -> Script:
+    """A reply that calls these tools, under the names that the adapter offers them by."""
+
+    def reply(request: ChatRequest) -> ChatReply:
+        offered = {plain(tool.name): tool.name for tool in request.tools}
+        return ChatReply(text, tuple(ChatCall(offered[name], arguments) for name, arguments in wanted))
+
+    return reply
+
+
+def says(text: str) -> Script:
+    return lambda request: ChatReply(text)
+
+
+def plain(name: str) -> str:
+    """A tool's own name; Claude Code puts the server's before it."""
+    return name.removeprefix("mcp__sums__")
