@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from keval.arm_comparison import ArmComparison, RunArm, SampleScores, arms_of, compare_arms
     from keval.compare import Comparison, compare_runs
+    from keval.config.evaluation import Evaluation
+    from keval.config.load import load
+    from keval.config.secrets import learn_config
+    from keval.config.select import Selection, select
     from keval.errors import PlayError
     from keval.follow import ArmProgress, Follower, RunProgress
     from keval.marks import Mark, marks_of
@@ -28,8 +32,10 @@ if TYPE_CHECKING:
     )
     from keval.prices import dollars
     from keval.recording.recording import traffic_of
-    from keval.report.differences import better_share
-    from keval.report.names import display_names
+    from keval.report.changes import word_diff
+    from keval.report.differences import better_share, is_flat
+    from keval.report.figures import counted, interval_of, number, signed
+    from keval.report.names import display_names, with_units
     from keval.report.page import FRAGMENTS, Report, answers, lines_of
     from keval.report.page.arm_pairs import arm_effects, arm_name, ranked_scores, run_effects, scatter
     from keval.report.page.comparisons import Tile
@@ -37,10 +43,12 @@ if TYPE_CHECKING:
     from keval.report.page.making import arm_differences
     from keval.report.page.rendering import anchor, embedded, environment
     from keval.report.runs import Headline, ListedRun
+    from keval.report.terminal import redactor
     from keval.report.time_spans import time_span
     from keval.report.totals import total_cost
     from keval.report.worst import worst_trials
     from keval.reviews import LONGEST_NAME, LONGEST_NOTE, Chosen, Review, answer_digest
+    from keval.store.reviewed import review_findings
     from keval.store.run import find_run, list_runs
     from keval.store.watched import LiveState, Pace, TrialInFlight, Trouble, read_live, watch
     from keval.timeline import Lane, Step, Timeline, timelines
@@ -56,6 +64,13 @@ _HOMES = {
     "compare": (
         "Comparison",
         "compare_runs",
+    ),
+    "config.evaluation": ("Evaluation",),
+    "config.load": ("load",),
+    "config.secrets": ("learn_config",),
+    "config.select": (
+        "Selection",
+        "select",
     ),
     "errors": ("PlayError",),
     "follow": (
@@ -81,8 +96,21 @@ _HOMES = {
     ),
     "prices": ("dollars",),
     "recording.recording": ("traffic_of",),
-    "report.differences": ("better_share",),
-    "report.names": ("display_names",),
+    "report.changes": ("word_diff",),
+    "report.differences": (
+        "better_share",
+        "is_flat",
+    ),
+    "report.figures": (
+        "counted",
+        "interval_of",
+        "number",
+        "signed",
+    ),
+    "report.names": (
+        "display_names",
+        "with_units",
+    ),
     "report.page": (
         "FRAGMENTS",
         "Report",
@@ -108,6 +136,7 @@ _HOMES = {
         "Headline",
         "ListedRun",
     ),
+    "report.terminal": ("redactor",),
     "report.time_spans": ("time_span",),
     "report.totals": ("total_cost",),
     "report.worst": ("worst_trials",),
@@ -118,6 +147,7 @@ _HOMES = {
         "Review",
         "answer_digest",
     ),
+    "store.reviewed": ("review_findings",),
     "store.run": (
         "find_run",
         "list_runs",
@@ -153,6 +183,7 @@ __all__ = [
     "Edit",
     "EditableCondition",
     "EditableTool",
+    "Evaluation",
     "Follower",
     "Headline",
     "KeptSample",
@@ -169,6 +200,7 @@ __all__ = [
     "RunArm",
     "RunProgress",
     "SampleScores",
+    "Selection",
     "Standings",
     "Step",
     "Tile",
@@ -185,24 +217,36 @@ __all__ = [
     "better_share",
     "compare_arms",
     "compare_runs",
+    "counted",
     "display_names",
     "dollars",
     "embedded",
     "environment",
     "find_run",
+    "interval_of",
+    "is_flat",
+    "learn_config",
     "lines_of",
     "list_runs",
+    "load",
     "marks_of",
+    "number",
     "ranked_scores",
     "read_live",
+    "redactor",
     "resource",
+    "review_findings",
     "run_effects",
     "scatter",
+    "select",
+    "signed",
     "time_span",
     "timelines",
     "total_cost",
     "traffic_of",
     "watch",
+    "with_units",
+    "word_diff",
     "worst_trials",
 ]
 

@@ -38,6 +38,7 @@ from keval.stats.rates import Rates
 from keval.stats.summarise import Summariser
 from keval.store.journal import Journal
 from keval.store.jsonl import read_trial
+from keval.store.reviewed import review_findings
 from keval.store.run import Run
 from keval.store.scores_file import Pass
 from keval.store.writer import RunWriter
@@ -167,7 +168,12 @@ class PlayRun:
         elapsed, stopped = round(self._worked, 3), self.meter.told() or None
         self._manifest = attrs.evolve(self._manifest, elapsed=elapsed, stopped=stopped)
         writer.write_manifest(self._manifest)
-        told = attrs.evolve(self.summary(), elapsed=self._manifest.elapsed, stopped=self._manifest.stopped)
+        told = attrs.evolve(
+            self.summary(),
+            elapsed=self._manifest.elapsed,
+            stopped=self._manifest.stopped,
+            reviews=review_findings(writer.run),
+        )
         summary = with_gates(writer.run, told, self._expectations)
         writer.write_summary(summary)
         self.ready.hooks.announce("keval_run_finished", directory=writer.path, summary=summary)

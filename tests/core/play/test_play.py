@@ -11,11 +11,12 @@ from typing import TypeVar
 
 import pytest
 
-from keval import Usage, open_run
+from keval import Run, Usage, open_run
 from keval.frontend import Asked, Play, PlayError, Question
 from keval.live import EventKind
 from keval.plugin import ConfigError
 from tests.conftest import Project
+from tests.reviewing import review
 
 T = TypeVar("T")
 
@@ -69,9 +70,12 @@ def test_a_play_leaves_a_run_that_every_command_reads(project: Project) -> None:
     async def talk(play: Play) -> None:
         await play.ask(Asked("one", answer="uno"))
         await play.ask("two")
+        run = Run(project.run_directory())
+        run.reviews_file.append([review(run, "weak/only/q1/1", thumb="up")])
 
     played(TALKERS, talk)
 
+    assert 1 == project.read("summary.json")["reviews"]["answers"]
     listed = project.keval("list", "--json").data[0]
     assert ("done", 4, 0) == (listed["state"], listed["trials"], listed["failed"])
     report = project.keval("report", "latest", "--json").data

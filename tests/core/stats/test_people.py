@@ -24,7 +24,7 @@ def drawn(rng: np.random.Generator, questions: int) -> tuple[FloatArray, FloatAr
     person, judge = (
         1.0 + np.digitize(true + shift + 0.7 * rng.normal(size=len(of)), [-1.5, -0.7, 0.2, 0.9]) for shift in (0, 0.2)
     )
-    return person, judge, of
+    return person.astype(np.float64), judge.astype(np.float64), of.astype(np.int64)
 
 
 @pytest.mark.parametrize("seed", range(3))

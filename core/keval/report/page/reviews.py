@@ -13,6 +13,7 @@ from keval.report.page.report import Report
 from keval.report.reviews import AGREEMENT_HEADS, agreement_cells, reviewed_text, rubric_name, warnings
 from keval.review_findings import JudgeAgreementWithPeople
 from keval.reviews import Review
+from keval.store.reviewed import review_findings
 
 __all__ = ["reviews"]
 
@@ -34,7 +35,7 @@ def reviews(report: Report) -> Markup:
 
     It is read from the run's reviews as they are now, unlike the rest of the report's summary.
     """
-    found = report.run.review_findings()
+    found = review_findings(report.run)
     names = display_names(entry.scorer for entry in report.summary.scorers)
     notes = [each for each in report.run.reviews() if each.note] if found and found.notes else []
     return render(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import webbrowser
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +11,6 @@ import click
 from keval.plugin import ConfigError
 
 if TYPE_CHECKING:
-    import asyncio
     import socket
 
 __all__ = ["view"]
@@ -35,50 +32,30 @@ def view(*, results: Path, chosen: str | None, port: int | None, browser: bool) 
 
     from keval.frontend import find_run
     from keval_viewer.addresses import run_url
+    from keval_viewer.hosting import listener_on
 
-    begin = "/" if chosen is None else run_url(find_run(chosen, results))
-    listener = _listener(port)
+    begin = "/"
+    if chosen is not None:
+        run = find_run(chosen, results)
+        if run.path.resolve().parents[1] != results.resolve():
+            raise ConfigError(f"{run.path} is not under {results}; name its results folder: keval view RESULTS --run …")
+        begin = run_url(run)
+    listener = listener_on(port, _PORT)
     with listener, suppress(KeyboardInterrupt):
         asyncio.run(_serve(results, begin, listener, browser=browser))
 
 
-def _listener(port: int | None) -> socket.socket:
-    """Listen on a port, or on the usual one, or on a free one if that is taken. Raises ConfigError."""
-    from keval_loopback import listen
-
-    if port is None:
-        with suppress(OSError):
-            return listen(_PORT)
-    try:
-        return listen(port or 0)
-    except OSError as error:
-        raise ConfigError(f"port {port}: {error.strerror}; choose another with --port, or 0") from error
-
-
 async def _serve(results: Path, begin: str, listener: socket.socket, *, browser: bool) -> None:
-    import asyncio
-
     from keval_viewer.app import build_app, serving
+    from keval_viewer.hosting import open_browser, stopping
     from keval_viewer.pages import VIEW_PAGES
+    from keval_viewer.session import session_of
 
-    async with serving(build_app(results, VIEW_PAGES), listener) as served:
-        with _stopping() as stopping:
+    session = session_of(results)
+    async with serving(build_app(results, VIEW_PAGES), listener, session) as served:
+        with stopping() as stopped:
             # Before the address is told: whoever reads it may tell this process to end at once.
             click.echo(served.url(begin))
             if browser:
-                await asyncio.to_thread(webbrowser.open, served.url(begin))
-            await stopping.wait()
-
-
-@contextmanager
-def _stopping() -> Iterator[asyncio.Event]:
-    """Yield what is set by Ctrl-C, and when the process is told to end."""
-    import asyncio
-    import signal
-
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with suppress(NotImplementedError):  # on Windows, Ctrl-C raises KeyboardInterrupt
-            loop.add_signal_handler(number, stopping.set)
-    yield stopping
+                await open_browser(served.url(begin))
+            await stopped.wait()
