@@ -12,6 +12,8 @@ import pytest
 from keval import Sample, Transcript
 from keval.plugin import ModelError, TrialError
 from keval_gateway import ChatReply, ChatRequest, ModelFault
+from keval_gateway.protocols import PROTOCOLS
+from keval_gateway.protocols.protocol import frame
 from tests.agents.stage import ADAPTERS, QUESTION, Adapter, Outcome, Script, Sending, Stage, calls, says
 
 ANSWER = "It is 5, says the server; “fünf” in German. " * 4
@@ -146,6 +148,21 @@ def test_a_reply_without_its_end_is_not_taken_for_a_whole_one(play: Any, adapter
     assert ("model", True) == (outcome.error.stage, outcome.error.retryable)
     assert not outcome.transcript.tool_calls
     assert "said" not in [kind for kind, _ in outcome.events] or adapter.module == "keval_claude_code"
+
+
+def test_a_failure_that_is_told_within_a_stream_is_one_of_the_model(play: Any, stage: Stage) -> None:
+    async def limited(number: int, pieces: Sequence[bytes]) -> AsyncIterator[bytes | None]:
+        for piece in pieces[: len(pieces) // 2]:
+            yield piece
+        wire = stage.requests[-1].wire
+        yield frame(PROTOCOLS[wire].fault(ModelFault(429, "too many")), None if wire == "gemini" else "error")
+
+    outcome = play(says(ANSWER), streams=True, send=limited)
+
+    assert isinstance(outcome.error, TrialError)
+    assert ("model", "rate_limit", True) == fault(outcome.error)
+    assert "too many" in str(outcome.error)
+    assert "" == outcome.transcript.output
 
 
 @pytest.mark.parametrize("status", [429, 400])

@@ -136,10 +136,7 @@ class Run:
         return [line for line in self._scores_by_trial(trial) if is_current(line, scorers.get(line.scorer))]
 
     def reviews(self) -> list[Review]:
-        """Return what people said of the answers as they are, without what they replaced or withdrew.
-
-        Raises RunError.
-        """
+        """Return what people said of the answers as they are, and did not replace or withdraw. Raises RunError."""
         digests = self._digests
         for review in (found := standing(self.reviews_file.read())):
             if review.trial not in digests and review.trial in self._trial_lines.places:
@@ -157,7 +154,7 @@ class Run:
         return self._trial_lines.line(id)[0]
 
     @property
-    def trial_keys(self) -> Sequence[TrialKey]:
+    def known_trials(self) -> Sequence[TrialKey]:
         """The finished trials, in the order of the file, as it was when a trial was first asked for by its id."""
         return self._trial_lines.keys
 

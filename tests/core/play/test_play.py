@@ -80,6 +80,8 @@ def test_a_play_leaves_a_run_that_every_command_reads(project: Project) -> None:
     assert ("done", 4, 0) == (listed["state"], listed["trials"], listed["failed"])
     report = project.keval("report", "latest", "--json").data
     assert [(2, 0.05), (2, 0.05)] == [(arm["n"], arm["mean"]) for arm in report["arms"]]
+    assert "PLAY: a person asked the questions" in project.keval("report", "latest").stdout
+    assert "questions  2, asked by a person" in project.keval("show", "latest").stdout
     shown = project.keval("show", "latest", "--trial", "weak/only/q1.2/1").stdout
     assert "one two" in shown
     again = project.keval("score", "latest", "--metric", "double/neutral")

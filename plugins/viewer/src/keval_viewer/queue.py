@@ -85,7 +85,7 @@ def _version(run: Run) -> tuple[tuple[int, int, int] | None, ...]:
 def _queue(path: Path, version: object, choice: Choice) -> Sequence[Item]:
     run = Run(path)
     ids = run.trial_ids(failed=False)
-    answered = {key.id: (key.sample, key.repetition) for key in run.trial_keys if key.id in ids}
+    answered = {key.id: (key.sample, key.repetition) for key in run.known_trials if key.id in ids}
     chosen = sorted(_chosen(run, answered, choice), key=lambda trial: _place(choice.seed, trial))
     if not choice.side:
         return tuple(Item((trial,)) for trial in chosen)
