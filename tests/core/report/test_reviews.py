@@ -69,7 +69,7 @@ def test_the_summary_says_how_far_the_judge_agrees_with_people(run: Run, project
     assert ([1, 2, 3, 4, 5], matrix) == (judge["levels"], judge["confusion"])
     assert pytest.approx((8 / 14, 1.0, 3 / 12)) == (judge["same"], judge["near"], judge["bias"])
     assert judge["ci_low"] < judge["kappa"] < judge["ci_high"] < 1
-    assert (["reader", "<b>Ben|"], 2) == (judge["people"][0]["raters"], judge["people"][0]["n"])
+    assert (["reader", "<b>Ben|"], 2) == (judge["people"][1]["raters"], judge["people"][1]["n"])
     (people,) = reviews["people"]
     assert ("tone", 2, 1.0) == (people["metric"], people["n"], people["alpha"])
     characters, tone = reviews["thumbs"]
