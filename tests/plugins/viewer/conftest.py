@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,6 +21,13 @@ def hostile_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     project = Project(tmp_path_factory.mktemp("hostile"))
     hostile.run(project)
     return project.root / "results"
+
+
+@pytest.fixture
+def copied(hostile_results: Path, tmp_path: Path) -> Path:
+    """A copy of a run, in a results folder of its own."""
+    (run,) = hostile_results.glob("*/*")
+    return Path(shutil.copytree(run, tmp_path / "results" / "hostile" / run.name))
 
 
 @pytest.fixture(scope="package")
