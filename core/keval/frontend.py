@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from keval.report.totals import total_cost
     from keval.report.worst import worst_trials
     from keval.reviews import LONGEST_NAME, LONGEST_NOTE, Chosen, Review, answer_digest
+    from keval.store.reviewed import review_findings
     from keval.store.run import find_run, list_runs
     from keval.store.watched import LiveState, Pace, TrialInFlight, Trouble, read_live, watch
     from keval.timeline import Lane, Step, Timeline, timelines
@@ -146,6 +147,7 @@ _HOMES = {
         "Review",
         "answer_digest",
     ),
+    "store.reviewed": ("review_findings",),
     "store.run": (
         "find_run",
         "list_runs",
@@ -233,6 +235,7 @@ __all__ = [
     "read_live",
     "redactor",
     "resource",
+    "review_findings",
     "run_effects",
     "scatter",
     "select",

@@ -63,25 +63,27 @@ class ScoredTrial:
 
 @attrs.define(eq=False)
 class _Turn:
-    """Lets the metrics of one trial at a time hold up the event loop, and never for long.
+    """Lets metrics hold up the event loop for a short time only, those of all trials taken together.
 
     Agents whose response times are measured run in the same loop, as do Ctrl-C and the progress display.
     """
 
     _lock: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
-    _since: float = attrs.field(factory=time.monotonic, init=False)
+    _held: float = attrs.field(default=0.0, init=False)
 
-    async def __aenter__(self) -> Callable[[], Awaitable[None]]:
+    async def __aenter__(self) -> _Turn:
         await self._lock.acquire()
-        return self._breathe
+        return self
 
     async def __aexit__(self, *_: object) -> None:
         self._lock.release()
 
-    async def _breathe(self) -> None:
-        if time.monotonic() - self._since >= _LONGEST_TURN:
+    async def spent(self, seconds: float) -> None:
+        """Note that a metric took so long, and let other work go on if metrics have had their time."""
+        self._held += seconds
+        if self._held >= _LONGEST_TURN:
             await asyncio.sleep(0)
-            self._since = time.monotonic()
+            self._held = 0.0
 
 
 @attrs.frozen(eq=False)
@@ -147,11 +149,12 @@ class Grader:
     async def _measured(self, trial: Trial) -> list[ScoreLine]:
         wanted = [metric for metric in self._metrics if self.lacks(trial.id, metric.label, None, 1)]
         verdicts: dict[str, Verdict] = {}
-        async with self._turn as breathe:
+        async with self._turn as turn:
             for metric in wanted:
                 if metric.is_immediate:
+                    began = time.monotonic()
                     verdicts[metric.label] = await metric.verdict(trial)
-                    await breathe()
+                    await turn.spent(time.monotonic() - began)
         for metric in wanted:
             if not metric.is_immediate:
                 verdicts[metric.label] = await metric.verdict(trial)

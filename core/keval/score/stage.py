@@ -78,7 +78,8 @@ class Scoring:
                 async with backlog.as_they_finish() as offer:
                     told = await run_trials(offer)
                 self.exchange.try_again("judge", backlog.down)
-                await backlog.score(trial for trial in run.trials() if trial.id in backlog.left)
+                if backlog.left:
+                    await backlog.score(trial for trial in run.trials() if trial.id in backlog.left)
             if self.recording:
                 self.recording.append(b"")  # before the scores of these judgements count
             told = "; ".join(filter(None, (told, self.meter.told())))

@@ -20,7 +20,6 @@ from keval.errors import RunError
 from keval.input_file import read_input
 from keval.manifest import Manifest
 from keval.records import Sample, Trial, TrialKey
-from keval.review_findings import ReviewFindings
 from keval.reviews import Review, answer_digest, standing
 from keval.scores import ScoreLine
 from keval.stats.summarise import is_current, summarise
@@ -137,31 +136,12 @@ class Run:
         return [line for line in self._scores_by_trial(trial) if is_current(line, scorers.get(line.scorer))]
 
     def reviews(self) -> list[Review]:
-        """Return what people said of the answers as they are, without what they replaced or withdrew.
-
-        Raises RunError.
-        """
+        """Return what people said of the answers as they are, and did not replace or withdraw. Raises RunError."""
         digests = self._digests
         for review in (found := standing(self.reviews_file.read())):
             if review.trial not in digests and review.trial in self._trial_lines.places:
                 digests[review.trial] = answer_digest(self.trial(review.trial))
         return [review for review in found if review.answer == digests.get(review.trial)]
-
-    def review_findings(self) -> ReviewFindings | None:
-        """Return what people's reviews come to, as `summary().reviews`; only the answers are read that they name.
-
-        `None` if nobody reviewed anything. Raises RunError.
-        """
-        if not (found := [*self.reviews_file.read()]):
-            return None
-        from keval.stats.reviews import ReviewTally  # NumPy takes a tenth of a second to import
-
-        tally = ReviewTally(self.manifest, found)
-        for name in sorted({review.trial for review in found} & self._trial_lines.places.keys()):
-            tally.add_trial(self.trial(name))
-            for line in self.scores_of(name):
-                tally.add_score(line)
-        return tally.findings()
 
     def trial(self, id: str) -> Trial:
         """Return a trial by its id. Raises RunError when there is none."""
@@ -174,7 +154,7 @@ class Run:
         return self._trial_lines.line(id)[0]
 
     @property
-    def trial_keys(self) -> Sequence[TrialKey]:
+    def known_trials(self) -> Sequence[TrialKey]:
         """The finished trials, in the order of the file, as it was when a trial was first asked for by its id."""
         return self._trial_lines.keys
 

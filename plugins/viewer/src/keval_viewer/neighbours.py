@@ -33,7 +33,7 @@ class Around:
 def around(run: Run, key: TrialKey) -> Around:
     """Return what is around a trial, in the order of the dataset. Raises RunError."""
     order = {name: place for place, name in enumerate(run.samples.ids)}
-    alike = [each for each in run.trial_keys if _arm(each) == _arm(key) and each.repetition == key.repetition]
+    alike = [each for each in run.known_trials if _arm(each) == _arm(key) and each.repetition == key.repetition]
     alike.sort(key=lambda each: order.get(each.sample, len(order)))
     place = alike.index(key)
     of_sample = trials_of(run, key.sample)
@@ -50,7 +50,7 @@ def around(run: Run, key: TrialKey) -> Around:
 def trials_of(run: Run, sample: str) -> list[TrialKey]:
     """Return the trials of a sample: agent by agent, condition by condition, repetition by repetition."""
     agents, conditions = ({name: place for place, name in enumerate(of)} for of in _labels(run))
-    found = [each for each in run.trial_keys if each.sample == sample]
+    found = [each for each in run.known_trials if each.sample == sample]
     return sorted(found, key=lambda each: (agents[each.agent], conditions[each.condition], each.repetition))
 
 

@@ -73,11 +73,11 @@ def shown_scores(run: Run, lines: Iterable[ScoreLine], answer: str) -> list[Show
 
 def told_of(lines: Iterable[ScoreLine]) -> Told:
     """Return what judges told, each judgement once, as all of its scores have it."""
-    told = [*{(line.judge or "", line.judgement): None for line in lines if line.judgement is not None}]
+    judgements = [*{(line.judge or "", line.judgement): None for line in lines if line.judgement is not None}]
     return Told(
-        [Claim(judge, text) for judge, each in told for text in each.unverified_claims or ()],
-        [Claim(judge, text) for judge, each in told for text in each.rejected],
-        told,
+        [Claim(judge, text) for judge, each in judgements for text in each.unverified_claims or ()],
+        [Claim(judge, text) for judge, each in judgements for text in each.rejected],
+        judgements,
     )
 
 

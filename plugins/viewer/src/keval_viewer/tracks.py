@@ -18,7 +18,7 @@ __all__ = ["HEIGHT", "Bar", "Row", "Tick", "Track", "lane_name", "seconds_told",
 
 HEIGHT = 24
 """The height of a row, in pixels."""
-_PITCHES = ((4, 84), (6, 64), (math.inf, 44))
+_PITCHES = ((4, 64), (6, 52), (math.inf, 40))
 """How far lanes are apart, in pixels, by how many there are at most."""
 _TICKS = 4
 _ANSWERED = ("model", "tool", "exchange")
@@ -86,6 +86,11 @@ class Track:
     ticks: Sequence[Tick]
 
     @property
+    def knows_tokens(self) -> bool:
+        """Whether the tokens of any step are known."""
+        return any(row.step.usage is not None for row in self.rows)
+
+    @property
     def width(self) -> int:
         """The width of the sequence diagram in pixels."""
         return self.pitch * len(self.lanes)
@@ -150,11 +155,17 @@ def _percent(share: float) -> float:
 
 
 def _ticks(seconds: float | None) -> Iterator[Tick]:
-    """Yield round times from 0, at most four, far enough from the axis' end to be written there."""
+    """Yield round times from 0 on, far enough from the axis' end to be written there."""
     if not seconds:
         return
     power = 10.0 ** math.floor(math.log10(seconds / _TICKS))
     distance = next(step * power for step in (1, 2, 5, 10) if step * power * _TICKS >= seconds * (1 - 1e-9))
     for number in range(_TICKS + 1):
-        if (at := number * distance) <= 0.93 * seconds:
-            yield Tick(_percent(at / seconds), seconds_told(at) if number else "0")
+        if (at := number * distance) <= 0.8 * seconds:
+            yield Tick(_percent(at / seconds), _round_time(at, distance))
+
+
+def _round_time(seconds: float, distance: float) -> str:
+    if not seconds:
+        return "0"
+    return f"{round(seconds, 9):g} s" if distance >= 0.1 else f"{round(seconds * 1000, 6):g} ms"

@@ -25,6 +25,16 @@ class Wording:
     text: str
     difference: Difference = "same"
 
+    @property
+    def space(self) -> str:
+        """The white space that it begins with."""
+        return self.text[: len(self.text) - len(self.words)]
+
+    @property
+    def words(self) -> str:
+        """All else of it."""
+        return self.text.lstrip()
+
 
 def differing(answer: str, other: str) -> list[Wording] | None:
     """Return an answer in pieces, with what the other answer says instead; `None` if one of them is too long.

@@ -86,7 +86,7 @@ def _order(request: Request, run: Run, sample: str) -> tuple[Ranked, Sequence[st
     While a run is written to, what is ranked changes with every answer, so the order is that of the dataset.
     """
     if run.is_locked:
-        names = [each for each in run.samples.ids if each in {key.sample for key in run.trial_keys}]
+        names = [each for each in run.samples.ids if each in {key.sample for key in run.known_trials}]
         place = names.index(sample)
         before, after = names[:place], names[place + 1 :]
         following = after[0] if after else None

@@ -16,6 +16,7 @@ from keval.plugin import TrialKey
 from keval_viewer.marking import pieces_of
 from keval_viewer.neighbours import around
 from keval_viewer.page import Page, rendered, run_of, run_route
+from keval_viewer.pages.review import answer_form
 from keval_viewer.scored import Shown, shown_scores, told_of
 from keval_viewer.tracks import HEIGHT, Track, lane_name, seconds_told, track_of
 
@@ -57,6 +58,7 @@ def _trial(request: Request) -> Response:
         simulated=trial.model in run.manifest.simulated,
         problem=problem,
         sent=_sent_text(run, trial),
+        review=answer_form(request, run, trial),
         HEIGHT=HEIGHT,
         lane_name=lane_name,
         seconds_told=seconds_told,
@@ -78,7 +80,7 @@ def _sent(request: Request) -> Response:
 
 def _key_of(request: Request, run: Run) -> TrialKey:
     """Return the key of the trial that the URL names. Raises HTTPException: there is none."""
-    found = next((key for key in run.trial_keys if key.id == request.path_params["trial"]), None)
+    found = next((key for key in run.known_trials if key.id == request.path_params["trial"]), None)
     if found is None:
         raise HTTPException(404)
     return found
