@@ -237,6 +237,23 @@ def test_judges_grade_after_the_metrics(project: Project) -> None:
     assert [0.03, 3.0] == [line.score.value for line in question.answers[0].scores]
 
 
+def test_a_judge_that_would_slow_agents_down_waits_for_all_columns(project: Project) -> None:
+    agents = "agents: {quick: {type: double/talker}, slow: {type: double/talker, delay: 0.1}}"
+    config = JUDGED.replace("agents: {steady: {type: double/talker}}", agents) + "budget: {tokens: 1000}\n"
+
+    async def talk(play: Play) -> list[tuple[str, str]]:
+        await play.ask("one")
+        play.feed.close()
+        told = [each.event async for each in play.feed.read()]
+        kinds = ("trial_finished", "scored")
+        return [(each.kind, str(each.data.get("judge"))) for each in told if each.kind in kinds]
+
+    finished, scored, judged = ("trial_finished", "None"), ("scored", "None"), ("scored", "strict")
+    told = played(config, talk)
+    assert [finished, scored, finished] == told[:3]
+    assert 2 == told[3:].count(judged)
+
+
 FACTS = """
 agents:
   steady: {type: double/talker}
@@ -293,6 +310,7 @@ def test_a_sample_of_the_dataset_brings_its_turns_and_begins_a_conversation(proj
         ("q1.2-2", "steady/only/q1.2-2/1", "a b d"),
     ] == ids
     assert ("ab", {"kind": "letters"}) == (questions[1].sample.answer, questions[1].sample.metadata)
+    assert ["q2", "q1", "q1.2", "q1.2-2"] == [line["id"] for line in project.lines("samples.jsonl")]
     assert 10 == open_run("latest").summary().planned
 
 
