@@ -54,7 +54,7 @@ class Player:
         """The events of the play as they come: name, data and number."""
         with self.client.stream("GET", f"/play/events?from={start}", headers=headers) as response:
             event: dict[str, str] = {}
-            for line in response.iter_lines():
+            for line in _lines(response):
                 if line.startswith(":"):
                     raise TimeoutError("nothing has happened for a quarter of a minute")
                 name, _, value = line.partition(": ")
@@ -70,6 +70,15 @@ class Player:
             if name == "changed" and text in (page := self.page()):
                 return page
         raise AssertionError("the events have ended")
+
+
+def _lines(response: httpx2.Response) -> Iterator[str]:
+    """The lines of a stream of events: a line separator of Unicode ends none."""
+    rest = b""
+    for piece in response.iter_bytes():
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in lines:
+            yield line.decode("utf-8")
 
 
 @contextmanager
