@@ -49,7 +49,7 @@ def drawn(rng: np.random.Generator, scenario: Scenario, questions: int) -> tuple
         1.0 + np.digitize(good + kinder + scenario.error * rng.normal(size=len(of)), scenario.begins)
         for kinder in (0.0, 0.2)
     )
-    return person, judge, of
+    return person.astype(np.float64), judge.astype(np.float64), of.astype(np.int64)
 
 
 def main(times: int) -> None:

@@ -1,11 +1,13 @@
 """How much of the ideal wall time is kept at a model latency of 200 ms and 100 trials at once.
 
-Each trial is one model call, and one more by a judge, over plain asyncio HTTP to a server in a process of its own. The
-ideal is `trials × 2 × 0.2 / 100` seconds.
+Each trial is one model call, and one more by a judge, over plain asyncio HTTP to a server in a process of its own.
+Where the judge waits for the last trial, as a budget of tokens makes it, the ideal is `trials × 2 × 0.2 / 100` seconds.
+Where it grades while other trials run, it is half of that, and 0.2 s for the last judgement.
 """
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tempfile
@@ -49,22 +51,40 @@ def model(latency: float) -> Iterator[int]:
         server.communicate()
 
 
+def judged(folder: Path, port: int, trials: int, *, late: bool) -> tuple[float, float]:
+    """Run that many judged trials; returns the wall time of the run and the median of its trials, in seconds."""
+    config = {
+        "dataset": {"path": "q.jsonl"},
+        "agents": {"bench": {"type": "bench/http", "port": port}},
+        "conditions": {"baseline": {}},
+        "judges": {"bench": {"type": "bench/http", "port": port}},
+        "rubrics": ["bench/plain"],
+        "execution": {"max_concurrent": AT_ONCE},
+        **({"budget": {"tokens": 10**12}} if late else {}),
+    }
+    wall = keval(folder, config, trials).wall
+    summary = max(folder.glob("results/*/*/summary.json"), key=lambda path: path.stat().st_mtime)
+    (arm,) = json.loads(summary.read_bytes())["trials"]
+    return wall, arm["duration_median"]
+
+
 def main() -> None:
-    with model(LATENCY) as port, tempfile.TemporaryDirectory() as folder:
-        config = {
-            "dataset": {"path": "q.jsonl"},
-            "agents": {"bench": {"type": "bench/http", "port": port}},
-            "conditions": {"baseline": {}},
-            "judges": {"bench": {"type": "bench/http", "port": port}},
-            "rubrics": ["bench/plain"],
-            "execution": {"max_concurrent": AT_ONCE},
-        }
-        start_up = keval(Path(folder), config, 1).wall - 2 * LATENCY
-        took = keval(Path(folder), config, TRIALS).wall
-    ideal = TRIALS * 2 * LATENCY / AT_ONCE
-    print(f"{TRIALS} trials at {LATENCY * 1000:.0f} ms, {AT_ONCE} at once: {took:.2f} s, ideal {ideal:.1f} s:")
-    print(f"  {ideal / took:.0%} of the ideal, start-up ({start_up:.2f} s) included; wanted: at least 90 %")
-    print(f"  {ideal / (took - start_up):.0%} without start-up")
+    with model(LATENCY) as port, tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        start_up = judged(folder, port, 1, late=True)[0] - 2 * LATENCY
+        after, took_after = judged(folder, port, TRIALS, late=True)
+        meanwhile, took_meanwhile = judged(folder, port, TRIALS, late=False)
+    for what, took, ideal in (
+        ("judged after the last trial", after, TRIALS * 2 * LATENCY / AT_ONCE),
+        ("judged while trials run", meanwhile, TRIALS * LATENCY / AT_ONCE + LATENCY),
+    ):
+        print(
+            f"{TRIALS} trials at {LATENCY * 1000:.0f} ms, {AT_ONCE} at once, {what}: {took:.2f} s, ideal {ideal:.1f} s:"
+        )
+        print(f"  {ideal / took:.0%} of the ideal, start-up ({start_up:.2f} s) included; wanted: at least 90 %")
+        print(f"  {ideal / (took - start_up):.0%} without start-up")
+    print(f"judged while trials run, against after them: {meanwhile / after:.2f} times the wall time,")
+    print(f"  median response time {took_meanwhile * 1000:.1f} against {took_after * 1000:.1f} ms")
 
 
 if __name__ == "__main__":

@@ -112,6 +112,12 @@ def scale_of(outcome: Outcome, metric: str) -> dict[str, Any]:
     return scale
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _user_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep what keval keeps for a user, such as the viewer's secret, away from whoever runs the tests."""
+    os.environ["XDG_CONFIG_HOME"] = str(tmp_path_factory.mktemp("config"))
+
+
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.chdir(tmp_path)

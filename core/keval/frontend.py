@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from keval.report.names import display_names, with_units
     from keval.report.page import FRAGMENTS, Report, answers, lines_of
     from keval.report.page.arm_pairs import arm_effects, arm_name, ranked_scores, run_effects, scatter
+    from keval.report.page.comparisons import Tile
     from keval.report.page.document import resource
     from keval.report.page.making import arm_differences
     from keval.report.page.rendering import anchor, embedded, environment
@@ -47,20 +48,40 @@ if TYPE_CHECKING:
     from keval.report.totals import total_cost
     from keval.report.worst import worst_trials
     from keval.reviews import LONGEST_NAME, LONGEST_NOTE, Chosen, Review, answer_digest
+    from keval.store.reviewed import review_findings
     from keval.store.run import find_run, list_runs
     from keval.store.watched import LiveState, Pace, TrialInFlight, Trouble, read_live, watch
     from keval.timeline import Lane, Step, Timeline, timelines
 
 _HOMES = {
-    "arm_comparison": ("ArmComparison", "RunArm", "SampleScores", "arms_of", "compare_arms"),
-    "compare": ("Comparison", "compare_runs"),
+    "arm_comparison": (
+        "ArmComparison",
+        "RunArm",
+        "SampleScores",
+        "arms_of",
+        "compare_arms",
+    ),
+    "compare": (
+        "Comparison",
+        "compare_runs",
+    ),
     "config.evaluation": ("Evaluation",),
     "config.load": ("load",),
     "config.secrets": ("learn_config",),
-    "config.select": ("Selection", "select"),
+    "config.select": (
+        "Selection",
+        "select",
+    ),
     "errors": ("PlayError",),
-    "follow": ("ArmProgress", "Follower", "RunProgress"),
-    "marks": ("Mark", "marks_of"),
+    "follow": (
+        "ArmProgress",
+        "Follower",
+        "RunProgress",
+    ),
+    "marks": (
+        "Mark",
+        "marks_of",
+    ),
     "play": (
         "Answer",
         "Asked",
@@ -76,23 +97,75 @@ _HOMES = {
     "prices": ("dollars",),
     "recording.recording": ("traffic_of",),
     "report.changes": ("word_diff",),
-    "report.differences": ("better_share", "is_flat"),
-    "report.figures": ("counted", "interval_of", "number", "signed"),
-    "report.names": ("display_names", "with_units"),
-    "report.page": ("FRAGMENTS", "Report", "answers", "lines_of"),
-    "report.page.arm_pairs": ("arm_effects", "arm_name", "ranked_scores", "run_effects", "scatter"),
+    "report.differences": (
+        "better_share",
+        "is_flat",
+    ),
+    "report.figures": (
+        "counted",
+        "interval_of",
+        "number",
+        "signed",
+    ),
+    "report.names": (
+        "display_names",
+        "with_units",
+    ),
+    "report.page": (
+        "FRAGMENTS",
+        "Report",
+        "answers",
+        "lines_of",
+    ),
+    "report.page.arm_pairs": (
+        "arm_effects",
+        "arm_name",
+        "ranked_scores",
+        "run_effects",
+        "scatter",
+    ),
+    "report.page.comparisons": ("Tile",),
     "report.page.document": ("resource",),
     "report.page.making": ("arm_differences",),
-    "report.page.rendering": ("anchor", "embedded", "environment"),
-    "report.runs": ("Headline", "ListedRun"),
+    "report.page.rendering": (
+        "anchor",
+        "embedded",
+        "environment",
+    ),
+    "report.runs": (
+        "Headline",
+        "ListedRun",
+    ),
     "report.terminal": ("redactor",),
     "report.time_spans": ("time_span",),
     "report.totals": ("total_cost",),
     "report.worst": ("worst_trials",),
-    "reviews": ("LONGEST_NAME", "LONGEST_NOTE", "Chosen", "Review", "answer_digest"),
-    "store.run": ("find_run", "list_runs"),
-    "store.watched": ("LiveState", "Pace", "TrialInFlight", "Trouble", "read_live", "watch"),
-    "timeline": ("Lane", "Step", "Timeline", "timelines"),
+    "reviews": (
+        "Chosen",
+        "LONGEST_NAME",
+        "LONGEST_NOTE",
+        "Review",
+        "answer_digest",
+    ),
+    "store.reviewed": ("review_findings",),
+    "store.run": (
+        "find_run",
+        "list_runs",
+    ),
+    "store.watched": (
+        "LiveState",
+        "Pace",
+        "TrialInFlight",
+        "Trouble",
+        "read_live",
+        "watch",
+    ),
+    "timeline": (
+        "Lane",
+        "Step",
+        "Timeline",
+        "timelines",
+    ),
 }
 """The names by the module that has them."""
 
@@ -130,6 +203,7 @@ __all__ = [
     "Selection",
     "Standings",
     "Step",
+    "Tile",
     "Timeline",
     "TrialInFlight",
     "Trouble",
@@ -161,6 +235,7 @@ __all__ = [
     "read_live",
     "redactor",
     "resource",
+    "review_findings",
     "run_effects",
     "scatter",
     "select",

@@ -74,10 +74,11 @@ def keval_trial_finished(trial: Trial) -> None:
 
 
 @hookspec
-def keval_trial_scored(trial: Trial, scores: Sequence[ScoreLine]) -> None:
-    """Called once per trial and scoring pass, when its scores are written.
+def keval_trial_scored(trial: Trial, scores: Sequence[ScoreLine], late: bool) -> None:
+    """Called once per trial and scoring pass, when its scores are written, which may be while other trials run.
 
-    `scores` is empty for a trial that failed, or that already had all its scores.
+    `scores` is empty for a trial that failed, or that already had all its scores. Where judges grade only after the
+    last trial, this is called a second time with their scores, which are `late`.
     """
 
 

@@ -152,7 +152,7 @@ class Running:
 
         async def run_trials(offer: Offer) -> str:
             async with Journal(writer.run.trials_file, recording.append if recording else None) as journal:
-                outbox = RunOutbox(writer, journal, self.redact, hooks, admission, offer, recording)
+                outbox = RunOutbox(writer, journal, self.redact, hooks, admission, recording, offer)
                 while True:
                     job = Job(
                         manifest=manifest,

@@ -249,7 +249,8 @@ class Summary:
     `stopped` says why trials or judgements were left out, if a limit of the run did that. `servers` says by condition
     and server whether trials shared it; it lacks those of which nothing is known. `tools` says how each tool was used,
     arm by arm. `contrasts` are conditions that differ from another one in what the config changes of their contexts.
-    `replay` says from which recording a replayed run's answers are. `reviews` is what people said of answers.
+    `replay` says from which recording a replayed run's answers are, and `play` that a person asked the questions.
+    `reviews` is what people said of answers.
     """
 
     run: str
@@ -277,6 +278,7 @@ class Summary:
     tools: tuple[ToolUse, ...] = ()
     contrasts: tuple[Contrast, ...] = ()
     replay: ReplayEntry | None = None
+    play: bool = False
     reviews: ReviewFindings | None = None
     extra: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, repr=False, metadata={"unknown_keys": True})
 

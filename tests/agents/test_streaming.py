@@ -12,14 +12,16 @@ import pytest
 from keval import Sample, Transcript
 from keval.plugin import ModelError, TrialError
 from keval_gateway import ChatReply, ChatRequest, ModelFault
+from keval_gateway.protocols import PROTOCOLS
+from keval_gateway.protocols.protocol import frame
 from tests.agents.stage import ADAPTERS, QUESTION, Adapter, Outcome, Script, Sending, Stage, calls, says
 
 ANSWER = "It is 5, says the server; “fünf” in German. " * 4
-ADDS = calls(("add", {"a": 2, "b": 3}), ("divide", {"a": 1, "b": 0}), text="Let me add these two numbers.")
+# Both results are the same, as either may be first.
+ADDS = calls(("add", {"a": 2, "b": 3}), ("divide", {"a": 10, "b": 2}), text="Let me add these two numbers.")
 TURNS = Sample("s1", "What is 2 + 3?", turns=("Thank you!",))
 
-WIRES = {
-    **ADAPTERS,
+OTHER_WIRES = {
     "gadk chat": Adapter("keval_gadk", "Gadk", {"api": "chat"}),
     "gadk responses": Adapter("keval_gadk", "Gadk", {"api": "responses"}),
     "gadk anthropic": Adapter("keval_gadk", "Gadk", {"api": "anthropic"}),
@@ -41,11 +43,11 @@ def stage(runner: asyncio.Runner) -> Iterator[Stage]:
     runner.run(opening.__aexit__(None, None, None))
 
 
-@pytest.fixture(params=[*WIRES])
+@pytest.fixture(params=[*ADAPTERS, *(pytest.param(wire, marks=pytest.mark.slow) for wire in OTHER_WIRES)])
 def adapter(request: pytest.FixtureRequest) -> Adapter:
     if request.param == "claude-code":
         pytest.importorskip("claude_agent_sdk", reason="keval-claude-code is installed apart")
-    return WIRES[request.param]
+    return {**ADAPTERS, **OTHER_WIRES}[request.param]
 
 
 @pytest.fixture
@@ -146,6 +148,21 @@ def test_a_reply_without_its_end_is_not_taken_for_a_whole_one(play: Any, adapter
     assert ("model", True) == (outcome.error.stage, outcome.error.retryable)
     assert not outcome.transcript.tool_calls
     assert "said" not in [kind for kind, _ in outcome.events] or adapter.module == "keval_claude_code"
+
+
+def test_a_failure_that_is_told_within_a_stream_is_one_of_the_model(play: Any, stage: Stage) -> None:
+    async def limited(number: int, pieces: Sequence[bytes]) -> AsyncIterator[bytes | None]:
+        for piece in pieces[: len(pieces) // 2]:
+            yield piece
+        wire = stage.requests[-1].wire
+        yield frame(PROTOCOLS[wire].fault(ModelFault(429, "too many")), None if wire == "gemini" else "error")
+
+    outcome = play(says(ANSWER), streams=True, send=limited)
+
+    assert isinstance(outcome.error, TrialError)
+    assert ("model", "rate_limit", True) == fault(outcome.error)
+    assert "too many" in str(outcome.error)
+    assert "" == outcome.transcript.output
 
 
 @pytest.mark.parametrize("status", [429, 400])

@@ -75,6 +75,12 @@ def session_config(project: Project) -> None:
     (project.root / "chat.yaml").write_text(config, encoding="utf-8")
 
 
+def play_config(project: Project) -> None:
+    """Write the config that docs/play.md shows."""
+    config, *_ = blocks(ROOT / "docs" / "play.md", "yaml")
+    (project.root / "weather.yaml").write_text(config, encoding="utf-8")
+
+
 def evaluation(project: Project) -> None:
     """Write the config that docs/python.md shows, and its dataset."""
     config, *_ = blocks(ROOT / "docs" / "python.md", "yaml")
@@ -96,6 +102,7 @@ def recorded_traffic(project: Project, path: str) -> None:
 # What the Python of a page needs in its working directory.
 SURROUNDINGS = {
     "docs/export.md": exported_tables,
+    "docs/play.md": play_config,
     "docs/python.md": evaluation,
     "docs/run-directory.md": recorded_run,
     "docs/sessions.md": session_config,

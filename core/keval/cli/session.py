@@ -117,6 +117,8 @@ def _remedy(run: Run, summary: Summary) -> str:
     """Return the command that makes what a run lacks; nothing for a run that is whole."""
     if (replay := run.manifest.replay) is not None:
         return _missed(run, summary) if replay.misses == "fail" else ""
+    if run.manifest.play:
+        return ""  # a person asks again
     command = f"keval resume {shlex.quote(str(run.path))}"
     if sum(arm.trials for arm in summary.trials) < summary.planned:
         return f"`{command}` runs the trials that are left"

@@ -61,6 +61,7 @@ class _Viewer:
         self._process: subprocess.Popen[str] | None = None
         self._teller: threading.Thread | None = None
         self._url = ""
+        self._has_spoken = threading.Event()
 
     @hookimpl
     def keval_run_started(self, directory: Path, manifest: Manifest) -> None:
@@ -84,9 +85,11 @@ class _Viewer:
         if self._process is None or self._process.poll() is not None or not _has_terminal():
             return
         sys.stdout.flush()
-        tell(f"the viewer goes on; Ctrl-C ends it: {self._url}")
         with suppress(KeyboardInterrupt):
-            self._process.wait()
+            self._has_spoken.wait()  # a short run may have ended before
+            if self._process.poll() is None:
+                tell(f"the viewer goes on; Ctrl-C ends it: {self._url}")
+                self._process.wait()
 
     def end(self) -> None:
         """End the viewer, if it runs."""
@@ -106,8 +109,10 @@ class _Viewer:
         assert self._process.stdout is not None  # noqa: S101 - for mypy: it is a pipe
         with self._process.stdout as said:
             for line in said:
-                self._url = self._url or line.rstrip()
                 tell(line.rstrip())
+                self._url = self._url or line.rstrip()
+                self._has_spoken.set()
+        self._has_spoken.set()
 
 
 def _has_terminal() -> bool:

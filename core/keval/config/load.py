@@ -38,7 +38,9 @@ def rebuild(manifest: Manifest, place: str) -> Evaluation:
     """Return the evaluation that a run was made of; `place` is what errors call its manifest."""
     evaluation = _reread(manifest, manifest.config, place)
     selection = manifest.selection
-    return attrs.evolve(evaluation, limit=selection.limit, sample_ids=selection.sample_ids)
+    # A config without a name has that of its file, which is no longer the one that is read.
+    header = attrs.evolve(evaluation.header, name=manifest.evaluation)
+    return attrs.evolve(evaluation, header=header, limit=selection.limit, sample_ids=selection.sample_ids)
 
 
 def rebuild_scoring(manifest: Manifest, place: str) -> Evaluation:

@@ -39,8 +39,8 @@ class RunOutbox:
     _redact: Redactor
     _hooks: Hooks
     _admission: Admission
-    _written: Callable[[str, bytes], None]
     _recording: RecordingWriter | None = None
+    _written: Callable[[str, bytes], None] = lambda trial, line: None
     _blobs: dict[str, Blob] = attrs.field(factory=dict, init=False)
     _renamed: dict[bytes, bytes] = attrs.field(factory=dict, init=False)
     _frames: dict[str, bytes] = attrs.field(factory=dict, init=False)

@@ -35,7 +35,9 @@ _LOOKING = 6.0
 class _InFlight:
     """What is known of a trial in flight, and what went wrong in it since it is heard of."""
 
-    now: TrialInFlight
+    key: TrialKey
+    since: float = attrs.field(factory=time.time)
+    latest: LiveEvent | None = None
     calls: list[str] = attrs.field(factory=list)
     retries: FailureTally = attrs.field(factory=FailureTally)
     refusals: FailureTally = attrs.field(factory=FailureTally)
@@ -79,8 +81,7 @@ class Watching:
 
     def begins(self, key: TrialKey) -> None:
         """Note that a trial begins."""
-        now = TrialInFlight(key.id, key.agent, key.condition, key.sample, key.repetition, time.time())
-        self._in_flight[key.id] = _InFlight(now)
+        self._in_flight[key.id] = _InFlight(key)
 
     @hookimpl
     def keval_trial_finished(self, trial: Trial) -> None:
@@ -89,8 +90,8 @@ class Watching:
         self._failed += trial.failure is not None
 
     @hookimpl
-    def keval_trial_scored(self, trial: Trial, scores: Sequence[ScoreLine]) -> None:
-        self._scored += 1
+    def keval_trial_scored(self, trial: Trial, scores: Sequence[ScoreLine], late: bool) -> None:
+        self._scored += not late
 
     @hookimpl
     def keval_endpoint_changed(self, model: str, at_once: int | None, down: bool) -> None:
@@ -106,7 +107,7 @@ class Watching:
             finished=self._finished,
             failed=self._failed,
             scored=self._scored,
-            in_flight=tuple(trial.now for trial in trials),
+            in_flight=tuple(map(self._told, trials)),
             retries=troubles(*(trial.retries for trial in trials)),
             refusals=troubles(*(trial.refusals for trial in trials)),
             paces=tuple(self._paces.values()),
@@ -161,8 +162,15 @@ class Watching:
             trial.calls.clear()
             if data["failure"] is not None:
                 trial.retries.add(f"{data['stage']}: {data['failure']}", self._redact.text(data["message"]))
+        trial.latest = event
+
+    def _told(self, trial: _InFlight) -> TrialInFlight:
+        key, latest = trial.key, trial.latest
+        told = TrialInFlight(key.id, key.agent, key.condition, key.sample, key.repetition, trial.since)
+        if latest is None:
+            return told
         tool = self._redact.text(trial.calls[-1]) if trial.calls else None
-        trial.now = attrs.evolve(trial.now, attempt=event.attempt, doing=kind, at=event.at, tool=tool)
+        return attrs.evolve(told, attempt=latest.attempt, doing=latest.kind, at=latest.at, tool=tool)
 
 
 def _tidy(folder: Path) -> None:

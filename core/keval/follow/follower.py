@@ -80,9 +80,9 @@ class Follower:
         return self._read.progress(self._rate())
 
     def summary(self) -> Summary:
-        """Return the summary of what was read, with effects and their intervals; gates are not decided.
+        """Return the summary of what was read, with effects and their intervals. Raises RunError.
 
-        Raises RunError.
+        Gates are not decided, and what people's reviews come to is left out.
         """
         if self._told is None or self._told[0] != self._version:
             summary = self._read.summary()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterable
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -55,21 +55,22 @@ class Play:
         *,
         agents: Iterable[str] = (),
         conditions: Iterable[str] = (),
-        models: Iterable[str] = (),
+        models: Mapping[str, str] | None = None,
         only: Iterable[str] = (),
     ) -> AsyncIterator[Play]:
         """Bring up agents, servers, metrics and judges, and make a run directory under `root`.
 
-        `agents`, `conditions` and `models` (`LABEL=provider/name`) narrow the config as the flags of `keval run` do.
-        `only` names the columns that are on at first (`agent/condition`); by default all are. The config's dataset may
-        be missing.
+        `agents`, `conditions` and `models`, which maps labels to `provider/name`, narrow the config as those of
+        `keval.evaluate` do. `only` names the columns that are on at first (`agent/condition`); by default all are. The
+        config's dataset may be missing.
 
         Raises:
             ConfigError: the config is wrong, or has no such agent, condition or column.
             PreflightError: a model or a server cannot be reached, or the run directory cannot be made.
         """
         chosen = config if isinstance(config, Evaluation) else load(Path(config))
-        selection = Selection(agents=tuple(agents), conditions=tuple(conditions), models=tuple(models))
+        named = tuple(f"{label}={model}" for label, model in (models or {}).items())
+        selection = Selection(agents=tuple(agents), conditions=tuple(conditions), models=named)
         play = cls(Path(root), select(chosen, selection), chosen)
         await play._begin(play._evaluation, wanted=tuple(only))
         try:

@@ -61,7 +61,8 @@ class Asked:
     """What a person asks: a text, or a sample of the dataset by its id, which begins a new conversation.
 
     `answer` is the golden answer, if there is one; `sample` brings its own. `facts` and `metadata` are what prompts,
-    servers and metrics may use, as those of a sample; they are of the conversation, and given with its first question.
+    servers and metrics may use, as those of a sample. Prompts and servers see those of a conversation's first question
+    only; a follow-up has them, too, with what is given besides.
     """
 
     text: str = ""

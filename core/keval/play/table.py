@@ -14,22 +14,13 @@ from keval.errors import PlayError, suggestion
 from keval.live import Feed, LiveEvent
 from keval.play.posing import Posed, pose
 from keval.play.records import Answer, AnswerState, Asked, Column, Question
-from keval.play.talk import STOPPED, Talk, is_conversational
+from keval.play.seat import Seat, seats_of
+from keval.play.talk import STOPPED, Talk
 from keval.play.writing import PlayRun
 from keval.records import Trial, TrialKey
 from keval.scores import ScoreLine
 
 __all__ = ["Table"]
-
-
-@attrs.define(eq=False)
-class _Seat:
-    """A column: its conversation, and how many questions of the present one it has answered."""
-
-    column: Column
-    talk: Talk | None = None
-    answered: int = 0
-    asking: asyncio.Task[None] | None = None
 
 
 @attrs.define(eq=False)
@@ -39,32 +30,24 @@ class Table:
     run: PlayRun
     feed: Feed
     conversation: int = attrs.field(default=1, init=False)
-    _seats: dict[str, _Seat] = attrs.field(factory=dict, init=False)
+    _seats: dict[str, Seat] = attrs.field(init=False)
     _posed: list[Posed] = attrs.field(factory=list, init=False)
     _answers: dict[str, Answer] = attrs.field(factory=dict, init=False)
     _times: Counter[tuple[str, str]] = attrs.field(factory=Counter, init=False)
     _tasks: set[asyncio.Task[None]] = attrs.field(factory=set, init=False)
     _is_posing: bool = attrs.field(default=False, init=False)
+    _idle: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _broken: BaseException | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
-        manifest = self.run.manifest
-        for agent, about in manifest.agents.items():
-            remembers = is_conversational(self.run.worker, agent)
-            for condition, entry in manifest.conditions.items():
-                tools = tuple(tool for server in entry.servers.values() for tool in server.tools)
-                column = Column(agent, condition, about.model, about.simulated, tools, remembers=remembers)
-                self._seats[column.id] = _Seat(column)
+        self._seats = seats_of(self.run)
+        self._idle.set()
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """The columns as they are now."""
-        return tuple(
-            attrs.evolve(
-                seat.column, is_answering=seat.asking is not None, is_level=bool(seat.asking) or self._is_level(seat)
-            )
-            for seat in self._seats.values()
-        )
+        asked = len(self._present())
+        return tuple(seat.now(asked) for seat in self._seats.values())
 
     def column(self, column: str) -> Column:
         """Return a column by its id. Raises PlayError: there is none."""
@@ -102,7 +85,7 @@ class Table:
         self._is_posing = True
         try:
             present = self._present()
-            asked_now = [seat for seat in on if self._is_level(seat)]
+            asked_now = [seat for seat in on if seat.answered == len(present)]
             if present and (asked.sample is not None or not asked_now):
                 await self._forget()
                 present, asked_now = [], on
@@ -125,7 +108,7 @@ class Table:
         if not present:
             raise PlayError("nothing was asked in this conversation yet")
         self._check_budget()
-        await self._leave(seat)
+        await seat.leave()
         self._ask(seat, present)
         self._tell("question")
 
@@ -157,9 +140,9 @@ class Table:
         tasks = [*self._tasks]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, *map(self._leave, self._seats.values()), return_exceptions=True)
+        await asyncio.gather(*tasks, *(seat.leave() for seat in self._seats.values()), return_exceptions=True)
 
-    def _seat(self, column: str) -> _Seat:
+    def _seat(self, column: str) -> Seat:
         if column not in self._seats:
             hint = suggestion(column, self._seats) or f"; columns: {', '.join(self._seats)}"
             raise PlayError(f"no column {column!r}{hint}")
@@ -167,9 +150,6 @@ class Table:
 
     def _present(self) -> list[Posed]:
         return [posed for posed in self._posed if posed.conversation == self.conversation]
-
-    def _is_level(self, seat: _Seat) -> bool:
-        return seat.answered == len(self._present())
 
     def _check(self) -> None:
         if self._broken is not None:
@@ -183,17 +163,11 @@ class Table:
 
     async def _forget(self) -> None:
         """End the present conversation, if anything was asked in it."""
-        await asyncio.gather(*map(self._leave, self._seats.values()))
+        await asyncio.gather(*(seat.leave() for seat in self._seats.values()))
         if self._present():
             self.conversation += 1
 
-    async def _leave(self, seat: _Seat) -> None:
-        """End a column's conversation."""
-        talk, seat.talk, seat.answered = seat.talk, None, 0
-        if talk is not None:
-            await talk.close()
-
-    def _ask(self, seat: _Seat, posed: Sequence[Posed]) -> None:
+    def _ask(self, seat: Seat, posed: Sequence[Posed]) -> None:
         """Ask a column these questions, one after the other, until one has no answer."""
         key = self._begun(seat, posed[0])
         if key is None:
@@ -201,9 +175,10 @@ class Table:
         run = self.run
         talk = seat.talk = seat.talk or Talk(run.worker, run.outbox, key.agent, key.condition)
         talk.is_stopped = False
+        self._idle.clear()
         seat.asking = self._spawn(self._answer_all(seat, talk, posed, key))
 
-    def _begun(self, seat: _Seat, posed: Posed) -> TrialKey | None:
+    def _begun(self, seat: Seat, posed: Posed) -> TrialKey | None:
         """Begin a trial, or leave it out, if the budget does not hold it."""
         column, sample, meter = seat.column, posed.asked.id, self.run.meter
         repetition = self._times[column.id, sample] + 1
@@ -222,7 +197,8 @@ class Table:
         self.run.begin_trial()
         return TrialKey(trial, column.agent, column.condition, sample, repetition)
 
-    async def _answer_all(self, seat: _Seat, talk: Talk, posed: Sequence[Posed], first: TrialKey) -> None:
+    async def _answer_all(self, seat: Seat, talk: Talk, posed: Sequence[Posed], first: TrialKey) -> None:
+        """Ask a column; when it returns, the answers are written."""
         key: TrialKey | None = first
         try:
             for each in posed:
@@ -236,8 +212,14 @@ class Table:
                 if trial.failure is not None:
                     return
                 seat.answered += 1
+        except Exception as error:  # which `settle` raises
+            if key is not None:
+                self._answers[key.id] = attrs.evolve(self._answers[key.id], state="failed", problem=str(error))
+            raise
         finally:
             seat.asking = None
+            if not any(other.asking for other in self._seats.values()):
+                self._idle.set()
             self._tell("answer")
 
     def _note_answer(self, trial: Trial) -> None:
@@ -260,7 +242,7 @@ class Table:
             self._answers[trial.id] = attrs.evolve(answer, scores=(*answer.scores, *lines))
             self._tell("answer")
 
-        await self.run.score(trial, keep)
+        await self.run.score(trial, keep, self._idle.wait)
         if trial.failure is None:
             answer = self._answers[trial.id]
             self._answers[trial.id] = attrs.evolve(

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import time
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 import attrs
 
@@ -21,7 +19,7 @@ from keval.execute.tries import Try
 from keval.execute.worker import PlanWorker
 from keval.infrastructure import Outbox
 from keval.interfaces import ConversationalAgent
-from keval.live import EventKind, LiveEvent
+from keval.live import LiveEvent
 from keval.recorder import Blob, Recorder
 from keval.records import Failure, Sample, Transcript, Trial, TrialKey
 from keval.tapes import Traffic
@@ -45,10 +43,6 @@ class _TalkOutbox:
 
     def event(self, event: LiveEvent) -> None:
         self.run.event(attrs.evolve(event, trial=self.trial_id))
-
-    def tell(self, kind: EventKind, **data: Any) -> None:
-        if self.wants_events:
-            self.event(LiveEvent(kind, self.trial_id, 1, time.time(), data))
 
     def blob(self, blob: Blob) -> None:
         self.run.blob(blob)
@@ -138,7 +132,7 @@ class Talk:
         return TrialError(f"it was not ready within {self._seconds:g} s", kind="timeout", retryable=True)
 
     async def _turns(self, key: TrialKey, sample: Sample, texts: Sequence[str]) -> Trial:
-        self._told.tell("trial_started", sample=sample.id, agent=key.agent, condition=key.condition)
+        self._attempt(key, sample).begun()
         error: BaseException | None = None
         if self._open is not None:
             self._open.carry()
@@ -149,9 +143,12 @@ class Talk:
                 error = (await self._open.ask(text)).error
         return self._trial(key, sample, error)
 
+    def _attempt(self, key: TrialKey, sample: Sample) -> Try:
+        return Try(key, sample, 1, 0, self._told)
+
     async def _begin(self, key: TrialKey, sample: Sample) -> BaseException | None:
         """Open the conversation, or return why it cannot be opened."""
-        tries = Try(key, sample, 1, 0, self._told)
+        tries = self._attempt(key, sample)
         arm = next(arm for arm in self.worker.plan.arms if arm.label == self.condition)
         try:
             arm.prompt.render(sample)
@@ -180,7 +177,7 @@ class Talk:
         complied, outcome = held_to(arm.condition, transcript, outcome)
         agent = next(agent for agent in plan.agents if agent.label == key.agent)
         failure = outcome.failure
-        self._told.tell("trial_finished", failure=failure and failure.kind, message=failure and failure.message)
+        self._attempt(key, sample).ended(failure)
         return Trial(
             id=key.id,
             sample=sample,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,17 +26,19 @@ from keval.hookspecs import hookimpl
 from keval.live import Feed, LiveEvent
 from keval.manifest import DatasetEntry, Manifest
 from keval.pipeline import hooks_of, resources, unwrapped
-from keval.plan.plan import Plan, Scorers
+from keval.plan.plan import Plan
 from keval.records import Sample, Trial
 from keval.redaction import Redactor
 from keval.score.events import score_events
-from keval.score.scoring import Grader, ScoredTrial
+from keval.score.lateness import late_judges
+from keval.score.scoring import Grader
 from keval.scores import ScoreLine
 from keval.stages import Running, announce_endpoints
 from keval.stats.rates import Rates
 from keval.stats.summarise import Summariser
 from keval.store.journal import Journal
-from keval.store.jsonl import read_score
+from keval.store.jsonl import read_trial
+from keval.store.reviewed import review_findings
 from keval.store.run import Run
 from keval.store.scores_file import Pass
 from keval.store.writer import RunWriter
@@ -62,7 +64,8 @@ class PlayRun:
     _running: Running
     _manifest: Manifest
     _scoring: Pass
-    _written: dict[str, Trial]
+    _grader: Grader
+    _lines: dict[str, bytes]
     _expectations: ExpectationCheck = attrs.field(factory=ExpectationCheck, init=False)
     _busy: int = attrs.field(default=0, init=False)
     _since: float = attrs.field(default=0.0, init=False)
@@ -100,6 +103,9 @@ class PlayRun:
         """Write a sample that is about to be asked; returns it as it is written. Raises RunError."""
         with self._running.writer.adding(self._running.redact) as add:
             redacted = add(sample)
+        dataset = self._manifest.dataset
+        dataset = attrs.evolve(dataset, samples=(dataset.samples or 0) + 1)
+        self._manifest = attrs.evolve(self._manifest, dataset=dataset)
         return self.run.sample(sample.id) if redacted else sample
 
     def begin_trial(self) -> None:
@@ -110,50 +116,36 @@ class PlayRun:
     async def write(self, trial: Trial, sample: Sample) -> Trial:
         """Write a trial; returns it as it is written, with the sample as it is written. Raises RunError."""
         await self.outbox.trial(trial)
-        written = attrs.evolve(self._written.pop(trial.id), sample=sample)
+        line = self._lines.pop(trial.id)
+        written = read_trial(line, lambda _: sample, lambda _: trial.characteristics)
         self.summariser.add_trial(written)
         self._expectations.add(written)
         return written
 
-    async def score(self, trial: Trial, keep: Callable[[list[ScoreLine]], object]) -> None:
-        """Score a trial by the metrics, then by the judges; `keep` is given the scores when they are written.
+    async def score(
+        self, trial: Trial, keep: Callable[[list[ScoreLine]], object], idle: Callable[[], Awaitable[object]]
+    ) -> None:
+        """Score a trial by the metrics, then by one judge after the other; `keep` is given scores that are written.
 
-        Raises RunError.
+        Judges that would lengthen the time of answers wait for `idle`. Raises RunError.
         """
-        scorers, found = self.plan.scorers, list[ScoreLine]()
-        if trial.failure is None:
-            for some in (Scorers(metrics=scorers.metrics), attrs.evolve(scorers, metrics=())):
-                lines = await self._scored(trial, some)
+        redact, found = self._running.redact, list[ScoreLine]()
+        judges = [judge.label for judge in self.plan.scorers.judges]
+        plan = self.plan
+        late = late_judges(plan.scorers.judges, plan.agents, self.ready.endpoints, plan.evaluation.budget)
+        for turn, judge in enumerate([None, *judges] if trial.failure is None else []):
+            if judge in late:
+                await idle()
+            scored = await self._grader.score(trial, without=judges[turn:])
+            lines = scored.write(self._scoring.write, redact)
+            self._scoring.note(lines)
+            self.summariser.add_scores(lines)
+            for event in score_events(trial, lines):
+                self.outbox.event(event)
+            found += lines
+            if lines:
                 keep(lines)
-                found += lines
-        self.ready.hooks.announce("keval_trial_scored", trial=trial, scores=found)
-
-    async def _scored(self, trial: Trial, scorers: Scorers) -> list[ScoreLine]:
-        grading = Grader.of(
-            scorers,
-            self.ready.judges if scorers.judges else {},
-            self.plan.evaluation.execution,
-            spec=self._running.spec,
-            lacks=self._scoring.lacks,
-            exchange=self.ready.exchange,
-            meter=self.meter,
-        )
-        with grading as grader:
-            return self._kept(await grader.score(trial))
-
-    def _kept(self, scored: ScoredTrial) -> list[ScoreLine]:
-        written = self._running.redact.lines(scored.written)
-        # What is summed up and announced is what the file says.
-        lines = [
-            line if kept == told else read_score(kept)
-            for line, told, kept in zip(scored.lines, scored.written, written, strict=True)
-        ]
-        if written:
-            self._scoring.write(b"".join(line + b"\n" for line in written))
-        self.summariser.add_scores(lines)
-        for event in score_events(scored.trial, lines):
-            self.outbox.event(event)
-        return lines
+        self.ready.hooks.announce("keval_trial_scored", trial=trial, scores=found, late=False)
 
     def cost(self, trial: Trial) -> float | None:
         """Return what an answer cost in US dollars, with its attempts; `None` if that is unknown."""
@@ -176,7 +168,12 @@ class PlayRun:
         elapsed, stopped = round(self._worked, 3), self.meter.told() or None
         self._manifest = attrs.evolve(self._manifest, elapsed=elapsed, stopped=stopped)
         writer.write_manifest(self._manifest)
-        told = attrs.evolve(self.summary(), elapsed=self._manifest.elapsed, stopped=self._manifest.stopped)
+        told = attrs.evolve(
+            self.summary(),
+            elapsed=self._manifest.elapsed,
+            stopped=self._manifest.stopped,
+            reviews=review_findings(writer.run),
+        )
         summary = with_gates(writer.run, told, self._expectations)
         writer.write_summary(summary)
         self.ready.hooks.announce("keval_run_finished", directory=writer.path, summary=summary)
@@ -189,18 +186,13 @@ def _sum(costs: Iterable[float | None]) -> float | None:
 
 @attrs.frozen(eq=False)
 class _Listener:
-    """Hears what a run announces: live events are for the play's feed, and trials are as they were written."""
+    """Hands live events, without their secrets, to the feed of a play."""
 
     feed: Feed
-    written: dict[str, Trial]
 
     @hookimpl
     def keval_live_event(self, event: LiveEvent) -> None:
         self.feed.publish(event)
-
-    @hookimpl
-    def keval_trial_finished(self, trial: Trial) -> None:
-        self.written[trial.id] = trial
 
 
 def _unqueued(id: str, line: bytes) -> None:
@@ -213,8 +205,7 @@ async def open_run(plan: Plan, root: Path, redact: Redactor, feed: Feed) -> Asyn
 
     Raises PreflightError, and RunError when the run's directory cannot be written.
     """
-    written: dict[str, Trial] = {}
-    hooks = hooks_of(plan.hooks, [("play", _Listener(feed, written))])
+    hooks = hooks_of(plan.hooks, [("play", _Listener(feed))])
     started = datetime.now(UTC)
     learn_config(redact, plan.evaluation)
     async with resources() as scope:
@@ -235,9 +226,22 @@ async def open_run(plan: Plan, root: Path, redact: Redactor, feed: Feed) -> Asyn
             rates = Rates.of(manifest)
             prerecorded = [agent.label for agent in plan.agents if agent.prerecorded]
             meter = Meter(plan.evaluation.budget, rates, prerecorded)
+            lines: dict[str, bytes] = {}
             async with Journal(writer.run.trials_file) as journal:
-                with writer.run.scores_file.scoring(running.spec) as scoring:
-                    outbox = RunOutbox(writer, journal, redact, hooks, Admission(iter(()), Stop(), meter), _unqueued)
+                admission = Admission(iter(()), Stop(), meter)
+                outbox = RunOutbox(writer, journal, redact, hooks, admission, written=lines.__setitem__)
+                with (
+                    writer.run.scores_file.scoring(running.spec) as scoring,
+                    Grader.of(
+                        plan.scorers,
+                        ready.judges,
+                        plan.evaluation.execution,
+                        spec=running.spec,
+                        lacks=scoring.lacks,
+                        exchange=ready.exchange,
+                        meter=meter,
+                    ) as grader,
+                ):
                     found = PlayRun(
                         plan,
                         ready,
@@ -249,7 +253,8 @@ async def open_run(plan: Plan, root: Path, redact: Redactor, feed: Feed) -> Asyn
                         running,
                         manifest,
                         scoring,
-                        written,
+                        grader,
+                        lines,
                     )
                     yield found
             if found.manifest.trials:

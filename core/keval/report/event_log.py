@@ -53,7 +53,7 @@ class EventLog:
         log_event("endpoint_changed", model=model, at_once=at_once, down=down)
 
     @hookimpl
-    def keval_trial_scored(self, trial: Trial, scores: Sequence[ScoreLine]) -> None:
+    def keval_trial_scored(self, trial: Trial, scores: Sequence[ScoreLine], late: bool) -> None:
         told = [
             {
                 "metric": line.metric,
@@ -65,7 +65,7 @@ class EventLog:
             }
             for line in scores
         ]
-        log_event("trial_scored", trial=trial.id, scores=told)
+        log_event("trial_scored", trial=trial.id, scores=told, late=late)
 
     @hookimpl
     def keval_run_finished(self, directory: Path, summary: Summary) -> None:

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from keval.report.figures import counted
 from keval.report.lines import flowed, one_line
-from keval.report.replays import replay_label
+from keval.report.replays import origin_label
 from keval.summary import Summary
 
 __all__ = ["headline"]
@@ -34,11 +34,11 @@ def headline(summary: Summary, questions: int | None, width: int) -> Iterator[Te
     judges = {entry.model for entry in summary.judges.values() if entry.simulated}
     if summary.simulated:
         parts.append(_SIMULATED_JUDGE if judges >= {*summary.simulated} else _SIMULATED)
-    if summary.replay is not None:
-        parts.append(one_line(replay_label(summary.replay)))
+    if origin := origin_label(summary):
+        parts.append(one_line(origin))
     for position, line in enumerate(flowed(parts, width)):
         text = Text(line)
         if position == 0:
             text.stylize("bold", 0, len(parts[0]))
-        text.highlight_regex(r"SIMULATED (MODEL|JUDGE)|REPLAY\b", "bold yellow")
+        text.highlight_regex(r"SIMULATED (MODEL|JUDGE)|REPLAY\b|PLAY\b", "bold yellow")
         yield text

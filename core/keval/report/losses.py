@@ -71,7 +71,9 @@ def trial_lines(summary: Summary, *, under_way: bool) -> Iterator[Text]:
 
 
 def _completes(summary: Summary, run: Path) -> str:
-    """Return the command that makes the scores that are missing."""
+    """Return the command that makes the scores that are missing, and runs the trials that are."""
+    if sum(entry.trials for entry in summary.trials) < summary.planned and summary.replay is None and not summary.play:
+        return shlex.join(["keval", "resume", str(run)])
     lacking = [entry.scorer for entry in summary.arms if entry.missing]
     flags = dict.fromkeys(("--judge", judge) if judge else ("--metric", metric) for metric, judge in lacking)
     return shlex.join(["keval", "score", str(run), *chain.from_iterable(flags), "--missing"])

@@ -14,7 +14,7 @@ from keval.report.figures import interval, number, signed
 from keval.report.gates import gate_rows, unmet_texts
 from keval.report.page.comparisons import Comparison
 from keval.report.page.report import Report
-from keval.report.replays import decided_on, replay_label
+from keval.report.replays import decided_on, origin_label
 from keval.report.reviews import AGREEMENT_HEADS, agreement_cells, people_text, reviewed_text, warnings
 from keval.report.sentences import sentences
 from keval.report.tools import tool_texts
@@ -80,8 +80,8 @@ def _head(summary: Summary) -> Iterator[str]:
     if summary.simulated:
         names = ", ".join(map(escaped, summary.simulated))
         yield f"**SIMULATED**: {names}. The figures show that keval works, not what a model can do."
-    if summary.replay is not None:
-        yield f"**{escaped(replay_label(summary.replay))}**"
+    if origin := origin_label(summary):
+        yield f"**{escaped(origin)}**"
     yield "\n".join(f"- {escaped(sentence, _SENTENCE)}" for sentence in sentences(summary))
 
 
@@ -202,7 +202,8 @@ def _made(report: Report) -> Iterator[str]:
     )
     told = [
         f"run {manifest.run}",
-        f"{manifest.dataset.samples} questions, sha256 {(manifest.dataset.sha256 or 'unknown')[:12]}",
+        f"{manifest.dataset.samples} questions"
+        + ("" if manifest.play else f", sha256 {(manifest.dataset.sha256 or 'unknown')[:12]}"),
         agents,
         f"keval {manifest.versions.get('keval', 'of unknown version')}",
     ]

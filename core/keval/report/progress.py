@@ -20,7 +20,7 @@ __all__ = ["Progress"]
 
 
 class Progress:
-    """Shows trials done, failed, their rate and the time left, then scores done. Use as a context manager."""
+    """Shows trials done and failed, and trials scored, with rates and the time left. Use as a context manager."""
 
     def __init__(self, console: Console, trials: int, done: int = 0) -> None:
         self.directory: Path | None = None
@@ -42,10 +42,11 @@ class Progress:
         self._paces: dict[str, str] = {}
         self._answering = self._task("preflight", trials) if trials else None
         self._scoring: TaskID | None = None
+        self._is_late = False
 
     @property
     def scoring(self) -> bool:
-        """Whether every trial has been run, and scores are being made."""
+        """Whether every trial has been run, so that only scores are lacking."""
         return 0 < self._total == self._finished
 
     def __enter__(self) -> Progress:
@@ -75,12 +76,14 @@ class Progress:
     @hookimpl
     def keval_endpoint_changed(self, model: str, at_once: int | None, down: bool) -> None:
         self._paces[model] = f"{model} is down" if down else f"{model}: {at_once} at once" if at_once else ""
-        task = self._answering if self._scoring is None else self._scoring
+        task = self._scoring if self.scoring or self._answering is None else self._answering
         if task is not None and not self._display.disable:
             self._display.update(task, pace=foreign(", ".join(filter(None, self._paces.values()))))
 
     @hookimpl
-    def keval_trial_scored(self, trial: Trial, scores: Sequence[ScoreLine]) -> None:
+    def keval_trial_scored(self, trial: Trial, scores: Sequence[ScoreLine], late: bool) -> None:
+        if late and not self._is_late:
+            self._is_late, self._scoring = True, self._task("judgements", self._total - self._failed)
         if self._scoring is None:
             self._scoring = self._task("scores", self._total or None)
         self._advance(self._scoring, 0)

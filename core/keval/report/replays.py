@@ -9,8 +9,9 @@ from rich.text import Text
 from keval.manifest import ReplayEntry
 from keval.report.figures import counted
 from keval.report.lines import folded, joined, one_line
+from keval.summary import Summary
 
-__all__ = ["decided_on", "replay_label", "replay_lines", "replay_sentences"]
+__all__ = ["decided_on", "origin_label", "replay_label", "replay_lines", "replay_sentences"]
 
 _MOST = 6
 """Changes that a sentence names; the others are counted."""
@@ -20,6 +21,13 @@ def replay_label(replay: ReplayEntry) -> str:
     """Return what stands beside the title of a replayed run."""
     live = f"; {_live(replay)} live" if _live(replay) else ""
     return f"REPLAY: answers recorded {_date(replay)}{live}"
+
+
+def origin_label(summary: Summary) -> str:
+    """Return what stands beside the title of a run that was replayed, or played; empty for any other one."""
+    if summary.play:
+        return "PLAY: a person asked the questions"
+    return "" if summary.replay is None else replay_label(summary.replay)
 
 
 def replay_sentences(replay: ReplayEntry | None) -> Iterator[str]:

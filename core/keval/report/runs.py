@@ -171,7 +171,8 @@ def print_runs(runs: Sequence[ListedRun], console: Console) -> None:
 def _told(run: ListedRun) -> tuple[str, str, str, str]:
     """Return id, state, evaluation and size of a run as texts."""
     manifest = run.manifest
-    state = run.state + (", simulated" if manifest.simulated else "") + (", replayed" if manifest.replay else "")
+    kinds = {"simulated": manifest.simulated, "replayed": manifest.replay, "played": manifest.play}
+    state = ", ".join([run.state, *(kind for kind, applies in kinds.items() if applies)])
     trials = (
         f"{manifest.trials:,} trials" if run.state == "done" else f"{run.trials or 0:,} of {manifest.trials:,} trials"
     )

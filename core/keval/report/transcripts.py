@@ -46,7 +46,10 @@ def print_run(manifest: Manifest, trials: Iterable[Trial], console: Console) -> 
     if rubrics := dict.fromkeys(rubric.name for rubric in manifest.rubrics.values()):
         console.print(safe(f"  rubrics    {', '.join(rubrics)}"))
     dataset = manifest.dataset
-    console.print(safe(f"  dataset    {dataset.samples} samples, sha256 {(dataset.sha256 or 'unknown')[:12]}"))
+    if manifest.play:
+        console.print(safe(f"  questions  {dataset.samples}, asked by a person in a play"))
+    else:
+        console.print(safe(f"  dataset    {dataset.samples} samples, sha256 {(dataset.sha256 or 'unknown')[:12]}"))
     versions = (f"{name} {version}" for name, version in manifest.versions.items())
     console.print(safe(f"  versions   {', '.join(versions)}"))
     for trial in trials:

@@ -28,18 +28,20 @@ class Backlog:
     """Scores trials, at most `at_once` concurrently, and hands each to `keep`, failed ones included.
 
     `read` reads a trial from its line. Judges that are `late`, by label, grade no trial that is scored as it finishes;
-    `note` is told of the scores that such a trial has already. `left` are the ids of the trials that are not scored, or
-    not by all scorers. `down` are the judges whose endpoint was lost, and which are late from then on.
+    `note` is told of the scores that such a trial has already, and `keep` whether only those of late judges are new.
+    `left` are the ids of the trials that are not scored, or not by all scorers. `down` are the judges whose endpoint
+    was lost, and which are late from then on.
     """
 
     grader: Grader
     read: Callable[[bytes], Trial]
-    keep: Callable[[ScoredTrial], None]
+    keep: Callable[[ScoredTrial, bool], None]
     note: Callable[[Sequence[ScoreLine]], None]
     at_once: int
     late: set[str]
     left: set[str]
     down: set[str] = attrs.field(factory=set, init=False)
+    _begun: set[str] = attrs.field(factory=set, init=False)
 
     @asynccontextmanager
     async def as_they_finish(self) -> AsyncIterator[Offer]:
@@ -72,7 +74,7 @@ class Backlog:
 
         async def score(trial: Trial) -> None:
             try:
-                self.keep(await self.grader.score(trial))
+                self.keep(await self.grader.score(trial), trial.id in self._begun)
             finally:
                 slots.release()
 
@@ -90,5 +92,6 @@ class Backlog:
             scored = scored.without(lost)
         if self.late and scored.trial.failure is None:
             self.left.add(scored.trial.id)
+            self._begun.add(scored.trial.id)
             self.note(scored.lines)
-        self.keep(scored)
+        self.keep(scored, False)

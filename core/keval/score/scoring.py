@@ -23,10 +23,11 @@ from keval.interfaces import Judge, Metric
 from keval.plan.plan import ResolvedPlugin, Scorers
 from keval.recording.writer import RecordingWriter
 from keval.records import Trial
+from keval.redaction import Redactor
 from keval.score.judging import JudgeRunner, TrialJudge
 from keval.score.validate import Verdict, unscored, validate_score
 from keval.scores import Judgement, Rubric, Scale, Score, ScoreLine
-from keval.store.jsonl import score_line
+from keval.store.jsonl import read_score, score_line
 from keval.store.scores_file import ScoringSpec
 
 __all__ = ["Grader", "ScoredTrial"]
@@ -46,6 +47,14 @@ class ScoredTrial:
     lines: tuple[ScoreLine, ...] = ()
     written: tuple[bytes, ...] = ()
 
+    def write(self, write: Callable[[bytes], None], redact: Redactor) -> list[ScoreLine]:
+        """Write the scores, and return them as they are written, which is without secrets."""
+        written = redact.lines(self.written)
+        if written:
+            write(b"".join(line + b"\n" for line in written))
+        told = zip(self.lines, self.written, written, strict=True)
+        return [line if before == after else read_score(after) for line, before, after in told]
+
     def without(self, judges: Container[str]) -> ScoredTrial:
         """Return the trial without the scores of some judges."""
         both = zip(self.lines, self.written, strict=True)
@@ -54,25 +63,27 @@ class ScoredTrial:
 
 @attrs.define(eq=False)
 class _Turn:
-    """Lets the metrics of one trial at a time hold up the event loop, and never for long.
+    """Lets metrics hold up the event loop for a short time only, those of all trials taken together.
 
     Agents whose response times are measured run in the same loop, as do Ctrl-C and the progress display.
     """
 
     _lock: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
-    _since: float = attrs.field(factory=time.monotonic, init=False)
+    _held: float = attrs.field(default=0.0, init=False)
 
-    async def __aenter__(self) -> Callable[[], Awaitable[None]]:
+    async def __aenter__(self) -> _Turn:
         await self._lock.acquire()
-        return self._breathe
+        return self
 
     async def __aexit__(self, *_: object) -> None:
         self._lock.release()
 
-    async def _breathe(self) -> None:
-        if time.monotonic() - self._since >= _LONGEST_TURN:
+    async def spent(self, seconds: float) -> None:
+        """Note that a metric took so long, and let other work go on if metrics have had their time."""
+        self._held += seconds
+        if self._held >= _LONGEST_TURN:
             await asyncio.sleep(0)
-            self._since = time.monotonic()
+            self._held = 0.0
 
 
 @attrs.frozen(eq=False)
@@ -138,11 +149,12 @@ class Grader:
     async def _measured(self, trial: Trial) -> list[ScoreLine]:
         wanted = [metric for metric in self._metrics if self.lacks(trial.id, metric.label, None, 1)]
         verdicts: dict[str, Verdict] = {}
-        async with self._turn as breathe:
+        async with self._turn as turn:
             for metric in wanted:
                 if metric.is_immediate:
+                    began = time.monotonic()
                     verdicts[metric.label] = await metric.verdict(trial)
-                    await breathe()
+                    await turn.spent(time.monotonic() - began)
         for metric in wanted:
             if not metric.is_immediate:
                 verdicts[metric.label] = await metric.verdict(trial)
@@ -221,6 +233,8 @@ class _Measure:
         if self._threads is not None:
             loop, threads = asyncio.get_running_loop(), self._threads
             return await self._awaited(lambda: loop.run_in_executor(threads, self._metric.score, trial))
+        if not self.is_immediate:
+            return await self._awaited(lambda: self._later(trial))
         began = time.monotonic()
         try:
             score = self._metric.score(trial)
@@ -229,9 +243,14 @@ class _Measure:
         finally:
             self._warn_if_slow(time.monotonic() - began)
         if not isinstance(score, Score) and inspect.isawaitable(score):
+            self.is_immediate = False  # so the next trial's other metrics do not wait for it
             pending: Awaitable[object] = score
             return await self._awaited(lambda: pending)
         return validate_score(score, self._scale)
+
+    async def _later(self, trial: Trial) -> object:
+        score: object = self._metric.score(trial)
+        return await score if inspect.isawaitable(score) else score
 
     async def _awaited(self, work: Callable[[], Awaitable[object]]) -> Verdict:
         late = TrialError(f"no score within {self._seconds:g} s", stage="score", kind="timeout")

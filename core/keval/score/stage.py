@@ -25,7 +25,6 @@ from keval.score.backlog import Backlog, Offer
 from keval.score.events import score_events
 from keval.score.replaying import Replaying, at_once
 from keval.score.scoring import Grader, ScoredTrial
-from keval.store.jsonl import read_score
 from keval.store.scores_file import Pass, ScoringSpec
 from keval.store.writer import RunWriter
 from keval.summary import Summary
@@ -79,7 +78,8 @@ class Scoring:
                 async with backlog.as_they_finish() as offer:
                     told = await run_trials(offer)
                 self.exchange.try_again("judge", backlog.down)
-                await backlog.score(trial for trial in run.trials() if trial.id in backlog.left)
+                if backlog.left:
+                    await backlog.score(trial for trial in run.trials() if trial.id in backlog.left)
             if self.recording:
                 self.recording.append(b"")  # before the scores of these judgements count
             told = "; ".join(filter(None, (told, self.meter.told())))
@@ -109,20 +109,13 @@ class Scoring:
             sleep=at_once if self.replaying else asyncio.sleep,
         )
 
-    def _kept_in(self, scoring: Pass) -> Callable[[ScoredTrial], None]:
+    def _kept_in(self, scoring: Pass) -> Callable[[ScoredTrial, bool], None]:
         """Return what writes the scores of a trial to the pass, and announces them."""
 
-        def keep(scored: ScoredTrial) -> None:
-            written = self.redact.lines(scored.written)
-            if written:
-                scoring.write(b"".join(line + b"\n" for line in written))
-            # What is announced is what the file says.
-            lines = [
-                line if kept == told else read_score(kept)
-                for line, told, kept in zip(scored.lines, scored.written, written, strict=True)
-            ]
+        def keep(scored: ScoredTrial, late: bool) -> None:
+            lines = scored.write(scoring.write, self.redact)
             for event in score_events(scored.trial, lines) if self.hooks.wants_events else ():
                 self.hooks.tell(event, self.redact)
-            self.hooks.announce("keval_trial_scored", trial=scored.trial, scores=lines)
+            self.hooks.announce("keval_trial_scored", trial=scored.trial, scores=lines, late=late)
 
         return keep

@@ -184,6 +184,7 @@ class Summariser:
             planned=manifest.trials,
             simulated=manifest.simulated,
             replay=manifest.replay,
+            play=manifest.play,
             unpriced=self._rates.unpriced,
             scorers=tuple(ScorerScale(entry.metric, entry.judge, entry.scale) for entry in manifest.scorers),
             judges=manifest.judges,

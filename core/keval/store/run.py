@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
@@ -16,11 +16,10 @@ import orjson
 
 from keval.dataset.line_file import LineFile
 from keval.dataset.samples import Samples
-from keval.errors import RunError, suggestion
+from keval.errors import RunError
 from keval.input_file import read_input
 from keval.manifest import Manifest
 from keval.records import Sample, Trial, TrialKey
-from keval.review_findings import ReviewFindings
 from keval.reviews import Review, answer_digest, standing
 from keval.scores import ScoreLine
 from keval.stats.summarise import is_current, summarise
@@ -30,6 +29,7 @@ from keval.store.jsonl import read_sample, read_trial
 from keval.store.manifest_file import read_manifest
 from keval.store.reviews_file import ReviewsFile
 from keval.store.scores_file import ScoresFile
+from keval.store.trials_file import TrialsFile
 from keval.summary import Summary
 
 if TYPE_CHECKING:
@@ -136,50 +136,32 @@ class Run:
         return [line for line in self._scores_by_trial(trial) if is_current(line, scorers.get(line.scorer))]
 
     def reviews(self) -> list[Review]:
-        """Return what people said of the answers as they are, without what they replaced or withdrew.
-
-        Raises RunError.
-        """
+        """Return what people said of the answers as they are, and did not replace or withdraw. Raises RunError."""
         digests = self._digests
         for review in (found := standing(self.reviews_file.read())):
-            if review.trial not in digests and review.trial in self._trials_by_id:
+            if review.trial not in digests and review.trial in self._trial_lines.places:
                 digests[review.trial] = answer_digest(self.trial(review.trial))
         return [review for review in found if review.answer == digests.get(review.trial)]
 
-    def review_findings(self) -> ReviewFindings | None:
-        """Return what people's reviews come to, as `summary().reviews`; only the answers are read that they name.
-
-        `None` if nobody reviewed anything. Raises RunError.
-        """
-        if not (found := [*self.reviews_file.read()]):
-            return None
-        from keval.stats.reviews import ReviewTally  # NumPy takes a tenth of a second to import
-
-        tally = ReviewTally(self.manifest, found)
-        for name in sorted({review.trial for review in found} & self._trials_by_id.keys()):
-            tally.add_trial(self.trial(name))
-            for line in self.scores_of(name):
-                tally.add_score(line)
-        return tally.findings()
-
     def trial(self, id: str) -> Trial:
         """Return a trial by its id. Raises RunError when there is none."""
-        starts = self._trials_by_id
-        if id not in starts:
-            hint = suggestion(id, starts) or f"; for example {next(iter(starts))!r}" if starts else "; it has no trials"
-            raise RunError(f"no trial {id!r} in {self.path}{hint}")
-        with undamaged(f"{self.trials_file}:{starts[id] + 1}"):
-            return self.read_trial(self._trial_lines[starts[id]])
+        line, place = self._trial_lines.line(id)
+        with undamaged(place):
+            return self.read_trial(line)
+
+    def trial_line(self, id: str) -> bytes:
+        """Return the line of a trial, which is JSON, as it stands in the run. Raises RunError when there is none."""
+        return self._trial_lines.line(id)[0]
+
+    @property
+    def known_trials(self) -> Sequence[TrialKey]:
+        """The finished trials, in the order of the file, as it was when a trial was first asked for by its id."""
+        return self._trial_lines.keys
 
     def trial_ids(self, *, failed: bool = True) -> set[str]:
         """Return the ids of the finished trials; without `failed`, only of those that were answered."""
-        return {key.id for key in self.trial_keys(failed=failed)}
-
-    def trial_keys(self, *, failed: bool = True) -> Iterator[TrialKey]:
-        """Yield which trials are finished; without `failed`, only those that were answered. Raises RunError."""
-        for line in read_lines(self.trials_file, orjson.loads):
-            if failed or line["failure"] is None:
-                yield TrialKey(str(line["id"]), line["agent"], line["condition"], line["sample"], line["repetition"])
+        found = read_lines(self.trials_file, orjson.loads)
+        return {str(line["id"]) for line in found if failed or line["failure"] is None}
 
     def sample(self, id: str) -> Sample:
         """Return a sample by its id, with the facts that hooks added. Raises RunError when there is none."""
@@ -273,20 +255,10 @@ class Run:
         return self.scores_file.by_trial()
 
     @cached_property
-    def _trials_by_id(self) -> Mapping[str, int]:
-        found = read_lines(self.trials_file, lambda line: str(orjson.loads(line)["id"]))
-        return {name: position for position, name in enumerate(found)}
-
-    @cached_property
     def _digests(self) -> dict[str, str]:
         """The digests of answers that were asked for already, by trial."""
         return {}
 
     @cached_property
-    def _trial_lines(self) -> LineFile:
-        starts = array("Q")
-        start = 0
-        for size in read_lines(self.trials_file, len):
-            starts.append(start)
-            start += size
-        return LineFile(self.trials_file, starts)
+    def _trial_lines(self) -> TrialsFile:
+        return TrialsFile(self.trials_file)

@@ -17,8 +17,10 @@ from keval.errors import RunError
 from keval.input_file import read_input
 from keval.live import EventKind
 from keval.stats.failures import FailureTally
-from keval.store.converter import from_plain, to_json
+from keval.store.converter import from_plain
+from keval.store.jsonl import dump
 from keval.store.run import Run
+from keval.store.shapes import fields_of
 
 __all__ = [
     "LIVE",
@@ -36,6 +38,8 @@ __all__ = [
 
 LIVE = "live.json"
 WATCHED = ".watched"
+_LISTS = ("in_flight", "retries", "refusals", "paces")
+"""The fields of a state that hold records."""
 
 
 @attrs.frozen
@@ -142,5 +146,6 @@ def read_live(run: Run) -> LiveState | None:
 def write_live(folder: Path, state: LiveState) -> None:
     """Write what a run is doing, whole or not at all; that survives no power cut, and need not. Raises OSError."""
     unfinished = folder / f".{LIVE}.unfinished"
-    unfinished.write_bytes(to_json(state))
+    lists = {name: [fields_of(part) for part in getattr(state, name)] for name in _LISTS}
+    unfinished.write_bytes(dump({**fields_of(state), **lists}))
     unfinished.replace(folder / LIVE)

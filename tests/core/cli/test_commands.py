@@ -661,9 +661,11 @@ def _interrupted_while_judging(project: Project, *args: str) -> tuple[int, str]:
     deadline = time.monotonic() + 30
     while not asked.exists() and time.monotonic() < deadline:
         time.sleep(0.02)
+    _wait_for_lines(project.root, 12)
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=30)
-    said = "".join(line for line in stderr.splitlines(keepends=True) if not line.startswith("note: "))
+    # The last trial may have been written just before.
+    said = "".join(line for line in stderr.splitlines(keepends=True) if not line.startswith(("note: ", "stopping: ")))
     return process.returncode, said
 
 

@@ -11,11 +11,12 @@ from typing import TypeVar
 
 import pytest
 
-from keval import Usage, open_run
+from keval import Run, Usage, open_run
 from keval.frontend import Asked, Play, PlayError, Question
 from keval.live import EventKind
 from keval.plugin import ConfigError
 from tests.conftest import Project
+from tests.reviewing import review
 
 T = TypeVar("T")
 
@@ -69,13 +70,18 @@ def test_a_play_leaves_a_run_that_every_command_reads(project: Project) -> None:
     async def talk(play: Play) -> None:
         await play.ask(Asked("one", answer="uno"))
         await play.ask("two")
+        run = Run(project.run_directory())
+        run.reviews_file.append([review(run, "weak/only/q1/1", thumb="up")])
 
     played(TALKERS, talk)
 
+    assert 1 == project.read("summary.json")["reviews"]["answers"]
     listed = project.keval("list", "--json").data[0]
     assert ("done", 4, 0) == (listed["state"], listed["trials"], listed["failed"])
     report = project.keval("report", "latest", "--json").data
     assert [(2, 0.05), (2, 0.05)] == [(arm["n"], arm["mean"]) for arm in report["arms"]]
+    assert "PLAY: a person asked the questions" in project.keval("report", "latest").stdout
+    assert "questions  2, asked by a person" in project.keval("show", "latest").stdout
     shown = project.keval("show", "latest", "--trial", "weak/only/q1.2/1").stdout
     assert "one two" in shown
     again = project.keval("score", "latest", "--metric", "double/neutral")
@@ -231,6 +237,23 @@ def test_judges_grade_after_the_metrics(project: Project) -> None:
     assert [0.03, 3.0] == [line.score.value for line in question.answers[0].scores]
 
 
+def test_a_judge_that_would_slow_agents_down_waits_for_all_columns(project: Project) -> None:
+    agents = "agents: {quick: {type: double/talker}, slow: {type: double/talker, delay: 0.1}}"
+    config = JUDGED.replace("agents: {steady: {type: double/talker}}", agents) + "budget: {tokens: 1000}\n"
+
+    async def talk(play: Play) -> list[tuple[str, str]]:
+        await play.ask("one")
+        play.feed.close()
+        told = [each.event async for each in play.feed.read()]
+        kinds = ("trial_finished", "scored")
+        return [(each.kind, str(each.data.get("judge"))) for each in told if each.kind in kinds]
+
+    finished, scored, judged = ("trial_finished", "None"), ("scored", "None"), ("scored", "strict")
+    told = played(config, talk)
+    assert [finished, scored, finished] == told[:3]
+    assert 2 == told[3:].count(judged)
+
+
 FACTS = """
 agents:
   steady: {type: double/talker}
@@ -287,6 +310,7 @@ def test_a_sample_of_the_dataset_brings_its_turns_and_begins_a_conversation(proj
         ("q1.2-2", "steady/only/q1.2-2/1", "a b d"),
     ] == ids
     assert ("ab", {"kind": "letters"}) == (questions[1].sample.answer, questions[1].sample.metadata)
+    assert ["q2", "q1", "q1.2", "q1.2-2"] == [line["id"] for line in project.lines("samples.jsonl")]
     assert 10 == open_run("latest").summary().planned
 
 

@@ -24,7 +24,7 @@ def drawn(rng: np.random.Generator, questions: int) -> tuple[FloatArray, FloatAr
     person, judge = (
         1.0 + np.digitize(true + shift + 0.7 * rng.normal(size=len(of)), [-1.5, -0.7, 0.2, 0.9]) for shift in (0, 0.2)
     )
-    return person, judge, of
+    return person.astype(np.float64), judge.astype(np.float64), of.astype(np.int64)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -75,9 +75,11 @@ def test_without_disagreement_or_with_few_questions_there_is_no_interval() -> No
     assert kappa_interval(same, same, np.arange(20)) is None
     assert kappa_interval(*few) is None
     assert judge_with_people(ENTRY, [], LEVELS) is None
-    alone = judge_with_people(ENTRY, [Graded("a", "a", "ann", 3, (3.0,))], LEVELS)
+    alone, level = (judge_with_people(ENTRY, [Graded("a", "a", "ann", 3, of)], LEVELS) for of in ((4.0,), (3.0, 3.0)))
     assert alone is not None
-    assert (None, "one level throughout", None) == (alone.kappa, alone.reason, alone.ci_low)
+    assert level is not None
+    assert "one level throughout" == level.reason
+    assert (None, "one answer", None) == (alone.kappa, alone.reason, alone.ci_low)
 
 
 def test_an_interval_of_kappa_holds_the_truth_as_often_as_it_says() -> None:

@@ -149,7 +149,8 @@ def recorded(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[list
 
     def watched_replace(old: Any, new: Any) -> None:
         real_replace(old, new)
-        operations.append(("rename", Path(old).absolute(), Path(new).absolute()))
+        if is_ours(new):
+            operations.append(("rename", Path(old).absolute(), Path(new).absolute()))
 
     def watched_unlink(path: Any, *rest: Any, **more: Any) -> None:
         real_unlink(path, *rest, **more)

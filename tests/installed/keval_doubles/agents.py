@@ -10,11 +10,15 @@ import attrs
 
 from keval import Sample, Transcript, Usage
 from keval.plugin import Context, Model, ModelError, PreflightError, TrialError, run_conversation
+from keval_doubles.waiting import until_written
 
 
 @attrs.define
 class Scripted:
-    """Answers `metadata.says`, or the question itself; fails, hangs or calls tools as `metadata` asks."""
+    """Answers `metadata.says`, or the question itself; fails, hangs or calls tools as `metadata` asks.
+
+    With `until_scored` it answers when the run's scoring pass has so many scores.
+    """
 
     characteristics: ClassVar[Mapping[str, Any]] = {"files": 5, "setup": "medium"}
 
@@ -50,6 +54,8 @@ class Scripted:
                     raise asyncio.CancelledError
                 if script.get("hang"):
                     await asyncio.Event().wait()
+                if "until_scored" in script:
+                    await until_written(".scores.*.jsonl", script["until_scored"])
                 if "attaches" in script:
                     recorder.said(recorder.attach(script["attaches"].encode(), "text/plain"))
                     continue

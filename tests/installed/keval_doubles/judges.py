@@ -11,6 +11,7 @@ import attrs
 
 from keval import Rubric, Score, Trial, Usage
 from keval.plugin import JudgeContext, Model, ModelError, PreflightError, TrialError
+from keval_doubles.waiting import until_written
 
 BREVITY = Rubric("double/brevity", "Is it short?", {1: "long", 2: "fair", 3: "short"})
 
@@ -48,11 +49,13 @@ class Reader:
     """Gives the level that the sample's metadata has under `key`, or one per repetition, and reports what it says.
 
     `journal` gets a line per judgement. The environment says after how many it dies, and on which samples it fails.
+    It grades no answer before the run has `after_trials` of them.
     """
 
     key: str = "level"
     journal: str = ""
     hangs: bool = False
+    after_trials: int = 0
     _asked: list[str] = attrs.field(factory=list, init=False)
 
     async def grade(
@@ -66,6 +69,7 @@ class Reader:
         if self.journal:
             asked = ",".join(rubric.name for rubric in rubrics)
             self._note(f"{trial.sample.id} {context.repetition} {context.attempt} {context.seed} {asked}\n")
+        await until_written("trials.jsonl", self.after_trials)
         if self.hangs:
             await asyncio.Event().wait()
         told, recorder = trial.sample.metadata, context.recorder

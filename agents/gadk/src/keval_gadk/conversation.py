@@ -74,7 +74,7 @@ class Conversation:
             before_model_callback=observer.before_model,
             after_model_callback=observer.after_model,
             after_tool_callback=observer.after_tool,
-            on_model_error_callback=_unread(client.errors),
+            on_model_error_callback=_explained(client),
         )
         sessions = InMemorySessionService()
         runner = Runner(app_name="keval", agent=agent, session_service=sessions)
@@ -120,11 +120,16 @@ class Conversation:
             self._observer.check_turn()
 
 
-def _unread(known: tuple[type[Exception], ...]) -> Callable[[CallbackContext, LlmRequest, Exception], None]:
-    """Return ADK's callback for an error of a model request: any that is not `known` was met in reading the reply."""
+def _explained(client: ModelClient) -> Callable[[CallbackContext, LlmRequest, Exception], None]:
+    """Return ADK's callback for an error of a model request: any that is not known was met in reading the reply.
+
+    ADK looks for a text in the response of an error on its way up, which fails where that is a stream.
+    """
 
     def failed(callback_context: CallbackContext, llm_request: LlmRequest, error: Exception) -> None:
-        if not isinstance(error, (*known, TrialError, LlmCallsLimitExceededError)):
+        if isinstance(error, client.errors):
+            raise client.failure(error) from error
+        if not isinstance(error, (TrialError, LlmCallsLimitExceededError)):
             raise bad_reply(f"{type(error).__name__}: {error}") from error
 
     return failed

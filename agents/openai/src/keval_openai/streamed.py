@@ -37,6 +37,8 @@ async def whole_completion(chunks: AsyncIterator[Mapping[str, Any]], recorder: R
             raise no_reply(chunk) from error
     if finished is None:
         raise broken_off()
+    for call in message.get("tool_calls") or ():
+        call.pop("index", None)  # it is of a stream, and no API takes it back
     return {"choices": [{"message": message, "finish_reason": finished}], "usage": usage}
 
 

@@ -7,17 +7,17 @@ from markupsafe import Markup
 from keval.report.gates import gate_rows, unmet_texts
 from keval.report.page.rendering import render
 from keval.report.page.report import Report
-from keval.report.replays import decided_on, replay_label
+from keval.report.replays import decided_on, origin_label
 from keval.report.sentences import sentences
 
 __all__ = ["findings", "gates", "header"]
 
 
 def header(report: Report) -> Markup:
-    """Render what was run, and that models were simulated or the run replayed, if they were."""
-    replay = report.summary.replay
-    label = replay and replay_label(replay)
-    return render("header.html", manifest=report.run.manifest, summary=report.summary, replay=label)
+    """Render what was run, and that models were simulated or the run replayed or played, if so."""
+    summary = report.summary
+    label, _, told = origin_label(summary).partition(":")
+    return render("header.html", manifest=report.run.manifest, summary=summary, origin=label and (label, told))
 
 
 def findings(report: Report) -> Markup:

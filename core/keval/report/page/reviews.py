@@ -13,10 +13,13 @@ from keval.report.page.report import Report
 from keval.report.reviews import AGREEMENT_HEADS, agreement_cells, reviewed_text, rubric_name, warnings
 from keval.review_findings import JudgeAgreementWithPeople
 from keval.reviews import Review
+from keval.store.reviewed import review_findings
 
 __all__ = ["reviews"]
 
 _MOST_NOTES = 200
+_MOST_PEOPLE = 8
+"""People whose own agreement with a judge the page shows."""
 _SHADES = 3
 
 
@@ -34,7 +37,7 @@ def reviews(report: Report) -> Markup:
 
     It is read from the run's reviews as they are now, unlike the rest of the report's summary.
     """
-    found = report.run.review_findings()
+    found = review_findings(report.run)
     names = display_names(entry.scorer for entry in report.summary.scorers)
     notes = [each for each in report.run.reviews() if each.note] if found and found.notes else []
     return render(
@@ -47,6 +50,7 @@ def reviews(report: Report) -> Markup:
         plain=rubric_name,
         matrices=[(each, [*_matrix(each)]) for each in found.judges] if found else [],
         names=names,
+        most_people=_MOST_PEOPLE,
         rubrics=list(dict.fromkeys(each.metric for arm in found.arms for each in arm.levels)) if found else [],
         notes=_latest(notes),
         left_out=max(0, len(notes) - _MOST_NOTES),

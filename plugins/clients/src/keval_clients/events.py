@@ -21,8 +21,10 @@ async def event_data(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     async for chunk in chunks:
         *lines, rest = _LINE_END.split(rest + chunk)
         for line in lines:
-            if line.startswith(b"data:"):
-                data.append(line[5:].removeprefix(b" "))
-            elif not line and data:
-                yield b"\n".join(data)
+            field, _, value = line.partition(b":")
+            if field == b"data":
+                data.append(value.removeprefix(b" "))
+            elif not line:
+                if told := b"\n".join(data):
+                    yield told
                 data = []

@@ -6,7 +6,7 @@ from urllib.parse import quote, urlencode
 
 from keval import Run
 
-__all__ = ["RUN", "evaluation_url", "run_url", "sample_url", "trial_url"]
+__all__ = ["RUN", "evaluation_url", "raw_url", "run_url", "sample_url", "trial_url"]
 
 RUN = "/runs/{evaluation}/{run}"
 """The path of a run as a route."""
@@ -30,6 +30,11 @@ def trial_url(run: Run, trial: str) -> str:
 def sample_url(run: Run, sample: str) -> str:
     """Return the URL of a sample by its id."""
     return run_url(run, f"/samples/{_part(sample)}")
+
+
+def raw_url(run: Run, kind: str, trial: str) -> str:
+    """Return the URL of what the run has of a trial: its record (`trials`) or its first model request (`requests`)."""
+    return run_url(run, f"/raw/{kind}/{_part(trial)}")
 
 
 def _part(text: str) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import webbrowser
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from keval.plugin import ConfigError
 
 if TYPE_CHECKING:
     import socket
@@ -33,23 +34,28 @@ def view(*, results: Path, chosen: str | None, port: int | None, browser: bool) 
     from keval_viewer.addresses import run_url
     from keval_viewer.hosting import listener_on
 
-    begin = "/" if chosen is None else run_url(find_run(chosen, results))
+    begin = "/"
+    if chosen is not None:
+        run = find_run(chosen, results)
+        if run.path.resolve().parents[1] != results.resolve():
+            raise ConfigError(f"{run.path} is not under {results}; name its results folder: keval view RESULTS --run …")
+        begin = run_url(run)
     listener = listener_on(port, _PORT)
     with listener, suppress(KeyboardInterrupt):
         asyncio.run(_serve(results, begin, listener, browser=browser))
 
 
 async def _serve(results: Path, begin: str, listener: socket.socket, *, browser: bool) -> None:
-    import asyncio
-
     from keval_viewer.app import build_app, serving
-    from keval_viewer.hosting import stopping
+    from keval_viewer.hosting import open_browser, stopping
     from keval_viewer.pages import VIEW_PAGES
+    from keval_viewer.session import session_of
 
-    async with serving(build_app(results, VIEW_PAGES), listener) as served:
+    session = session_of(results)
+    async with serving(build_app(results, VIEW_PAGES), listener, session) as served:
         with stopping() as stopped:
             # Before the address is told: whoever reads it may tell this process to end at once.
             click.echo(served.url(begin))
             if browser:
-                await asyncio.to_thread(webbrowser.open, served.url(begin))
+                await open_browser(served.url(begin))
             await stopped.wait()

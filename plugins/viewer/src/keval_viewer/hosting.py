@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
+import sys
+import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from keval.plugin import ConfigError
 from keval_loopback import listen
 
-__all__ = ["listener_on", "stopping"]
+__all__ = ["listener_on", "open_browser", "stopping"]
 
 
 def listener_on(port: int | None, usual: int) -> socket.socket:
@@ -50,3 +53,10 @@ def stopping() -> Iterator[asyncio.Event]:
         yield event
     finally:
         forget()
+
+
+async def open_browser(url: str) -> None:
+    """Open a URL in the user's browser, if it would have a window; else Python opens one in the terminal."""
+    windows = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    if sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in windows):
+        await asyncio.to_thread(webbrowser.open, url)

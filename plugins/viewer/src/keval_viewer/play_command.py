@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import webbrowser
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -83,10 +82,8 @@ def play(
 async def _serve(
     evaluation: Evaluation, only: tuple[str, ...], results: Path, listener: socket.socket, *, browser: bool
 ) -> None:
-    import asyncio
-
     from keval_viewer.app import serving
-    from keval_viewer.hosting import stopping
+    from keval_viewer.hosting import open_browser, stopping
     from keval_viewer.play_app import play_app
 
     async with play_app(evaluation, results, only) as (app, opened):
@@ -95,7 +92,7 @@ async def _serve(
                 # Before the address is told: whoever reads it may tell this process to end at once.
                 click.echo(served.url())
                 if browser:
-                    await asyncio.to_thread(webbrowser.open, served.url())
+                    await open_browser(served.url())
                 await stopped.wait()
     for run in opened.runs:
         if run.path.exists():  # one in which nothing was asked is removed

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Lock
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import attrs
 
@@ -15,6 +15,8 @@ from keval import KevalError, Run, RunError
 from keval.frontend import Report
 
 __all__ = ["Runs", "UnknownRunError", "Written", "written"]
+
+T = TypeVar("T")
 
 _OPEN = 4
 """How many runs are kept open: each knows where its trials are and what its page is made from."""
@@ -29,12 +31,22 @@ class UnknownRunError(KevalError):
     """There is no such run in the folder that is served."""
 
 
+@attrs.frozen
+class _Kept:
+    """A run as it was when it was opened, and what was derived from it."""
+
+    written: Written
+    run: Run
+    derived: dict[str, Any] = attrs.field(factory=dict)
+    lock: Lock = attrs.field(factory=Lock)
+
+
 @attrs.define
 class Runs:
     """All runs of a results folder. What was read of a run is kept until the run is written to."""
 
     root: Path
-    _open: OrderedDict[Path, tuple[Written, tuple[Run, list[Report]]]] = attrs.field(factory=OrderedDict, init=False)
+    _open: OrderedDict[Path, _Kept] = attrs.field(factory=OrderedDict, init=False)
     _lock: Lock = attrs.field(factory=Lock, init=False)
 
     def all(self) -> list[Run]:
@@ -53,27 +65,33 @@ class Runs:
             if folder.name == evaluation:
                 for found in _folders(folder.path):
                     if found.name == run and _is_run(Path(found.path)):
-                        return self._kept(Path(found.path))[0]
+                        return self._kept(Path(found.path)).run
         raise UnknownRunError(f"no run {run!r} of {evaluation!r} is under {self.root}")
 
     def report(self, run: Run) -> Report:
         """Return what the fragments of a run are made from. Raises RunError."""
-        kept, reports = self._kept(run.path)
-        if not reports:
-            reports.append(Report(kept, kept.written_summary() or kept.summary()))
-        return reports[0]
+        return self.derived(run, "report", lambda kept: Report(kept, kept.written_summary() or kept.summary()))
 
-    def _kept(self, path: Path) -> tuple[Run, list[Report]]:
-        """Return the run as it was opened last, and its report if it was made; a run that was written to is opened."""
+    def derived(self, run: Run, name: str, make: Callable[[Run], T]) -> T:
+        """Return what `make` makes of a run, once until the run is written to. Raises what `make` raises."""
+        kept = self._kept(run.path)
+        with kept.lock:
+            if name not in kept.derived:
+                kept.derived[name] = make(kept.run)
+            made: T = kept.derived[name]
+            return made
+
+    def _kept(self, path: Path) -> _Kept:
+        """Return the run as it was opened last; one that was written to is opened again."""
         now = written(path)
         with self._lock:
             known = self._open.pop(path, None)
-            if known is None or known[0] != now:
-                known = (now, (Run(path), []))
+            if known is None or known.written != now:
+                known = _Kept(now, Run(path))
             self._open[path] = known
             while len(self._open) > _OPEN:
                 self._open.popitem(last=False)
-            return known[1]
+            return known
 
 
 def _folders(root: str | Path) -> Iterator[os.DirEntry[str]]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from keval_viewer.pages import compare, play, review, run, runs
+from keval_viewer.pages import compare, play, review, run, runs, sample, trial, trials
 
 __all__ = ["PLAY_PAGES", "RUN_PAGES", "VIEW_PAGES"]
 
-RUN_PAGES = (run.PAGE, compare.PAGE, review.PAGE)
+RUN_PAGES = (run.PAGE, trials.PAGE, trial.PAGE, sample.PAGE, compare.PAGE, review.PAGE)
 """The pages of one run, in the order of their tabs."""
 
 VIEW_PAGES = (runs.PAGE, compare.RUNS_PAGE, *RUN_PAGES)

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from keval import Run, ScoreLine, Trial
-from keval.frontend import LONGEST_NAME, LONGEST_NOTE, answer_digest, display_names
+from keval.frontend import LONGEST_NAME, LONGEST_NOTE, answer_digest, display_names, review_findings
 from keval_viewer.addresses import run_url, trial_url
 from keval_viewer.page import Page, rendered, run_of, run_route, viewer_of
 from keval_viewer.queue import CHOICES, Choice, Item, queue_of
@@ -86,8 +86,8 @@ def _start(request: Request) -> Response:
         choice=Choice(),
         metrics={metric: name for (metric, _), name in names.items()},
         disagree=len(judges) > len({entry.rubric for entry in judges}) or any(e.repetitions > 1 for e in judges),
-        answered=len(run.trial_ids(failed=False)),
-        found=run.review_findings(),
+        answered=len(queue_of(run, Choice(chosen="all"))),
+        found=review_findings(run),
         choices=CHOICES,
     )
 

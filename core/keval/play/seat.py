@@ -1,0 +1,49 @@
+"""A seat at the table of a play: one column, and its side of the present conversation."""
+
+from __future__ import annotations
+
+import asyncio
+
+import attrs
+
+from keval.play.records import Column
+from keval.play.talk import Talk, is_conversational
+from keval.play.writing import PlayRun
+
+__all__ = ["Seat", "seats_of"]
+
+
+@attrs.define(eq=False)
+class Seat:
+    """A column: what it was asked in the present conversation, how many questions of it it has answered.
+
+    `asking` is what asks it just now.
+    """
+
+    column: Column
+    talk: Talk | None = None
+    answered: int = 0
+    asking: asyncio.Task[None] | None = None
+
+    def now(self, asked: int) -> Column:
+        """Return the column as it is after so many questions of the present conversation."""
+        is_answering = self.asking is not None
+        return attrs.evolve(self.column, is_answering=is_answering, is_level=is_answering or self.answered == asked)
+
+    async def leave(self) -> None:
+        """End its side of the conversation."""
+        talk, self.talk, self.answered = self.talk, None, 0
+        if talk is not None:
+            await talk.close()
+
+
+def seats_of(run: PlayRun) -> dict[str, Seat]:
+    """Return a seat for every agent under every condition of a run, by column."""
+    manifest, found = run.manifest, dict[str, Seat]()
+    for agent, about in manifest.agents.items():
+        remembers = is_conversational(run.worker, agent)
+        for condition, entry in manifest.conditions.items():
+            tools = tuple(tool for server in entry.servers.values() for tool in server.tools)
+            column = Column(agent, condition, about.model, about.simulated, tools, remembers=remembers)
+            found[column.id] = Seat(column)
+    return found

@@ -1,0 +1,169 @@
+"""The page of a trial: what was answered, how it was scored and why, and all that happened, step by step."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+import attrs
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from keval import Failure, Run, RunError, Transcript, Trial
+from keval.frontend import timelines, traffic_of
+from keval.plugin import TrialKey
+from keval_viewer.marking import pieces_of
+from keval_viewer.neighbours import around
+from keval_viewer.page import Page, rendered, run_of, run_route
+from keval_viewer.pages.review import answer_form
+from keval_viewer.scored import Shown, shown_scores, told_of
+from keval_viewer.tracks import HEIGHT, Track, lane_name, seconds_told, track_of
+
+__all__ = ["PAGE"]
+
+
+@attrs.frozen
+class _Attempt:
+    """An attempt as it is shown; `prefix` begins the ids of its steps."""
+
+    number: int
+    prefix: str
+    track: Track
+    transcript: Transcript
+    failure: Failure | None
+    counted: bool = True
+
+
+def _trial(request: Request) -> Response:
+    run = run_of(request)
+    key = _key_of(request, run)
+    trial, lines = run.trial(key.id), run.scores_of(key.id)
+    scores = shown_scores(run, lines, trial.output)
+    attempts, problem = _attempts(run, trial)
+    chosen = _chosen(scores, request.query_params.get("read"))
+    return rendered(
+        request,
+        "trial.html",
+        run=run,
+        trial=trial,
+        around=around(run, key),
+        attempt=attempts[-1],
+        discarded=attempts[:-1],
+        scores=scores,
+        chosen=chosen,
+        pieces=pieces_of(trial.output, chosen.marks if chosen else ()),
+        told=told_of(lines),
+        facts=[*_facts(trial)],
+        simulated=trial.model in run.manifest.simulated,
+        problem=problem,
+        sent=_sent_text(run, trial),
+        review=answer_form(request, run, trial),
+        HEIGHT=HEIGHT,
+        lane_name=lane_name,
+        seconds_told=seconds_told,
+    )
+
+
+def _record(request: Request) -> Response:
+    run = run_of(request)
+    return Response(run.trial_line(_key_of(request, run).id), media_type="application/json")
+
+
+def _sent(request: Request) -> Response:
+    run = run_of(request)
+    body = _sent_body(run, run.trial(_key_of(request, run).id))
+    if body is None:
+        raise HTTPException(404)
+    return Response(body, media_type="application/json")
+
+
+def _key_of(request: Request, run: Run) -> TrialKey:
+    """Return the key of the trial that the URL names. Raises HTTPException: there is none."""
+    found = next((key for key in run.known_trials if key.id == request.path_params["trial"]), None)
+    if found is None:
+        raise HTTPException(404)
+    return found
+
+
+def _attempts(run: Run, trial: Trial) -> tuple[list[_Attempt], str]:
+    """Return all attempts, and what is wrong with the recording, from which times are taken if there is one."""
+    problem = ""
+    try:
+        drawn = timelines(trial, traffic_of(run, trial.id))
+    except RunError as error:
+        drawn, problem = timelines(trial), str(error)
+    *earlier, last = drawn
+    attempts = [
+        _Attempt(
+            line.attempt,
+            f"attempt-{line.attempt}-",
+            track_of(line),
+            attempt.transcript or Transcript(),
+            attempt.failure,
+            attempt.counted,
+        )
+        for line, attempt in zip(earlier, trial.attempts, strict=True)
+    ]
+    shown = _Attempt(last.attempt, "", track_of(last), trial.transcript or Transcript(), trial.failure)
+    return [*attempts, shown], problem
+
+
+def _chosen(scores: Sequence[Shown], wanted: str | None) -> Shown | None:
+    """Return the score whose marks are shown: the one that is asked for, if it has any."""
+    return next((score for score in scores if score.key == wanted and score.marks), None)
+
+
+def _sent_body(run: Run, trial: Trial) -> bytes | None:
+    """Return the first model request as it was sent; `None` if it was not kept. Raises RunError."""
+    transcript = trial.transcript
+    return None if transcript is None or transcript.request is None else run.blob(transcript.request)
+
+
+def _sent_text(run: Run, trial: Trial) -> str | None:
+    """Return the first model request, indented if it is JSON."""
+    try:
+        body = _sent_body(run, trial)
+    except RunError as error:
+        return str(error)
+    if body is None:
+        return None
+    text = body.decode("utf-8", "replace")
+    try:
+        return json.dumps(json.loads(text), ensure_ascii=False, indent=2)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _facts(trial: Trial) -> Iterator[tuple[str, str]]:
+    """Yield what is known of a trial's effort, each with its name."""
+    transcript = trial.transcript
+    if transcript is None:
+        return
+    if transcript.duration is not None:
+        yield "time", seconds_told(transcript.duration)
+    if transcript.model_calls is not None:
+        yield "model calls", f"{transcript.model_calls:,}"
+    if transcript.unlisted_calls:
+        yield "tool calls", f"{transcript.unlisted_calls:,}, of which only the number is known"
+    elif transcript.tool_calls or transcript.tools:
+        yield "tool calls", f"{len(transcript.tool_calls):,}"
+    usage = transcript.usage
+    if usage.input_tokens is not None and usage.output_tokens is not None:
+        yield "tokens", f"{usage.input_tokens:,} in, {usage.output_tokens:,} out"
+    if transcript.refusals:
+        waited = sum(refusal.waited for refusal in transcript.refusals)
+        yield "refused requests", f"{len(transcript.refusals):,}, waited {seconds_told(waited)}"
+    if trial.attempts:
+        yield "discarded attempts", f"{len(trial.attempts):,}"
+    if trial.complied is False:
+        yield "tools", "not used as the condition requires"
+
+
+PAGE = Page(
+    routes=(
+        run_route("/trials/{trial:path}", _trial),
+        run_route("/raw/trials/{trial:path}", _record),
+        run_route("/raw/requests/{trial:path}", _sent),
+    )
+)

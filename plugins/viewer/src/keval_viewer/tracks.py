@@ -1,0 +1,171 @@
+"""Tracks: the geometry of a timeline as it is drawn, a row for each step: between whom it was, and when.
+
+A row has two drawings. One is a part of the sequence diagram: a column for each lane, and an arrow between two of them.
+The other is a part of the waterfall: a bar on an axis of time that all rows share.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from keval.frontend import Lane, Step, Timeline
+
+__all__ = ["HEIGHT", "Bar", "Row", "Tick", "Track", "lane_name", "seconds_told", "track_of"]
+
+HEIGHT = 24
+"""The height of a row, in pixels."""
+_PITCHES = ((4, 64), (6, 52), (math.inf, 40))
+"""How far lanes are apart, in pixels, by how many there are at most."""
+_TICKS = 4
+_ANSWERED = ("model", "tool", "exchange")
+"""Kinds of steps that are a request and its answer."""
+
+
+@attrs.frozen
+class Bar:
+    """When a step was, in percent of the axis. `kind` is `exact`, `bound`, `open` (it has no known end) or `moment`."""
+
+    x: float
+    width: float
+    kind: str
+
+
+@attrs.frozen
+class Row:
+    """A step as it is drawn. `number` counts from 1; `begin` and `end` are the lanes of its arrow, in pixels.
+
+    `took` is its duration in words, empty for a moment and where it is unknown. `parallel` counts the tool calls that
+    were asked for together, this one among them.
+    """
+
+    number: int
+    step: Step
+    begin: float
+    end: float
+    bar: Bar | None
+    took: str
+    parallel: int
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the arrow has a head at both ends."""
+        return self.step.kind in _ANSWERED and self.step.duration != 0.0
+
+    @property
+    def state(self) -> str:
+        """What its colour tells: `refused`, `failed` or nothing."""
+        return "refused" if self.step.kind == "refusal" else "failed" if self.step.error is not None else ""
+
+    @property
+    def between(self) -> str:
+        """Who turned to whom, in words."""
+        sender, receiver = lane_name(self.step.sender), lane_name(self.step.receiver)
+        return "inside the agent" if self.step.sender == self.step.receiver else f"{sender} → {receiver}"
+
+
+@attrs.frozen
+class Tick:
+    """A line across the waterfall, in percent of the axis, with the time in words."""
+
+    x: float
+    told: str
+
+
+@attrs.frozen
+class Track:
+    """A timeline as it is drawn: its rows, the middles of its lanes in pixels, and the ticks of the axis."""
+
+    timeline: Timeline
+    rows: Sequence[Row]
+    lanes: Sequence[tuple[Lane, float]]
+    pitch: int
+    ticks: Sequence[Tick]
+
+    @property
+    def knows_tokens(self) -> bool:
+        """Whether the tokens of any step are known."""
+        return any(row.step.usage is not None for row in self.rows)
+
+    @property
+    def width(self) -> int:
+        """The width of the sequence diagram in pixels."""
+        return self.pitch * len(self.lanes)
+
+
+def track_of(timeline: Timeline) -> Track:
+    """Return how a timeline is drawn."""
+    pitch = next(pitch for most, pitch in _PITCHES if len(timeline.lanes) <= most)
+    middles = {lane: pitch * (place + 0.5) for place, lane in enumerate(timeline.lanes)}
+    together = Counter(step.model_call for step in timeline.steps if step.kind == "tool" and step.model_call)
+    rows = tuple(
+        Row(
+            number,
+            step,
+            middles[step.sender],
+            middles[step.receiver],
+            _bar(step, timeline.seconds),
+            _took(step),
+            together[step.model_call] if step.kind == "tool" and step.model_call else 1,
+        )
+        for number, step in enumerate(timeline.steps, start=1)
+    )
+    return Track(timeline, rows, tuple(middles.items()), pitch, tuple(_ticks(timeline.seconds)))
+
+
+def lane_name(lane: Lane) -> str:
+    """Return what a lane is called; a server without a name is any."""
+    return lane.kind if lane.kind != "server" else lane.name or "a server"
+
+
+def seconds_told(seconds: float) -> str:
+    """Return a time as one reads it: `340 µs`, `34 ms`, `3.4 s`, `2 min 5 s`."""
+    if seconds < 0.000_5:
+        return f"{seconds * 1e6:.0f} µs" if seconds else "0 s"
+    if seconds < 0.999_5:
+        return f"{seconds * 1000:.{0 if seconds >= 0.01 else 1}f} ms"
+    if seconds < 99.95:
+        return f"{seconds:.{2 if seconds < 9.995 else 1}f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes:,} min {rest} s" if rest else f"{minutes:,} min"
+
+
+def _took(step: Step) -> str:
+    if step.duration is None or step.kind in ("asked", "said") or (step.kind == "exchange" and step.duration == 0.0):
+        return ""
+    return f"{'≤ ' if step.is_bound else ''}{seconds_told(step.duration)}"
+
+
+def _bar(step: Step, seconds: float | None) -> Bar | None:
+    if step.start is None or not seconds:
+        return None
+    x = _percent(step.start / seconds)
+    if step.duration is None:
+        return Bar(x, round(100 - x, 3), "open")
+    if step.duration == 0.0:
+        return Bar(x, 0.0, "moment")
+    return Bar(x, min(round(100 - x, 3), _percent(step.duration / seconds)), "bound" if step.is_bound else "exact")
+
+
+def _percent(share: float) -> float:
+    return round(100 * min(1.0, max(0.0, share)), 3)
+
+
+def _ticks(seconds: float | None) -> Iterator[Tick]:
+    """Yield round times from 0 on, far enough from the axis' end to be written there."""
+    if not seconds:
+        return
+    power = 10.0 ** math.floor(math.log10(seconds / _TICKS))
+    distance = next(step * power for step in (1, 2, 5, 10) if step * power * _TICKS >= seconds * (1 - 1e-9))
+    for number in range(_TICKS + 1):
+        if (at := number * distance) <= 0.8 * seconds:
+            yield Tick(_percent(at / seconds), _round_time(at, distance))
+
+
+def _round_time(seconds: float, distance: float) -> str:
+    if not seconds:
+        return "0"
+    return f"{round(seconds, 9):g} s" if distance >= 0.1 else f"{round(seconds * 1000, 6):g} ms"
