@@ -141,7 +141,7 @@ def _people(metric: str | None, answers: Iterable[_Answer], kind: str, rubric: s
         RaterPair(raters, *pair_kappa(first, second, 1))
         for raters, (first, second) in zip(combinations(names, 2), combinations(rows, 2), strict=True)
     )
-    return PeopleAgreement(metric, n, alpha, reason, tuple(pair for pair in pairs if pair.n))
+    return PeopleAgreement(metric, n, alpha, reason, tuple(pair for pair in pairs if pair.n > 1))
 
 
 def _value(review: Review) -> float | None:

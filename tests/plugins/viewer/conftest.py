@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from playwright.sync_api import Browser, Page
 from keval_viewer.app import Serving
 from tests import hostile, viewing
 from tests.conftest import Project
+from tests.plugins.viewer import odd_run
 
 
 @pytest.fixture(scope="package")
@@ -21,10 +23,26 @@ def hostile_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return project.root / "results"
 
 
+@pytest.fixture
+def copied(hostile_results: Path, tmp_path: Path) -> Path:
+    """A copy of a run, in a results folder of its own."""
+    (run,) = hostile_results.glob("*/*")
+    return Path(shutil.copytree(run, tmp_path / "results" / "hostile" / run.name))
+
+
 @pytest.fixture(scope="package")
 def served(hostile_results: Path) -> Iterator[Serving]:
     """The hostile run, served."""
     with viewing.served(hostile_results) as running:
+        yield running
+
+
+@pytest.fixture(scope="package")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    """The odd run, served."""
+    results = tmp_path_factory.mktemp("odd")
+    odd_run.make(results)
+    with viewing.served(results) as running:
         yield running
 
 

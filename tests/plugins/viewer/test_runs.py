@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from keval import Run
+from keval_viewer.addresses import run_url
 from keval_viewer.app import Serving
-from tests import hostile
+from tests import hostile, viewing
 from tests.viewing import client_of, needs_chromium, serious, too_wide
 
 
@@ -32,22 +37,67 @@ def test_a_run_is_opened_by_keyboard_and_is_shown_as_text(served: Serving, visit
     assert hostile.LABEL in page.locator("body").inner_text()
 
 
+def test_runs_are_filtered_and_sorted_by_the_url(served: Serving, hostile_results: Path) -> None:
+    (run,) = hostile_results.glob("*/*")
+    queries = ["?q=hostile", "?q=hostile+nothing", "?evaluation=hostile", "?state=done", "?state=running", "?sort=-x"]
+
+    with client_of(served) as client:
+        shown = {query: run.name in client.get(f"/table{query}").text for query in queries}
+        by_cost = client.get("/?sort=cost").text
+
+    assert ["?q=hostile+nothing", "?state=running"] == [query for query, is_shown in shown.items() if not is_shown]
+    assert 'aria-sort="ascending"' in by_cost
+
+
+def test_a_run_that_cannot_be_read_is_listed_with_what_is_wrong(tmp_path: Path) -> None:
+    folder = tmp_path / "results" / "broken" / "20260101-000000-aaaa"
+    folder.mkdir(parents=True)
+    (folder / "manifest.json").write_text('{"format": 1}', encoding="utf-8")
+
+    with viewing.served(tmp_path / "results") as running, client_of(running) as client:
+        listed, page = client.get("/"), client.get("/runs/broken/20260101-000000-aaaa")
+
+    assert "has format 1" in listed.text
+    assert (500, True) == (page.status_code, "has format 1" in page.text)
+
+
+@pytest.mark.slow
+@needs_chromium
+def test_runs_that_are_ticked_are_compared(visit: Callable[..., Page], copied: Path) -> None:
+    other = copied.with_name("20260101-000000-aaaa")
+    with viewing.served(copied.parents[1]) as running:
+        page = visit(running)
+        boxes = page.get_by_role("checkbox")
+        boxes.first.check()
+        compare = page.get_by_role("button", name="compare")
+        expect(compare).to_be_disabled()
+        shutil.copytree(copied, other)
+        expect(boxes).to_have_count(2)  # a new run appears by itself
+        expect(boxes.first).to_be_checked()
+        page.locator("tbody tr").nth(1).get_by_role("link").focus()
+        page.keyboard.press("x")
+        compare.click()
+        page.wait_for_url(re.compile("/compare"))
+
+        assert {copied.name, other.name} == {*re.findall(r"hostile%2F(\d+-\d+-\w+)", page.url)}
+
+
 @pytest.mark.slow
 @needs_chromium
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 360])
-def test_axe_finds_nothing_serious(served: Serving, visit: Callable[..., Page], scheme: str, width: int) -> None:
+def test_axe_finds_nothing_serious(
+    served: Serving, hostile_results: Path, visit: Callable[..., Page], scheme: str, width: int
+) -> None:
+    (run,) = hostile_results.glob("*/*")
     found = []
-    for path in ("/", "/runs/nowhere/nothing"):
-        page = visit(
-            served,
-            path,
-            expected=["404"],
-            color_scheme=scheme,
-            viewport={"width": width, "height": 800},
-            bypass_csp=True,
-        )
+    for path in ("/", "/runs/nowhere/nothing", run_url(Run(run)), run_url(Run(run), "/trials")):
+        size = {"width": width, "height": 800}
+        page = visit(served, path, expected=["404"], color_scheme=scheme, viewport=size, bypass_csp=True)
+        expect(page.locator(".part")).to_have_count(0)
+        found += serious(page)
         page.keyboard.press("?")
+        expect(page.get_by_role("dialog")).to_be_visible()
         assert not too_wide(page)
         found += serious(page)
 

@@ -2,21 +2,84 @@
 
 from __future__ import annotations
 
-import pytest
-from playwright.sync_api import Page
+from collections.abc import Callable
+from pathlib import Path
 
+import pytest
+from playwright.sync_api import Page, expect
+
+from keval import Run
+from keval_viewer.addresses import run_url
 from keval_viewer.app import Serving
-from tests.viewing import client_of
+from tests import hostile
+from tests.viewing import client_of, needs_chromium
 
 
 @pytest.fixture
-def path(served: Serving) -> str:
+def path(hostile_results: Path) -> str:
     """The path of the trials of the hostile run."""
+    (run,) = hostile_results.glob("*/*")
+    return run_url(Run(run), "/trials")
+
+
+def questions(page: Page) -> list[str]:
+    """The ids of the questions of the rows that are shown, without what they have in common."""
+    shown = page.locator("#table tbody tr:not(.spacer) th bdi").all_inner_texts()
+    return [text.removesuffix(f" {hostile.LABEL}") for text in shown]
+
+
+def test_the_table_has_every_trial_and_its_scores(served: Serving, path: str) -> None:
     with client_of(served) as client:
-        (run,) = client.get("/runs.json").json()
-    return f"{run['url']}/trials"
+        page, table = client.get(path).text, client.get(f"{path}.json").json()
+
+    assert "12 trials" in page
+    assert 12 == page.count("data-row")
+    assert [f"agent-label {hostile.LABEL}"] == table["agents"]
+    assert {12} == {len(column) for column in (*table["trials"].values(), *table["scores"])}
+    assert 1 == len([kind for kind in table["trials"]["failure"] if kind])
+    equals = table["scores"][[metric["name"] for metric in table["metrics"]].index("equals")]
+    assert {0.0, 1.0, None} == {*equals}
 
 
-def shown(page: Page) -> list[str]:
-    """The ids of the questions of the rows that are shown."""
-    return page.locator("#table tbody tr:not(.spacer) th bdi").all_inner_texts()
+def test_without_its_script_the_table_has_pages(served: Serving, path: str) -> None:
+    with client_of(served) as client:
+        rest, none, nonsense = (client.get(f"{path}?from={start}").text for start in ("10", "12", "-1x"))
+
+    assert (2, 0, 12) == (rest.count("data-row"), none.count("data-row"), nonsense.count("data-row"))
+
+
+@pytest.mark.slow
+@needs_chromium
+def test_trials_are_filtered_sorted_and_opened_by_keyboard(
+    served: Serving, visit: Callable[..., Page], path: str
+) -> None:
+    page = visit(served, path)
+    found = page.locator("#found")
+    expect(found).to_have_text("12 trials")
+
+    page.get_by_label("outcome").select_option("failed")
+    expect(found).to_have_text("1 of 12 trials")
+    failed = questions(page)
+    page.get_by_role("button", name="clear").click()
+    expect(found).to_have_text("12 trials")
+    page.get_by_role("button", name="question").click()
+    page.get_by_role("button", name="question").click()
+    backwards = questions(page)
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    page.keyboard.type("how much is 3")
+    expect(found).to_have_text("2 of 12 trials")
+    url = page.url
+    page.keyboard.press("Tab")
+    page.locator("body").focus()
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/trials/*")
+
+    assert ["5"] == failed
+    assert [str(number) for number in (5, 4, 3, 2, 1, 0) for _ in range(2)] == backwards
+    assert url.endswith("?q=how+much+is+3&sort=-sample")
+    assert page.evaluate("window.injected === undefined")
+    page.go_back()
+    expect(page.locator("#found")).to_have_text("2 of 12 trials")

@@ -22,7 +22,7 @@ __all__ = ["PAGE"]
 
 _FIRST = ("header", "findings", "gates", "effects")
 """Parts that need nothing but the summary, which the page comes with. The others are fetched by its script."""
-_LIVE = ("progress", "effects", "arms", "troubles", "flight")
+_LIVE = ("progress", "arms", "troubles", "effects", "flight")
 """Parts of a page of a run that is running, in their order."""
 _PATIENCE = 0.2
 """Seconds for which the page of a running run waits for its parts, which are sent when they come."""

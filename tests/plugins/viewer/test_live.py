@@ -1,0 +1,140 @@
+"""A run that is followed while it runs: what is sent, and a browser that watches one from begin to end."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from filelock import FileLock
+from playwright.sync_api import Page, expect
+
+from tests import viewing
+from tests.conftest import ON_PATH, Project
+from tests.viewing import client_of, needs_chromium
+
+CONFIG = """
+name: watched
+dataset: {path: questions.jsonl}
+agents: {scripted: {delay: 0.4}}
+conditions: {baseline: {}, other: {system_prompt: "Mind: "}}
+metrics: [double/characters]
+execution: {max_concurrent: 2, retry: {initial_backoff_seconds: 0}}
+"""
+GAVE_UP = "the agent gave up on <b>this</b>"
+SESSION = "the same"
+PATIENCE = 60_000
+"""Milliseconds: a run takes half a minute on a machine that does something else, too."""
+
+
+def sent(response: httpx2.Response) -> Iterator[tuple[str, Any, str]]:
+    """The events of a stream: what each is, its data, and its id."""
+    assert "text/event-stream; charset=utf-8" == response.headers["content-type"]
+    fields: dict[str, str] = {}
+    for line in response.iter_lines():
+        if line:
+            name, _, value = line.partition(": ")
+            fields[name] = value
+        elif "event" in fields:
+            yield fields["event"], json.loads(fields["data"]), fields.get("id", "")
+            fields = {}
+
+
+def test_a_page_is_sent_what_changed_since_its_last_event_and_when_the_run_has_ended(copied: Path) -> None:
+    path = f"/runs/hostile/{copied.name}/events"
+    lines = (copied / "trials.jsonl").read_bytes().splitlines(keepends=True)
+    (copied / "trials.jsonl").write_bytes(b"".join(lines[:5]))
+
+    again = []
+    with viewing.served(copied.parents[1]) as running, client_of(running) as client, FileLock(copied / ".lock") as lock:
+        with client.stream("GET", path) as response:
+            events = [*islice(sent(response), 5)]
+        first, last = {part["name"]: part["html"] for _, part, _ in events}, events[-1][2]
+        with (copied / "trials.jsonl").open("ab") as file:
+            file.write(b"".join(lines[5:]))
+        with client.stream("GET", path, headers={"last-event-id": last}) as response:
+            for event, part, _ in sent(response):
+                again.append(event if event == "ended" else part["name"])
+                if "progress" in again:
+                    lock.release()
+
+    assert {"progress", "arms", "troubles", "effects", "flight"} == first.keys()
+    assert "5 <span" in first["progress"]
+    assert "&lt;img src=x" in first["arms"]
+    assert "<img" not in "".join(first.values())
+    assert "ended" == again[-1]
+    assert {"progress", "arms"} < {*again} - {"flight"}
+    assert not (copied / ".watched").exists()
+
+
+def test_the_page_of_an_interrupted_run_says_so_and_hears_when_it_goes_on(copied: Path) -> None:
+    lines = (copied / "trials.jsonl").read_bytes().splitlines(keepends=True)
+    (copied / "trials.jsonl").write_bytes(b"".join(lines[:5]))
+    (copied / "summary.json").unlink()
+
+    with viewing.served(copied.parents[1]) as running, client_of(running) as client:
+        page = client.get(f"/runs/hostile/{copied.name}").text
+        listed = client.get("/?state=interrupted").text
+        with client.stream("GET", f"/runs/hostile/{copied.name}/events") as response, FileLock(copied / ".lock"):
+            event, _, _ = next(sent(response))
+
+    assert "Interrupted: 5 of 12 trials are there." in page
+    assert copied.name in listed
+    assert "begun" == event
+
+
+@contextmanager
+def started(project: Project) -> Iterator[subprocess.Popen[bytes]]:
+    """A run in a process of its own, which is ended at the latest with the context."""
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(ON_PATH)}
+    command = [sys.executable, "-m", "keval", "run", "eval.yaml", "-q"]
+    with subprocess.Popen(command, cwd=project.root, env=environ, stdout=subprocess.DEVNULL) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+
+
+@pytest.mark.slow
+@needs_chromium
+def test_a_run_is_watched_from_its_first_trial_to_its_end(project: Project, visit: Callable[..., Page]) -> None:
+    samples: list[dict[str, Any]] = [{"id": f"q{number}", "question": "Well?" * number} for number in range(1, 31)]
+    samples[3] |= {"fail": GAVE_UP}
+    samples[5] |= {"busy": 1}
+    project.write(eval_yaml=CONFIG, questions_jsonl="".join(json.dumps(sample) + "\n" for sample in samples))
+    results = project.root / "results"
+
+    with viewing.served(results, SESSION) as running:
+        page = visit(running, expected=["net::ERR"])
+        expect(page.get_by_text("No runs under")).to_be_visible()
+    port = int(running.base.rpartition(":")[2])
+
+    with started(project):
+        # The viewer was restarted, and pages that were open go on.
+        with viewing.served(results, SESSION, port):
+            expect(page.locator("td.state.running")).to_be_visible(timeout=PATIENCE)
+            page.keyboard.press("j")
+            page.keyboard.press("Enter")
+            expect(page.locator("[data-part=flight] tbody tr").first).to_contain_text("scripted", timeout=PATIENCE)
+            expect(page.locator("[data-part=troubles]")).to_contain_text(GAVE_UP, timeout=PATIENCE)
+            expect(page.locator("[data-part=troubles]")).to_contain_text("repeated")
+            page.locator("[data-part=effects] summary").first.click()
+            drawn = page.locator("[data-part=progress]").inner_text()
+            expect(page.locator("[data-part=progress]")).not_to_have_text(drawn, use_inner_text=True)
+            expect(page.locator("[data-part=effects] details[open]")).to_have_count(1)
+        expect(page.get_by_text("The connection is lost")).to_be_visible()
+        with viewing.served(results, SESSION, port):
+            expect(page.get_by_text("The connection is lost")).to_be_hidden(timeout=PATIENCE)
+            expect(page.locator("#questions #found")).to_contain_text("30 questions", timeout=PATIENCE)
+            page.locator("#list summary").filter(has_text="q4").first.click()
+            expect(page.locator("#sample-q4 article").first).to_contain_text(GAVE_UP)
+            page.reload()
+            expect(page.locator("#sample-q4 article").first).to_contain_text(GAVE_UP, timeout=PATIENCE)
