@@ -179,8 +179,12 @@ class PlayRun:
 
 
 def _sum(costs: Iterable[float | None]) -> float | None:
-    known = [*costs]
-    return None if None in known else sum(cost for cost in known if cost is not None)
+    total = 0.0
+    for cost in costs:
+        if cost is None:
+            return None
+        total += cost
+    return total
 
 
 @attrs.frozen(eq=False)
