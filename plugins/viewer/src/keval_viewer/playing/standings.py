@@ -116,7 +116,7 @@ def _standing(arm: ArmScore | None, effect: Effect | None, questions: int) -> St
 def _with_difference(standing: Standing, effect: Effect | None, places: int) -> Standing:
     if effect is None or effect.difference is None:
         return standing
-    if is_flat(effect):
+    if is_flat(effect) or not round(effect.difference, places):
         return attrs.evolve(standing, words="the same")
     if effect.n > 1 and not effect.stderr:
         return attrs.evolve(standing, difference=signed(effect.difference, places), words="on every question")
