@@ -117,6 +117,15 @@ def test_a_model_can_be_changed(project: Project) -> None:
     assert ["simulated/weather", "simulated/any", "simulated/any"] == played(config, talk)
 
 
+def test_an_edit_does_not_renew_the_budget(project: Project) -> None:
+    async def talk(play: Play) -> list[str]:
+        await play.ask("one")
+        await play.edit(Edit(condition="only", system_prompt="Hello"))
+        return [answer.state for answer in (await play.ask("two")).answers]
+
+    assert ["done", "left_out"] == played(f"{TALKERS}budget: {{trials: 3}}\n", talk)
+
+
 QUESTIONS = """\
 # What we ask.
 - id: first   # the oldest
