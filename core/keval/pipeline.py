@@ -1,7 +1,7 @@
 """The flow of keval: a plan is brought up and executed, its trials are scored, and the scores are summarised.
 
-Every trial is on disk before it counts as done, and scoring reads the trials from there. So a finished run can be
-scored again, and the same steps do both.
+Every trial is on disk before it counts as done, and is scored as it stands there, while others run or afterwards. So a
+finished run can be scored again, and the same steps do both.
 """
 
 from __future__ import annotations

@@ -39,7 +39,8 @@ class JudgeAgreementWithPeople:
     ordinal data; both are over all pairs, and `reason` says why there are none. `same` and `near` are the shares of
     pairs on the same level, and at most one level apart. `bias` is by how many points the judge's level lies above
     that of people, averaged over questions. `confusion` counts pairs by the place in `levels`: a row for each level of
-    people, a column for each of the judge's. `people` has the kappa with each person, if there are several.
+    people, a column for each of the judge's. `people` has the kappa with each person, those with most answers first,
+    if there are several.
     """
 
     metric: str
@@ -67,7 +68,7 @@ class PeopleAgreement:
     """How far people agree with each other: on a rubric, or on thumbs if `metric` is `None`.
 
     `alpha` is Krippendorff's for ordinal data over the `n` answers that at least two people reviewed, and `reason` says
-    why there is none. `pairs` has each two people who reviewed the same answers.
+    why there is none. `pairs` has each two people who reviewed the same answers, two or more.
     """
 
     metric: str | None

@@ -85,7 +85,7 @@ class Stage:
     @asynccontextmanager
     async def open(cls) -> AsyncIterator[Stage]:
         async with AsyncExitStack() as stack:
-            provider = Stdio(command=sys.executable, args=(str(SERVER),))
+            provider = Stdio(command=sys.executable, args=(str(SERVER),), isolation="condition")
             stage = cls("", await stack.enter_async_context(started(provider, "sums")))
             stage.base = await stack.enter_async_context(serve(stage.app(build_app(stage.respond))))
             yield stage

@@ -84,7 +84,7 @@ class Hooks:
     @property
     def wants_events(self) -> bool:
         """Whether anybody listens to live events just now; nobody makes any otherwise."""
-        return bool(self.listeners) or self.implemented(_LIVE_EVENT)
+        return bool(self.listeners or self._calls[_LIVE_EVENT])  # it is asked for each event that may be made
 
     @property
     def prepare_trials(self) -> bool:
@@ -127,7 +127,7 @@ class Hooks:
         """Tell everybody who listens of a live event; plugins get it without secrets."""
         for listener in self.listeners:
             listener(event)
-        if self.implemented(_LIVE_EVENT):
+        if self._calls[_LIVE_EVENT]:
             self.announce(_LIVE_EVENT, event=attrs.evolve(event, data=redact.data(dict(event.data))))
 
     async def with_facts(self, samples: Sequence[Sample], max_concurrent: int) -> AsyncIterator[Sample]:

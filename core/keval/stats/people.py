@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import attrs
@@ -19,7 +20,6 @@ FEWEST = 10
 """Fewer questions than this have no interval of kappa: it would miss the truth too often."""
 _MOST_LEVELS = 10
 """A rubric with more levels has in its confusion matrix only those that were given."""
-_ALONE = "one level throughout"
 
 
 @attrs.frozen
@@ -45,13 +45,13 @@ def judge_with_people(
     people, judge = _pairs(graded)
     every = [one.question for one in graded for _ in one.by_judge]
     questions = np.unique(every, return_inverse=True)[1]
-    kappa = weighted_kappa(people, judge)
+    kappa, reason = _kappa(people, judge)
     ends = kappa_interval(people, judge, questions)
     above = np.bincount(questions, judge - people) / np.bincount(questions)
     bias = difference_interval(above, span=entry.scale.high - entry.scale.low)
     given = {*people.tolist(), *judge.tolist()}
     shown = sorted({*given, *levels} if len(levels) <= _MOST_LEVELS else given)
-    names = sorted({one.person for one in graded})
+    names = [name for name, _ in Counter(one.person for one in graded).most_common()]
     return JudgeAgreementWithPeople(
         metric=entry.metric,
         judge=entry.judge or "",
@@ -59,7 +59,7 @@ def judge_with_people(
         questions=len(above),
         pairs=len(people),
         kappa=kappa,
-        reason=_ALONE if kappa is None else None,
+        reason=reason,
         ci_low=ends[0] if ends else None,
         ci_high=ends[1] if ends else None,
         alpha=ordinal_alpha(np.stack([people, judge])),
@@ -101,6 +101,14 @@ def kappa_interval(first: FloatArray, second: FloatArray, questions: IntArray) -
     return 1 - float(np.exp(logs[0] + reach)), 1 - float(np.exp(logs[0] - reach))
 
 
+def _kappa(people: FloatArray, judge: FloatArray) -> tuple[float | None, str | None]:
+    """Return weighted kappa, or the reason for none. Of one pair it would be 0, whatever the pair."""
+    if len(people) < 2:
+        return None, "one answer"
+    kappa = weighted_kappa(people, judge)
+    return kappa, "one level throughout" if kappa is None else None
+
+
 def _pairs(graded: Sequence[Graded]) -> tuple[FloatArray, FloatArray]:
     """Return the levels of people and of the judge, pair by pair."""
     people = [one.level for one in graded for _ in one.by_judge]
@@ -117,5 +125,4 @@ def _confusion(people: FloatArray, judge: FloatArray, levels: FloatArray) -> tup
 def _with_one(entry: ScorerEntry, graded: Sequence[Graded], name: str) -> RaterPair:
     """Return how far the judge agrees with one person."""
     own = [one for one in graded if one.person == name]
-    kappa = weighted_kappa(*_pairs(own))
-    return RaterPair((entry.judge or "", name), len(own), kappa, _ALONE if kappa is None else None)
+    return RaterPair((entry.judge or "", name), len(own), *_kappa(*_pairs(own)))

@@ -141,7 +141,7 @@ def _people(metric: str | None, answers: Iterable[_Answer], kind: str, rubric: s
         RaterPair(raters, *pair_kappa(first, second, 1))
         for raters, (first, second) in zip(combinations(names, 2), combinations(rows, 2), strict=True)
     )
-    return PeopleAgreement(metric, n, alpha, reason, tuple(pair for pair in pairs if pair.n))
+    return PeopleAgreement(metric, n, alpha, reason, tuple(pair for pair in pairs if pair.n > 1))
 
 
 def _value(review: Review) -> float | None:
@@ -162,8 +162,7 @@ def _thumbs(scorers: Iterable[ScorerEntry], answers: Iterable[_Answer]) -> Itera
                 values[thumb].append(_mean(found))
         up, down = values["up"], values["down"]
         if up or down:
-            means = (_mean(each) if each else None for each in (up, down))
-            up_mean, down_mean = means
+            up_mean, down_mean = (_mean(each) if each else None for each in (up, down))
             yield ThumbScores(entry.metric, entry.judge, len(up), up_mean, len(down), down_mean)
 
 

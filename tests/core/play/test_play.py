@@ -237,6 +237,23 @@ def test_judges_grade_after_the_metrics(project: Project) -> None:
     assert [0.03, 3.0] == [line.score.value for line in question.answers[0].scores]
 
 
+def test_a_judge_that_would_slow_agents_down_waits_for_all_columns(project: Project) -> None:
+    agents = "agents: {quick: {type: double/talker}, slow: {type: double/talker, delay: 0.1}}"
+    config = JUDGED.replace("agents: {steady: {type: double/talker}}", agents) + "budget: {tokens: 1000}\n"
+
+    async def talk(play: Play) -> list[tuple[str, str]]:
+        await play.ask("one")
+        play.feed.close()
+        told = [each.event async for each in play.feed.read()]
+        kinds = ("trial_finished", "scored")
+        return [(each.kind, str(each.data.get("judge"))) for each in told if each.kind in kinds]
+
+    finished, scored, judged = ("trial_finished", "None"), ("scored", "None"), ("scored", "strict")
+    told = played(config, talk)
+    assert [finished, scored, finished] == told[:3]
+    assert 2 == told[3:].count(judged)
+
+
 FACTS = """
 agents:
   steady: {type: double/talker}
@@ -293,6 +310,7 @@ def test_a_sample_of_the_dataset_brings_its_turns_and_begins_a_conversation(proj
         ("q1.2-2", "steady/only/q1.2-2/1", "a b d"),
     ] == ids
     assert ("ab", {"kind": "letters"}) == (questions[1].sample.answer, questions[1].sample.metadata)
+    assert ["q2", "q1", "q1.2", "q1.2-2"] == [line["id"] for line in project.lines("samples.jsonl")]
     assert 10 == open_run("latest").summary().planned
 
 
@@ -316,6 +334,23 @@ def test_what_was_answered_is_there_after_an_interruption_and_after_the_end_of_t
     assert [("steady", 2, 1), ("weak", 2, 1)] == [(arm.agent, arm.trials, arm.failed) for arm in summary.trials]
 
 
+def test_no_secret_is_told_or_written(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = "sk-12345678"
+    monkeypatch.setenv("A_TOKEN", secret)
+
+    async def talk(play: Play) -> tuple[Question, str]:
+        question = await play.ask(f"Is it {secret}?")
+        play.feed.close()
+        return question, "".join([str(each.event.data) async for each in play.feed.read()])
+
+    config = TALKERS.replace("only: {}", "only: {system_prompt: '${A_TOKEN}'}")
+    question, events = played(config, talk)
+
+    assert "[secret] Is it [secret]?" == question.answers[0].text
+    written = "".join(path.read_text() for path in Path("results").rglob("*.json*"))
+    assert [False] * 3 == [secret in told for told in (repr(question), events, written)]
+
+
 def test_a_play_in_which_nothing_was_asked_leaves_nothing(project: Project) -> None:
     async def look(play: Play) -> int:
         with pytest.raises(PlayError, match="no question"):
@@ -323,7 +358,7 @@ def test_a_play_in_which_nothing_was_asked_leaves_nothing(project: Project) -> N
         return len(play.columns)
 
     assert 2 == played(TALKERS, look)
-    assert [] == [*Path("results").rglob("manifest.json")]
+    assert [] == [*Path().rglob("results*")]
 
 
 def test_what_cannot_be_opened_is_explained(project: Project) -> None:

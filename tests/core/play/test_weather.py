@@ -45,6 +45,9 @@ def test_a_conversation_learns_what_the_user_likes_and_another_one_does_not_know
     assert [True, True, False] == ["dislikes_cold" in each for each in told]
     assert "likes" in told[2]
     assert 1.0 == used.scores[0].score.value
+    transcripts = [answer.record.transcript for answer in (learned, used, seeded) if answer.record is not None]
+    calls = sum(len(each.own_calls) for each in transcripts if each is not None)
+    assert calls == open_run("latest").summary().trials[0].tool_calls
 
 
 @pytest.mark.slow
@@ -79,6 +82,6 @@ def test_two_frameworks_answer_side_by_side(project: Project) -> None:
         if name == "weather/debuggability"
     }
     assert (3, "gadk/with_weather") == (standings.questions, standings.against)
-    assert {(each.metric, each.mean) for each in standings.summary.arms} == {
+    assert {(each.metric, each.mean) for each in standings.arms} == {
         (each.metric, each.mean) for each in open_run("latest").summary().arms
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,12 +29,13 @@ PEOPLE = [1, 2, 3, 3, 4, 5, 4, 2, 2, 1, 3, 5]
 """Levels by question: the judge is higher by 1 four times, and lower once."""
 
 
-@pytest.fixture
-def run(project: Project) -> Run:
-    """A run with the reviews of two people, one of which is hostile."""
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A results folder with a run that has the reviews of two people, one of which is hostile."""
+    project = Project(tmp_path_factory.mktemp("judged"))
     samples = [{"id": f"q{place}", "question": f"Well, {place}?", "level": of} for place, of in enumerate(JUDGED)]
     project.write(eval_yaml=CONFIG, questions_jsonl="".join(json.dumps(sample) + "\n" for sample in samples))
-    assert 0 == project.keval("run", "eval.yaml", "-q").code
+    assert 0 == project.run("eval.yaml", "-q").code
     run = Run(project.run_directory())
     said = []
     for place, of in enumerate(PEOPLE):
@@ -44,7 +46,13 @@ def run(project: Project) -> Run:
         said += [level(run, f"scripted/terse/q{place}/1", PEOPLE[place], "<b>Ben|", chosen="worst")]
     said += [review(run, "scripted/baseline/q0/1", "<b>Ben|", note="<img src=x> no", chosen="worst")]
     run.reviews_file.append(said)
-    return run
+    return project.root
+
+
+@pytest.fixture
+def run(made: Path, project: Project) -> Run:
+    shutil.copytree(made, project.root, dirs_exist_ok=True)
+    return Run(project.run_directory())
 
 
 def found(project: Project) -> dict[str, Any]:
@@ -61,7 +69,7 @@ def test_the_summary_says_how_far_the_judge_agrees_with_people(run: Run, project
     assert ([1, 2, 3, 4, 5], matrix) == (judge["levels"], judge["confusion"])
     assert pytest.approx((8 / 14, 1.0, 3 / 12)) == (judge["same"], judge["near"], judge["bias"])
     assert judge["ci_low"] < judge["kappa"] < judge["ci_high"] < 1
-    assert (["reader", "<b>Ben|"], 2) == (judge["people"][0]["raters"], judge["people"][0]["n"])
+    assert (["reader", "<b>Ben|"], 2) == (judge["people"][1]["raters"], judge["people"][1]["n"])
     (people,) = reviews["people"]
     assert ("tone", 2, 1.0) == (people["metric"], people["n"], people["alpha"])
     characters, tone = reviews["thumbs"]

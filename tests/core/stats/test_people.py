@@ -75,9 +75,11 @@ def test_without_disagreement_or_with_few_questions_there_is_no_interval() -> No
     assert kappa_interval(same, same, np.arange(20)) is None
     assert kappa_interval(*few) is None
     assert judge_with_people(ENTRY, [], LEVELS) is None
-    alone = judge_with_people(ENTRY, [Graded("a", "a", "ann", 3, (3.0,))], LEVELS)
+    alone, level = (judge_with_people(ENTRY, [Graded("a", "a", "ann", 3, of)], LEVELS) for of in ((4.0,), (3.0, 3.0)))
     assert alone is not None
-    assert (None, "one level throughout", None) == (alone.kappa, alone.reason, alone.ci_low)
+    assert level is not None
+    assert "one level throughout" == level.reason
+    assert (None, "one answer", None) == (alone.kappa, alone.reason, alone.ci_low)
 
 
 def test_an_interval_of_kappa_holds_the_truth_as_often_as_it_says() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,9 +20,20 @@ from tests.reviewing import review
 A, B = "one/baseline/a/1", "one/baseline/b/1"
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A results folder with a run that nobody has reviewed."""
+    project = Project(tmp_path_factory.mktemp("rated"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(project.root)
+        run_of(project, "rated", {"a": 0.5, "b": 0.25})
+    return project.root / "results"
+
+
 @pytest.fixture
-def run(project: Project) -> Run:
-    return run_of(project, "rated", {"a": 0.5, "b": 0.25})
+def run(made: Path, project: Project) -> Run:
+    shutil.copytree(made, project.root / "results")
+    return Run(project.run_directory())
 
 
 def test_the_last_word_of_a_person_on_an_answer_counts(run: Run) -> None:
@@ -114,8 +126,8 @@ def test_a_link_in_the_place_of_the_file_is_not_followed(run: Run, tmp_path: Pat
         ({"kind": "level", "level": 3}, "is of a rubric"),
     ],
 )
-def test_what_is_no_review_is_refused(run: Run, wrong: dict[str, object], told: str) -> None:
-    said = review(run, A, thumb="up")
+def test_what_is_no_review_is_refused(wrong: dict[str, object], told: str) -> None:
+    said = Review("a/c/s/1", "0f", "Ann", "2026-11-23T08:00:00Z", "thumb", "up")
 
     with pytest.raises(ValueError, match=told):
         Review(**{**attrs.asdict(said), **wrong})

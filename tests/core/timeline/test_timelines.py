@@ -35,8 +35,9 @@ def trial(transcript: Transcript | None, *attempts: Attempt, failure: Failure | 
     return Trial("t", Sample("s", "How warm?"), "a", "c", 1, transcript, failure, attempts)
 
 
-def asked(at: float, seconds: float | None, status: int | None, began: int) -> ModelTraffic:
-    request = ModelRequest("p/m", "openai-chat", "POST", "/chat/completions", {}, b"{}", Asker("agent", "a", attempt=1))
+def asked(at: float, seconds: float | None, status: int | None, began: int, attempt: int = 1) -> ModelTraffic:
+    asker = Asker("agent", "a", attempt=attempt)
+    request = ModelRequest("p/m", "openai-chat", "POST", "/chat/completions", {}, b"{}", asker)
     error = TrafficError("abandoned") if seconds is None else None
     ended = None if seconds is None else began + 1
     return ModelTraffic(request.asker, request, status, {}, (b"{}",), error, began, ended, LONG_AGO + at, seconds)
@@ -107,6 +108,15 @@ def test_each_attempt_has_its_own_timeline_and_the_time_that_passed_before_it() 
 
     assert (1, 0.0, FAILED) == (first.attempt, first.after, first.failure)
     assert (2, 7.5, None) == (second.attempt, second.after, second.failure)
+
+
+def test_each_attempt_has_its_own_traffic() -> None:
+    began = [Transcript((Message("user", "How warm?"),), model_calls=1, started=LONG_AGO + after) for after in (0, 7)]
+
+    traffic = [asked(0.5, 1.0, 200, 1), asked(7.25, 2.0, 200, 3, attempt=2)]
+    first, second = timelines(trial(began[1], Attempt(FAILED, began[0])), traffic)
+
+    assert ([(0.5, 1.0)], [(0.25, 2.0)]) == (spans(first, "model"), spans(second, "model"))
 
 
 def test_texts_stand_with_the_reply_that_they_came_with_turn_by_turn() -> None:

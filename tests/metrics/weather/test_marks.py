@@ -143,6 +143,13 @@ def test_a_metric_marks_what_counted(
     assert expected == [mark for mark in found if mark in expected], found
 
 
+def test_what_an_earlier_answer_said_is_not_marked_in_this_one() -> None:
+    trial = make_trial("Bring gloves: it is 21 °C there now.", "How is Helsinki tomorrow?", history=ASKED)
+
+    expected = [("gloves", "different items", "bad"), ("21 °C", "same temperature information", "good")]
+    assert expected == read("Repeatability", trial)
+
+
 def test_answers_of_the_same_words_have_marks_of_their_own() -> None:
     known = {"errors": "framework"}
     trials = [

@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page
 from keval_viewer.app import Serving
 from tests import hostile, viewing
 from tests.conftest import Project
+from tests.plugins.viewer import odd_run
 
 
 @pytest.fixture(scope="package")
@@ -33,6 +34,21 @@ def copied(hostile_results: Path, tmp_path: Path) -> Path:
 def served(hostile_results: Path) -> Iterator[Serving]:
     """The hostile run, served."""
     with viewing.served(hostile_results) as running:
+        yield running
+
+
+@pytest.fixture(scope="package")
+def odd_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A results folder with one run, whose trials are odd."""
+    results = tmp_path_factory.mktemp("odd")
+    odd_run.make(results)
+    return results
+
+
+@pytest.fixture(scope="package")
+def odd(odd_results: Path) -> Iterator[Serving]:
+    """The odd run, served."""
+    with viewing.served(odd_results) as running:
         yield running
 
 

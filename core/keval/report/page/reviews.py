@@ -18,6 +18,8 @@ from keval.store.reviewed import review_findings
 __all__ = ["reviews"]
 
 _MOST_NOTES = 200
+_MOST_PEOPLE = 8
+"""People whose own agreement with a judge the page shows."""
 _SHADES = 3
 
 
@@ -48,6 +50,7 @@ def reviews(report: Report) -> Markup:
         plain=rubric_name,
         matrices=[(each, [*_matrix(each)]) for each in found.judges] if found else [],
         names=names,
+        most_people=_MOST_PEOPLE,
         rubrics=list(dict.fromkeys(each.metric for arm in found.arms for each in arm.levels)) if found else [],
         notes=_latest(notes),
         left_out=max(0, len(notes) - _MOST_NOTES),

@@ -68,7 +68,10 @@ class Item:
 
 
 def queue_of(run: Run, choice: Choice) -> Sequence[Item]:
-    """Return what is to be reviewed, in its order. Raises RunError."""
+    """Return what is to be reviewed, in its order. Raises RunError.
+
+    What was read of a run is kept until it has other answers or scores.
+    """
     return _queue(run.path, _version(run), choice)
 
 
@@ -83,9 +86,7 @@ def _version(run: Run) -> tuple[tuple[int, int, int] | None, ...]:
 
 @lru_cache(maxsize=16)
 def _queue(path: Path, version: object, choice: Choice) -> Sequence[Item]:
-    run = Run(path)
-    ids = run.trial_ids(failed=False)
-    answered = {key.id: (key.sample, key.repetition) for key in run.known_trials if key.id in ids}
+    run, answered = Run(path), _answered(path, version)
     chosen = sorted(_chosen(run, answered, choice), key=lambda trial: _place(choice.seed, trial))
     if not choice.side:
         return tuple(Item((trial,)) for trial in chosen)
@@ -93,6 +94,14 @@ def _queue(path: Path, version: object, choice: Choice) -> Sequence[Item]:
     for trial in sorted(answered, key=lambda trial: _place(choice.seed, trial)):
         together[answered[trial]].append(trial)
     return tuple(Item(tuple(together[of])) for of in dict.fromkeys(answered[trial] for trial in chosen))
+
+
+@lru_cache(maxsize=2)
+def _answered(path: Path, version: object) -> Mapping[str, tuple[str, int]]:
+    """Return the sample and the repetition of each trial that was answered."""
+    run = Run(path)
+    ids = run.trial_ids(failed=False)
+    return {key.id: (key.sample, key.repetition) for key in run.known_trials if key.id in ids}
 
 
 def _chosen(run: Run, answered: Collection[str], choice: Choice) -> Sequence[str]:

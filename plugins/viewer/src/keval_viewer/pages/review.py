@@ -86,7 +86,7 @@ def _start(request: Request) -> Response:
         choice=Choice(),
         metrics={metric: name for (metric, _), name in names.items()},
         disagree=len(judges) > len({entry.rubric for entry in judges}) or any(e.repetitions > 1 for e in judges),
-        answered=len(run.trial_ids(failed=False)),
+        answered=len(queue_of(run, Choice(chosen="all"))),
         found=review_findings(run),
         choices=CHOICES,
     )

@@ -1,0 +1,143 @@
+"""The page of a sample: all answers to a question side by side."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+from filelock import FileLock
+from playwright.sync_api import Page, expect
+
+from keval import open_run
+from keval_viewer.app import Serving
+from tests import hostile
+from tests.plugins.viewer import odd_run
+from tests.viewing import client_of, needs_chromium, serious, too_wide
+
+SAMPLES = f"{odd_run.PLACE}/samples"
+
+
+@pytest.fixture(scope="module")
+def client(odd: Serving) -> Iterator[httpx2.Client]:
+    with client_of(odd) as client:
+        yield client
+
+
+def plain(text: str) -> str:
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", text)).split())
+
+
+def test_all_arms_answer_side_by_side_with_their_scores(client: httpx2.Client) -> None:
+    page = client.get(f"{SAMPLES}/prune-default").text
+
+    heads = [plain(each) for each in re.findall(r'<th scope="col">(.*?)</th>', page)]
+    rows = [plain(each) for each in re.findall(r'<tr class="score-row">(.*?)</tr>', page, re.DOTALL)]
+    run = open_run(odd_run.RECORDED)
+    said = [run.trial(f"openai/{arm}/prune-default/1").output for arm in ("baseline", "with_docs")]
+    answers = re.findall(r'<div class="foreign text answer" dir="auto">(.*?)</div>', page, re.DOTALL)
+    assert ["openai baseline", "openai with_docs"] == heads
+    assert said == [html.unescape(answer) for answer in answers]
+    assert 3 == len(rows)
+    assert rows[1].startswith("completeness 1.00 Simulated judge: 0 of 3 facts")
+    assert "5.00 Simulated judge: 3 of 3 facts" in rows[1]
+    assert [odd_run.url(f"openai/{arm}/prune-default/1") for arm in ("baseline", "with_docs")] == re.findall(
+        r'<a data-row href="([^"]*)"', page
+    )
+
+
+def test_words_are_compared_with_a_chosen_arm_on_demand(client: httpx2.Client) -> None:
+    alone = client.get(f"{SAMPLES}/prune-default").text
+    page = client.get(f"{SAMPLES}/prune-default?against=0").text
+
+    (compared,) = [
+        each
+        for each in re.findall(r'<div class="foreign text answer" dir="auto">(.*?)</div>', page, re.DOTALL)
+        if "<ins>" in each
+    ]
+    run = open_run(odd_run.RECORDED)
+    base, other = (run.trial(f"openai/{arm}/prune-default/1").output for arm in ("baseline", "with_docs"))
+    assert "<ins>" not in alone
+    assert other.split() == html.unescape(re.sub(r"<del>.*?</del>|</?ins>", "", compared)).split()
+    assert base.split() == html.unescape(re.sub(r"<ins>.*?</ins>|</?del>", "", compared)).split()
+
+
+def test_questions_follow_each_other_by_what_a_comparison_found(client: httpx2.Client) -> None:
+    def order(query: str) -> list[str]:
+        found, path = [], f"{SAMPLES}/tape?{query}"
+        while (page := client.get(path).text) and (before := re.findall(r'rel="prev" href="([^"]*)"', page)):
+            path = html.unescape(before[0])
+        while path:
+            page = client.get(path).text
+            found.append(plain(re.findall(r"<h1>(.*?)</h1>", page)[0]))
+            following = re.findall(r'rel="next" href="([^"]*)"', page)
+            path = html.unescape(following[0]) if following else ""
+        return found
+
+    page = client.get(f"{SAMPLES}/prune-default?by=0&metric=completeness").text
+
+    # Of `tape`, nothing changed; the two others gained alike, so they follow as they do in the dataset.
+    assert ["prune-default", "change-passphrase", "tape"] == order("by=order")
+    assert ["tape", "prune-default", "change-passphrase"] == order("by=0&metric=completeness")
+    assert "Here, completeness differs by +4.00" in plain(page)
+
+
+def test_while_a_run_is_written_to_questions_follow_the_dataset(client: httpx2.Client, odd_results: Path) -> None:
+    with FileLock(odd_results / "context-ab" / odd_run.RUN / ".lock"):
+        page = client.get(f"{SAMPLES}/change-passphrase?by=0&metric=completeness").text
+
+    assert "2 of 3" in page
+    assert "previous and next by" not in page
+
+
+def test_a_sample_that_is_not_there_is_no_page(client: httpx2.Client) -> None:
+    assert [404, 200, 200] == [
+        client.get(f"{SAMPLES}/{place}").status_code
+        for place in ("nothing", "tape?by=99&metric=x&against=7", "tape?by=-1&against=x")
+    ]
+
+
+def test_hostile_text_is_text(served: Serving, hostile_results: Path) -> None:
+    (folder,) = hostile_results.glob("*/*")
+    with client_of(served) as client:
+        page = client.get(
+            f"/runs/{folder.parent.name}/{folder.name}/samples/0%20%3Cimg%20src%3Dx%20onerror%3Dwindow.injected%3Dtrue%3E?against=0"
+        )
+
+    assert 200 == page.status_code
+    assert [] == re.findall(r"<(?:img|script(?! type=\"module\"))[^>]*>", page.text)
+    assert html.escape(hostile.LABEL) in page.text
+
+
+@pytest.mark.slow
+@needs_chromium
+def test_a_choice_takes_effect_at_once_and_is_kept_from_question_to_question(
+    odd: Serving, visit: Callable[..., Page]
+) -> None:
+    page = visit(odd, f"{SAMPLES}/prune-default?by=order")
+
+    page.get_by_label("words compared with").select_option("openai · baseline")
+    expect(page.locator("ins").first).to_be_visible()
+    page.keyboard.press("]")
+
+    expect(page.locator("h1")).to_have_text("change-passphrase")
+    expect(page.locator("ins").first).to_be_visible()
+
+
+@pytest.mark.slow
+@needs_chromium
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1600, 360])
+def test_axe_finds_nothing_serious(odd: Serving, visit: Callable[..., Page], scheme: str, width: int) -> None:
+    found = []
+    for path in ("prune-default?against=0", "tape"):
+        viewport = {"width": width, "height": 800}
+        page = visit(odd, f"{SAMPLES}/{path}", color_scheme=scheme, viewport=viewport, bypass_csp=True)
+        page.evaluate("for (const each of document.querySelectorAll('main details')) each.open = true")
+        assert not too_wide(page)
+        found += serious(page)
+
+    assert [] == found
