@@ -10,6 +10,7 @@ import pytest
 
 from keval_viewer.app import Serving
 from keval_viewer.guard import POLICY
+from keval_viewer.session import session_of
 from tests.viewing import client_of, served
 
 
@@ -85,3 +86,21 @@ def test_no_path_leaves_the_folder(hostile_results: Path, tmp_path: Path) -> Non
 
     assert "linked" not in listed
     assert [404] * len(asked) == statuses
+
+
+def test_a_browser_is_let_in_again_by_the_next_viewer_of_the_folder(
+    hostile_results: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    session = session_of(hostile_results)
+
+    with served(hostile_results, session) as first, client_of(first) as client:
+        cookies = dict(client.cookies)
+    port = httpx2.URL(first.base).port or 0
+    with served(hostile_results, session_of(hostile_results), port) as again:
+        page = httpx2.get(again.base, cookies=cookies, trust_env=False)
+
+    assert 200 == page.status_code
+    assert session_of(hostile_results) != session_of(tmp_path)
+    (secret,) = (path for path in tmp_path.rglob("*") if path.is_file())
+    assert 0o600 == secret.stat().st_mode & 0o777

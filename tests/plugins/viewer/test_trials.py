@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from keval import Run
 from keval_viewer.addresses import run_url
 from keval_viewer.app import Serving
-from tests import hostile
+from tests import hostile, viewing
 from tests.viewing import client_of, needs_chromium
 
 
@@ -46,6 +46,18 @@ def test_without_its_script_the_table_has_pages(served: Serving, path: str) -> N
         rest, none, nonsense = (client.get(f"{path}?from={start}").text for start in ("10", "12", "-1x"))
 
     assert (2, 0, 12) == (rest.count("data-row"), none.count("data-row"), nonsense.count("data-row"))
+
+
+def test_a_run_that_was_written_to_is_read_again(copied: Path) -> None:
+    path = run_url(Run(copied), "/trials.json")
+    file = copied / "trials.jsonl"
+
+    with viewing.served(copied.parents[1]) as running, client_of(running) as client:
+        before = len(client.get(path).json()["trials"]["id"])
+        file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:5]))
+        after = len(client.get(path).json()["trials"]["id"])
+
+    assert (12, 5) == (before, after)
 
 
 @pytest.mark.slow

@@ -7,7 +7,6 @@ from itertools import islice
 from starlette.requests import Request
 from starlette.responses import Response
 
-from keval import Run, Trial
 from keval_viewer.page import Page, rendered, run_of, run_route, viewer_of
 from keval_viewer.trial_table import trial_table
 
@@ -21,7 +20,8 @@ def _trials(request: Request) -> Response:
     run = run_of(request)
     given = request.query_params.get("from", "")
     start = int(given) if given.isdecimal() and len(given) < 10 else 0
-    first, total = _first(run, start)
+    first = [*islice(run.trials(), start, start + _AT_FIRST)]
+    total = viewer_of(request).runs.derived(run, "trial count", lambda kept: len(kept.trial_ids()))
     return rendered(
         request,
         "trials.html",
@@ -31,11 +31,6 @@ def _trials(request: Request) -> Response:
         following=start + _AT_FIRST if start + len(first) < total else None,
         total=total,
     )
-
-
-def _first(run: Run, start: int) -> tuple[list[Trial], int]:
-    """Return some trials, and how many there are."""
-    return [*islice(run.trials(), start, start + _AT_FIRST)], len(run.trial_ids())
 
 
 def _table(request: Request) -> Response:
