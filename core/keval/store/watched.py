@@ -44,7 +44,7 @@ _LISTS = ("in_flight", "retries", "refusals", "paces")
 
 @attrs.frozen
 class TrialInFlight:
-    """A trial that has begun and not ended, at the Unix time `since`.
+    """A trial that has begun, at the Unix time `since`, and is not on disk yet.
 
     `attempt` counts from 1, `doing` is the kind of the latest live event, of the Unix time `at`, and `tool` the tool
     that is being called; all are `None` as long as nothing was heard of the trial.
