@@ -21,7 +21,7 @@ from keval.records import Trial, TrialKey
 from keval.redaction import Redactor
 from keval.scores import ScoreLine
 from keval.stats.failures import FailureTally
-from keval.store.watched import LIVE, WATCHED, LiveState, Pace, TrialInFlight, refusal_kind, troubles, write_live
+from keval.store.watched import LIVE, WATCHED, LiveState, Pace, TrialInFlight, refusal_kind, tidy, troubles, write_live
 
 __all__ = ["Watching"]
 
@@ -77,7 +77,7 @@ class Watching:
             finally:
                 self._listen(on=False)
                 with suppress(OSError):  # a folder that is gone, or that nothing can be written to any more
-                    _tidy(folder)
+                    tidy(folder)
 
     def begins(self, key: TrialKey) -> None:
         """Note that a trial begins."""
@@ -122,7 +122,7 @@ class Watching:
                 if is_watched:
                     await asyncio.to_thread(write_live, folder, self.state())
                 elif was_watched:
-                    await asyncio.to_thread(_tidy, folder)
+                    await asyncio.to_thread(tidy, folder)
                 was_watched = is_watched
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._ended.wait(), _EVERY)
@@ -171,8 +171,3 @@ class Watching:
             return told
         tool = self._redact.text(trial.calls[-1]) if trial.calls else None
         return attrs.evolve(told, attempt=latest.attempt, doing=latest.kind, at=latest.at, tool=tool)
-
-
-def _tidy(folder: Path) -> None:
-    for name in (LIVE, WATCHED):
-        (folder / name).unlink(missing_ok=True)

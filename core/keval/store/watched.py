@@ -31,6 +31,7 @@ __all__ = [
     "Trouble",
     "read_live",
     "refusal_kind",
+    "tidy",
     "troubles",
     "watch",
     "write_live",
@@ -121,13 +122,12 @@ def watch(run: Run) -> bool:
 
     Where the run's directory cannot be written to, the run does not hear of it.
     """
-    mark = run.path / WATCHED
     with suppress(OSError):  # a viewer that may only read shows what is in the run's own files
-        mark.touch()
+        (run.path / WATCHED).touch()
     if run.is_locked:
         return True
     with suppress(OSError):
-        mark.unlink(missing_ok=True)
+        tidy(run.path)  # it has just ended, or was killed
     return False
 
 
@@ -141,6 +141,12 @@ def read_live(run: Run) -> LiveState | None:
     except (OSError, orjson.JSONDecodeError) as error:
         raise RunError(f"{path} cannot be read: {error}") from error
     return from_plain(LiveState, told, path)
+
+
+def tidy(folder: Path) -> None:
+    """Remove both files. Raises OSError."""
+    for name in (LIVE, WATCHED):
+        (folder / name).unlink(missing_ok=True)
 
 
 def write_live(folder: Path, state: LiveState) -> None:
