@@ -6,7 +6,7 @@ import asyncio
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -27,15 +27,17 @@ needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromi
 
 
 @contextmanager
-def served(app: Path | Callable[[], Starlette], session: str | None = None, port: int = 0) -> Iterator[Serving]:
-    """Serve the runs of a results folder, or an application that is built in the server's thread."""
+def served(
+    app: Path | Callable[[], AbstractAsyncContextManager[Starlette]], session: str | None = None, port: int = 0
+) -> Iterator[Serving]:
+    """Serve the runs of a results folder, or an application that is brought up in the server's thread."""
     ready: Future[tuple[Serving, Callable[[], object]]] = Future()
 
     async def serve() -> None:
         ending = asyncio.Event()
         loop = asyncio.get_running_loop()
-        built = build_app(app, VIEW_PAGES) if isinstance(app, Path) else app()
-        async with serving(built, listen(port), session) as running:
+        built = nullcontext(build_app(app, VIEW_PAGES)) if isinstance(app, Path) else app()
+        async with built as application, serving(application, listen(port), session) as running:
             ready.set_result((running, lambda: loop.call_soon_threadsafe(ending.set)))
             await ending.wait()
 

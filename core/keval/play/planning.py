@@ -18,8 +18,8 @@ _NO_DATASET = Dataset(None, Samples.of(()), "")
 def make_play_plan(evaluation: Evaluation) -> Plan:
     """Construct what a play needs. Its samples are none; those that can be asked are `plan.dataset.samples`.
 
-    A missing dataset and missing scorers are not problems. Gates are left out, as a person's questions are no test, and
-    so are conditions that only `ablate` would add.
+    A missing dataset and missing scorers are not problems. A person decides how often something is asked, and a
+    person's questions are no test, so that repetitions, gates and `ablate` are left out.
 
     Raises ConfigError with every problem.
     """
@@ -28,6 +28,7 @@ def make_play_plan(evaluation: Evaluation) -> Plan:
         evaluation,
         header=attrs.evolve(evaluation.header, ablate=()),
         gates=(),
+        execution=attrs.evolve(evaluation.execution, num_repetitions=1),
         problems=tuple(problem for problem in evaluation.problems if not problem.message.startswith(lacking)),
     )
     plan = make_plan(played, None if evaluation.dataset is not None else _NO_DATASET, scored=False)

@@ -14,6 +14,7 @@ from keval.config.load import load
 from keval.config.select import Selection, select
 from keval.dataset.samples import Samples
 from keval.errors import PlayError, suggestion
+from keval.execute.meter import Meter
 from keval.live import Feed
 from keval.play.edits import condition_yaml, editable_conditions, edited
 from keval.play.keeping import keep
@@ -65,7 +66,8 @@ class Play:
         config's dataset may be missing.
 
         Raises:
-            ConfigError: the config is wrong, or has no such agent, condition or column.
+            ConfigError: the config is wrong, or has no such agent or condition.
+            PlayError: there is no such column.
             PreflightError: a model or a server cannot be reached, or the run directory cannot be made.
         """
         chosen = config if isinstance(config, Evaluation) else load(Path(config))
@@ -91,8 +93,8 @@ class Play:
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """All runs of the play, oldest first: each edit began a new one."""
-        return tuple(self._runs)
+        """All runs of the play, oldest first: each edit began a new one. One in which nothing was asked is removed."""
+        return tuple(run for run in self._runs if run.path.exists())
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -185,10 +187,11 @@ class Play:
         async with self._editing:
             changed = edited(self._evaluation, edit, self._table.run.ready.contexts)
             table, closing = self._table, self._closing
-            await self._begin(changed)
+            await self._begin(changed, meter=table.run.meter)
             for column in table.columns:
                 self._table.switch(column.id, on=column.is_on)
             await _end(table, closing)
+        self._table.tell("edit")
 
     def standings(self, against: str | None = None) -> Standings:
         """Return how the columns stand, and how each differs from the column `against`, by default the first one on.
@@ -237,12 +240,12 @@ class Play:
         """
         return condition_yaml(self._evaluation, condition, self._written, name)
 
-    async def _begin(self, evaluation: Evaluation, wanted: Collection[str] = ()) -> None:
+    async def _begin(self, evaluation: Evaluation, wanted: Collection[str] = (), meter: Meter | None = None) -> None:
         """Bring an evaluation up, and begin a run."""
         closing = AsyncExitStack()
         try:
             run = await closing.enter_async_context(
-                open_run(make_play_plan(evaluation), self._root, self._redact, self.feed)
+                open_run(make_play_plan(evaluation), self._root, self._redact, self.feed, meter)
             )
             table = Table(run, self.feed)
             for column in wanted:

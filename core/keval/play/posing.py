@@ -55,15 +55,16 @@ async def pose(
         return await _posed(given, given.asked, conversation, 0, run, is_chosen=True)
     if not asked.text.strip():
         raise PlayError("there is no question; type one, or choose a sample")
+    answer = asked.answer if asked.answer and asked.answer.strip() else None
     taken = {*run.plan.dataset.samples.ids, *(each.given.id for each in before)}
     if not present:
-        given = Sample(_first_id(taken), asked.text, asked.answer, facts=asked.facts, metadata=asked.metadata)
+        given = Sample(_first_id(taken), asked.text, answer, facts=asked.facts, metadata=asked.metadata)
     else:
         first, last = present[0].given, present[-1].given
         given = attrs.evolve(
             last,
             id=_following_id(first.id, len(present), taken),
-            answer=asked.answer,
+            answer=answer,
             turns=(*last.turns, asked.text),
             facts={**last.facts, **asked.facts},
             metadata={**last.metadata, **asked.metadata},

@@ -11,7 +11,7 @@ import attrs
 from keval.effects import Effect
 from keval.records import Sample, Trial
 from keval.scores import ScoreLine
-from keval.summary import Summary
+from keval.summary import ArmScore, ArmTrials, ScorerScale
 
 __all__ = [
     "Answer",
@@ -181,14 +181,16 @@ class KeptSample:
 class Standings:
     """How the columns stand after the questions of the run so far.
 
-    `summary` is that of the run: `summary.arms` has each column's mean by each scorer with its interval, and
-    `summary.trials` what happened to its trials. `differences` are those of the other columns from the column `against`
-    by each scorer, paired by question, and `expenses` those in seconds, tokens, US dollars and tool calls. With too few
-    questions an interval is `None` and the verdict `unknown`.
+    `arms` has each column's mean by each of the `scorers` with its interval, and `trials` what happened to its trials.
+    `differences` are those of the other columns from the column `against` by each scorer, paired by question, and
+    `expenses` those in seconds, tokens, US dollars and tool calls. With too few questions an interval is `None` and the
+    verdict `unknown`.
     """
 
     questions: int
     against: str | None
-    summary: Summary
+    scorers: tuple[ScorerScale, ...]
+    arms: tuple[ArmScore, ...]
+    trials: tuple[ArmTrials, ...]
     differences: tuple[Effect, ...] = ()
     expenses: tuple[Effect, ...] = ()

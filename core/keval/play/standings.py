@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import attrs
 
 from keval.effects import Arm
 from keval.play.records import Column, Standings
 from keval.play.writing import PlayRun
-
-if TYPE_CHECKING:
-    from keval.stats.effects import Kind  # imports NumPy
+from keval.stats.effects import Kind  # NumPy and SciPy are imported before anybody is asked, whose time they would take
+from keval.summary import ScorerScale
 
 __all__ = ["standings_of"]
 
@@ -20,15 +19,17 @@ def standings_of(run: PlayRun, questions: int, against: Column | None) -> Standi
     The figures are those of a report: questions are the unit, differences are paired by question, and their p is
     adjusted for how many there are. Columns that were asked nothing are left out.
     """
-    summary = run.summary()
+    summariser, manifest = run.summariser, run.manifest
+    findings, trials = summariser.findings(), summariser.trials()
+    scorers = tuple(ScorerScale(entry.metric, entry.judge, entry.scale) for entry in manifest.scorers)
+    means = Standings(questions, None if against is None else against.id, scorers, findings.arms(), trials)
     if against is None:
-        return Standings(questions, None, summary)
-    reference = Arm(against.agent, against.condition, run.manifest.run)
-    asked = [Arm(arm.agent, arm.condition, reference.run) for arm in summary.trials if arm.trials]
+        return means
+    reference = Arm(against.agent, against.condition, manifest.run)
+    asked = [Arm(arm.agent, arm.condition, manifest.run) for arm in trials if arm.trials]
     if reference not in asked:
-        return Standings(questions, against.id, summary)
+        return means
     pairs: list[tuple[Kind, Arm, Arm]] = [
         ("condition" if arm.agent == reference.agent else "agent", arm, reference) for arm in asked if arm != reference
     ]
-    findings = run.summariser.findings()
-    return Standings(questions, against.id, summary, findings.between(pairs), findings.spent(pairs))
+    return attrs.evolve(means, differences=findings.between(pairs), expenses=findings.spent(pairs))

@@ -35,7 +35,7 @@ class Table:
     _answers: dict[str, Answer] = attrs.field(factory=dict, init=False)
     _times: Counter[tuple[str, str]] = attrs.field(factory=Counter, init=False)
     _tasks: set[asyncio.Task[None]] = attrs.field(factory=set, init=False)
-    _is_posing: bool = attrs.field(default=False, init=False)
+    _posing: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     _idle: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _broken: BaseException | None = attrs.field(default=None, init=False)
 
@@ -61,7 +61,7 @@ class Table:
     @property
     def is_answering(self) -> bool:
         """Whether a question is being asked."""
-        return self._is_posing or any(seat.asking for seat in self._seats.values())
+        return self._posing.locked() or any(seat.asking for seat in self._seats.values())
 
     def question(self, posed: Posed) -> Question:
         """Return a question with the answers as they are now."""
@@ -72,7 +72,7 @@ class Table:
         """Switch a column on or off. Raises PlayError: there is no such column."""
         seat = self._seat(column)
         seat.column = attrs.evolve(seat.column, is_on=on)
-        self._tell("columns")
+        self.tell("columns")
 
     async def begin(self, asked: Asked) -> Posed:
         """Ask all columns that are on and level. Raises PlayError, PreflightError, RunError."""
@@ -82,8 +82,7 @@ class Table:
         on = [seat for seat in self._seats.values() if seat.column.is_on]
         if not on:
             raise PlayError("no column is on; switch one on")
-        self._is_posing = True
-        try:
+        async with self._posing:
             present = self._present()
             asked_now = [seat for seat in on if seat.answered == len(present)]
             if present and (asked.sample is not None or not asked_now):
@@ -94,23 +93,22 @@ class Table:
             self._posed.append(posed)
             for seat in asked_now:
                 self._ask(seat, [posed])
-        finally:
-            self._is_posing = False
-        self._tell("question")
+        self.tell("question")
         return posed
 
     async def ask_again(self, column: str) -> None:
         """Ask a column everything of the present conversation. Raises PlayError, RunError."""
         self._check()
         seat, present = self._seat(column), self._present()
-        if seat.asking is not None or self._is_posing:
+        if seat.asking is not None or self._posing.locked():
             raise PlayError(f"{column} is still answering; wait, or stop it")
         if not present:
             raise PlayError("nothing was asked in this conversation yet")
         self._check_budget()
-        await seat.leave()
-        self._ask(seat, present)
-        self._tell("question")
+        async with self._posing:
+            await seat.leave()
+            self._ask(seat, present)
+        self.tell("question")
 
     async def settle(self) -> None:
         """Wait until everything is answered and scored. Raises what went wrong, such as RunError."""
@@ -130,13 +128,15 @@ class Table:
 
     async def new_conversation(self) -> None:
         """Stop what is in flight, and let all columns forget what was said."""
-        await self.stop()
-        await self._forget()
-        self._tell("conversation")
+        async with self._posing:
+            await self.stop()
+            await self._forget()
+        self.tell("conversation")
 
     async def close(self) -> None:
         """Stop everything, scoring included."""
-        await self.stop()
+        async with self._posing:
+            await self.stop()
         tasks = [*self._tasks]
         for task in tasks:
             task.cancel()
@@ -220,7 +220,7 @@ class Table:
             seat.asking = None
             if not any(other.asking for other in self._seats.values()):
                 self._idle.set()
-            self._tell("answer")
+            self.tell("answer")
 
     def _note_answer(self, trial: Trial) -> None:
         failure = trial.failure
@@ -234,13 +234,13 @@ class Table:
             cost=self.run.cost(trial),
             problem=failure.message if failure else "",
         )
-        self._tell("answer")
+        self.tell("answer")
 
     async def _score(self, trial: Trial) -> None:
         def keep(lines: list[ScoreLine]) -> None:
             answer = self._answers[trial.id]
             self._answers[trial.id] = attrs.evolve(answer, scores=(*answer.scores, *lines))
-            self._tell("answer")
+            self.tell("answer")
 
         await self.run.score(trial, keep, self._idle.wait)
         if trial.failure is None:
@@ -248,7 +248,7 @@ class Table:
             self._answers[trial.id] = attrs.evolve(
                 answer, state="done", judging_cost=self.run.judging_cost(answer.scores)
             )
-            self._tell("answer")
+            self.tell("answer")
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(self._at_work(work))
@@ -265,5 +265,6 @@ class Table:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._broken = self._broken or error
 
-    def _tell(self, what: str) -> None:
+    def tell(self, what: str) -> None:
+        """Tell readers of the feed that something changed."""
         self.feed.publish(LiveEvent("play_changed", "", 0, time.time(), {"what": what}))

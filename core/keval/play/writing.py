@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -180,8 +179,12 @@ class PlayRun:
 
 
 def _sum(costs: Iterable[float | None]) -> float | None:
-    known = [*costs]
-    return None if None in known else sum(cost for cost in known if cost is not None)
+    total = 0.0
+    for cost in costs:
+        if cost is None:
+            return None
+        total += cost
+    return total
 
 
 @attrs.frozen(eq=False)
@@ -200,8 +203,12 @@ def _unqueued(id: str, line: bytes) -> None:
 
 
 @asynccontextmanager
-async def open_run(plan: Plan, root: Path, redact: Redactor, feed: Feed) -> AsyncIterator[PlayRun]:
+async def open_run(
+    plan: Plan, root: Path, redact: Redactor, feed: Feed, meter: Meter | None = None
+) -> AsyncIterator[PlayRun]:
     """Bring a plan up and begin a run under `root`; at the end it is summarised, or removed if nothing was asked.
+
+    `meter` has counted what the play used up before.
 
     Raises PreflightError, and RunError when the run's directory cannot be written.
     """
@@ -225,7 +232,8 @@ async def open_run(plan: Plan, root: Path, redact: Redactor, feed: Feed) -> Asyn
             announce_endpoints(ready.exchange, hooks)
             rates = Rates.of(manifest)
             prerecorded = [agent.label for agent in plan.agents if agent.prerecorded]
-            meter = Meter(plan.evaluation.budget, rates, prerecorded)
+            meter = meter or Meter(plan.evaluation.budget)
+            meter.rates, meter.prerecorded = rates, prerecorded
             lines: dict[str, bytes] = {}
             async with Journal(writer.run.trials_file) as journal:
                 admission = Admission(iter(()), Stop(), meter)
@@ -260,4 +268,4 @@ async def open_run(plan: Plan, root: Path, redact: Redactor, feed: Feed) -> Asyn
             if found.manifest.trials:
                 found.close()
         if not found.manifest.trials:
-            shutil.rmtree(writer.path)
+            writer.remove()

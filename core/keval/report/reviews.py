@@ -19,12 +19,10 @@ __all__ = [
     "AGREEMENT_HEADS",
     "agreement_cells",
     "confusion_tables",
-    "kappa_text",
     "people_text",
     "review_lines",
     "reviewed_text",
     "rubric_name",
-    "thumb_scores",
     "warnings",
 ]
 
@@ -32,15 +30,11 @@ AGREEMENT_HEADS = ("answers", "weighted kappa", "95 % interval", "alpha", "same 
 """The heads of a table of judges' agreement with people, after rubric and judge."""
 _HEADS = ("judges with people", "weighted kappa", "same level", "judge - people", "n")
 _MOST_SCORERS = 6
-_CHOSEN = {
-    "all": "all answers, one after the other",
-    "random": "a random draw",
+_BIASED = {
     "disagreement": "answers that judges disagree on",
     "worst": "the worst answers of a metric",
     "one": "answers that the reviewer picked",
-    "unknown": "answers chosen in an unknown way",
 }
-_BIASED = ("disagreement", "worst", "one")
 """Ways of choosing answers after which they are not like the others of the run."""
 
 
@@ -58,20 +52,9 @@ def review_lines(summary: Summary) -> Iterator[str]:
     if found.people:
         told = "; ".join(map(people_text, found.people))
         yield f"  people with each other, Krippendorff's alpha: {told}"
-    if scores := thumb_scores(summary, _MOST_SCORERS):
+    if scores := _thumb_scores(summary, _MOST_SCORERS):
         yield f"  mean score where thumbs are down → up: {', '.join(scores)}"
     yield from warnings(found)
-
-
-def _row(found: JudgeAgreementWithPeople) -> tuple[str, ...]:
-    bias = f"{signed(found.bias)}{_bracketed(found.bias_low, found.bias_high, signs=True)}"
-    return (
-        f"{rubric_name(found.metric)} by {one_line(found.judge)}",
-        kappa_text(found),
-        f"{found.same:.0%}",
-        bias,
-        str(found.n),
-    )
 
 
 def rubric_name(metric: str) -> str:
@@ -102,39 +85,18 @@ def warnings(found: ReviewFindings) -> Iterator[str]:
         )
     biased = {name: count for name, count in found.chosen.items() if name in _BIASED}
     if biased and (found.judges or found.thumbs):
-        told = joined([f"{count} of {found.reviews} reviews are of {_CHOSEN[name]}" for name, count in biased.items()])
+        shares = [
+            f"{count} of {found.reviews} reviews {'is' if count == 1 else 'are'} of {_BIASED[name]}"
+            for name, count in biased.items()
+        ]
+        told = joined(shares)
         yield f"{told}: agreement on these says little about the other answers of the run."
-
-
-def kappa_text(found: JudgeAgreementWithPeople) -> str:
-    """Return a judge's kappa with its interval."""
-    if found.kappa is None:
-        return f"undefined ({found.reason})"
-    return f"{number(found.kappa)}{_bracketed(found.ci_low, found.ci_high)}"
 
 
 def people_text(found: PeopleAgreement) -> str:
     """Return how far people agree on a rubric, or on thumbs."""
     alpha = number(found.alpha) if found.alpha is not None else f"undefined ({found.reason})"
     return f"{rubric_name(found.metric or 'thumbs')} {alpha} (n={found.n})"
-
-
-def thumb_scores(summary: Summary, most: int) -> list[str]:
-    """Return for the scorers that tell thumbs apart most, what they gave to answers with a thumb down and up."""
-    found = summary.reviews
-    scales = {entry.scorer: entry.scale for entry in summary.scorers}
-    names = display_names(scales)
-
-    def share(each: ThumbScores) -> float:
-        span = scales[each.scorer].high - scales[each.scorer].low
-        return abs((each.up_mean or 0.0) - (each.down_mean or 0.0)) / span
-
-    both = [each for each in (found.thumbs if found else ()) if each.up_mean is not None and each.down_mean is not None]
-    shown = sorted(both, key=share, reverse=True)[:most]
-    return [
-        f"{names[each.scorer]} {number(each.down_mean)} → {number(each.up_mean)} (n={each.down}, {each.up})"
-        for each in shown
-    ]
 
 
 def agreement_cells(found: JudgeAgreementWithPeople) -> Sequence[str]:
@@ -177,3 +139,39 @@ def _bracketed(low: float | None, high: float | None, *, signs: bool = False) ->
         return ""
     told = signed if signs else number
     return f" [{told(low)}, {told(high)}]"
+
+
+def _kappa_text(found: JudgeAgreementWithPeople) -> str:
+    """Return a judge's kappa with its interval."""
+    if found.kappa is None:
+        return f"undefined ({found.reason})"
+    return f"{number(found.kappa)}{_bracketed(found.ci_low, found.ci_high)}"
+
+
+def _thumb_scores(summary: Summary, most: int) -> list[str]:
+    """Return for the scorers that tell thumbs apart most, what they gave to answers with a thumb down and up."""
+    found = summary.reviews
+    scales = {entry.scorer: entry.scale for entry in summary.scorers}
+    names = display_names(scales)
+
+    def share(each: ThumbScores) -> float:
+        span = scales[each.scorer].high - scales[each.scorer].low
+        return abs((each.up_mean or 0.0) - (each.down_mean or 0.0)) / span
+
+    both = [each for each in (found.thumbs if found else ()) if each.up_mean is not None and each.down_mean is not None]
+    shown = sorted(both, key=share, reverse=True)[:most]
+    return [
+        f"{names[each.scorer]} {number(each.down_mean)} → {number(each.up_mean)} (n={each.down}, {each.up})"
+        for each in shown
+    ]
+
+
+def _row(found: JudgeAgreementWithPeople) -> tuple[str, ...]:
+    bias = f"{signed(found.bias)}{_bracketed(found.bias_low, found.bias_high, signs=True)}"
+    return (
+        f"{rubric_name(found.metric)} by {one_line(found.judge)}",
+        _kappa_text(found),
+        f"{found.same:.0%}",
+        bias,
+        str(found.n),
+    )

@@ -62,8 +62,8 @@ class Scoring:
         """Make the scores and write them, the manifest that tells of them, and the summary.
 
         Trials that `run_trials` runs are scored as they finish, but not by `late` judges; then all that is left, and
-        the trials that were `done` before. It returns why trials were left out, if they were. `working` is the time
-        that the run is worked on. A finished run that is scored again has neither.
+        the trials that were `done` before. `run_trials` returns why it left trials out, if it did. `working` is the
+        time that the run is worked on. A finished run that is scored again has neither.
         """
         run, told = self.writer.run, ""
         with (

@@ -162,8 +162,7 @@ def _thumbs(scorers: Iterable[ScorerEntry], answers: Iterable[_Answer]) -> Itera
                 values[thumb].append(_mean(found))
         up, down = values["up"], values["down"]
         if up or down:
-            means = (_mean(each) if each else None for each in (up, down))
-            up_mean, down_mean = means
+            up_mean, down_mean = (_mean(each) if each else None for each in (up, down))
             yield ThumbScores(entry.metric, entry.judge, len(up), up_mean, len(down), down_mean)
 
 

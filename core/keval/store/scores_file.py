@@ -27,6 +27,8 @@ from keval.store.jsonl import read_score
 
 __all__ = ["Pass", "ScoresFile", "ScoringSpec"]
 
+_FIRST = b'{"trial":"'
+
 _Slot: TypeAlias = tuple[str, str | None, int]
 """A metric, or a rubric with its judge, and the judge's repetition."""
 
@@ -46,6 +48,15 @@ class _Line(NamedTuple):
         repetition = int(data["judgement"]["repetition"]) if data.get("judgement") else 1
         slot = (data["metric"], data.get("judge"), repetition)
         return cls(text, intern(data["trial"]), slot, data.get("digest", ""), data.get("failure") is not None)
+
+
+def _trial_of(line: bytes) -> str:
+    """Return whose score a line is, without reading the rest of it if it stands first, as keval writes it."""
+    if line.startswith(_FIRST):
+        name = line[len(_FIRST) : line.find(b'"', len(_FIRST))]
+        if b"\\" not in name:
+            return name.decode()
+    return str(orjson.loads(line)["trial"])
 
 
 @attrs.frozen
@@ -117,7 +128,7 @@ class ScoresFile:
         for number, file in enumerate(files):
             starts = array("Q")
             start = 0
-            for size, trial in read_lines(file, lambda line: (len(line), str(orjson.loads(line)["trial"]))):
+            for size, trial in read_lines(file, lambda line: (len(line), _trial_of(line))):
                 places.setdefault(trial, []).append((number, len(starts)))
                 starts.append(start)
                 start += size

@@ -83,11 +83,15 @@ class RunWriter:
             with replacing(self.path / "samples.jsonl") as file:
                 yield partial(_write_sample, file, redact)
         except BaseException:
-            shutil.rmtree(self.path)
-            with suppress(OSError):  # another run has begun in the folder
-                for folder in self._made:
-                    folder.rmdir()
+            self.remove()
             raise
+
+    def remove(self) -> None:
+        """Remove the directory, with the folders above it that were made for it."""
+        shutil.rmtree(self.path)
+        with suppress(OSError):  # another run has begun in the folder
+            for folder in self._made:
+                folder.rmdir()
 
     @contextmanager
     def adding(self, redact: Redactor) -> Iterator[Callable[[Sample], bool]]:

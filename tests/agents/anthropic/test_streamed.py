@@ -21,7 +21,7 @@ def events(*told: Json) -> Response:
 
 
 def start(**usage: int) -> Json:
-    message = {"type": "message", "role": "assistant", "content": [], "stop_reason": None, "usage": usage}
+    message: Json = {"type": "message", "role": "assistant", "content": [], "stop_reason": None, "usage": usage}
     return {"type": "message_start", "message": message}
 
 

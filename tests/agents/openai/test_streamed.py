@@ -99,7 +99,7 @@ def test_calls_are_put_together_and_sent_back_whole(
     assert [("f", {}), ("g", {"n": 2})] == [(each.name, each.arguments) for each in played.transcript.tool_calls]
 
 
-RESPONSE = {"id": "r", "status": "completed", "output": [], "usage": None}
+RESPONSE: Json = {"id": "r", "status": "completed", "output": [], "usage": None}
 
 
 @pytest.mark.parametrize(

@@ -334,6 +334,23 @@ def test_what_was_answered_is_there_after_an_interruption_and_after_the_end_of_t
     assert [("steady", 2, 1), ("weak", 2, 1)] == [(arm.agent, arm.trials, arm.failed) for arm in summary.trials]
 
 
+def test_no_secret_is_told_or_written(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = "sk-12345678"
+    monkeypatch.setenv("A_TOKEN", secret)
+
+    async def talk(play: Play) -> tuple[Question, str]:
+        question = await play.ask(f"Is it {secret}?")
+        play.feed.close()
+        return question, "".join([str(each.event.data) async for each in play.feed.read()])
+
+    config = TALKERS.replace("only: {}", "only: {system_prompt: '${A_TOKEN}'}")
+    question, events = played(config, talk)
+
+    assert "[secret] Is it [secret]?" == question.answers[0].text
+    written = "".join(path.read_text() for path in Path("results").rglob("*.json*"))
+    assert [False] * 3 == [secret in told for told in (repr(question), events, written)]
+
+
 def test_a_play_in_which_nothing_was_asked_leaves_nothing(project: Project) -> None:
     async def look(play: Play) -> int:
         with pytest.raises(PlayError, match="no question"):
@@ -341,7 +358,7 @@ def test_a_play_in_which_nothing_was_asked_leaves_nothing(project: Project) -> N
         return len(play.columns)
 
     assert 2 == played(TALKERS, look)
-    assert [] == [*Path("results").rglob("manifest.json")]
+    assert [] == [*Path().rglob("results*")]
 
 
 def test_what_cannot_be_opened_is_explained(project: Project) -> None:

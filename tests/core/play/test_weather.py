@@ -82,6 +82,6 @@ def test_two_frameworks_answer_side_by_side(project: Project) -> None:
         if name == "weather/debuggability"
     }
     assert (3, "gadk/with_weather") == (standings.questions, standings.against)
-    assert {(each.metric, each.mean) for each in standings.summary.arms} == {
+    assert {(each.metric, each.mean) for each in standings.arms} == {
         (each.metric, each.mean) for each in open_run("latest").summary().arms
     }

@@ -38,11 +38,17 @@ def served(hostile_results: Path) -> Iterator[Serving]:
 
 
 @pytest.fixture(scope="package")
-def odd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    """The odd run, served."""
+def odd_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A results folder with one run, whose trials are odd."""
     results = tmp_path_factory.mktemp("odd")
     odd_run.make(results)
-    with viewing.served(results) as running:
+    return results
+
+
+@pytest.fixture(scope="package")
+def odd(odd_results: Path) -> Iterator[Serving]:
+    """The odd run, served."""
+    with viewing.served(odd_results) as running:
         yield running
 
 

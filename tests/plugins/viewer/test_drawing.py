@@ -6,7 +6,7 @@ import pytest
 
 from keval.frontend import Mark, Step, Timeline
 from keval.timeline.steps import AGENT, MODEL, USER
-from keval_viewer.marking import pieces_of
+from keval_viewer.marking import pieces_of, spans_of
 from keval_viewer.tracks import seconds_told, track_of
 from keval_viewer.wording import MOST_WORDS, differing
 
@@ -19,6 +19,16 @@ def test_marks_that_overlap_cut_a_text_into_pieces() -> None:
     expected = [("012", "good"), ("345", "bad"), ("678", "bad"), ("9", "neutral"), ("ab", "")]
     assert expected == [(piece.text, piece.kind) for piece in pieces]
     assert "both; half" == pieces[1].told
+
+
+def test_marks_of_one_piece_are_told_together() -> None:
+    marks = (Mark(0, 5, "item", "good"), Mark(0, 5, "one of three", "good"), Mark(2, 5, "part"))
+
+    spans = spans_of("boots and a coat", marks)
+
+    assert [("boots", "item; one of three", "good"), ("ots", "part", "neutral")] == [
+        (span.text, span.told, span.kind) for span in spans
+    ]
 
 
 def test_a_text_without_marks_is_one_piece() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from filelock import FileLock
 from playwright.sync_api import Page, expect
 
 from keval import open_run
@@ -82,6 +83,14 @@ def test_questions_follow_each_other_by_what_a_comparison_found(client: httpx2.C
     assert ["prune-default", "change-passphrase", "tape"] == order("by=order")
     assert ["tape", "prune-default", "change-passphrase"] == order("by=0&metric=completeness")
     assert "Here, completeness differs by +4.00" in plain(page)
+
+
+def test_while_a_run_is_written_to_questions_follow_the_dataset(client: httpx2.Client, odd_results: Path) -> None:
+    with FileLock(odd_results / "context-ab" / odd_run.RUN / ".lock"):
+        page = client.get(f"{SAMPLES}/change-passphrase?by=0&metric=completeness").text
+
+    assert "2 of 3" in page
+    assert "previous and next by" not in page
 
 
 def test_a_sample_that_is_not_there_is_no_page(client: httpx2.Client) -> None:

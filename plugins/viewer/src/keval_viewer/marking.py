@@ -9,7 +9,7 @@ import attrs
 
 from keval.frontend import Mark
 
-__all__ = ["Piece", "pieces_of"]
+__all__ = ["Piece", "pieces_of", "spans_of"]
 
 _WORST_FIRST = ("bad", "good", "neutral")
 
@@ -43,3 +43,11 @@ def pieces_of(text: str, marks: Sequence[Mark]) -> list[Piece]:
         open_ = [mark for mark in open_ if mark.end > begin]
         pieces.append(Piece(text[begin:end], tuple(open_)))
     return pieces
+
+
+def spans_of(text: str, marks: Sequence[Mark]) -> list[Piece]:
+    """Return what was marked of a text, in its order: each piece once, with all marks from its beginning to its end."""
+    found: dict[tuple[int, int], list[Mark]] = {}
+    for mark in marks:
+        found.setdefault((mark.start, mark.end), []).append(mark)
+    return [Piece(text[start:end], tuple(each)) for (start, end), each in found.items()]

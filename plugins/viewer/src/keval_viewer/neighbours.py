@@ -49,9 +49,10 @@ def around(run: Run, key: TrialKey) -> Around:
 
 def trials_of(run: Run, sample: str) -> list[TrialKey]:
     """Return the trials of a sample: agent by agent, condition by condition, repetition by repetition."""
-    agents, conditions = ({name: place for place, name in enumerate(of)} for of in _labels(run))
+    arms = [(agent, condition) for agent in run.manifest.agents for condition in run.manifest.conditions]
+    order = {arm: place for place, arm in enumerate(arms)}
     found = [each for each in run.known_trials if each.sample == sample]
-    return sorted(found, key=lambda each: (agents[each.agent], conditions[each.condition], each.repetition))
+    return sorted(found, key=lambda each: (order.get(_arm(each), len(order)), each.repetition))
 
 
 def repetitions_of(keys: Sequence[TrialKey]) -> Mapping[int, Mapping[Arm, TrialKey]]:
@@ -60,10 +61,6 @@ def repetitions_of(keys: Sequence[TrialKey]) -> Mapping[int, Mapping[Arm, TrialK
     for key in keys:
         found.setdefault(key.repetition, {})[_arm(key)] = key
     return dict(sorted(found.items()))
-
-
-def _labels(run: Run) -> tuple[Sequence[str], Sequence[str]]:
-    return [*run.manifest.agents], [*run.manifest.conditions]
 
 
 def _arm(key: TrialKey) -> Arm:

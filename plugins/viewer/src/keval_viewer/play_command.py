@@ -82,16 +82,11 @@ def play(
 async def _serve(
     evaluation: Evaluation, only: tuple[str, ...], results: Path, listener: socket.socket, *, browser: bool
 ) -> None:
-
-    from keval.frontend import Play
-    from keval_viewer.app import build_app, serving
+    from keval_viewer.app import serving
     from keval_viewer.hosting import open_browser, stopping
-    from keval_viewer.pages import PLAY_PAGES
-    from keval_viewer.playing.session import PlaySession
+    from keval_viewer.play_app import play_app
 
-    async with Play.open(evaluation, results, only=only) as opened, PlaySession.of(opened) as session:
-        app = build_app(results, PLAY_PAGES)
-        app.state.play = session
+    async with play_app(evaluation, results, only) as (app, opened):
         with stopping() as stopped:
             async with serving(app, listener) as served:
                 # Before the address is told: whoever reads it may tell this process to end at once.

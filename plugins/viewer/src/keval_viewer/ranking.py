@@ -51,7 +51,7 @@ def choices_of(report: Report) -> tuple[Sequence[str], Sequence[str]]:
 def ranked(report: Report, sample: str, choice: Choice) -> Ranked:
     """Return where a sample stands by a choice. What cannot be compared comes last, in the order of the dataset.
 
-    Raises LookupError: the run has no such sample or comparison.
+    Raises ValueError: nobody was asked this sample, as far as the report knows.
     """
     questions = report.outline.questions
     found: dict[int, Tile] = {}

@@ -86,11 +86,11 @@ def _order(request: Request, run: Run, sample: str) -> tuple[Ranked, Sequence[st
     While a run is written to, what is ranked changes with every answer, so the order is that of the dataset.
     """
     if run.is_locked:
-        names = [each for each in run.samples.ids if each in {key.sample for key in run.known_trials}]
+        asked = {key.sample for key in run.known_trials}
+        names = [name for name in run.samples.ids if name in asked]
         place = names.index(sample)
-        before, after = names[:place], names[place + 1 :]
-        following = after[0] if after else None
-        return Ranked(Choice(), before[-1] if before else None, following, place + 1, len(names)), (), ()
+        previous, following = (names[at] if 0 <= at < len(names) else None for at in (place - 1, place + 1))
+        return Ranked(Choice(), previous, following, place + 1, len(names)), (), ()
     report = viewer_of(request).runs.report(run)
     compared, metrics = choices_of(report)
     given, metric = request.query_params.get("by", "0"), request.query_params.get("metric", "")

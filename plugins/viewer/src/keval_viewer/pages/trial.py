@@ -13,7 +13,7 @@ from starlette.responses import Response
 from keval import Failure, Run, RunError, Transcript, Trial
 from keval.frontend import timelines, traffic_of
 from keval.plugin import TrialKey
-from keval_viewer.marking import pieces_of
+from keval_viewer.marking import pieces_of, spans_of
 from keval_viewer.neighbours import around
 from keval_viewer.page import Page, rendered, run_of, run_route
 from keval_viewer.pages.review import answer_form
@@ -53,6 +53,7 @@ def _trial(request: Request) -> Response:
         scores=scores,
         chosen=chosen,
         pieces=pieces_of(trial.output, chosen.marks if chosen else ()),
+        spans=spans_of(trial.output, chosen.marks if chosen else ()),
         told=told_of(lines),
         facts=[*_facts(trial)],
         simulated=trial.model in run.manifest.simulated,

@@ -68,17 +68,16 @@ class Table:
 
 def table_of(standings: Standings, columns: Iterable[Column]) -> Table:
     """Return the standings of the columns that are on or were asked."""
-    summary = standings.summary
-    asked = {f"{arm.agent}/{arm.condition}" for arm in summary.trials if arm.trials}
+    asked = {f"{arm.agent}/{arm.condition}" for arm in standings.trials if arm.trials}
     shown = [column for column in columns if column.id in asked]
-    names = display_names(entry.scorer for entry in summary.scorers)
-    arms = {(f"{arm.agent}/{arm.condition}", arm.scorer): arm for arm in summary.arms}
+    names = display_names(entry.scorer for entry in standings.scorers)
+    arms = {(f"{arm.agent}/{arm.condition}", arm.scorer): arm for arm in standings.arms}
     effects = {(f"{e.agent}/{e.condition}", e.scorer): e for e in standings.differences}
     spent = {(f"{e.agent}/{e.condition}", e.metric): e for e in standings.expenses}
     rows: list[_Row] = []
     fixed: list[_Row] = []
     level: list[str] = []
-    for entry in summary.scorers:
+    for entry in standings.scorers:
         found = [effects[column.id, entry.scorer] for column in shown if (column.id, entry.scorer) in effects]
         name = with_units(names[entry.scorer], entry.scale)
         given = [arms.get((column.id, entry.scorer)) for column in shown]
@@ -117,7 +116,7 @@ def _standing(arm: ArmScore | None, effect: Effect | None, questions: int) -> St
 def _with_difference(standing: Standing, effect: Effect | None, places: int) -> Standing:
     if effect is None or effect.difference is None:
         return standing
-    if is_flat(effect):
+    if is_flat(effect) or not round(effect.difference, places):
         return attrs.evolve(standing, words="the same")
     if effect.n > 1 and not effect.stderr:
         return attrs.evolve(standing, difference=signed(effect.difference, places), words="on every question")
