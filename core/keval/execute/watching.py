@@ -161,7 +161,7 @@ class Watching:
         elif kind == "trial_finished":
             trial.calls.clear()
             if data["failure"] is not None:
-                trial.retries.add(f"{data['stage']}: {data['failure']}", self._redact.text(data["message"]))
+                trial.retries.add(f"{data['stage']}: {data['failure']}", self._redact.text(str(data["message"])))
         trial.latest = event
 
     def _told(self, trial: _InFlight) -> TrialInFlight:
