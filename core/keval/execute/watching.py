@@ -75,7 +75,6 @@ class Watching:
             try:
                 await task
             finally:
-                self._listen(on=False)
                 with suppress(OSError):  # a folder that is gone, or that nothing can be written to any more
                     tidy(folder)
 
@@ -129,6 +128,8 @@ class Watching:
         except OSError as error:
             told = f"{folder / LIVE} cannot be written: {error.strerror or error}; a viewer shows less of the run"
             warnings.warn(told, RuntimeWarning, stacklevel=1)
+        finally:
+            self._listen(on=False)
 
     def _is_watched(self, folder: Path) -> bool:
         """Return whether anybody has touched `.watched` lately. Its time may be that of another machine's clock."""
@@ -146,6 +147,8 @@ class Watching:
             listeners.append(self._hear)
         elif not on and self._hear in listeners:
             listeners.remove(self._hear)
+            # What trials do from now on is not heard, so what was heard of them says nothing later.
+            self._in_flight = {id: _InFlight(trial.key, trial.since) for id, trial in self._in_flight.items()}
 
     def _hear(self, event: LiveEvent) -> None:
         trial = self._in_flight.get(event.trial)
