@@ -148,7 +148,7 @@ class Watching:
         elif not on and self._hear in listeners:
             listeners.remove(self._hear)
             # What trials do from now on is not heard, so what was heard of them says nothing later.
-            self._in_flight = {id: _InFlight(trial.key, trial.since) for id, trial in self._in_flight.items()}
+            self._in_flight = {name: _InFlight(one.key, one.since) for name, one in self._in_flight.items()}
 
     def _hear(self, event: LiveEvent) -> None:
         trial = self._in_flight.get(event.trial)

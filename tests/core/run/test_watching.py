@@ -85,6 +85,25 @@ def test_what_a_run_that_was_killed_left_is_tidied_up(patient: Project) -> None:
     assert not (run.path / ".watched").exists()
 
 
+def test_a_run_stops_telling_when_nobody_looks_any_more(patient: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keval.execute.watching._LOOKING", 0.1)
+
+    def look() -> bool:
+        """Look once, and return whether what the run told is gone before it ends."""
+        run = until(lambda: next((run for run in list_runs(Path("results")) if watch(run)), None))
+        until(lambda: read_live(run))
+        is_gone = until(lambda: read_live(run) is None or None)
+        for name in ("begin", "end"):
+            Path(name).touch()
+        return is_gone and not (run.path / ".watched").exists()
+
+    with ThreadPoolExecutor(1) as pool:
+        looking = pool.submit(look)
+        outcome = patient.keval("run", "eval.yaml")
+
+    assert (0, True) == (outcome.code, looking.result())
+
+
 def test_no_event_is_made_while_nobody_looks(patient: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[object] = []
     for module in ("keval.execute.tries", "keval.score.events"):
