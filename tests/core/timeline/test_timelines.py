@@ -152,8 +152,10 @@ def test_texts_stand_with_the_reply_that_they_came_with_turn_by_turn() -> None:
 
 
 def test_turns_that_earlier_trials_told_are_left_out() -> None:
-    messages = (Message("user", "How warm?"), Message("tool", "3"), Message("assistant", "3 °C."))
-    messages += (Message("user", "And now?", 1), Message("tool", "4", 1), Message("assistant", "4 °C.", 1))
+    messages = (
+        *(Message("user", "How warm?"), Message("tool", "3"), Message("assistant", "3 °C.")),
+        *(Message("user", "And now?", 1), Message("tool", "4", 1), Message("assistant", "4 °C.", 1)),
+    )
     calls = (
         ToolCall("earlier", model_call=1, at=0.5, duration=0.5),
         ToolCall("now", model_call=1, at=9.25, duration=0.5, turn=1),
