@@ -66,7 +66,8 @@ class Play:
         config's dataset may be missing.
 
         Raises:
-            ConfigError: the config is wrong, or has no such agent, condition or column.
+            ConfigError: the config is wrong, or has no such agent or condition.
+            PlayError: there is no such column.
             PreflightError: a model or a server cannot be reached, or the run directory cannot be made.
         """
         chosen = config if isinstance(config, Evaluation) else load(Path(config))
@@ -92,8 +93,8 @@ class Play:
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """All runs of the play, oldest first: each edit began a new one."""
-        return tuple(self._runs)
+        """All runs of the play, oldest first: each edit began a new one. One in which nothing was asked is removed."""
+        return tuple(run for run in self._runs if run.path.exists())
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -1,6 +1,6 @@
 // The events of the play. A browser has few connections to a server, so a tab that is hidden gives its own back, and
 // goes on where it was when it is seen again.
-export const follow = (start, { text, changed, ended, lost }) => {
+export const follow = (start, { text, changed, lost }) => {
   let following = start;
   let source = null;
 
@@ -17,10 +17,7 @@ export const follow = (start, { text, changed, ended, lost }) => {
       heard(event);
       changed();
     });
-    source.addEventListener("error", () => {
-      lost(true);
-      if (source.readyState === EventSource.CLOSED) ended();
-    });
+    source.addEventListener("error", () => lost(true)); // the browser tries again by itself
   };
 
   document.addEventListener("visibilitychange", () => {

@@ -5,6 +5,7 @@ import { morph } from "/static/viewer/play/morph.js";
 import { parse, show } from "/static/viewer/play/sheet.js";
 
 const PAUSE = 80; // milliseconds between two fetches
+const PATIENCE = 2000; // milliseconds without the server until that is said
 const byId = (id) => document.getElementById(id);
 
 // What agents write.
@@ -224,9 +225,13 @@ setInterval(() => {
 }, 100);
 
 document.documentElement.classList.add("scripted");
+let silence = 0;
 follow(Number(byId("play").dataset.from), {
   text,
   changed,
-  ended: () => (byId("ended").hidden = false),
-  lost: (is) => document.documentElement.classList.toggle("lost-server", is),
+  lost: (is) => {
+    clearTimeout(silence);
+    if (is) silence = setTimeout(() => (byId("ended").hidden = false), PATIENCE);
+    else byId("ended").hidden = true;
+  },
 });
