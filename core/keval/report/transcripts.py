@@ -108,8 +108,8 @@ def print_trial(
     for line in scores:
         found = verdict(line.score, bands.get(line.metric, {}))
         console.print(Text.assemble((f"{found} ", "bold"), safe(f"{whose(line)}: {line.score.reason}")))
-        for told in _read(line.score, trial.output):
-            console.print(safe(f"  read {told}", "dim"))
+        for piece in _read(line.score, trial.output):
+            console.print(safe(f"  read {piece}", "dim"))
     for shown in claims(scores):
         console.print(shown)
 
