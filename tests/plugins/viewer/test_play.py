@@ -68,7 +68,7 @@ def test_events_go_on_where_a_connection_was_lost(player: Player) -> None:
 
     events = [*takewhile(lambda event: event[1].get("what") != "scored", player.events())]
     _, _, last = events[5]
-    again = next(player.events(**{"last-event-id": str(last)}))
+    again = next(player.events(after=last))
 
     text = [data["text"] for name, data, _ in events if name == "text" and data["trial"].startswith("steady")]
     assert "Hello one" == "".join(text)

@@ -11,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import attrs
+from anyio.to_thread import current_default_thread_limiter
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -28,6 +29,8 @@ from keval_viewer.viewer import Viewer
 
 __all__ = ["Serving", "build_app", "serving"]
 
+_THREADS = 8
+"""How many requests are answered at the same time."""
 _LOG = logging.getLogger(__name__)
 _TYPES = {"page.css": "text/css", "page.js": "text/javascript"}
 """What pages take from the report."""
@@ -68,6 +71,8 @@ async def serving(app: Starlette, listener: socket.socket, session: str | None =
 
     `session` is what the cookie holds; with the same one, a browser that was let in stays so.
     """
+    # Each thread that has read a large run keeps memory that others cannot use.
+    current_default_thread_limiter().total_tokens = _THREADS
     token = secrets.token_urlsafe(24)
     port = listener.getsockname()[1]
     guard = Guard(app, port, token, session or secrets.token_urlsafe(24))

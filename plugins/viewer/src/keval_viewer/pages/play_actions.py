@@ -122,7 +122,10 @@ async def _keep(request: Request) -> Response:
         path, answer = _text(form, "path").strip(), _text(form, "answer").strip()
         try:
             kept = session.play.keep_sample(
-                _text(form, "question"), _inside(Path(path), session) if path else None, answer=answer or None
+                _text(form, "question"),
+                _inside(Path(path), session) if path else None,
+                answer=answer or None,
+                looked_up="looked_up" in form,
             )
         except KevalError as error:
             raise HTTPException(409, str(error)) from error

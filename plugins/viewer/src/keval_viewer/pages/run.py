@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from keval import Run
-from keval.frontend import FRAGMENTS, Report, answers, lines_of
+from keval.frontend import FRAGMENTS, Report, answers
 from keval_viewer.following import Draw, Seen
 from keval_viewer.page import Page, rendered, run_of, run_route, viewer_of
 from keval_viewer.streaming import Sent, event_stream
@@ -57,7 +57,11 @@ def _part(request: Request) -> Response:
     name = request.path_params["part"]
     if name not in FRAGMENTS:
         raise HTTPException(404)
-    return HTMLResponse(FRAGMENTS[name](viewer_of(request).runs.report(run_of(request))))
+    run, runs = run_of(request), viewer_of(request).runs
+    report = runs.report(run)
+    # The questions of a large run take a second to draw.
+    html = runs.derived(run, f"part {name}", lambda _: FRAGMENTS[name](report).encode("utf-8", "replace"))
+    return HTMLResponse(html)
 
 
 def _answers(request: Request) -> Response:
@@ -67,7 +71,9 @@ def _answers(request: Request) -> Response:
     question = next((each for each in report.outline.questions if each.id == wanted), None)
     if question is None:
         raise HTTPException(404)
-    return HTMLResponse(answers(report, question, lines_of(report, [question])))
+    # By the index of a run's scores, which is made once; the fragment's own reading would go through all of them.
+    scores = {trial: report.run.scores_of(trial) for trial in question.trials}
+    return HTMLResponse(answers(report, question, scores))
 
 
 async def _events(request: Request) -> Response:
