@@ -155,11 +155,9 @@ class PlaySession:
 
     # What a person does.
 
-    async def ask(self, asked: Asked, *, anew: bool = False) -> None:
-        """Ask all columns that are on, in a new conversation if `anew`. Raises what `Play.begin` does."""
+    async def ask(self, asked: Asked) -> None:
+        """Ask all columns that are on. Raises what `Play.begin` does."""
         async with self._acting:
-            if anew:
-                await self.play.new_conversation()
             await self.play.begin(asked)
             self._settle()
 
