@@ -50,9 +50,10 @@ class Player:
     def page(self, path: str = "/") -> str:
         return self.client.get(path).raise_for_status().text
 
-    def events(self, start: int = 0, **headers: str) -> Iterator[tuple[str, dict[str, Any], int]]:
-        """The events of the play as they come: name, data and number."""
-        with self.client.stream("GET", f"/play/events?from={start}", headers=headers) as response:
+    def events(self, after: int | None = None) -> Iterator[tuple[str, dict[str, Any], int]]:
+        """The events of the play as they come, all or those after number `after`: name, data and number."""
+        headers = {} if after is None else {"last-event-id": str(after)}
+        with self.client.stream("GET", "/play/events", headers=headers) as response:
             event: dict[str, str] = {}
             for line in _lines(response):
                 if line.startswith(":"):

@@ -69,7 +69,7 @@ def test_a_picture_needs_nothing_from_elsewhere(name: str) -> None:
 
 def test_every_figure_that_the_readme_says_of_its_picture_is_in_it() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    ((said, path),) = re.findall(r"!\[([^\]]+)\]\(([^)]+)\)", readme)
+    ((said, path),) = re.findall(r"!\[([^\]]+)\]\(([^)]+\.svg)\)", readme)
 
     shown = text((ROOT / path).read_text(encoding="utf-8"))
     figures = re.findall(r"[+-]?\d+\.\d\d|±\d+\.\d\d|n=\d+|\d+ of \d+ trials", said)

@@ -21,7 +21,7 @@ from keval.records import Trial, TrialKey
 from keval.redaction import Redactor
 from keval.scores import ScoreLine
 from keval.stats.failures import FailureTally
-from keval.store.watched import LIVE, WATCHED, LiveState, Pace, TrialInFlight, refusal_kind, troubles, write_live
+from keval.store.watched import LIVE, WATCHED, LiveState, Pace, TrialInFlight, refusal_kind, tidy, troubles, write_live
 
 __all__ = ["Watching"]
 
@@ -75,9 +75,8 @@ class Watching:
             try:
                 await task
             finally:
-                self._listen(on=False)
                 with suppress(OSError):  # a folder that is gone, or that nothing can be written to any more
-                    _tidy(folder)
+                    tidy(folder)
 
     def begins(self, key: TrialKey) -> None:
         """Note that a trial begins."""
@@ -122,13 +121,15 @@ class Watching:
                 if is_watched:
                     await asyncio.to_thread(write_live, folder, self.state())
                 elif was_watched:
-                    await asyncio.to_thread(_tidy, folder)
+                    await asyncio.to_thread(tidy, folder)
                 was_watched = is_watched
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._ended.wait(), _EVERY)
         except OSError as error:
             told = f"{folder / LIVE} cannot be written: {error.strerror or error}; a viewer shows less of the run"
             warnings.warn(told, RuntimeWarning, stacklevel=1)
+        finally:
+            self._listen(on=False)
 
     def _is_watched(self, folder: Path) -> bool:
         """Return whether anybody has touched `.watched` lately. Its time may be that of another machine's clock."""
@@ -146,6 +147,8 @@ class Watching:
             listeners.append(self._hear)
         elif not on and self._hear in listeners:
             listeners.remove(self._hear)
+            # What trials do from now on is not heard, so what was heard of them says nothing later.
+            self._in_flight = {name: _InFlight(one.key, one.since) for name, one in self._in_flight.items()}
 
     def _hear(self, event: LiveEvent) -> None:
         trial = self._in_flight.get(event.trial)
@@ -161,7 +164,7 @@ class Watching:
         elif kind == "trial_finished":
             trial.calls.clear()
             if data["failure"] is not None:
-                trial.retries.add(f"{data['stage']}: {data['failure']}", self._redact.text(data["message"]))
+                trial.retries.add(f"{data['stage']}: {data['failure']}", self._redact.text(str(data["message"])))
         trial.latest = event
 
     def _told(self, trial: _InFlight) -> TrialInFlight:
@@ -171,8 +174,3 @@ class Watching:
             return told
         tool = self._redact.text(trial.calls[-1]) if trial.calls else None
         return attrs.evolve(told, attempt=latest.attempt, doing=latest.kind, at=latest.at, tool=tool)
-
-
-def _tidy(folder: Path) -> None:
-    for name in (LIVE, WATCHED):
-        (folder / name).unlink(missing_ok=True)

@@ -95,14 +95,15 @@ class Reading:
     def _find_scores(self) -> None:
         """Find out which files have scores by now, and whether they still have what was read of them."""
         settled, files = self.run.scores_file.path, self.run.scores_file.files()
-        if files == [settled] and not self._has_settled and len(self._scores) == 1:
-            # The first pass has ended: its file has become that of all scores.
-            (tail,) = self._scores.values()
-            if not tail.goes_on(settled):
-                raise ReplacedError
-            tail.path = settled
-            self._scores = {settled: tail}
-            return
+        if files[:1] == [settled] and not self._has_settled and len(self._scores) == 1:
+            # The first pass has ended: its file becomes that of all scores, and is removed a moment later.
+            ((file, tail),) = self._scores.items()
+            if tail.goes_on(settled) and files == [settled]:
+                tail.path = settled
+                self._scores = {settled: tail}
+                return
+            if tail.goes_on(settled) and tail.goes_on() and files == [settled, file]:
+                return
         if any(file not in files or not tail.goes_on() for file, tail in self._scores.items()):
             raise ReplacedError
         added = [file for file in files if file not in self._scores]

@@ -54,7 +54,7 @@ def edited(evaluation: Evaluation, edit: Edit, opened: Opened) -> Evaluation:
 
 
 def condition_yaml(evaluation: Evaluation, condition: str, written: Evaluation, name: str | None = None) -> str:
-    """Return a condition, and the contexts that it needs and the config as `written` lacks, as YAML.
+    """Return a condition as YAML, with the contexts that it needs and the config as `written` does not have so.
 
     It is checked by loading the config with it. Raises ConfigError.
     """
@@ -63,8 +63,8 @@ def condition_yaml(evaluation: Evaluation, condition: str, written: Evaluation, 
         raise ConfigError(f"no condition named {condition!r}{hint}")
     data, known = evaluation.source.data, written.source.data
     wanted = with_bases(evaluation.contexts, evaluation.conditions[condition].contexts)
-    had = known.get("contexts") or {}
-    contexts = {label: entry for label, entry in (data.get("contexts") or {}).items() if label in wanted - {*had}}
+    had, given = (effective(each).get("contexts", {}) for each in (written, evaluation))
+    contexts = {label: given[label] for label in given if label in wanted and given[label] != had.get(label)}
     sections = {
         **({"contexts": contexts} if contexts else {}),
         "conditions": {name or condition: _entry(data, condition)},

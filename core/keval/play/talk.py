@@ -63,9 +63,9 @@ def is_conversational(worker: PlanWorker, agent: str) -> bool:
 class Talk:
     """What one agent under one condition is asked in one conversation.
 
-    After a turn that failed or was stopped nobody knows what the agent remembers, so that it is not to be asked more.
-    While it `is_stopped`, it is not asked at all.
-    An agent that cannot hold a conversation is asked the whole of it each time, as in a run, with all its attempts.
+    After a turn that failed nobody knows what the agent remembers, so that it is not to be asked more. While it
+    `is_stopped`, every turn fails. An agent that cannot hold a conversation is asked the whole of it each time, as in a
+    run, with all its attempts.
     """
 
     worker: PlanWorker
@@ -87,8 +87,9 @@ class Talk:
     async def ask(self, key: TrialKey, sample: Sample, texts: Sequence[str]) -> Trial:
         """Ask the last `texts` of a sample; those before them were asked already. What goes wrong is a failed trial."""
         self._told.trial_id = key.id
+        stopped = TrialError("it was stopped", kind=STOPPED)
         if self.is_stopped:
-            return self._trial(key, sample, TrialError("it was stopped", kind=STOPPED))
+            return self._trial(key, sample, stopped, None)
         if is_conversational(self.worker, self.agent):
             work = self._turns(key, sample, texts)
         else:
@@ -100,7 +101,9 @@ class Talk:
             if not self.is_stopped:
                 self._asking.cancel()
                 raise
-            trial = self._trial(key, sample, TrialError("it was stopped", kind=STOPPED))
+            trial = self._trial(key, sample, stopped, self._so_far())
+        except Exception as error:  # noqa: BLE001 - a seam: a defect in one column hurts no other
+            trial = self._trial(key, sample, error, None)
         finally:
             self._asking = None
         self._failure = trial.failure
@@ -141,7 +144,7 @@ class Talk:
         for text in texts:
             if error is None and self._open is not None:
                 error = (await self._open.ask(text)).error
-        return self._trial(key, sample, error)
+        return self._trial(key, sample, error, self._so_far())
 
     def _attempt(self, key: TrialKey, sample: Sample) -> Try:
         return Try(key, sample, 1, 0, self._told)
@@ -169,9 +172,11 @@ class Talk:
         self._open = opened.value
         return opened.error
 
-    def _trial(self, key: TrialKey, sample: Sample, error: BaseException | None) -> Trial:
+    def _trial(
+        self, key: TrialKey, sample: Sample, error: BaseException | None, transcript: Transcript | None
+    ) -> Trial:
         """Return the trial that has ended, with what was said until then."""
-        plan, transcript = self.worker.plan, self._so_far()
+        plan = self.worker.plan
         outcome = Attempted(transcript) if error is None else Attempted[Transcript].failed(error)
         arm = next(arm for arm in plan.arms if arm.label == key.condition)
         complied, outcome = held_to(arm.condition, transcript, outcome)

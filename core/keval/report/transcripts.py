@@ -108,9 +108,8 @@ def print_trial(
     for line in scores:
         found = verdict(line.score, bands.get(line.metric, {}))
         console.print(Text.assemble((f"{found} ", "bold"), safe(f"{whose(line)}: {line.score.reason}")))
-        for mark in marks_of(line.score, trial.output):
-            judged = "" if mark.kind == "neutral" else f", {mark.kind}"
-            console.print(safe(f"  read {trial.output[mark.start : mark.end]!r}: {mark.label}{judged}", "dim"))
+        for piece in _read(line.score, trial.output):
+            console.print(safe(f"  read {piece}", "dim"))
     for shown in claims(scores):
         console.print(shown)
 
@@ -136,6 +135,15 @@ def claims(scores: Iterable[ScoreLine]) -> Iterator[Text]:
             yield Text.assemble((f"unverified, says {judge}: ", "yellow"), safe(claim))
         for reply in judgement.rejected:
             yield Text.assemble((f"no judgement of {judge}: ", "red"), safe(reply))
+
+
+def _read(score: Score, answer: str) -> Iterator[str]:
+    """Yield what a metric read in an answer, a line for all that it read as the same: `'coat', 'hat': items, good`."""
+    found: dict[str, list[str]] = {}
+    for mark in marks_of(score, answer):
+        judged = mark.label if mark.kind == "neutral" else f"{mark.label}, {mark.kind}"
+        found.setdefault(judged, []).append(repr(answer[mark.start : mark.end]))
+    yield from (f"{', '.join(words)}: {judged}" for judged, words in found.items())
 
 
 def call_lines(calls: Iterable[ToolCall]) -> Iterator[Text]:

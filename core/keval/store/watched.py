@@ -31,6 +31,7 @@ __all__ = [
     "Trouble",
     "read_live",
     "refusal_kind",
+    "tidy",
     "troubles",
     "watch",
     "write_live",
@@ -44,7 +45,7 @@ _LISTS = ("in_flight", "retries", "refusals", "paces")
 
 @attrs.frozen
 class TrialInFlight:
-    """A trial that has begun and not ended, at the Unix time `since`.
+    """A trial that has begun, at the Unix time `since`, and is not on disk yet.
 
     `attempt` counts from 1, `doing` is the kind of the latest live event, of the Unix time `at`, and `tool` the tool
     that is being called; all are `None` as long as nothing was heard of the trial.
@@ -121,13 +122,12 @@ def watch(run: Run) -> bool:
 
     Where the run's directory cannot be written to, the run does not hear of it.
     """
-    mark = run.path / WATCHED
     with suppress(OSError):  # a viewer that may only read shows what is in the run's own files
-        mark.touch()
+        (run.path / WATCHED).touch()
     if run.is_locked:
         return True
     with suppress(OSError):
-        mark.unlink(missing_ok=True)
+        tidy(run.path)  # it has just ended, or was killed
     return False
 
 
@@ -141,6 +141,12 @@ def read_live(run: Run) -> LiveState | None:
     except (OSError, orjson.JSONDecodeError) as error:
         raise RunError(f"{path} cannot be read: {error}") from error
     return from_plain(LiveState, told, path)
+
+
+def tidy(folder: Path) -> None:
+    """Remove both files. Raises OSError."""
+    for name in (LIVE, WATCHED):
+        (folder / name).unlink(missing_ok=True)
 
 
 def write_live(folder: Path, state: LiveState) -> None:

@@ -16,13 +16,14 @@ __all__ = ["measured_times"]
 def measured_times(transcript: Transcript, traffic: Sequence[Traffic], told: Times) -> Times:
     """Return times that the traffic of the attempt makes finer; those that the transcript tells, if it cannot.
 
-    It cannot where it has other model calls than the transcript: middleware may have answered some of them.
+    It cannot where it has other model calls than the transcript, as middleware may have answered some of them, and
+    where the transcript carries earlier turns.
     """
     asked = [each for each in traffic if isinstance(each, ModelTraffic) and each.request.asks_for_reply]
     asked.sort(key=lambda each: each.began)
     replied = [each for each in asked if _is_reply(each)]
     origin = transcript.started
-    if origin is None or not asked or len(replied) != (transcript.model_calls or 0):
+    if origin is None or not asked or transcript.carried or len(replied) != (transcript.model_calls or 0):
         return told
     replied.sort(key=lambda each: each.ended or 0)
     refused = tuple(_refused(asked, replied, origin))
@@ -30,7 +31,7 @@ def measured_times(transcript: Transcript, traffic: Sequence[Traffic], told: Tim
     found = ((number, tokens_of(each)) for number, each in enumerate(replied, start=1))
     calls = {
         index: Span(_on_the_wall(span.start, refused), span.duration) for index, span in told.calls.items()
-    } | _calls(transcript.tool_calls, traffic, origin)
+    } | _calls(transcript, traffic, origin)
     exchanges = {
         index: Span(None if each.at is None else max(0.0, each.at - origin), each.duration if each.answered_by else 0.0)
         for index, each in enumerate(transcript.exchanges)
@@ -88,13 +89,14 @@ def _turn_on_the_wall(span: Span, refused: Sequence[Refused]) -> Span:
     return Span(start, None if start is None or end is None else end - start)
 
 
-def _calls(calls: Sequence[ToolCall], traffic: Sequence[Traffic], origin: float) -> dict[int, Span]:
+def _calls(transcript: Transcript, traffic: Sequence[Traffic], origin: float) -> dict[int, Span]:
     """Return when servers ran calls, each matched with the next exchange of its tool, of its arguments if possible."""
+    calls, carried = transcript.tool_calls, transcript.carried
     ran = [each for each in traffic if isinstance(each, ServerTraffic) and each.kind == "call"]
     found: dict[int, ServerTraffic] = {}
     for strictly in (True, False):
         for index, call in enumerate(calls):
-            if index in found or call.executions == 0:
+            if index in found or call.executions == 0 or call.turn < carried:
                 continue
             if (run := next((each for each in ran if _is_of(call, each, strictly)), None)) is not None:
                 found[index] = run

@@ -22,7 +22,8 @@ def timelines(trial: Trial, traffic: Sequence[Traffic] = ()) -> tuple[Timeline, 
     """Return the timeline of each attempt at a trial; the last one is of the attempt that counts.
 
     `traffic` is what a recording has of all attempts. Without it, or where it has other model calls than the
-    transcript, times are those that the transcript tells.
+    transcript, times are those that the transcript tells. Turns that a transcript carries from earlier trials are left
+    out.
     """
     became: tuple[Attempt | Trial, ...] = (*trial.attempts, trial)
     first = next((each.transcript.started for each in became if each.transcript and each.transcript.started), None)
@@ -63,7 +64,7 @@ def _timeline(attempt: int, became: Attempt | Trial, traffic: Sequence[Traffic],
 def _told(transcript: Transcript, times: Times) -> list[Step]:
     """Return the steps in the order of the conversation, turn by turn."""
     turns = turns_of(transcript)
-    last = max(turns, default=0)
+    last = max(turns, default=transcript.carried)
     numbers = _turn_of_replies(transcript, times, last)
     unplaced = [each for each in times.refused if each.number is None]
     steps: list[Step] = []
@@ -213,9 +214,8 @@ def _turn_of_replies(transcript: Transcript, times: Times, last: int) -> dict[in
 
     A reply that asks for no tool ends its turn, as a rule.
     """
-    asked_in = {call.model_call: call.turn for call in transcript.tool_calls if call.model_call is not None}
-    # Where only the last turns have times, the transcript counts the model calls of these only.
-    turn = min(times.turns, default=0)
+    asked_in = {call.model_call: call.turn for call in transcript.own_calls if call.model_call is not None}
+    turn = min(times.turns, default=transcript.carried)
     found: dict[int, int] = {}
     for number in range(1, (transcript.model_calls or 0) + 1):
         end = times.models.get(number, _UNKNOWN).end

@@ -55,26 +55,29 @@ def told_times(transcript: Transcript) -> Times:
 
     It tells when the model had answered, and not when it was asked: a model call began no earlier than its turn, and
     than the end of what came before it. Times of exchanges are those of the clock on the wall, so they are unknown
-    where the agent waited after a refusal, for which the transcript's own time stands still.
+    where the transcript's own time stands still: after a refusal, and between the turns of a conversation that it
+    carries on. All times are from the first turn on that it does not carry.
     """
     turns = _turns(transcript)
+    before = sum(transcript.turn_durations[: transcript.carried])
     calls = {
-        index: Span(call.at if call.turn in turns else None, call.duration)
+        index: Span(call.at - before if call.at is not None and call.turn in turns else None, call.duration)
         for index, call in enumerate(transcript.tool_calls)
     }
+    replies = [reply - before for reply in transcript.replies]
     count = transcript.model_calls or 0
     ended = [span.end for span in calls.values() if span.end is not None]
     began = [span.start for span in turns.values() if span.start is not None]
     models: dict[int, Span] = {}
-    if len(transcript.replies) == count:
-        for number, reply in enumerate(transcript.replies, start=1):
+    if len(replies) == count:
+        for number, reply in enumerate(replies, start=1):
             # A turn may begin in the moment in which the one before it was answered.
-            before = [moment for moment in began if moment < reply]
-            before += [moment for moment in (*ended, *transcript.replies[: number - 1]) if moment <= reply]
-            start = max(before, default=reply)
+            earlier = [moment for moment in began if moment < reply]
+            earlier += [moment for moment in (*ended, *replies[: number - 1]) if moment <= reply]
+            start = max(earlier, default=reply)
             models[number] = Span(start, reply - start, is_bound=True)
     exchanges = {}
-    if transcript.started is not None and not transcript.refusals:
+    if transcript.started is not None and not transcript.refusals and not transcript.carried:
         for index, exchange in enumerate(transcript.exchanges):
             at = None if exchange.at is None else max(0.0, exchange.at - transcript.started)
             exchanges[index] = Span(at, exchange.duration if exchange.answered_by else 0.0)
@@ -84,14 +87,15 @@ def told_times(transcript: Transcript) -> Times:
 
 
 def turns_of(transcript: Transcript) -> set[int]:
-    """Return the numbers of the turns that a transcript has anything of."""
-    return {message.turn for message in transcript.messages} | {call.turn for call in transcript.tool_calls}
+    """Return the numbers of the turns that a transcript has anything of, without those that it carries."""
+    turns = {message.turn for message in transcript.messages} | {call.turn for call in transcript.tool_calls}
+    return {turn for turn in turns if turn >= transcript.carried}
 
 
 def _turns(transcript: Transcript) -> dict[int, Span]:
     """Return the turns whose times are known, one after the other; durations are those of the last turns."""
-    last = max(turns_of(transcript), default=0)
-    durations = transcript.turn_durations[-last - 1 :]
+    last = max(turns_of(transcript), default=transcript.carried)
+    durations = transcript.turn_durations[transcript.carried :][-last - 1 :]
     if not durations:
         known = transcript.started is not None or any(call.at is not None for call in transcript.tool_calls)
         return {last: Span(0.0)} if known else {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from keval.frontend import Asked, Edit, Play, PlayError
 from keval.plugin import ConfigError
@@ -22,6 +23,7 @@ conditions:
   with_weather: {system_prompt: You help., contexts: [weather]}
 metrics: [double/length]
 """
+DERIVED = CONTEXTS.replace("weather: {}}", "weather: {}, worded: {from: weather, describe: {get_current_weather: A.}}}")
 WORDS = "Tells the weather.\nNow."
 
 
@@ -67,6 +69,19 @@ conditions:
     # The run between the edits has gone, as nothing was asked in it.
     assert 2 == len(runs)
     assert {*runs} == {path.parent.name for path in Path("results").rglob("manifest.json")}
+
+
+@pytest.mark.slow  # starts servers
+def test_a_context_that_was_changed_in_its_place_is_pasted_too(project: Project) -> None:
+    async def talk(play: Play) -> str:
+        await play.edit(Edit(condition="with_weather", descriptions={"get_weather_forecast": "B."}))
+        return play.condition_yaml("with_weather")
+
+    text = played(DERIVED.replace("[weather]", "[worded]"), talk, conditions=["with_weather"])
+
+    told = yaml.safe_load(text)
+    describe = {"get_current_weather": "A.", "get_weather_forecast": "B."}
+    assert {"worded": {"from": "weather", "describe": describe}} == told["contexts"]
 
 
 def test_a_condition_that_is_pasted_runs(project: Project) -> None:

@@ -65,11 +65,13 @@ def test_what_a_metric_read_is_underlined_and_listed() -> None:
     assert "place" not in screen
 
 
-def test_what_was_read_right_or_wrong_is_told() -> None:
-    screen = shown(None, [{"start": 6, "end": 10, "label": "temperature, actual 9 °C", "kind": "bad"}])
+def test_what_was_read_right_or_wrong_is_told_together() -> None:
+    words = [{"start": start, "end": start + 5, "label": "word"} for start in (16, 22)]
+    screen = shown(None, [{"start": 6, "end": 10, "label": "temperature, actual 9 °C", "kind": "bad"}, *words])
 
-    assert "It is \x1b[4m3 °C\x1b[0m, and feels like −2 °C." in screen
+    assert "It is \x1b[4m3 °C\x1b[0m, and \x1b[4mfeels\x1b[0m \x1b[4mlike \x1b[0m−2 °C." in screen
     assert "read '3 °C': temperature, actual 9 °C, bad" in screen
+    assert "read 'feels', 'like ': word" in screen
 
 
 @pytest.mark.parametrize(

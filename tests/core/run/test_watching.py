@@ -69,7 +69,39 @@ def test_who_looks_at_a_run_sees_what_its_trials_do(patient: Project) -> None:
     assert (Trouble("HTTP 429", 1, "slow down, [secret]"),) == calling.refusals
     assert (Trouble("model: rate_limit", 1, "too many requests for [secret]"),) == calling.retries
     assert [] == [name for name in ("live.json", ".watched") if (run.path / name).exists()]
-    assert (False, False) == (watch(run), (run.path / ".watched").exists())
+
+
+def test_what_a_run_that_was_killed_left_is_tidied_up(patient: Project) -> None:
+    for name in ("begin", "end"):
+        (patient.root / name).touch()
+    patient.keval("run", "eval.yaml")
+    run = open_run("latest")
+    for name in ("live.json", ".watched"):
+        (run.path / name).touch()
+
+    is_running = watch(run)
+
+    assert (False, None) == (is_running, read_live(run))
+    assert not (run.path / ".watched").exists()
+
+
+def test_a_run_stops_telling_when_nobody_looks_any_more(patient: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keval.execute.watching._LOOKING", 0.1)
+
+    def look() -> None:
+        """Look until the run tells something, and no more; its trials wait until its files are gone."""
+        run = until(lambda: next(iter(list_runs(Path("results"))), None))
+        until(lambda: read_live(run) if watch(run) else None)
+        files = [run.path / "live.json", run.path / ".watched"]
+        until(lambda: None if any(file.exists() for file in files) else True)
+        for name in ("begin", "end"):
+            Path(name).touch()
+
+    with ThreadPoolExecutor(1) as pool:
+        looking = pool.submit(look)
+        outcome = patient.keval("run", "eval.yaml")
+
+    assert (0, None) == (outcome.code, looking.result())
 
 
 def test_no_event_is_made_while_nobody_looks(patient: Project, monkeypatch: pytest.MonkeyPatch) -> None:

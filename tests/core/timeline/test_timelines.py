@@ -151,6 +151,26 @@ def test_texts_stand_with_the_reply_that_they_came_with_turn_by_turn() -> None:
     assert ["user", "agent", "model"] == [lane.kind for lane in timeline.lanes]
 
 
+def test_turns_that_earlier_trials_told_are_left_out() -> None:
+    messages = (
+        *(Message("user", "How warm?"), Message("tool", "3"), Message("assistant", "3 °C.")),
+        *(Message("user", "And now?", 1), Message("tool", "4", 1), Message("assistant", "4 °C.", 1)),
+    )
+    calls = (
+        ToolCall("earlier", model_call=1, at=0.5, duration=0.5),
+        ToolCall("now", model_call=1, at=9.25, duration=0.5, turn=1),
+    )
+    transcript = Transcript(
+        messages, calls, model_calls=2, turn_durations=(9.0, 1.0), started=LONG_AGO, replies=(9.25, 9.875), carried=1
+    )
+
+    (timeline,) = timelines(trial(transcript))
+
+    assert ["asked", "model", "tool", "model", "said"] == [step.kind for step in timeline.steps]
+    assert ([(0.0, 0.25), (0.75, 0.125)], [(0.25, 0.5)]) == (spans(timeline, "model"), spans(timeline, "tool"))
+    assert (1.0, {1}) == (timeline.seconds, {step.turn for step in timeline.steps})
+
+
 def test_waits_after_refusals_are_on_the_axis_of_a_recording_only() -> None:
     call = ToolCall("get", {"of": "x"}, server="docs", model_call=1, at=1.1, duration=0.2, executions=1)
     exchange = ServerExchange("docs", "ping", "server", answered_by="agent", at=LONG_AGO + 4.2, duration=0.0)

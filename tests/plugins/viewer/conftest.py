@@ -52,9 +52,9 @@ def odd(odd_results: Path) -> Iterator[Serving]:
         yield running
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser(hostile_results: Path) -> Iterator[Browser]:
-    """Chromium; the runs that are made in this process are made before."""
+    """Chromium; the runs that are made in this process are made before, as it keeps an event loop in its thread."""
     with viewing.chromium() as browser:
         yield browser
 

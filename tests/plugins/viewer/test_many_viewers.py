@@ -51,6 +51,10 @@ def test_twenty_viewers_see_a_run_to_its_end(project: Project) -> None:
     results = project.root / "results"
     results.mkdir()
 
+    def begin() -> None:
+        for sign in ("begin", "end"):
+            (project.root / sign).touch()
+
     def look(running: Serving) -> list[dict[str, str]]:
         """Look at the run when it has begun; its trials wait until everybody looks."""
         deadline = time.monotonic() + 60
@@ -58,8 +62,7 @@ def test_twenty_viewers_see_a_run_to_its_end(project: Project) -> None:
             assert time.monotonic() < deadline
             time.sleep(0.01)
         (run,) = list_runs(results)
-        signs = (project.root / "begin", project.root / "end")
-        begun = threading.Barrier(VIEWERS, lambda: [sign.touch() for sign in signs])
+        begun = threading.Barrier(VIEWERS, begin)
         path = f"/runs/{run.path.parent.name}/{run.id}/events"
         with ThreadPoolExecutor(VIEWERS) as viewers:
             return [*viewers.map(lambda _: read(running, path, begun), range(VIEWERS))]

@@ -44,7 +44,7 @@ def player(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Player]:
 
 
 def test_a_question_and_a_follow_up_are_answered_scored_and_kept_in_a_run(player: Player) -> None:
-    assert (204, "") == player.act("ask", text=hostile.EVERYTHING, answer="golden")
+    assert (204, "") == player.act("ask", text=hostile.EVERYTHING, answer="golden", facts='{"likes": "rain"}')
     first = player.settled()
     player.act("ask", text="break")
     second = player.settled("no answer of weak/only")
@@ -59,7 +59,7 @@ def test_a_question_and_a_follow_up_are_answered_scored_and_kept_in_a_run(player
     run = open_run("latest")
     assert {"steady/only/q1/1", "steady/only/q1.2/1", "weak/only/q1/1", "weak/only/q1.2/1"} == run.trial_ids()
     assert f"/runs/talkers/{run.id}/trials/steady%2Fonly%2Fq1%2F1" in first
-    assert "golden" == run.sample("q1").answer
+    assert ("golden", {"likes": "rain"}) == (run.sample("q1").answer, run.sample("q1").facts)
 
 
 def test_events_go_on_where_a_connection_was_lost(player: Player) -> None:
@@ -68,7 +68,7 @@ def test_events_go_on_where_a_connection_was_lost(player: Player) -> None:
 
     events = [*takewhile(lambda event: event[1].get("what") != "scored", player.events())]
     _, _, last = events[5]
-    again = next(player.events(**{"last-event-id": str(last)}))
+    again = next(player.events(after=last))
 
     text = [data["text"] for name, data, _ in events if name == "text" and data["trial"].startswith("steady")]
     assert "Hello one" == "".join(text)
@@ -142,6 +142,7 @@ def test_a_question_is_kept_as_a_sample_beside_the_config_and_nowhere_else(playe
 def test_what_cannot_be_asked_is_said(player: Player) -> None:
     assert (409, "there is no question; write one, or choose a sample") == player.act("ask", text=" ")
     assert (409, True) == ((told := player.act("ask", sample="snow"))[0], "snow" in told[1])
+    assert (409, True) == ((told := player.act("ask", text="one", facts="[]"))[0], "not a mapping" in told[1])
     assert (409, "there is no agent 'nobody'") == player.act("switch", switch="agent off nobody")
     assert 404 == player.client.get("/play/questions/1/q9").status_code
     assert 404 == player.client.get("/play/conditions/nothing").status_code

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import Any
 
+import orjson
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -33,7 +35,18 @@ async def _ask(session: PlaySession, form: FormData) -> None:
     text = _text(form, "text").strip()
     if not text:
         raise PlayError("there is no question; write one, or choose a sample")
-    await session.ask(Asked(text, answer=answer), anew="anew" in form)
+    await session.ask(Asked(text, answer=answer, facts=_facts(_text(form, "facts"))))
+
+
+def _facts(written: str) -> Mapping[str, Any]:
+    """Return the facts that somebody wrote as JSON. Raises PlayError."""
+    try:
+        facts = orjson.loads(written) if written.strip() else {}
+    except orjson.JSONDecodeError as error:
+        raise PlayError(f"the facts are no JSON: {error}") from error
+    if not isinstance(facts, dict):
+        raise PlayError('the facts are not a mapping; write {"name": …}')
+    return facts
 
 
 async def _again(session: PlaySession, form: FormData) -> None:
@@ -122,7 +135,10 @@ async def _keep(request: Request) -> Response:
         path, answer = _text(form, "path").strip(), _text(form, "answer").strip()
         try:
             kept = session.play.keep_sample(
-                _text(form, "question"), _inside(Path(path), session) if path else None, answer=answer or None
+                _text(form, "question"),
+                _inside(Path(path), session) if path else None,
+                answer=answer or None,
+                looked_up="looked_up" in form,
             )
         except KevalError as error:
             raise HTTPException(409, str(error)) from error

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from keval import Failure, Run, RunError, Transcript, Trial
+from keval import Failure, Message, Run, RunError, Transcript, Trial
 from keval.frontend import timelines, traffic_of
 from keval.plugin import TrialKey
 from keval_viewer.marking import pieces_of, spans_of
@@ -55,6 +55,7 @@ def _trial(request: Request) -> Response:
         pieces=pieces_of(trial.output, chosen.marks if chosen else ()),
         spans=spans_of(trial.output, chosen.marks if chosen else ()),
         told=told_of(lines),
+        earlier=[*trial.sample.history, *_carried(trial)],
         facts=[*_facts(trial)],
         simulated=trial.model in run.manifest.simulated,
         problem=problem,
@@ -136,6 +137,12 @@ def _sent_text(run: Run, trial: Trial) -> str | None:
         return text
 
 
+def _carried(trial: Trial) -> Iterator[Message]:
+    """Yield what was said in earlier trials of the same conversation."""
+    transcript = trial.transcript or Transcript()
+    yield from (each for each in transcript.messages if each.turn < transcript.carried and each.role != "tool")
+
+
 def _facts(trial: Trial) -> Iterator[tuple[str, str]]:
     """Yield what is known of a trial's effort, each with its name."""
     transcript = trial.transcript
@@ -148,7 +155,7 @@ def _facts(trial: Trial) -> Iterator[tuple[str, str]]:
     if transcript.unlisted_calls:
         yield "tool calls", f"{transcript.unlisted_calls:,}, of which only the number is known"
     elif transcript.tool_calls or transcript.tools:
-        yield "tool calls", f"{len(transcript.tool_calls):,}"
+        yield "tool calls", f"{len(transcript.own_calls):,}"
     usage = transcript.usage
     if usage.input_tokens is not None and usage.output_tokens is not None:
         yield "tokens", f"{usage.input_tokens:,} in, {usage.output_tokens:,} out"

@@ -9,7 +9,18 @@ from contextlib import asynccontextmanager, suppress
 import attrs
 
 from keval import KevalError, Run
-from keval.frontend import Answer, Asked, Column, Edit, EditableCondition, Play, PlayError, Question, dollars
+from keval.frontend import (
+    Answer,
+    Asked,
+    Column,
+    Edit,
+    EditableCondition,
+    Play,
+    PlayError,
+    Question,
+    counted,
+    dollars,
+)
 from keval_viewer.playing.answers import Row, row_of
 from keval_viewer.playing.progress import Progress
 from keval_viewer.playing.standings import Table, table_of
@@ -133,13 +144,20 @@ class PlaySession:
         told = dollars(sum(known)) if known else "cost unknown"
         return f"{told}, {lacking} of {len(asked)} answers unknown" if known and lacking else told
 
+    @property
+    def allowance(self) -> str:
+        """The budget of the play in words; empty without one."""
+        budget = self.play.evaluation.budget
+        caps = [counted(budget.tokens, "token")] if budget.tokens is not None else []
+        caps += [counted(budget.trials, "answer")] if budget.trials is not None else []
+        caps += [dollars(budget.usd)] if budget.usd is not None else []
+        return ", ".join(caps)
+
     # What a person does.
 
-    async def ask(self, asked: Asked, *, anew: bool = False) -> None:
-        """Ask all columns that are on, in a new conversation if `anew`. Raises what `Play.begin` does."""
+    async def ask(self, asked: Asked) -> None:
+        """Ask all columns that are on. Raises what `Play.begin` does."""
         async with self._acting:
-            if anew:
-                await self.play.new_conversation()
             await self.play.begin(asked)
             self._settle()
 

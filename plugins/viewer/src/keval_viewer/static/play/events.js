@@ -21,12 +21,10 @@ export const follow = (start, { text, changed, lost }) => {
   };
 
   document.addEventListener("visibilitychange", () => {
-    if (document.hidden) {
-      source.close();
-    } else {
-      open();
-      changed();
-    }
+    source.close();
+    if (document.hidden) return;
+    open();
+    changed();
   });
   addEventListener("pagehide", () => source.close());
   addEventListener("pageshow", (event) => {

@@ -230,8 +230,12 @@ follow(Number(byId("play").dataset.from), {
   text,
   changed,
   lost: (is) => {
+    if (is) {
+      silence ||= setTimeout(() => (byId("ended").hidden = false), PATIENCE);
+      return;
+    }
     clearTimeout(silence);
-    if (is) silence = setTimeout(() => (byId("ended").hidden = false), PATIENCE);
-    else byId("ended").hidden = true;
+    silence = 0;
+    byId("ended").hidden = true;
   },
 });
