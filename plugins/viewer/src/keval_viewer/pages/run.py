@@ -65,15 +65,16 @@ def _part(request: Request) -> Response:
 
 
 def _answers(request: Request) -> Response:
-    """Answer with the answers of all arms to one question."""
-    report = viewer_of(request).runs.report(run_of(request))
+    """Answer with the answers of all arms to one question, and where there is more about it."""
+    run = run_of(request)
+    report = viewer_of(request).runs.report(run)
     wanted = request.path_params["sample"]
     question = next((each for each in report.outline.questions if each.id == wanted), None)
     if question is None:
         raise HTTPException(404)
     # By the index of a run's scores, which is made once; the fragment's own reading would go through all of them.
     scores = {trial: report.run.scores_of(trial) for trial in question.trials}
-    return HTMLResponse(answers(report, question, scores))
+    return rendered(request, "run_answers.html", run=run, sample=wanted, answers=answers(report, question, scores))
 
 
 async def _events(request: Request) -> Response:
