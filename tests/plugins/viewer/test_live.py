@@ -17,6 +17,9 @@ import pytest
 from filelock import FileLock
 from playwright.sync_api import Page, expect
 
+from keval import Run
+from keval_viewer.addresses import run_url
+from keval_viewer.app import Serving
 from tests import viewing
 from tests.conftest import ON_PATH, Project
 from tests.viewing import client_of, needs_chromium
@@ -90,6 +93,15 @@ def test_the_page_of_an_interrupted_run_says_so_and_hears_when_it_goes_on(copied
     assert "Interrupted: 5 of 12 trials are there." in page
     assert copied.name in listed
     assert "begun" == event
+
+
+def test_a_page_that_shows_a_run_as_running_is_told_that_it_has_ended(served: Serving, hostile_results: Path) -> None:
+    (run,) = hostile_results.glob("*/*")
+
+    with client_of(served) as client, client.stream("GET", f"{run_url(Run(run))}/events?running=yes") as response:
+        events = [event for event, _, _ in sent(response)]
+
+    assert ["ended"] == events
 
 
 @contextmanager

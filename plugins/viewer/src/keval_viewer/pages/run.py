@@ -82,7 +82,12 @@ async def _events(request: Request) -> Response:
     if await run_in_threadpool(lambda: run.is_locked):
         last = request.headers.get("last-event-id")
         return event_stream(viewer_of(request).following.events(run, _draw(request), last))
-    return event_stream(_begun(run))
+    # The page may show the run as it was before the connection was lost.
+    return event_stream(_ended() if "running" in request.query_params else _begun(run))
+
+
+async def _ended() -> AsyncGenerator[Sent, None]:
+    yield Sent("ended", {})
 
 
 async def _begun(run: Run) -> AsyncGenerator[Sent, None]:

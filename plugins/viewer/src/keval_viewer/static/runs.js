@@ -1,4 +1,6 @@
 // The table of runs is filtered and sorted by the server as one types, and renewed when runs come, go on and end.
+import { stream } from "./stream.js";
+
 const form = document.getElementById("filters");
 const table = document.getElementById("table");
 const compare = document.getElementById("compare");
@@ -83,7 +85,12 @@ addEventListener("keydown", (event) => {
   document.activeElement?.closest("tr")?.querySelector("input[type=checkbox]")?.click();
 });
 
-new EventSource("/events").addEventListener("changed", () => renew(query()));
+// After a pause, the table is renewed also if the server knows of no change since.
+let connected = false;
+stream("/events", { changed: () => renew(query()) }, (open) => {
+  if (open && connected) renew(query());
+  connected ||= open;
+});
 // A browser keeps ticks when it goes back to a page.
 for (const box of boxes()) if (box.checked) ticked.add(box.value);
 tell();
