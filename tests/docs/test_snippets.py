@@ -138,6 +138,7 @@ def test_python_of_a_page_runs(project: Project, page: Path) -> None:
             exec(compile(block, str(page), "exec", dont_inherit=True), names)
 
 
+@pytest.mark.slow
 def test_the_tests_of_the_python_page_hold_its_config_to_its_gates(project: Project) -> None:
     evaluation(project)
     _, tests = blocks(ROOT / "docs" / "python.md", "python")
