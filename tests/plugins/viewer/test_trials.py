@@ -56,8 +56,10 @@ def test_a_run_that_was_written_to_is_read_again(copied: Path) -> None:
         before = len(client.get(path).json()["trials"]["id"])
         file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:5]))
         after = len(client.get(path).json()["trials"]["id"])
+        page = client.get(run_url(Run(copied))).text
 
     assert (12, 5) == (before, after)
+    assert "Interrupted: 5 of 12 trials are there." in page  # its summary tells of more
 
 
 @pytest.mark.slow

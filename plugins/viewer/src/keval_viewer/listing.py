@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +15,7 @@ import attrs
 from keval import Run, RunError
 from keval.frontend import Headline, ListedRun, total_cost
 from keval.plugin import Cost
-from keval_viewer.runs import Runs, Written, written
+from keval_viewer.runs import Runs, Written, lines_in, written
 
 __all__ = ["SORTS", "STATES", "Listing", "Query", "Row", "State"]
 
@@ -25,7 +24,6 @@ STATES: Sequence[State] = ("running", "done", "interrupted", "failed")
 
 _PATIENCE = 0.15
 """Seconds for which a request reads runs that it does not know yet; the others follow."""
-_CHUNK = 1 << 20
 _FRESH = 0.5
 """Seconds for which the rows are not looked at again."""
 _RECENT = 20
@@ -175,18 +173,15 @@ class Listing:
 
     def _count(self, run: Run) -> int:
         """Count the finished trials of a running run: only what was added since the last time is read."""
-        offset, count = self._counted.get(run.path, (0, 0))
+        count, place = self._counted.get(run.path, (0, 0))
         try:
-            with run.trials_file.open("rb") as file:
-                if os.fstat(file.fileno()).st_size < offset:
-                    offset = count = 0
-                file.seek(offset)
-                while chunk := file.read(_CHUNK):
-                    offset, count = offset + len(chunk), count + chunk.count(b"\n")
+            if run.trials_file.stat().st_size < place:
+                count = place = 0
+            added, place = lines_in(run.trials_file, place)
         except OSError:
             return count
-        self._counted[run.path] = (offset, count)
-        return count
+        self._counted[run.path] = (count + added, place)
+        return count + added
 
 
 def _row(run: Run, locked: bool) -> Row:

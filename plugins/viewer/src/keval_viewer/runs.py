@@ -11,13 +11,14 @@ from typing import Any, TypeAlias, TypeVar
 
 import attrs
 
-from keval import KevalError, Run, RunError
+from keval import KevalError, Run, RunError, Summary
 from keval.frontend import Report
 
-__all__ = ["Runs", "UnknownRunError", "Written", "written"]
+__all__ = ["Runs", "UnknownRunError", "Written", "lines_in", "written"]
 
 T = TypeVar("T")
 
+_CHUNK = 1 << 20
 _OPEN = 4
 """How many runs are kept open: each knows where its trials are and what its page is made from."""
 
@@ -70,7 +71,7 @@ class Runs:
 
     def report(self, run: Run) -> Report:
         """Return what the fragments of a run are made from. Raises RunError."""
-        return self.derived(run, "report", lambda kept: Report(kept, kept.written_summary() or kept.summary()))
+        return self.derived(run, "report", lambda kept: Report(kept, _summary(kept)))
 
     def derived(self, run: Run, name: str, make: Callable[[Run], T]) -> T:
         """Return what `make` makes of a run, once until the run is written to. Raises what `make` raises."""
@@ -92,6 +93,27 @@ class Runs:
             while len(self._open) > _OPEN:
                 self._open.popitem(last=False)
             return known
+
+
+def lines_in(file: Path, start: int = 0) -> tuple[int, int]:
+    """Count the lines of a file from a place on, and return the count and where the file ends now."""
+    count = 0
+    try:
+        with file.open("rb") as opened:
+            opened.seek(start)
+            while chunk := opened.read(_CHUNK):
+                count, start = count + chunk.count(b"\n"), start + len(chunk)
+    except FileNotFoundError:
+        return 0, 0
+    return count, start
+
+
+def _summary(run: Run) -> Summary:
+    """Return what a run found, as it was written down, or anew if there are other trials than it tells of."""
+    written = run.written_summary()
+    if written is not None and sum(arm.trials for arm in written.trials) == lines_in(run.trials_file)[0]:
+        return written
+    return run.summary()
 
 
 def _folders(root: str | Path) -> Iterator[os.DirEntry[str]]:
