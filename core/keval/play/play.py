@@ -16,12 +16,12 @@ from keval.dataset.samples import Samples
 from keval.errors import PlayError, suggestion
 from keval.execute.meter import Meter
 from keval.live import Feed
+from keval.play.columns import Columns
 from keval.play.edits import condition_yaml, editable_conditions, edited
 from keval.play.keeping import keep
 from keval.play.planning import make_play_plan
 from keval.play.records import Asked, Column, Edit, EditableCondition, KeptSample, Question, Standings
 from keval.play.standings import standings_of
-from keval.play.table import Table
 from keval.play.writing import open_run
 from keval.redaction import Redactor
 from keval.store.run import Run
@@ -43,7 +43,7 @@ class Play:
     feed: Feed = attrs.field(factory=Feed, init=False)
     _redact: Redactor = attrs.field(factory=Redactor, init=False)
     _runs: list[Run] = attrs.field(factory=list, init=False)
-    _table: Table = attrs.field(init=False)
+    _columns: Columns = attrs.field(init=False)
     _closing: AsyncExitStack = attrs.field(init=False)
     _editing: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
 
@@ -89,7 +89,7 @@ class Play:
     @property
     def run(self) -> Run:
         """The run that is being written."""
-        return self._table.run.run
+        return self._columns.run.run
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -99,32 +99,32 @@ class Play:
     @property
     def columns(self) -> tuple[Column, ...]:
         """Every agent under every condition, in the order of the config."""
-        return self._table.columns
+        return self._columns.all
 
     @property
     def questions(self) -> tuple[Question, ...]:
         """What was asked in this run so far, oldest first, with the answers as they are now."""
-        return self._table.questions
+        return self._columns.questions
 
     @property
     def conversation(self) -> int:
         """The number of the present conversation, from 1."""
-        return self._table.conversation
+        return self._columns.conversation
 
     @property
     def samples(self) -> Samples:
         """The dataset's samples, which can be asked; empty if the config has no dataset."""
-        return self._table.run.plan.dataset.samples
+        return self._columns.run.plan.dataset.samples
 
     @property
     def conditions(self) -> tuple[EditableCondition, ...]:
         """What can be edited of each condition."""
-        return editable_conditions(self._evaluation, self._table.run.ready.contexts)
+        return editable_conditions(self._evaluation, self._columns.run.ready.contexts)
 
     @property
     def is_answering(self) -> bool:
         """Whether any column is answering; the next question waits for that, but not for scores."""
-        return self._table.is_answering
+        return self._columns.is_answering
 
     async def begin(self, asked: Asked) -> Question:
         """Ask all columns that are on and level, at once, and return when they have begun.
@@ -137,20 +137,20 @@ class Play:
             PreflightError: a hook plugin has no facts about the question.
             RunError: the run cannot be written.
         """
-        return self._table.question(await self._table.begin(asked))
+        return self._columns.question(await self._columns.begin(asked))
 
     async def ask(self, asked: str | Asked) -> Question:
         """Ask as `begin` does, and return when all answers are there and scored."""
-        posed = await self._table.begin(Asked(asked) if isinstance(asked, str) else asked)
-        await self._table.settle()
-        return self._table.question(posed)
+        posed = await self._columns.begin(Asked(asked) if isinstance(asked, str) else asked)
+        await self._columns.settle()
+        return self._columns.question(posed)
 
     async def ask_again(self, column: str) -> None:
         """Ask one column everything of the present conversation, from its first question, in a new conversation.
 
         Its answers are further repetitions of the same samples. Returns when it has begun. Raises what `begin` does.
         """
-        await self._table.ask_again(column)
+        await self._columns.ask_again(column)
 
     async def settle(self) -> None:
         """Wait until all columns have answered and all answers are scored.
@@ -158,22 +158,22 @@ class Play:
         Raises:
             RunError: something could not be written.
         """
-        await self._table.settle()
+        await self._columns.settle()
 
     async def stop(self, column: str | None = None) -> None:
         """Stop the answers in flight, or that of one column, and return when that is done.
 
         Each becomes a failure of the kind `stopped`, which keeps what the agent had said. Its column is not level.
         """
-        await self._table.stop(column)
+        await self._columns.stop(column)
 
     async def new_conversation(self) -> None:
         """Stop what is in flight, and let all columns forget what was said."""
-        await self._table.new_conversation()
+        await self._columns.new_conversation()
 
     def switch(self, column: str, *, on: bool) -> None:
         """Switch a column on or off; an answer in flight goes on. Raises PlayError: there is no such column."""
-        self._table.switch(column, on=on)
+        self._columns.switch(column, on=on)
 
     async def edit(self, edit: Edit) -> None:
         """Change what is compared: what is in flight is stopped, the run ends, and a new one begins.
@@ -185,13 +185,13 @@ class Play:
             PreflightError: a model or a server cannot be reached.
         """
         async with self._editing:
-            changed = edited(self._evaluation, edit, self._table.run.ready.contexts)
-            table, closing = self._table, self._closing
-            await self._begin(changed, meter=table.run.meter)
-            for column in table.columns:
-                self._table.switch(column.id, on=column.is_on)
-            await _end(table, closing)
-        self._table.tell("edit")
+            changed = edited(self._evaluation, edit, self._columns.run.ready.contexts)
+            columns, closing = self._columns, self._closing
+            await self._begin(changed, meter=columns.run.meter)
+            for column in columns.all:
+                self._columns.switch(column.id, on=column.is_on)
+            await _end(columns, closing)
+        self._columns.tell("edit")
 
     def standings(self, against: str | None = None) -> Standings:
         """Return how the columns stand, and how each differs from the column `against`, by default the first one on.
@@ -199,10 +199,10 @@ class Play:
         Raises PlayError: there is no such column.
         """
         if against is not None:
-            reference: Column | None = self._table.column(against)
+            reference: Column | None = self._columns.column(against)
         else:
             reference = next((column for column in self.columns if column.is_on), None)
-        return standings_of(self._table.run, len(self.questions), reference)
+        return standings_of(self._columns.run, len(self.questions), reference)
 
     def keep_sample(
         self, question: str, path: str | Path | None = None, *, answer: str | None = None, looked_up: bool = False
@@ -247,23 +247,23 @@ class Play:
             run = await closing.enter_async_context(
                 open_run(make_play_plan(evaluation), self._root, self._redact, self.feed, meter)
             )
-            table = Table(run, self.feed)
+            columns = Columns(run, self.feed)
             for column in wanted:
-                table.switch(column, on=True)
-            for each in table.columns if wanted else ():
-                table.switch(each.id, on=each.id in wanted)
+                columns.switch(column, on=True)
+            for each in columns.all if wanted else ():
+                columns.switch(each.id, on=each.id in wanted)
         except BaseException:
             await closing.aclose()
             raise
-        self._evaluation, self._table, self._closing = evaluation, table, closing
+        self._evaluation, self._columns, self._closing = evaluation, columns, closing
         self._runs.append(run.run)
 
     async def _end(self) -> None:
         """End the present run."""
-        await _end(self._table, self._closing)
+        await _end(self._columns, self._closing)
 
 
-async def _end(table: Table, closing: AsyncExitStack) -> None:
+async def _end(columns: Columns, closing: AsyncExitStack) -> None:
     """Stop what is in flight, and end a run."""
-    await table.close()
+    await columns.close()
     await closing.aclose()

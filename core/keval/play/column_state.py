@@ -1,4 +1,4 @@
-"""A seat at the table of a play: one column, and its side of the present conversation."""
+"""The state of one column of a play: what it was asked in the present conversation, and what asks it just now."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from keval.play.records import Column
 from keval.play.talk import Talk, is_conversational
 from keval.play.writing import PlayRun
 
-__all__ = ["Seat", "seats_of"]
+__all__ = ["ColumnState", "column_states"]
 
 
 @attrs.define(eq=False)
-class Seat:
+class ColumnState:
     """A column: what it was asked in the present conversation, how many questions of it it has answered.
 
     `asking` is what asks it just now.
@@ -37,13 +37,13 @@ class Seat:
             await talk.close()
 
 
-def seats_of(run: PlayRun) -> dict[str, Seat]:
-    """Return a seat for every agent under every condition of a run, by column."""
-    manifest, found = run.manifest, dict[str, Seat]()
+def column_states(run: PlayRun) -> dict[str, ColumnState]:
+    """Return the state of every agent under every condition of a run, by column."""
+    manifest, found = run.manifest, dict[str, ColumnState]()
     for agent, about in manifest.agents.items():
         remembers = is_conversational(run.worker, agent)
         for condition, entry in manifest.conditions.items():
             tools = tuple(tool for server in entry.servers.values() for tool in server.tools)
             column = Column(agent, condition, about.model, about.simulated, tools, remembers=remembers)
-            found[column.id] = Seat(column)
+            found[column.id] = ColumnState(column)
     return found

@@ -1,4 +1,4 @@
-"""The table of a play: the columns of one run, what they are asked, and what they answer."""
+"""The columns of one run of a play: what they are asked, and what they answer."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ import attrs
 
 from keval.errors import PlayError, suggestion
 from keval.live import Feed, LiveEvent
+from keval.play.column_state import ColumnState, column_states
 from keval.play.posing import Posed, pose
 from keval.play.records import Answer, AnswerState, Asked, Column, Question
-from keval.play.seat import Seat, seats_of
 from keval.play.talk import STOPPED, Talk
 from keval.play.writing import PlayRun
 from keval.records import Trial, TrialKey
 from keval.scores import ScoreLine
 
-__all__ = ["Table"]
+__all__ = ["Columns"]
 
 
 @attrs.define(eq=False)
-class Table:
+class Columns:
     """Asks the columns of one run, and keeps what was asked and answered."""
 
     run: PlayRun
     feed: Feed
     conversation: int = attrs.field(default=1, init=False)
-    _seats: dict[str, Seat] = attrs.field(init=False)
+    _states: dict[str, ColumnState] = attrs.field(init=False)
     _posed: list[Posed] = attrs.field(factory=list, init=False)
     _answers: dict[str, Answer] = attrs.field(factory=dict, init=False)
     _times: Counter[tuple[str, str]] = attrs.field(factory=Counter, init=False)
@@ -40,18 +40,18 @@ class Table:
     _broken: BaseException | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._seats = seats_of(self.run)
+        self._states = column_states(self.run)
         self._idle.set()
 
     @property
-    def columns(self) -> tuple[Column, ...]:
+    def all(self) -> tuple[Column, ...]:
         """The columns as they are now."""
         asked = len(self._present())
-        return tuple(seat.now(asked) for seat in self._seats.values())
+        return tuple(state.now(asked) for state in self._states.values())
 
     def column(self, column: str) -> Column:
         """Return a column by its id. Raises PlayError: there is none."""
-        return self._seat(column).column
+        return self._state(column).column
 
     @property
     def questions(self) -> tuple[Question, ...]:
@@ -61,7 +61,7 @@ class Table:
     @property
     def is_answering(self) -> bool:
         """Whether a question is being asked."""
-        return self._posing.locked() or any(seat.asking for seat in self._seats.values())
+        return self._posing.locked() or any(state.asking for state in self._states.values())
 
     def question(self, posed: Posed) -> Question:
         """Return a question with the answers as they are now."""
@@ -70,8 +70,8 @@ class Table:
 
     def switch(self, column: str, *, on: bool) -> None:
         """Switch a column on or off. Raises PlayError: there is no such column."""
-        seat = self._seat(column)
-        seat.column = attrs.evolve(seat.column, is_on=on)
+        state = self._state(column)
+        state.column = attrs.evolve(state.column, is_on=on)
         self.tell("columns")
 
     async def begin(self, asked: Asked) -> Posed:
@@ -79,35 +79,35 @@ class Table:
         self._check()
         if self.is_answering:
             raise PlayError("the last question is still being answered; wait, or stop it")
-        on = [seat for seat in self._seats.values() if seat.column.is_on]
+        on = [state for state in self._states.values() if state.column.is_on]
         if not on:
             raise PlayError("no column is on; switch one on")
         async with self._posing:
             present = self._present()
-            asked_now = [seat for seat in on if seat.answered == len(present)]
+            asked_now = [state for state in on if state.answered == len(present)]
             if present and (asked.sample is not None or not asked_now):
                 await self._forget()
                 present, asked_now = [], on
             self._check_budget()
             posed = await pose(asked, present, self._posed, self.run, self.conversation)
             self._posed.append(posed)
-            for seat in asked_now:
-                self._ask(seat, [posed])
+            for state in asked_now:
+                self._ask(state, [posed])
         self.tell("question")
         return posed
 
     async def ask_again(self, column: str) -> None:
         """Ask a column everything of the present conversation. Raises PlayError, RunError."""
         self._check()
-        seat, present = self._seat(column), self._present()
-        if seat.asking is not None or self._posing.locked():
+        state, present = self._state(column), self._present()
+        if state.asking is not None or self._posing.locked():
             raise PlayError(f"{column} is still answering; wait, or stop it")
         if not present:
             raise PlayError("nothing was asked in this conversation yet")
         self._check_budget()
         async with self._posing:
-            await seat.leave()
-            self._ask(seat, present)
+            await state.leave()
+            self._ask(state, present)
         self.tell("question")
 
     async def settle(self) -> None:
@@ -118,11 +118,11 @@ class Table:
 
     async def stop(self, column: str | None = None) -> None:
         """Stop the answers in flight, or that of one column. Raises PlayError: there is no such column."""
-        seats = [*self._seats.values()] if column is None else [self._seat(column)]
-        asking = [seat.asking for seat in seats if seat.asking is not None]
-        for seat in seats:
-            if seat.asking is not None and seat.talk is not None:
-                seat.talk.stop()
+        states = [*self._states.values()] if column is None else [self._state(column)]
+        asking = [state.asking for state in states if state.asking is not None]
+        for state in states:
+            if state.asking is not None and state.talk is not None:
+                state.talk.stop()
         if asking:
             await asyncio.wait(asking)
 
@@ -140,13 +140,13 @@ class Table:
         tasks = [*self._tasks]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, *(seat.leave() for seat in self._seats.values()), return_exceptions=True)
+        await asyncio.gather(*tasks, *(state.leave() for state in self._states.values()), return_exceptions=True)
 
-    def _seat(self, column: str) -> Seat:
-        if column not in self._seats:
-            hint = suggestion(column, self._seats) or f"; columns: {', '.join(self._seats)}"
+    def _state(self, column: str) -> ColumnState:
+        if column not in self._states:
+            hint = suggestion(column, self._states) or f"; columns: {', '.join(self._states)}"
             raise PlayError(f"no column {column!r}{hint}")
-        return self._seats[column]
+        return self._states[column]
 
     def _present(self) -> list[Posed]:
         return [posed for posed in self._posed if posed.conversation == self.conversation]
@@ -163,24 +163,24 @@ class Table:
 
     async def _forget(self) -> None:
         """End the present conversation, if anything was asked in it."""
-        await asyncio.gather(*(seat.leave() for seat in self._seats.values()))
+        await asyncio.gather(*(state.leave() for state in self._states.values()))
         if self._present():
             self.conversation += 1
 
-    def _ask(self, seat: Seat, posed: Sequence[Posed]) -> None:
+    def _ask(self, state: ColumnState, posed: Sequence[Posed]) -> None:
         """Ask a column these questions, one after the other, until one has no answer."""
-        key = self._begun(seat, posed[0])
+        key = self._begun(state, posed[0])
         if key is None:
             return
         run = self.run
-        talk = seat.talk = seat.talk or Talk(run.worker, run.outbox, key.agent, key.condition)
+        talk = state.talk = state.talk or Talk(run.worker, run.outbox, key.agent, key.condition)
         talk.is_stopped = False
         self._idle.clear()
-        seat.asking = self._spawn(self._answer_all(seat, talk, posed, key))
+        state.asking = self._spawn(self._answer_all(state, talk, posed, key))
 
-    def _begun(self, seat: Seat, posed: Posed) -> TrialKey | None:
+    def _begun(self, state: ColumnState, posed: Posed) -> TrialKey | None:
         """Begin a trial, or leave it out, if the budget does not hold it."""
-        column, sample, meter = seat.column, posed.asked.id, self.run.meter
+        column, sample, meter = state.column, posed.asked.id, self.run.meter
         repetition = self._times[column.id, sample] + 1
         trial = f"{column.id}/{sample}/{repetition}"
         if trial not in posed.trials:
@@ -197,12 +197,12 @@ class Table:
         self.run.begin_trial()
         return TrialKey(trial, column.agent, column.condition, sample, repetition)
 
-    async def _answer_all(self, seat: Seat, talk: Talk, posed: Sequence[Posed], first: TrialKey) -> None:
+    async def _answer_all(self, state: ColumnState, talk: Talk, posed: Sequence[Posed], first: TrialKey) -> None:
         """Ask a column; when it returns, the answers are written."""
         key: TrialKey | None = first
         try:
             for each in posed:
-                key = key or self._begun(seat, each)
+                key = key or self._begun(state, each)
                 if key is None:
                     return
                 trial = await self.run.write(await talk.ask(key, each.asked, each.texts), each.written)
@@ -211,14 +211,14 @@ class Table:
                 self._spawn(self._score(trial))
                 if trial.failure is not None:
                     return
-                seat.answered += 1
+                state.answered += 1
         except Exception as error:  # which `settle` raises
             if key is not None:
                 self._answers[key.id] = attrs.evolve(self._answers[key.id], state="failed", problem=str(error))
             raise
         finally:
-            seat.asking = None
-            if not any(other.asking for other in self._seats.values()):
+            state.asking = None
+            if not any(other.asking for other in self._states.values()):
                 self._idle.set()
             self.tell("answer")
 
