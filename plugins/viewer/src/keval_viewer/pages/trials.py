@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keval_viewer.page import Page, rendered, run_of, run_route, viewer_of
+from keval_viewer.runs import lines_in
 from keval_viewer.trial_table import trial_table
 
 __all__ = ["PAGE"]
@@ -21,7 +22,7 @@ def _trials(request: Request) -> Response:
     given = request.query_params.get("from", "")
     start = int(given) if given.isdecimal() and len(given) < 10 else 0
     first = [*islice(run.trials(), start, start + _AT_FIRST)]
-    total = viewer_of(request).runs.derived(run, "trial count", lambda kept: len(kept.trial_ids()))
+    total, _ = lines_in(run.trials_file)
     return rendered(
         request,
         "trials.html",
