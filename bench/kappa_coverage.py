@@ -54,7 +54,7 @@ def drawn(rng: np.random.Generator, scenario: Scenario, questions: int) -> tuple
 
 def main(times: int) -> None:
     """Print the table."""
-    print("| planted | kappa | questions | covered | width | none |\n|---|---|---|---|---|---|")
+    print("| planted | kappa | questions | covered, wanted 95 % | width | none |\n|---|---|---|---|---|---|")
     for number, scenario in enumerate(SCENARIOS):
         truth = weighted_kappa(*drawn(np.random.default_rng(number), scenario, FOR_THE_TRUTH)[:2])
         assert truth is not None
