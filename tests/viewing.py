@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 from starlette.applications import Starlette
 
 from keval_loopback import listen
@@ -22,6 +22,7 @@ from keval_viewer.app import Serving, build_app, serving
 from keval_viewer.pages import VIEW_PAGES
 
 CHROMIUM = shutil.which("chromium")
+expect.set_options(timeout=20_000)  # pages take longer on a machine that is busy
 
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium; Debian's package `chromium` has it")
 

@@ -242,6 +242,7 @@ def test_answers_are_reviewed_by_keyboard(serving: Serving, run: Run, visit: Cal
     page.get_by_label("at most").fill("2")
     page.get_by_role("button", name="Begin").click()
     expect(page.get_by_role("heading", name="1 of 2")).to_be_visible()
+    page.wait_for_load_state()  # with its script, which hears the keys
 
     page.keyboard.press("d")
     page.keyboard.press("4")
@@ -250,10 +251,12 @@ def test_answers_are_reviewed_by_keyboard(serving: Serving, run: Run, visit: Cal
     page.keyboard.press("Escape")
     page.keyboard.press("n")
     expect(page.get_by_role("heading", name="2 of 2")).to_be_visible()
+    page.wait_for_load_state()
     page.keyboard.press("u")
     page.keyboard.press("n")
     expect(page.get_by_role("heading", name="All 2 reviewed")).to_be_visible()
     page.go_back()
+    page.wait_for_load_state()
     page.keyboard.press("p")
     expect(page.get_by_role("heading", name="1 of 2")).to_be_visible()
     expect(page.get_by_label("Note")).to_have_value("u, 1 and n are text here")
