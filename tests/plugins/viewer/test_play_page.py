@@ -128,6 +128,10 @@ def test_an_edit_shows_its_difference_and_asks_again_and_is_kept(served: Serving
     expect(page.locator(f"{cell(page, 'steady/brief')} h3")).to_contain_text("edited")
     page.locator("form[data-key='condition brief']").get_by_role("link", name="keep as YAML").click()
     expect(page.get_by_role("dialog")).to_contain_text("brief:\n    system_prompt: Be brief.")
+    for pressed in ("false", "true"):  # as in another tab; what is open stays so
+        page.locator("#switches button").first.evaluate("button => button.click()")
+        expect(page.locator("#switches button").first).to_have_attribute("aria-pressed", pressed)
+    expect(page.get_by_role("dialog")).to_be_visible()
     page.get_by_role("button", name="close").click()
     settle(page)
     page.locator("#keep summary").click()

@@ -5,8 +5,8 @@ const keyOf = (node) => (node.nodeType === Node.ELEMENT_NODE ? node.id || node.d
 const alike = (from, to) => from.nodeType === to.nodeType && from.nodeName === to.nodeName && keyOf(from) === keyOf(to);
 
 const sameAttributes = (from, to) => {
-  // Whether something is open, or shown by a script, is the reader's.
-  const own = from.nodeName === "DETAILS" ? "open" : null;
+  // Whether something is open is the reader's.
+  const own = from.nodeName === "DETAILS" || from.nodeName === "DIALOG" ? "open" : null;
   for (const { name } of [...from.attributes]) if (name !== own && !to.hasAttribute(name)) from.removeAttribute(name);
   for (const { name, value } of [...to.attributes]) {
     if (name !== own && from.getAttribute(name) !== value) from.setAttribute(name, value);
