@@ -30,7 +30,7 @@ try:
     pages = [page(told[1] + path) for path in (runs[0], f"{runs[0]}/trials", f"{runs[0]}/compare")]
     assert "Effects" in pages[0]
     assert ":root" in page(f"{told[1]}/static/page.css")
-    assert "EventSource" in page(f"{told[1]}/static/viewer/runs.js")
+    assert "EventSource" in page(f"{told[1]}/static/viewer/stream.js")
 finally:
     viewer.send_signal(signal.SIGINT)
     assert viewer.wait(30) == 0
