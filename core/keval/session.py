@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ from keval.execute.resources import ResourceScope
 from keval.execute.tries import Try
 from keval.execute.worker import PlanWorker
 from keval.live import LiveEvent
+from keval.loopback import reach_loopback
 from keval.plan.build import make_session_plan
 from keval.recorder import Blob, Recorder
 from keval.records import Message, Sample, Transcript, Trial, TrialKey
@@ -66,6 +68,7 @@ class Session:
             PreflightError: a model or a server cannot be reached.
             TrialError: the conversation cannot be opened.
         """
+        reach_loopback(os.environ)
         evaluation = config if isinstance(config, Evaluation) else load(Path(config))
         chosen = agent or next((spec.label for spec in evaluation.agents), "")
         arm = condition or next(reversed(list(evaluation.conditions)), "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from keval.dataset.samples import Samples
 from keval.errors import PlayError, suggestion
 from keval.execute.meter import Meter
 from keval.live import Feed
+from keval.loopback import reach_loopback
 from keval.play.columns import Columns
 from keval.play.edits import condition_yaml, editable_conditions, edited
 from keval.play.keeping import keep
@@ -70,6 +72,7 @@ class Play:
             PlayError: there is no such column.
             PreflightError: a model or a server cannot be reached, or the run directory cannot be made.
         """
+        reach_loopback(os.environ)
         chosen = config if isinstance(config, Evaluation) else load(Path(config))
         named = tuple(f"{label}={model}" for label, model in (models or {}).items())
         selection = Selection(agents=tuple(agents), conditions=tuple(conditions), models=named)

@@ -31,7 +31,13 @@ def preferences(answer: Answer) -> list[str]:
     return [str(call.result) for call in answer.record.transcript.own_calls if "user_preferences" in call.name]
 
 
-def test_a_conversation_learns_what_the_user_likes_and_another_one_does_not_know(project: Project) -> None:
+def test_a_conversation_learns_what_the_user_likes_and_another_one_does_not_know(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # where nothing is: loopback is reached without it
+    monkeypatch.setenv("NO_PROXY", "")
+    monkeypatch.setenv("no_proxy", "")
+
     async def talk(play: Play) -> list[Answer]:
         learned = await play.ask("I hate the cold. What's the weather in Helsinki?")
         used = await play.ask("What should I wear in Tokyo today?")
