@@ -198,10 +198,6 @@ class _Listener:
         self.feed.publish(event)
 
 
-def _unqueued(id: str, line: bytes) -> None:
-    """Queue nothing: a play scores each answer itself, when it has told of it."""
-
-
 @asynccontextmanager
 async def open_run(
     plan: Plan, root: Path, redact: Redactor, feed: Feed, meter: Meter | None = None
