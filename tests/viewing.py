@@ -103,7 +103,8 @@ def visiting(browser: Browser) -> Iterator[Callable[..., Page]]:
 
     for page in pages:
         page.context.close()
-    assert [] == [problem for problem in problems if not any(part in problem for part in tolerated)]
+    unexpected = [problem for problem in problems if not any(part in problem for part in tolerated)]
+    assert not unexpected, unexpected
 
 
 def _is_own(url: str, running: Serving) -> bool:

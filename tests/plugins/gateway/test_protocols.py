@@ -545,22 +545,3 @@ def test_a_body_that_is_too_large_is_refused_in_the_protocols_form(
     assert (200, 413, 1) == (fits, status, len(script.seen))
     assert TOO_LARGE[wire].items() <= error.items()
     assert error["message"] == "the request's body is larger than 500,000 bytes; send less"
-
-
-def test_a_request_still_being_answered_does_not_keep_the_server() -> None:
-    async def scenario() -> int:
-        reached = asyncio.Event()
-
-        async def hang(request: ChatRequest) -> ChatReply:
-            reached.set()
-            await asyncio.Event().wait()
-            return ChatReply("never said")
-
-        async with httpx.AsyncClient() as client, asyncio.timeout(20):
-            async with serve(build_app(hang)) as base:
-                body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
-                asking = asyncio.create_task(client.post(f"{base}/openai/v1/chat/completions", json=body, timeout=30))
-                await reached.wait()
-            return (await asking).status_code
-
-    assert asyncio.run(scenario()) == 500

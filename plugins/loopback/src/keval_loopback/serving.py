@@ -59,6 +59,8 @@ class _Server(uvicorn.Server):
             listener.close()
         for connection in [*self.server_state.connections]:
             connection.shutdown()
+            # uvicorn would answer a request that is cancelled with 500, as if the application were broken.
+            connection.transport.close()
         tasks = [*self.server_state.tasks]
         for task in tasks:
             task.cancel()
