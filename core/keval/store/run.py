@@ -26,6 +26,7 @@ from keval.stats.summarise import is_current, summarise
 from keval.store.converter import from_plain
 from keval.store.files import read_json, read_lines, undamaged
 from keval.store.jsonl import read_sample, read_trial
+from keval.store.lock import is_locked
 from keval.store.manifest_file import read_manifest
 from keval.store.reviews_file import ReviewsFile
 from keval.store.scores_file import ScoresFile
@@ -220,17 +221,7 @@ class Run:
     @property
     def is_locked(self) -> bool:
         """Whether a process is writing to the run."""
-        from filelock import FileLock, Timeout  # takes a twentieth of a second to import
-
-        if not (self.path / ".lock").exists():
-            return False
-        try:
-            with FileLock(self.path / ".lock", timeout=0):
-                return False
-        except Timeout:
-            return True
-        except OSError:  # no permission to lock it
-            return False
+        return is_locked(self.path)
 
     def read_trial(self, line: bytes) -> Trial:
         """Return the trial of a line of trials.jsonl. Raises RunError, LookupError, TypeError or ValueError."""

@@ -6,7 +6,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from io import BufferedWriter
@@ -15,7 +15,7 @@ from pathlib import Path
 import attrs
 import orjson
 
-from keval.errors import PreflightError, RunError
+from keval.errors import PreflightError
 from keval.manifest import Manifest
 from keval.recorder import Blob
 from keval.records import Sample
@@ -23,6 +23,7 @@ from keval.redaction import Redactor
 from keval.store.converter import to_json
 from keval.store.files import explained, read_lines, replacing, sync_folder
 from keval.store.jsonl import sample_line
+from keval.store.lock import locked
 from keval.store.run import Run
 from keval.summary import Summary
 
@@ -54,24 +55,9 @@ class RunWriter:
         """The run, for reading."""
         return Run(self.path)
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> AbstractContextManager[None]:
         """Keep other processes from writing to the run. Raises RunError when one does already."""
-        # Takes a twentieth of a second to import, which only a run that is written to needs.
-        from filelock import FileLock, Timeout
-
-        # The timeout is for another process that only checks whether the run is locked.
-        lock = FileLock(self.path / ".lock", timeout=0.2)
-        try:
-            lock.acquire()
-        except Timeout as error:
-            raise RunError(f"another process is writing to {self.path}; wait for it to end") from error
-        except OSError as error:
-            raise RunError(f"{self.path} cannot be written: {error}") from error
-        try:
-            yield
-        finally:
-            lock.release()
+        return locked(self.path)
 
     @contextmanager
     def freezing(self, redact: Redactor) -> Iterator[Callable[[Sample], bool]]:

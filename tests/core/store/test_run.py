@@ -6,10 +6,12 @@ import json
 import math
 import sys
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 
 from keval import RunError, open_run
 from keval.store.converter import from_plain, to_plain
@@ -52,6 +54,20 @@ def test_a_run_is_found_by_path_id_start_of_id_and_latest(notes: Project) -> Non
     assert {path.resolve()} == {each.resolve() for each in (*found, elsewhere)}
     with pytest.raises(RunError, match="no run 'nope' at that path or under results"):
         open_run("nope")
+
+
+def test_many_may_look_at_once_whether_a_run_is_written_to(notes: Project) -> None:
+    run = open_run()
+
+    def looked(times: int) -> set[bool]:
+        with ThreadPoolExecutor(8) as threads:
+            return {*threads.map(lambda _: run.is_locked, range(times))}
+
+    idle = looked(2000)
+    with FileLock(run.path / ".lock"):
+        written = looked(50)
+
+    assert ({False}, {True}) == (idle, written)
 
 
 def test_everything_of_a_run_is_read(notes: Project) -> None:

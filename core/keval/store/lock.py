@@ -1,0 +1,71 @@
+"""The lock of a run: one process at a time writes to it, and any number look whether one does."""
+
+from __future__ import annotations
+
+import errno
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from keval.errors import RunError
+
+__all__ = ["is_locked", "locked"]
+
+_PATIENCE = 0.2
+"""Seconds to wait for another process that only looks whether the run is locked."""
+_CONTENDED = (errno.EACCES, errno.EAGAIN, errno.ENOSYS)
+"""How a file system says that a lock is held; one without locks has the file only while somebody holds it."""
+
+
+@contextmanager
+def locked(run: Path) -> Iterator[None]:
+    """Keep other processes from writing to a run. Raises RunError when one does already."""
+    # Takes a twentieth of a second to import, which only a run that is written to needs.
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(run / ".lock", timeout=_PATIENCE)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise RunError(f"another process is writing to {run}; wait for it to end") from error
+    except OSError as error:
+        raise RunError(f"{run} cannot be written: {error}") from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+if sys.platform == "win32":
+
+    def is_locked(run: Path) -> bool:
+        """Whether a process is writing to a run."""
+        from filelock import FileLock, Timeout
+
+        if not (run / ".lock").exists():
+            return False
+        try:
+            with FileLock(run / ".lock", timeout=0):
+                return False
+        except Timeout:
+            return True
+        except OSError:  # no permission to lock it
+            return False
+
+else:
+    import fcntl
+
+    def is_locked(run: Path) -> bool:
+        """Whether a process is writing to a run."""
+        try:
+            file = (run / ".lock").open("rb")
+        except OSError:  # there is none, or no permission to read it
+            return False
+        with file:
+            try:
+                # Shared, so that those who look at the same time do not take each other for a process that writes.
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except OSError as error:
+                return error.errno in _CONTENDED
+        return False
