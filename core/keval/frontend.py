@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from keval.arm_comparison import ArmComparison, RunArm, SampleScores, arms_of, compare_arms
+    from keval.cli.options import budget_option, choice_options, results_option
     from keval.compare import Comparison, compare_runs
     from keval.config.evaluation import Evaluation
     from keval.config.load import load
@@ -60,6 +61,11 @@ _HOMES = {
         "SampleScores",
         "arms_of",
         "compare_arms",
+    ),
+    "cli.options": (
+        "budget_option",
+        "choice_options",
+        "results_option",
     ),
     "compare": (
         "Comparison",
@@ -215,6 +221,8 @@ __all__ = [
     "arm_name",
     "arms_of",
     "better_share",
+    "budget_option",
+    "choice_options",
     "compare_arms",
     "compare_runs",
     "counted",
@@ -235,6 +243,7 @@ __all__ = [
     "read_live",
     "redactor",
     "resource",
+    "results_option",
     "review_findings",
     "run_effects",
     "scatter",

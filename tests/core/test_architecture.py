@@ -58,8 +58,9 @@ FLOORS = [
     {"scripting"},
     {"report"},
     {"visits"},
-    {"plugin", "frontend"},
+    {"plugin"},
     {"cli", "pytest_plugin"},
+    {"frontend"},
     {"__main__"},
 ]
 MEMBERS = sorted(path.parent for path in ROOT.glob("*/*/pyproject.toml") if path.parts[-3] != "tests")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # they import what `--help` does not need
 __all__ = [
     "GateFlags",
     "budget_option",
+    "choice_options",
     "gate_options",
     "json_option",
     "judge_repetitions_option",
@@ -179,19 +180,38 @@ judge_repetitions_option = click.option(
 )
 
 
+def choice_options(function: F) -> F:
+    """Add the options that choose which plugins and conditions take part; the command gets one `selection`."""
+
+    @functools.wraps(function)
+    def with_choice(
+        *,
+        agent: tuple[str, ...],
+        condition: tuple[str, ...],
+        metric: tuple[str, ...],
+        judge: tuple[str, ...],
+        plugin: tuple[str, ...],
+        model: tuple[str, ...],
+        **rest: Any,
+    ) -> Any:
+        selection = Selection(
+            agents=agent, conditions=condition, metrics=metric, judges=judge, plugins=plugin, models=model
+        )
+        return function(selection=selection, **rest)
+
+    for option in reversed(_CHOICE):
+        with_choice = option(with_choice)
+    return with_choice  # type: ignore[return-value]
+
+
 def selection_options(function: F) -> F:
     """Add the options that choose plugins and narrow a run; the command gets one `selection`."""
 
     @functools.wraps(function)
     def with_selection(
         *,
-        agent: tuple[str, ...],
-        condition: tuple[str, ...],
+        selection: Selection,
         ablate: tuple[str, ...],
-        metric: tuple[str, ...],
-        judge: tuple[str, ...],
-        plugin: tuple[str, ...],
-        model: tuple[str, ...],
         sample_id: tuple[str, ...],
         limit: int | None,
         repetitions: int | None,
@@ -202,14 +222,9 @@ def selection_options(function: F) -> F:
         budget: tuple[tuple[str, float], ...],
         **rest: Any,
     ) -> Any:
-        selection = Selection(
-            agents=agent,
-            conditions=condition,
+        narrowed = attrs.evolve(
+            selection,
             ablate=ablate,
-            metrics=metric,
-            judges=judge,
-            plugins=plugin,
-            models=model,
             sample_ids=sample_id,
             limit=limit,
             repetitions=repetitions,
@@ -219,23 +234,25 @@ def selection_options(function: F) -> F:
             max_failures=max_failures,
             budget=dict(budget),
         )
-        return function(selection=selection, **rest)
+        return function(selection=narrowed, **rest)
 
-    for option in reversed(_SELECTION):
+    for option in reversed(_NARROWING):
         with_selection = option(with_selection)
-    return with_selection  # type: ignore[return-value]
+    return choice_options(with_selection)  # type: ignore[return-value]
 
 
-_SELECTION = [
+_CHOICE = [
     click.option("--agent", multiple=True, metavar="NAME", help="Only this agent: a label, or any installed one."),
     click.option("--condition", multiple=True, metavar="LABEL", help="Only this condition."),
-    click.option("--ablate", multiple=True, metavar="LABEL", help="Also run this condition without each of its tools."),
     click.option("--metric", multiple=True, metavar="NAME", help="Only this metric: a name, or any installed one."),
     click.option("--judge", multiple=True, metavar="NAME", help="Only this judge: a label, or any installed one."),
     click.option("-p", "plugin", multiple=True, metavar="NAME", help="Load a hook plugin; no:NAME leaves it out."),
     click.option(
         "-m", "--model", multiple=True, metavar="LABEL=PROVIDER/NAME", help="Ask an agent or judge another model."
     ),
+]
+_NARROWING = [
+    click.option("--ablate", multiple=True, metavar="LABEL", help="Also run this condition without each of its tools."),
     click.option("--sample-id", multiple=True, metavar="ID", help="Only this sample."),
     click.option("--limit", type=_POSITIVE, metavar="N", help="Only the first N samples."),
     click.option("--repetitions", type=_POSITIVE, metavar="N", help="Ask every question N times."),

@@ -43,10 +43,13 @@ class Started:
 @pytest.fixture
 def started(tmp_path: Path) -> Iterator[Started]:
     """`keval play`, with a simulated model that writes slowly enough to be watched."""
-    options = ["--condition", "with_weather", "--no-browser", "--port", "0", "-o", str(tmp_path)]
+    options = ["--condition", "with_weather", "--budget", "trials=40", "--no-browser", "--port", "0"]
     environ = {**os.environ, "KEVAL_GATEWAY_PAUSE_MS": "150"}
     process = subprocess.Popen(
-        [sys.executable, "-m", "keval", "play", str(EXAMPLE), *options], stdout=subprocess.PIPE, text=True, env=environ
+        [sys.executable, "-m", "keval", "play", str(EXAMPLE), *options, "-o", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environ,
     )
     try:
         assert process.stdout is not None
@@ -76,6 +79,7 @@ def cell(page: Page, column: str) -> str:
 def test_two_frameworks_answer_side_by_side(started: Started, visit: Callable[..., Page]) -> None:
     page = visit(started.serving)
     assert "Simulated model" in page.locator("#simulated").inner_text()
+    expect(page.locator("#session")).to_contain_text("budget 40 answers")
 
     # Streamed, with tool calls as they happen; a reload in the middle loses nothing.
     ask(page, "I hate the cold. What's the weather in Helsinki?")

@@ -6,12 +6,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import attrs
 import click
+
+from keval.frontend import budget_option, choice_options, results_option
 
 if TYPE_CHECKING:
     import socket
 
-    from keval.frontend import Evaluation
+    from keval.frontend import Evaluation, Selection
 
 __all__ = ["play"]
 
@@ -20,40 +23,17 @@ _PORT = 8092
 
 @click.command()
 @click.argument("config", type=click.Path(path_type=Path))
-@click.option(
-    "--agent", "agents", multiple=True, metavar="NAME", help="Only this agent: a label, or any installed one."
-)
-@click.option("--condition", "conditions", multiple=True, metavar="LABEL", help="Only this condition.")
-@click.option(
-    "--metric", "metrics", multiple=True, metavar="NAME", help="Only this metric: a name, or any installed one."
-)
-@click.option(
-    "--judge", "judges", multiple=True, metavar="NAME", help="Only this judge: a label, or any installed one."
-)
-@click.option("-p", "plugins", multiple=True, metavar="NAME", help="Load a hook plugin; no:NAME leaves it out.")
-@click.option(
-    "-m", "--model", "models", multiple=True, metavar="LABEL=PROVIDER/NAME", help="Ask an agent or judge another model."
-)
+@choice_options
+@budget_option
 @click.option("--only", multiple=True, metavar="AGENT/CONDITION", help="Begin with this column alone switched on.")
-@click.option(
-    "-o",
-    "--output-dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("results"),
-    show_default=True,
-    help="The results directory.",
-)
+@results_option
 @click.option("--port", type=click.IntRange(0, 65535), help=f"0 takes a free port.  [default: {_PORT}, or a free one]")
 @click.option("--browser/--no-browser", default=True, help="Open the page in a browser.  [default: --browser]")
 def play(
     *,
     config: Path,
-    agents: tuple[str, ...],
-    conditions: tuple[str, ...],
-    metrics: tuple[str, ...],
-    judges: tuple[str, ...],
-    plugins: tuple[str, ...],
-    models: tuple[str, ...],
+    selection: Selection,
+    budget: tuple[tuple[str, float], ...],
     only: tuple[str, ...],
     output_dir: Path,
     port: int | None,
@@ -66,17 +46,15 @@ def play(
     """
     import asyncio  # `keval --help` need not wait for these
 
-    from keval.frontend import Selection, learn_config, load, redactor, select
+    from keval.frontend import learn_config, load, redactor, select
     from keval_viewer.hosting import listener_on
 
     evaluation = load(config)
     learn_config(redactor(), evaluation)
-    selection = Selection(
-        agents=agents, conditions=conditions, metrics=metrics, judges=judges, plugins=plugins, models=models
-    )
+    selected = select(evaluation, attrs.evolve(selection, budget=dict(budget)))
     listener = listener_on(port, _PORT)
     with listener, suppress(KeyboardInterrupt):
-        asyncio.run(_serve(select(evaluation, selection), only, output_dir, listener, browser=browser))
+        asyncio.run(_serve(selected, only, output_dir, listener, browser=browser))
 
 
 async def _serve(
