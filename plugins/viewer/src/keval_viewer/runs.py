@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeAlias, TypeVar
@@ -14,7 +15,7 @@ import attrs
 from keval import KevalError, Run, RunError, Summary
 from keval.frontend import Report
 
-__all__ = ["Runs", "UnknownRunError", "Written", "lines_in", "written"]
+__all__ = ["Runs", "UnknownRunError", "Written", "lines_in", "read_ahead", "written"]
 
 T = TypeVar("T")
 
@@ -106,6 +107,14 @@ def lines_in(file: Path, start: int = 0) -> tuple[int, int]:
     except FileNotFoundError:
         return 0, 0
     return count, start
+
+
+def read_ahead(run: Run) -> None:
+    """Read where the trials and scores of a run are, so that the first page of a trial does not wait for it."""
+    with suppress(RunError):  # who opens that page is told
+        for key in run.known_trials[:1]:
+            run.trial(key.id)
+            run.scores_of(key.id)
 
 
 def _summary(run: Run) -> Summary:

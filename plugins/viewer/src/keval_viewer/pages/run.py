@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Mapping
 from functools import partial
 
 from jinja2 import Environment
+from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -16,12 +17,15 @@ from keval import Run
 from keval.frontend import FRAGMENTS, Report, answers
 from keval_viewer.following import Draw, Seen
 from keval_viewer.page import Page, rendered, run_of, run_route, viewer_of
+from keval_viewer.runs import read_ahead
 from keval_viewer.streaming import Sent, event_stream
 
 __all__ = ["PAGE"]
 
 _FIRST = ("header", "findings", "gates", "effects")
 """Parts that need nothing but the summary, which the page comes with. The others are fetched by its script."""
+_LAST = [*FRAGMENTS][-1]
+"""The part that is fetched last."""
 _LIVE = ("progress", "arms", "troubles", "effects", "flight")
 """Parts of a page of a run that is running, in their order."""
 _PATIENCE = 0.2
@@ -61,7 +65,7 @@ def _part(request: Request) -> Response:
     report = runs.report(run)
     # The questions of a large run take a second to draw.
     html = runs.derived(run, f"part {name}", lambda _: FRAGMENTS[name](report).encode("utf-8", "replace"))
-    return HTMLResponse(html)
+    return HTMLResponse(html, background=BackgroundTask(read_ahead, run) if name == _LAST else None)
 
 
 def _answers(request: Request) -> Response:

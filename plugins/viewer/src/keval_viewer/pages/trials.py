@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from itertools import islice
 
+from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import Response
 
 from keval_viewer.page import Page, rendered, run_of, run_route, viewer_of
-from keval_viewer.runs import lines_in
+from keval_viewer.runs import lines_in, read_ahead
 from keval_viewer.trial_table import trial_table
 
 __all__ = ["PAGE"]
@@ -37,7 +38,7 @@ def _trials(request: Request) -> Response:
 def _table(request: Request) -> Response:
     run = run_of(request)
     table = viewer_of(request).runs.derived(run, "trials", trial_table)
-    return Response(table, media_type="application/json")
+    return Response(table, media_type="application/json", background=BackgroundTask(read_ahead, run))
 
 
 PAGE = Page(
