@@ -5,7 +5,9 @@ browsers do. All runs of a load are made by this process, so that what it import
 counts, from the first trial to the last score. The load `busy` is an agent that asks a model twice and the weather
 server once for each trial, none of which waits. `waiting` has 100 trials in flight that wait for a slow model.
 
-How many functions Python calls does not depend on what else the machine does, so that is counted, too.
+How many functions Python calls does not depend on what else the machine does, so that is counted, too. And a run that
+nobody looks at is measured beside a bystander: a process that uses as much CPU as the viewers and readers did, and has
+nothing to do with the run. What it costs the run is what it costs to share the machine.
 """
 
 from __future__ import annotations
@@ -31,13 +33,13 @@ import attrs
 
 from keval.plugin import hookimpl
 
-ROUNDS, VIEWERS = 3, (0, 1, 20)
-LOADS = {"busy": 200, "waiting": 3_000}
+ROUNDS, VIEWERS = 3, (1, 20)
+LOADS = {"busy": 200, "waiting": 1_000}
 """How many trials each load has."""
 LATENCY, AT_ONCE = 0.5, {"busy": 8, "waiting": 100}
 
 _READERS = """
-import asyncio, sys
+import asyncio, sys, time
 port, path, cookie, count = int(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
 async def read():
     reader, writer = await asyncio.open_connection('127.0.0.1', port, limit=1 << 24)
@@ -50,8 +52,18 @@ async def read():
             break
     return events
 async def main():
-    print(min(await asyncio.gather(*(read() for _ in range(count)))))
+    print(min(await asyncio.gather(*(read() for _ in range(count)))), time.process_time())
 asyncio.run(main())
+"""
+_BYSTANDER = """
+import json, sys, time
+share, text = float(sys.argv[1]), json.dumps([{'number': n, 'text': str(n)} for n in range(1000)])
+while True:
+    until = time.perf_counter() + 0.1
+    busy = time.process_time() + 0.1 * share
+    while time.process_time() < busy:
+        json.loads(text)
+    time.sleep(max(0, until - time.perf_counter()))
 """
 
 
@@ -61,6 +73,13 @@ class Viewer:
 
     port: int
     cookie: str
+    pid: int
+
+    @property
+    def cpu(self) -> float:
+        """Seconds of CPU that it has used."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     @classmethod
     @contextmanager
@@ -74,18 +93,22 @@ class Viewer:
             cookie = (browser.getresponse().getheader("Set-Cookie") or "").partition(";")[0]
             browser.close()
             try:
-                yield cls(url.port or 0, cookie)
+                yield cls(url.port or 0, cookie, process.pid)
             finally:
                 process.terminate()
 
 
 @attrs.define
 class Readers:
-    """Opens the event stream of a run once for each viewer, when the run begins; each got at least `events`."""
+    """Opens the event stream of a run once for each viewer, when the run begins; each got at least `events`.
+
+    `cpu` is what they took together, in seconds.
+    """
 
     viewer: Viewer
     count: int
     events: int | None = None
+    cpu: float = 0.0
     _process: subprocess.Popen[str] | None = None
 
     @hookimpl
@@ -99,7 +122,38 @@ class Readers:
     def end(self) -> None:
         """Wait for the end of the streams."""
         if self._process is not None:
-            self.events = int(self._process.communicate(timeout=60)[0])
+            events, cpu = self._process.communicate(timeout=60)[0].split()
+            self.events, self.cpu = int(events), float(cpu)
+
+
+@attrs.frozen
+class Measured:
+    """A run: keval's CPU and the wall time in seconds, the share of a core that viewer and readers took, and what a
+    reader got at least."""
+
+    cpu: float
+    wall: float
+    viewing: float
+    events: int | None
+
+
+@attrs.frozen
+class Turn:
+    """The same run without viewers, with each number of viewers, and without but beside a bystander as busy as they."""
+
+    alone: Measured
+    viewed: dict[int, Measured]
+    beside: dict[int, Measured]
+
+
+@contextmanager
+def bystander(share: float) -> Iterator[None]:
+    """Keep a core busy for a share of the time."""
+    with subprocess.Popen([sys.executable, "-c", _BYSTANDER, str(share)]) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
 
 
 def config(load: str, port: int) -> dict[str, Any]:
@@ -132,30 +186,42 @@ def compare(load: str, port: int) -> None:
     results.mkdir()
     with Viewer.serve(results) as viewer:
 
-        def run(count: int) -> tuple[float, float, Readers]:
-            """Run once; returns CPU and wall time in seconds."""
-            readers, began = Readers(viewer, count), time.perf_counter()
+        def run(count: int) -> Measured:
+            readers, before, began = Readers(viewer, count), viewer.cpu, time.perf_counter()
             asyncio.run(run_plan(plan, results, [("bench/readers", readers)]))
             wall = time.perf_counter() - began
             readers.end()
-            return float(Path("cpu.txt").read_text(encoding="utf-8")), wall, readers
+            share = (viewer.cpu - before + readers.cpu) / wall
+            return Measured(float(Path("cpu.txt").read_text(encoding="utf-8")), wall, share, readers.events)
+
+        def turn() -> Turn:
+            """Run without viewers, with each number of them, and beside what uses as much CPU as they did."""
+            alone, viewed = run(0), {count: run(count) for count in VIEWERS}
+            beside = {}
+            for count, measured in viewed.items():
+                with bystander(measured.viewing):
+                    beside[count] = run(0)
+            return Turn(alone, viewed, beside)
 
         run(1)  # it imports what is imported late
-        rounds = [{count: run(count) for count in VIEWERS} for _ in range(ROUNDS)]
+        turns = [turn() for _ in range(ROUNDS)]
         calls = {}
-        for count in VIEWERS:
+        for count in (0, *VIEWERS):
             profile = Profile()
             profile.runcall(run, count)
             calls[count] = Stats(profile).total_calls  # type: ignore[attr-defined]
-    for count in VIEWERS[1:]:
-        ratio = median(each[count][0] / each[0][0] for each in rounds)
-        least = min(each[count][0] for each in rounds) / min(each[0][0] for each in rounds)
-        share = median((each[count][0] - each[0][0]) / each[count][1] for each in rounds)
-        events = min(each[count][2].events or 0 for each in rounds)
-        print(f"{count} viewers: CPU x{ratio:.3f} by the median of {ROUNDS} rounds, x{least:.3f} by the least;")
-        print(f"  x{calls[count] / calls[0]:.3f} calls of functions; {share:.2%} of a core more;", end=" ")
+    for count in VIEWERS:
+        viewed = [turn.viewed[count].cpu / turn.alone.cpu for turn in turns]
+        beside = [turn.beside[count].cpu / turn.alone.cpu for turn in turns]
+        without = [turn.viewed[count].cpu / turn.beside[count].cpu for turn in turns]
+        share = median(turn.viewed[count].viewing for turn in turns)
+        events = min(turn.viewed[count].events or 0 for turn in turns)
+        print(f"{count} viewers: x{calls[count] / calls[0]:.3f} calls of functions;", end=" ")
+        print(f"CPU x{median(viewed):.3f}, beside a bystander that takes as much as they do ({share:.0%} of a core)")
+        print(f"  x{median(beside):.3f}, so that looking costs x{median(without):.3f}", end=" ")
+        print(f"({min(without):.3f} to {max(without):.3f} in {ROUNDS} rounds);", end=" ")
         print(f"each viewer got {events} parts or more", flush=True)
-    cpu, wall, _ = rounds[-1][0]
+    cpu, wall = turns[-1].alone.cpu, turns[-1].alone.wall
     print(f"  without viewers: {1000 * cpu / LOADS[load]:.2f} ms of CPU a trial, {cpu / wall:.0%} of a core")
 
 

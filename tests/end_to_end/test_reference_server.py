@@ -20,7 +20,7 @@ CALLS = [
     ChatCall("get-structured-content", {"location": "Chicago"}),
     ChatCall("get-resource-links", {"count": 2}),
     ChatCall("get-resource-reference", {"resourceType": "Blob", "resourceId": 1}),
-    ChatCall("trigger-long-running-operation", {"duration": 2, "steps": 8}),
+    ChatCall("trigger-long-running-operation", {"duration": 6, "steps": 24}),
     ChatCall("get-sum", {"a": 2, "b": 40}),
 ]
 RENAMED = ChatCall("add", {"a": 2, "b": 40})
@@ -39,7 +39,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Project:
     command = npm_server("server-everything")
     project = Project(tmp_path_factory.mktemp("reference"))
     contexts = {
-        "every": {"type": "stdio", "command": command[0], "args": [*command[1:], "stdio"], "timeout": 1},
+        "every": {"type": "stdio", "command": command[0], "args": [*command[1:], "stdio"], "timeout": 4},
         "no_tasks": {"from": "every", "without": ["simulate-research-query"]},
         "few": {
             "from": "every",
@@ -91,7 +91,7 @@ def test_a_tool_that_reports_progress_may_take_longer_than_its_timeout(run: Proj
     long = [transcript["tool_calls"][4] for transcript in trials(run, "no_tasks").values()]
 
     assert [None] * 3 == [call["error"] for call in long]
-    assert min(call["duration"] for call in long) > 1.5
+    assert min(call["duration"] for call in long) > 5
 
 
 def test_the_servers_instructions_reach_every_model_unless_they_are_hidden(run: Project) -> None:
