@@ -62,7 +62,7 @@ def test_no_process_outlives_keval(unruly: Project, how: signal.Signals, tmp_pat
     command = [sys.executable, "-m", "keval", "run", "eval.yaml", *options]
     process = subprocess.Popen(command, cwd=unruly.root, env={**os.environ, "TMPDIR": str(temporary)})
     try:
-        _wait(lambda: all((unruly.root / f"called-{way}").exists() for way in ("hangs", "direct")), 20)
+        _wait(lambda: all((unruly.root / f"called-{way}").exists() for way in ("hangs", "direct")), 60)
         children = _children(process.pid)
         assert len(WAYS) <= len(_named(unruly.root))
         process.send_signal(how)
@@ -73,7 +73,7 @@ def test_no_process_outlives_keval(unruly: Project, how: signal.Signals, tmp_pat
 
     # A gateway and two servers at least.
     assert 3 <= len(children)
-    _wait(lambda: not any(_runs(child) for child in {*children, *_named(unruly.root)}), 5)
+    _wait(lambda: not any(_runs(child) for child in {*children, *_named(unruly.root)}), 20)
     assert [] == list(temporary.iterdir())
 
 
