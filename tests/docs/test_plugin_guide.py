@@ -70,6 +70,7 @@ def keval(guide: Project, *args: str, key: str = "") -> Outcome:
     return guide.spawn(*args, env={"PYTHONPATH": str(guide.root / "package"), "ACME_API_KEY": key})
 
 
+@pytest.mark.slow
 def test_an_evaluation_runs_with_every_part_of_the_guide_and_is_exported(guide: Project) -> None:
     ran = keval(guide, "run", "eval.yaml", "--json", key="a-key-of-acme")
 

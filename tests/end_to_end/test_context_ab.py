@@ -103,6 +103,7 @@ def test_a_real_judge_is_one_line(project: Project, model: str) -> None:
     assert 0 == outcome.code, outcome.stderr
 
 
+@pytest.mark.slow
 def test_what_helps_is_what_the_pages_say_and_the_search(tmp_path: Path) -> None:
     project = Project(tmp_path)
 

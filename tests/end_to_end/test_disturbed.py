@@ -83,6 +83,7 @@ def drawing(project: Project, faults: Any) -> Draw:
     return Draw(read_faults(path))
 
 
+@pytest.mark.slow
 def test_every_kind_of_fault_costs_no_attempt_and_changes_no_score(project: Project) -> None:
     draw = drawing(project, EVERY_KIND)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.conftest import Project
 
 CONFIG = """
@@ -16,6 +18,7 @@ execution: {retry: {initial_backoff_seconds: 0.01}}
 """
 
 
+@pytest.mark.slow
 def test_a_gateway_that_is_killed_is_started_again_and_costs_no_trial(project: Project) -> None:
     asked = [f"{{script: [{{{'kills: died, ' if n == 10 else ''}text: 'It is {n}.'}}]}}" for n in range(24)]
     questions = [{"id": f"q{n}", "question": question} for n, question in enumerate(asked)]

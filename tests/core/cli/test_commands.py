@@ -552,6 +552,7 @@ def test_an_interruption_keeps_what_is_finished_and_exits_130(project: Project, 
     assert 0 < project.read("manifest.json")["elapsed"] < 60
 
 
+@pytest.mark.slow
 def test_trials_in_flight_may_finish_after_ctrl_c_and_no_other_one_begins(project: Project) -> None:
     config = CONFIG.replace("scripted: {}", "scripted: {delay: 1.0}")
     project.write(eval_yaml=config.replace("num_repetitions: 2", "num_repetitions: 50, max_concurrent: 6"))

@@ -624,6 +624,7 @@ def test_a_torn_last_trial_is_none(project: Project) -> None:
     assert {"terse", "wordy"} == export(project).keys()
 
 
+@pytest.mark.slow
 def test_exporting_holds_neither_trials_nor_rows_in_memory(project: Project) -> None:
     long = {"id": "long", "question": "How long?", "says": "very " * 20_000}
     prepare(project, CONFIG.replace("num_repetitions: 2, judge_repetitions: 3", "num_repetitions: 40"), [long])
