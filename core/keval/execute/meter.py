@@ -109,7 +109,8 @@ class Meter:
         """Say what is used up, if anything was left out for it, or there was more of it; else an empty text."""
         parts = [*_said(self._tokens, "{:,}".format, " tokens", "many"), *_said(self._usd, _shown_usd, "", "much")]
         if self.budget.trials is not None and self._lacks_trials:
-            parts.append(f"{self.trials:,} of {self.budget.trials:,} trials")
+            begun = self.trials + self._in_flight["trial"]
+            parts.append(f"{begun:,} of {self.budget.trials:,} trials")
         return f"budget used: {'; '.join(parts)} (--budget sets another)" if parts else ""
 
     @property

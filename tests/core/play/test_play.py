@@ -193,6 +193,8 @@ def test_a_used_up_budget_leaves_columns_out_and_then_takes_no_question(project:
     questions = played(f"{TALKERS}budget: {{trials: 3}}\n", talk)
 
     assert {"steady/only/q1.2/1": "done", "weak/only/q1.2/1": "left_out"} == states(questions[1])
+    # Told while the third trial is in flight.
+    assert "budget used: 3 of 3 trials (--budget sets another)" == questions[1].answers[1].problem
     assert 2 == len(questions)
     manifest = open_run("latest").manifest
     assert (3, "budget used: 3 of 3 trials (--budget sets another)") == (manifest.trials, manifest.stopped)
