@@ -113,6 +113,7 @@ def test_two_frameworks_answer_side_by_side(started: Started, visit: Callable[..
     # An answer leads to its trial.
     page.locator(f"{cell(page, 'gadk/with_weather')} .facts a").click()
     expect(page.locator("main")).to_contain_text("And tomorrow?")
+    page.wait_for_load_state("networkidle")  # else the page tells of scripts and styles that it did not get
 
     told = started.interrupt()
     run = open_run("latest", started.results)

@@ -121,6 +121,7 @@ def test_a_choice_takes_effect_at_once_and_is_kept_from_question_to_question(
 
     page.get_by_label("words compared with").select_option("openai · baseline")
     expect(page.locator("ins").first).to_be_visible()
+    page.wait_for_load_state()  # with its script, which hears the keys
     page.keyboard.press("]")
 
     expect(page.locator("h1")).to_have_text("change-passphrase")
