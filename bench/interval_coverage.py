@@ -16,9 +16,9 @@ import attrs
 import numpy as np
 from scipy import special
 
-from keval.stats.intervals import difference_interval, mean_interval, t_quantile
-from keval.stats.moments import FloatArray, IntArray, estimate
-from keval.stats.paired import p_value
+from keval.analysis.stats.intervals import difference_interval, mean_interval, t_quantile
+from keval.analysis.stats.moments import FloatArray, IntArray, estimate
+from keval.analysis.stats.paired import p_value
 
 SIZES = (15, 30, 100)
 SEED = 20261122

@@ -12,9 +12,9 @@ import sys
 import attrs
 import numpy as np
 
-from keval.stats.moments import FloatArray, IntArray
-from keval.stats.people import kappa_interval
-from keval.stats.raters import weighted_kappa
+from keval.analysis.stats.agreement import weighted_kappa
+from keval.analysis.stats.moments import FloatArray, IntArray
+from keval.analysis.stats.people import kappa_interval
 
 SIZES = (10, 20, 40, 100)
 ANSWERS = 2

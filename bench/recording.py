@@ -52,8 +52,8 @@ def gateway() -> Iterator[None]:
 def compare(agent: str, model: str) -> None:
     """Print what recording costs one agent; the environment leads to its model."""
     from keval.config.load import load
-    from keval.pipeline import run_plan
     from keval.plan.build import make_plan
+    from keval.run.pipeline import run_plan
 
     config = {
         "dataset": {"path": "q.jsonl"},

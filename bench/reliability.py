@@ -18,9 +18,9 @@ LONGEST = 1_800
 """Seconds after which the tests are given up."""
 
 PROMISES = {
-    "what is done survives a power cut": ["tests/core/store/test_power_loss.py", "tests/core/run/test_journal.py"],
+    "what is done survives a power cut": ["tests/core/store/test_power_loss.py", "tests/core/store/test_journal.py"],
     "a run goes on": ["tests/end_to_end/test_resume.py", "tests/core/run/test_resume.py"],
-    "one trial's failure is that trial's": ["tests/core/run/test_integrity.py", "tests/core/run/test_limits.py"],
+    "one trial's failure is that trial's": ["tests/core/store/test_integrity.py", "tests/core/execute/test_limits.py"],
     "models that fail": ["tests/end_to_end/test_refused_requests.py", "tests/end_to_end/test_model_faults.py"],
     "servers that fail": ["tests/end_to_end/test_mcp_faults.py", "tests/end_to_end/test_server_faults.py"],
     "nothing outlives keval": ["tests/end_to_end/test_leaving_nothing.py"],

@@ -25,11 +25,11 @@ def compare(agent: str, model: str) -> None:
     """Print what a replay costs of what the recorded run did; the environment leads to the model of that."""
     from keval.config.load import load
     from keval.config.select import Selection
-    from keval.pipeline import run_plan
     from keval.plan.build import make_plan
-    from keval.planned_replay import planned_replay
     from keval.redaction import Redactor
-    from keval.replay import replay_run
+    from keval.run.pipeline import run_plan
+    from keval.run.planned_replay import planned_replay
+    from keval.run.replay import replay_run
 
     config = {
         "dataset": {"path": "q.jsonl"},

@@ -176,8 +176,8 @@ def config(load: str, port: int) -> dict[str, Any]:
 def compare(load: str, port: int) -> None:
     """Print what viewers cost a run of this load, in the working directory."""
     from keval.config.load import load as read
-    from keval.pipeline import run_plan
     from keval.plan.build import make_plan
+    from keval.run.pipeline import run_plan
 
     questions = [{"id": str(number), "question": "What is the weather in Rome?"} for number in range(LOADS[load])]
     Path("eval.yaml").write_text(json.dumps(config(load, port)), encoding="utf-8")

@@ -6,69 +6,37 @@ This module has what the author of a metric needs, and what reads a run: `from k
 
 from __future__ import annotations
 
+import re
+import sys
+from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-if TYPE_CHECKING:
-    from keval.errors import KevalError, RunError
-    from keval.manifest import Manifest
-    from keval.records import Attempt, Failure, Message, Sample, ToolCall, Transcript, Trial, Usage
-    from keval.scores import Judgement, Rubric, Scale, Score, ScoreLine
-    from keval.scripting import evaluate
-    from keval.session import Session
-    from keval.store.run import Run, open_run
-    from keval.summary import Summary
-
-    __version__: str
-
-__all__ = [
-    "Attempt",
-    "Failure",
-    "Judgement",
-    "KevalError",
-    "Manifest",
-    "Message",
-    "Rubric",
-    "Run",
-    "RunError",
-    "Sample",
-    "Scale",
-    "Score",
-    "ScoreLine",
-    "Session",
-    "Summary",
-    "ToolCall",
-    "Transcript",
-    "Trial",
-    "Usage",
-    "__version__",
-    "evaluate",
-    "open_run",
-]
-
-_HOMES = {
-    **dict.fromkeys(("Attempt", "Failure", "Message", "Sample", "ToolCall", "Transcript", "Trial", "Usage"), "records"),
-    **dict.fromkeys(("Judgement", "Rubric", "Scale", "Score", "ScoreLine"), "scores"),
-    **dict.fromkeys(("KevalError", "RunError"), "errors"),
-    **dict.fromkeys(("Run", "open_run"), "store.run"),
-    "Manifest": "manifest",
-    "Session": "session",
-    "Summary": "summary",
-    "evaluate": "scripting",
-}
+_IMPORT = re.compile(r"^from (\S+) import (\([^)]*\)|.*)$", re.MULTILINE)
 
 
-def __getattr__(name: str) -> Any:
-    # Names are imported when first used: the command line's start must not pay for them.
-    if name == "__version__":
-        from importlib.metadata import version
+def names_of(module: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return `__getattr__`, `__dir__` and `__all__` of a public module: the names that its stub imports.
 
-        return version("keval")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'keval' has no attribute {name!r}")
-    globals()[name] = getattr(import_module(f"keval.{_HOMES[name]}"), name)
-    return globals()[name]
+    The stub beside `file` is the one list of public names. A name is imported when it is first used, so that nobody
+    pays for what is not used.
+    """
+    stub = Path(file).with_suffix(".pyi").read_text(encoding="utf-8")
+    homes = {name: home for home, names in _IMPORT.findall(stub) for name in re.findall(r"(\w+) as", names)}
+
+    def get(name: str) -> Any:
+        if name == "__version__" and module == __name__:
+            from importlib.metadata import version
+
+            return version("keval")
+        if name not in homes:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        value = vars(sys.modules[module])[name] = getattr(import_module(homes[name]), name)
+        return value
+
+    names = sorted([*homes, *(["__version__"] if module == __name__ else [])])
+    return get, lambda: names, names
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = names_of(__name__, __file__)

@@ -9,27 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
-__all__ = [
-    "ConfigError",
-    "FieldError",
-    "InterventionError",
-    "KevalError",
-    "MiddlewareError",
-    "ModelError",
-    "OutageError",
-    "PlayError",
-    "PluginError",
-    "PluginWarning",
-    "PreflightError",
-    "Problem",
-    "RunError",
-    "ServerLostError",
-    "Stage",
-    "ToolsMissingError",
-    "TrialError",
-    "suggestion",
-]
-
 Stage = Literal["context", "agent", "model", "mcp", "score", "replay"]
 """The part of a trial in which something went wrong; `replay` is a recording that does not fit."""
 

@@ -14,8 +14,6 @@ import pytest
 if TYPE_CHECKING:
     from keval import Run
 
-__all__ = ["Evaluations", "keval", "pytest_addoption"]
-
 _RESULTS = "keval_results"
 
 
@@ -55,8 +53,8 @@ class Evaluations:
         is `strict`. A last subtest fails if trials or scores failed, unless a gate allows it (`failures <= 5%`). An
         evaluation that cannot be run fails the test.
         """
+        from keval.analysis.gates import were_all_made
         from keval.errors import KevalError
-        from keval.gates.outcome import were_all_made
         from keval.report.gates import gate_rows, unmet_texts
         from keval.report.losses import trial_lines, unscored_lines
 

@@ -14,8 +14,6 @@ from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 import attrs
 import orjson
 
-__all__ = ["MARK", "SHORTEST", "Redactor"]
-
 MARK = "[secret]"
 """What stands in place of a secret."""
 SHORTEST = 6

@@ -14,7 +14,7 @@ import attrs
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keval import Sample, Transcript
-from keval.execute.reconcile import check, merge
+from keval.execute.trial.reconciliation import check, merge
 from keval.plugin import Agent, Closable, Context, Endpoint, Model, Recorder
 from keval_gateway import ChatCall, ChatReply, ChatRequest, wire_urls
 from keval_gateway.app import build_app

@@ -21,7 +21,7 @@ import orjson
 import pytest
 
 from keval import Sample, ToolCall
-from keval.execute.reconcile import check, merge
+from keval.execute.trial.reconciliation import check, merge
 from keval.plugin import Blob, Closable, Content, Context, Endpoint, Model, Recorder
 from keval_gateway import ChatCall, ChatReply, ChatRequest, wire_urls
 from keval_gateway.app import build_app

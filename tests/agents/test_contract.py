@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from keval import Message, Sample, Transcript, Usage
-from keval.execute.reconcile import merge
+from keval.execute.trial.reconciliation import merge
 from keval.plugin import Closable, Context, Endpoint, Model, ModelError, TrialError
 from keval_gateway import ChatReply, ChatRequest, ModelFault, wire_urls
 from keval_loopback.serving import serve

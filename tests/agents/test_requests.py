@@ -14,7 +14,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from keval import Run, open_run
-from keval.listings import ServerListing
+from keval.records.servers import ServerListing
 from keval_gateway import ChatCall, ChatReply, ChatRequest, wire_urls
 from keval_gateway.app import build_app
 from keval_gateway.process import RunningGateway

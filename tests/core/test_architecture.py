@@ -16,8 +16,9 @@ from importlib_metadata import version
 from packaging.requirements import Requirement
 
 import keval
-from keval import frontend, hookspecs, plugin
-from keval.registry import GROUPS
+from keval import frontend, plugin
+from keval.seams import hooks as hookspecs
+from keval.seams.registry import GROUPS
 
 ROOT = Path(__file__).parents[2]
 CORE = ROOT / "core" / "keval"

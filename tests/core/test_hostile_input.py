@@ -17,8 +17,7 @@ from typing import Any, TypeAlias
 import attrs
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.conftest import Project
 

@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 import yaml
 
-from keval import registry
 from keval.config.evaluation import DatasetFile
 from keval.dataset.read import read_dataset
 from keval.recording.frames import FrameFile, traffic_file
+from keval.seams import registry
 from tests.conftest import Project
 from tests.stdio_server import look_up
 

@@ -18,7 +18,7 @@ import attrs
 import pytest
 
 from keval import Run, ToolCall, open_run
-from keval.listings import ServerListing
+from keval.records.servers import ServerListing
 from keval_gateway import ChatCall, ChatReply, ChatRequest, wire_urls
 from keval_gateway.app import build_app
 from keval_gateway.process import RunningGateway

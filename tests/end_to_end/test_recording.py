@@ -15,7 +15,7 @@ import yaml
 
 from keval.recording.frames import FrameKey, Frames, traffic_file
 from keval.recording.lines import read_endpoint, read_traffic
-from keval.tapes import ModelTraffic
+from keval.records.cassettes import ModelTraffic
 from tests.conftest import ON_PATH, Outcome, Project
 from tests.stdio_server import ENVIRONMENT
 

@@ -92,14 +92,14 @@ class _Commands(click.Group):
 
 
 def _plugin_commands() -> dict[str, str]:
-    from keval import registry
+    from keval.seams import registry
 
     return {component.name: component.distribution for component in registry.components("keval.commands")}
 
 
 def _plugin_command(name: str) -> click.Command:
-    from keval import registry
     from keval.errors import PluginError
+    from keval.seams import registry
 
     component = registry.find("keval.commands", name)
     command = registry.load(component)

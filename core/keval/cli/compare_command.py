@@ -10,8 +10,6 @@ from keval.cli.options import json_option, results_option
 from keval.errors import RunError
 from keval.store.run import find_run
 
-__all__ = ["command"]
-
 
 @click.command("compare")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN [RUN]...")
@@ -23,7 +21,7 @@ def command(runs: tuple[str, ...], output_dir: Path, as_json: bool) -> None:
     A RUN is a path, an id or its start, or `latest`. For several runs, what else differs between them comes first,
     and the samples that got worse and better last.
     """
-    from keval.compare import compare_runs  # what a run needs to be compared takes a while to import
+    from keval.analysis.comparison import compare_runs  # what a run needs to be compared takes a while to import
     from keval.report.compare import describe_comparisons, describe_run, print_arms, print_comparisons
     from keval.report.console import data_console, print_json
 

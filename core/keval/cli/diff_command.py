@@ -10,8 +10,6 @@ from keval.cli.options import json_option, results_option
 from keval.errors import RunError
 from keval.store.run import find_run
 
-__all__ = ["command"]
-
 _LISTED = 10
 """How many samples and trials that differ are shown without `--limit`."""
 
@@ -34,7 +32,7 @@ def command(before: str, now: str, *, times: bool, limit: int | None, output_dir
     A RUN is a path, an id or its start, or `latest`. Runs are compared in canonical form, without what says when, where
     and how fast a run was made; so a replayed run is the same as its recording. Exits with 1 if they differ.
     """
-    from keval.diff import diff_runs  # what reads runs takes a while to import
+    from keval.analysis.run_diff import diff_runs  # what reads runs takes a while to import
     from keval.report.console import data_console, print_json
     from keval.report.diff import describe_diff, print_diff
 

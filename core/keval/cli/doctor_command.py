@@ -14,8 +14,6 @@ from keval.config.secrets import learn_config
 from keval.report.console import print_json
 from keval.report.terminal import foreign, redactor
 
-__all__ = ["command"]
-
 _MARKS = {True: "ok", False: "FAULT", None: "-"}
 
 
@@ -28,8 +26,8 @@ def command(*, config: Path | None, output_dir: Path, as_json: bool) -> None:
 
     With CONFIG, its servers are started, too, and its models' keys are looked for. No model is asked.
     """
-    from keval.doctor import Finding, examine
     from keval.plan.build import make_plan
+    from keval.run.doctor import Finding, examine
 
     plan = None
     if config is not None:

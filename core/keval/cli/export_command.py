@@ -10,17 +10,15 @@ from typing import Any
 import attrs
 import click
 
-from keval import registry
 from keval.cli.options import json_option, results_option
 from keval.config.structure import resolve_fields, structure
 from keval.config.variables import Interpolated
 from keval.errors import ConfigError, PluginError, Problem, RunError
 from keval.report.console import message_console, print_json, safe
 from keval.report.terminal import foreign
-from keval.store.export import Exporter
+from keval.seams import registry
+from keval.store.exporters import Exporter
 from keval.store.run import find_run
-
-__all__ = ["command"]
 
 _GROUP = "keval.exporters"
 _FLAG = "--format"

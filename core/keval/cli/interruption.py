@@ -12,10 +12,8 @@ from typing import Any, TypeVar
 
 import attrs
 
-from keval.execute.stopping import Stop, StoppedError
+from keval.execute.admission import Stop, StoppedError
 from keval.report.terminal import tell
-
-__all__ = ["Interruption"]
 
 T = TypeVar("T")
 

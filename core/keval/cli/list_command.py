@@ -14,8 +14,6 @@ from keval.report.runs import ListedRun, describe_runs, print_runs, run_rows
 from keval.report.terminal import tell
 from keval.store.run import list_runs
 
-__all__ = ["command"]
-
 
 def _readable(root: Path) -> Iterator[ListedRun]:
     for run in list_runs(root):

@@ -16,24 +16,8 @@ from keval.config.select import Selection
 from keval.errors import ConfigError, Problem
 
 if TYPE_CHECKING:  # they import what `--help` does not need
-    from keval.gates.regression import Regression
+    from keval.analysis.regression import Regression
     from keval.store.run import Run
-
-__all__ = [
-    "GateFlags",
-    "budget_option",
-    "choice_options",
-    "gate_options",
-    "json_option",
-    "judge_repetitions_option",
-    "log_format_option",
-    "max_failures_option",
-    "quiet_option",
-    "results_option",
-    "selection_options",
-    "view_option",
-    "wide_option",
-]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -72,7 +56,7 @@ class GateFlags:
         """Return the run that `run`, or a new one, is held against. Raises ConfigError or RunError: there is none."""
         if self.against is None:
             return None
-        from keval.gates.regression import Regression  # with it, what reads runs is imported
+        from keval.analysis.regression import Regression  # with it, what reads runs is imported
         from keval.store.run import open_run
 
         against = open_run(self.against, root)

@@ -11,8 +11,6 @@ from contextlib import contextmanager
 
 from keval.errors import KevalError
 
-__all__ = ["READER_GONE", "OutputError", "guarded_output"]
-
 READER_GONE = 141
 """The exit code after the reader of standard output closed the pipe; a shell tells it of SIGPIPE."""
 

@@ -6,9 +6,7 @@ import json
 
 import click
 
-from keval import registry
-
-__all__ = ["command"]
+from keval.seams import registry
 
 
 @click.command("plugins")

@@ -16,8 +16,6 @@ from keval.report.terminal import redactor
 from keval.store.converter import to_plain
 from keval.store.run import find_run
 
-__all__ = ["command"]
-
 
 class _Size(click.ParamType[tuple[float, bool]]):
     """A size of an effect: a number in the units of the scale, or `10%` of the scale."""
@@ -67,8 +65,8 @@ def command(
 
     Nothing is run. Without --pilot, it is assumed how much scores scatter.
     """
+    from keval.analysis.power import Wanted, plan_power
     from keval.plan.build import make_plan
-    from keval.power import Wanted, plan_power
     from keval.report.power import print_power
 
     evaluation = load(config)

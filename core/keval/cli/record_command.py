@@ -12,8 +12,6 @@ from keval.report.console import message_console, print_json, safe
 from keval.report.figures import counted
 from keval.store.run import Run, find_run
 
-__all__ = ["command"]
-
 
 @click.group("record")
 def command() -> None:
@@ -65,7 +63,7 @@ def trim_command(
     RUN is a path, an id or its start, or `latest`. The copy has the traffic, trials, scores and blobs of what is kept,
     and nothing of the rest; so it is small enough to be committed.
     """
-    from keval.trim import Wanted, trim  # imports what decompresses
+    from keval.analysis.trim import Wanted, trim  # imports what decompresses
 
     found = find_run(run, root)
     wanted = Wanted([*_samples(found, samples)], agent, condition, repetitions)

@@ -6,18 +6,16 @@ from pathlib import Path
 
 import click
 
+from keval.analysis.expectations import ExpectationCheck
+from keval.analysis.gates import with_gates
 from keval.cli.options import GateFlags, gate_options, json_option, results_option, wide_option
 from keval.cli.session import finish
 from keval.errors import ConfigError
-from keval.gates.decide import with_gates
-from keval.gates.expectations import ExpectationCheck
-from keval.gates.expression import Names, read_gates
+from keval.files import replacing
+from keval.plan.gates import Names, read_gates
+from keval.records.summary import Summary
 from keval.report.console import message_console, safe
-from keval.store.files import replacing
 from keval.store.run import Run, find_run
-from keval.summary import Summary
-
-__all__ = ["command"]
 
 _STDOUT = Path("-")
 

@@ -27,16 +27,14 @@ from keval.config.load import load, rebuild
 from keval.config.secrets import learn_config
 from keval.config.select import Selection, select
 from keval.config.variables import filling
-from keval.manifest import Manifest
+from keval.records.manifest import Manifest
 from keval.report.console import message_console
 from keval.report.plan import print_notices
 from keval.report.terminal import redactor, tell
 from keval.store.run import Run, find_run
 
 if TYPE_CHECKING:  # it imports what `--help` does not need
-    from keval.pipeline import Watchers
-
-__all__ = ["command"]
+    from keval.run.pipeline import Watchers
 
 _POSITIVE = click.IntRange(min=1)
 
@@ -87,11 +85,11 @@ def command(
     The run's manifest is the config. If the dataset, a plugin, a variable or a server's tools changed since the run
     began, it is refused with the differences. Scores that are missing are made afterwards.
     """
-    from keval.execute.resumption import Resumption, check_resumable
-    from keval.execute.stopping import Stop
-    from keval.pipeline import resume_run
+    from keval.execute.admission import Stop
+    from keval.execute.bringup.resumption import Resumption, check_resumable
     from keval.plan.build import make_plan
     from keval.report.progress import Progress
+    from keval.run.pipeline import resume_run
 
     log = log_watchers(log_format)
     found = find_run(run, output_dir)

@@ -26,7 +26,7 @@ from keval.cli.session import ablated, finish, log_watchers, run_to_end, tell_re
 from keval.config.load import load
 from keval.config.secrets import learn_config
 from keval.config.select import Selection, select
-from keval.execute.stopping import Stop
+from keval.execute.admission import Stop
 from keval.report.console import data_console, message_console, print_json
 from keval.report.plan import describe, print_notices, print_plan
 from keval.report.terminal import redactor, tell
@@ -34,11 +34,9 @@ from keval.store.run import find_run
 
 if TYPE_CHECKING:  # it imports what a dry run does not need
     from keval.execute.replaying import Replay
-    from keval.pipeline import Watchers
     from keval.plan.plan import Plan
     from keval.report.progress import Progress
-
-__all__ = ["command"]
+    from keval.run.pipeline import Watchers
 
 
 @click.command("run")
@@ -115,13 +113,13 @@ def command(
         try:
             with progress:
                 if played is None:
-                    from keval.pipeline import run_plan
+                    from keval.run.pipeline import run_plan
 
                     work = run_plan(
                         plan, output_dir, watchers, redactor=hidden, stop=stop, regression=regression, record=record
                     )
                 else:
-                    from keval.replay import replay_run
+                    from keval.run.replay import replay_run
 
                     work = replay_run(
                         played, plan, output_dir, watchers, redactor=hidden, stop=stop, regression=regression
@@ -140,7 +138,7 @@ def _planned(
 ) -> Iterator[tuple[Plan, Replay | None]]:
     """Yield the plan, and the replay that it is of, if it is one."""
     if replay is not None:
-        from keval.planned_replay import planned_replay
+        from keval.run.planned_replay import planned_replay
 
         with planned_replay(config, selection, find_run(replay, output_dir), misses, redactor()) as planned:
             yield planned

@@ -6,8 +6,6 @@ import json
 
 import click
 
-__all__ = ["command"]
-
 
 @click.command("schema")
 def command() -> None:

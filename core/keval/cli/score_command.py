@@ -27,8 +27,6 @@ from keval.report.progress import Progress
 from keval.report.terminal import redactor, tell
 from keval.store.run import find_run
 
-__all__ = ["command"]
-
 
 @click.command("score")
 @click.argument("run")
@@ -65,8 +63,8 @@ def command(
     Without --metric and --judge, everything scores that scored before. New scores replace earlier ones of the same
     scorer and leave the others. Scoring that was interrupted goes on where it stopped when it is asked for again.
     """
-    from keval.pipeline import rescore
     from keval.plan.build import make_scoring_plan
+    from keval.run.pipeline import rescore
 
     log = log_watchers(log_format)
     found = find_run(run, output_dir)

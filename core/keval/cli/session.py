@@ -11,27 +11,25 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
 
+from keval.analysis.gates import RunOutcome, outcome_of, were_all_made
 from keval.cli.interruption import Interruption
 from keval.config.evaluation import Evaluation
-from keval.gates.outcome import RunOutcome, outcome_of, were_all_made
-from keval.loopback import reach_loopback
+from keval.records.cassettes import REPLAY_MISS
+from keval.records.summary import Summary
 from keval.redaction import MARK
 from keval.report.console import data_console, message_console, print_json, safe
-from keval.report.event_log import EventLog
 from keval.report.gates import gate_lines, unmet_lines
+from keval.report.headline import decided_on
 from keval.report.overview import print_report
-from keval.report.replays import decided_on
+from keval.report.progress import EventLog
 from keval.report.tables import print_tables
 from keval.report.terminal import log_as_json
+from keval.run.loopback import reach_loopback
 from keval.store.converter import to_plain
 from keval.store.run import Run
-from keval.summary import Summary
-from keval.tapes import REPLAY_MISS
 
 if TYPE_CHECKING:  # it imports what a report does not need
-    from keval.pipeline import Watchers
-
-__all__ = ["ablated", "exit_code", "finish", "log_watchers", "run_to_end", "tell_replaced"]
+    from keval.run.pipeline import Watchers
 
 T = TypeVar("T")
 
@@ -53,7 +51,7 @@ def ablated(evaluation: Evaluation) -> Evaluation:
     """
     if not evaluation.header.ablate:
         return evaluation
-    from keval.ablation import with_ablations  # imports what brings servers up
+    from keval.run.ablation import with_ablations  # imports what brings servers up
 
     return run_to_end(with_ablations(evaluation))
 

@@ -11,16 +11,21 @@ from keval.cli.options import json_option, results_option
 from keval.errors import RunError
 from keval.report.console import data_console, print_json, print_json_array
 from keval.report.contexts import describe_differences, print_differences
-from keval.report.review_lists import describe_reviews, print_reviews
+from keval.report.reviews import describe_reviews, print_reviews
 from keval.report.side_by_side import describe_sides, print_sides, side_by_side
 from keval.report.transcripts import Bands, print_run, print_trial
-from keval.report.trial_lists import describe_failed, describe_unscored, print_failed, print_unscored
-from keval.report.worst import describe_worst, print_worst, worst_trials
+from keval.report.trial_lists import (
+    describe_failed,
+    describe_unscored,
+    describe_worst,
+    print_failed,
+    print_unscored,
+    print_worst,
+    worst_trials,
+)
 from keval.store.converter import to_plain
-from keval.store.jsonl import score_line, trial_line
+from keval.store.lines import score_line, trial_line
 from keval.store.run import Run, find_run
-
-__all__ = ["command"]
 
 _POSITIVE = click.IntRange(min=1)
 _WORST = 20

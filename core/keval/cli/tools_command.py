@@ -13,8 +13,6 @@ from keval.config.secrets import learn_config
 from keval.report.console import data_console, print_json
 from keval.report.terminal import redactor
 
-__all__ = ["command"]
-
 
 @click.command("tools")
 @click.argument("config", type=click.Path(path_type=Path))
@@ -26,8 +24,8 @@ def command(*, config: Path, contexts: tuple[str, ...], as_json: bool) -> None:
     Names, descriptions, parameters, hints, the server's instructions, and about how many tokens each tool takes in a
     model request; where a context is changed by the config, also what was before. No agent is started.
     """
-    from keval.offers import read_offers
-    from keval.report.offers import describe_offers, print_offers
+    from keval.execute.bringup.tool_listings import read_offers
+    from keval.report.tool_listings import describe_offers, print_offers
 
     evaluation = load(config)
     learn_config(redactor(), evaluation)

@@ -14,8 +14,6 @@ from keval.report.console import message_console
 from keval.report.plan import print_notices
 from keval.report.terminal import foreign, redactor
 
-__all__ = ["command"]
-
 
 @click.command("validate")
 @click.argument("config", type=click.Path(path_type=Path))

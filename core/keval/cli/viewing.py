@@ -10,17 +10,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keval import registry
 from keval.errors import ConfigError, PluginError, Problem
-from keval.hookspecs import hookimpl
-from keval.manifest import Manifest
+from keval.processes import supervised
+from keval.records.manifest import Manifest
 from keval.report.terminal import tell
-from keval.supervisor import supervised
+from keval.seams import registry
+from keval.seams.hooks import hookimpl
 
 if TYPE_CHECKING:  # it imports what a dry run does not need
-    from keval.pipeline import Watchers
-
-__all__ = ["viewing"]
+    from keval.run.pipeline import Watchers
 
 _COMMAND = "view"
 """The command of a plugin that shows runs; it is called as `keval view RESULTS --run RUN [--no-browser]`."""

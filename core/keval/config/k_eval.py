@@ -12,12 +12,10 @@ from typing import Any
 
 import attrs
 
-from keval import registry
 from keval.config.source import KeyPath, Source
 from keval.config.variables import interpolate
 from keval.errors import Problem
-
-__all__ = ["Translation", "agent_type", "extend_schema", "model_name", "spellings", "translate"]
+from keval.seams import registry
 
 _SHORT_FORMS = {"agent": "agents", "judge": "judges", "mcp_servers": "contexts"}
 _AGENTS = {"claude_code_sdk": "claude-code"}

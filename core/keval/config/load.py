@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
@@ -12,10 +12,10 @@ from keval.config import k_eval
 from keval.config.evaluation import Evaluation, Header, PluginSpec
 from keval.config.sections import NOUNS, SectionReader
 from keval.config.source import Source
+from keval.config.structure import structure
 from keval.errors import ConfigError, Problem
-from keval.manifest import Manifest
-
-__all__ = ["effective", "load", "read", "rebuild", "rebuild_scoring"]
+from keval.records.manifest import Manifest
+from keval.records.scores import Rubric
 
 
 def load(path: Path) -> Evaluation:
@@ -96,3 +96,32 @@ def _reread(manifest: Manifest, config: Mapping[str, Any], place: str) -> Evalua
     judges = tuple(attrs.evolve(spec, implied=spec.label in implied) for spec in evaluation.judges)
     gates = tuple(attrs.evolve(gate, is_checked=True) for gate in evaluation.gates)
     return attrs.evolve(evaluation, judges=judges, gates=gates)
+
+
+T = TypeVar("T")
+
+
+def read_record(cls: type[T], path: Path, *, about: str, defaults: Mapping[str, Any] | None = None) -> T:
+    """Read a YAML file into the attrs class `cls`; `about` tells what is in such a file, for errors.
+
+    `defaults` are values of keys that the file lacks. Variables of the environment are not filled in, so that the file
+    is the same everywhere.
+
+    Raises ConfigError with every problem, each at its place.
+    """
+    source = Source.read(path)
+    if not isinstance(source.data, dict):
+        raise ConfigError([Problem(source.place(()), about)])
+    record, errors = structure(cls, {**(defaults or {}), **source.data}, (), source.base, variables=False)
+    if record is None:
+        raise ConfigError([Problem(source.place(error.path, key=error.at_key), error.message) for error in errors])
+    return record
+
+
+def read_rubric(path: Path) -> Rubric:
+    """Read a rubric: `instructions` and `levels`, and `name`, which is the file's by default.
+
+    Raises ConfigError with every problem, each at its place.
+    """
+    about = "a rubric is a mapping with instructions: and levels:"
+    return read_record(Rubric, path, about=about, defaults={"name": path.stem})

@@ -1,14 +1,156 @@
-"""A condition's system prompt: a sandboxed Jinja2 template over the sample."""
+"""A condition's system prompt: a sandboxed Jinja2 template over the sample, in bounds of time and size."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping, Sized
+from functools import wraps
+from typing import Any, NoReturn
 
 import attrs
+from jinja2 import StrictUndefined, TemplateRuntimeError, nodes
+from jinja2.compiler import CodeGenerator, Frame
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from keval.records import Sample
+from keval.records.sample import Sample
 
-__all__ = ["Prompt", "compile_prompt"]
+_WORK = 5_000_000
+"""Characters and items that one rendering may make; an iteration costs fifty."""
+_ITERATION = 50
+_SECONDS = 5.0
+_LARGEST = 1_000_000
+"""A length, a width or a count that something is asked for."""
+_BITS = 20_000
+_WIDTH = re.compile(r"%[^a-zA-Z%]*(?:\d{6}|\*)|\{[^{}]*\d{6}")
+_GROWING = frozenset(
+    {
+        *("batch", "center", "format", "indent", "join", "pprint", "replace", "round", "slice", "sum", "tojson"),
+        *("truncate", "wordwrap", "expandtabs", "format_map", "ljust", "rjust", "to_bytes", "zfill"),
+    }
+)
+"""Filters and methods whose result may be larger than what they are given."""
+
+
+class _Generator(CodeGenerator):
+    """Lets the environment join what `~` joins."""
+
+    def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:  # noqa: N802 - Jinja2's name
+        self.write("environment.joined((")
+        for part in node.nodes:
+            self.visit(part, frame)
+            self.write(", ")
+        self.write("))")
+
+
+class Bounded(ImmutableSandboxedEnvironment):
+    """Counts what a rendering makes, and ends it with a TemplateRuntimeError beyond its bounds."""
+
+    intercepted_binops = frozenset({"+", "*", "**", "%"})
+    code_generator_class = _Generator
+
+    def __init__(self) -> None:
+        super().__init__(
+            undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True, finalize=self._finalized
+        )
+        self.globals.pop("lipsum")
+        for name, filter_ in self.filters.items():
+            self.filters[name] = self._counted(name, filter_)
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin a rendering."""
+        self._left = _WORK
+        self._until = time.monotonic() + _SECONDS
+
+    def joined(self, parts: Iterable[Any]) -> str:
+        """Join texts, as `~` does."""
+        return "".join([self._spent(str(part)) for part in parts])
+
+    def tick(self, literal: int) -> None:
+        """Count an iteration, or the call of a macro, with as many characters of text."""
+        self._spend(_ITERATION + literal)
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        """Calculate, if the result is not too large."""
+        for one, other in ((left, right), (right, left)):
+            if operator == "*" and isinstance(one, Sized) and isinstance(other, int):
+                _check(len(one) * max(other, 0) <= _LARGEST, "*")
+        if isinstance(left, int) and isinstance(right, int):
+            bits = left.bit_length() * (max(right, 1) if operator == "**" else 1) + right.bit_length()
+            _check(operator not in {"*", "**"} or bits <= _BITS, operator)
+        if operator == "%" and isinstance(left, str | bytes):
+            _check(not _WIDTH.search(str(left)), operator)
+        if operator == "+" and isinstance(left, Sized) and isinstance(right, Sized):
+            _check(len(left) + len(right) <= _LARGEST, operator)
+        return self._spent(super().call_binop(context, operator, left, right))
+
+    def call(self, context: Any, called: Any, /, *args: Any, **kwargs: Any) -> Any:
+        name = getattr(called, "__name__", "")
+        if name in _GROWING:
+            _check_growth(name, (getattr(getattr(called, "__wrapped__", called), "__self__", None), *args), kwargs)
+        return self._spent(super().call(context, called, *args, **kwargs))
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        """Parse, and count in every body that may run more than once."""
+        tree = super()._parse(source, name, filename)
+        for repeated in tree.find_all((nodes.For, nodes.Macro, nodes.CallBlock)):
+            assert isinstance(repeated, nodes.For | nodes.Macro | nodes.CallBlock)  # noqa: S101 - for mypy
+            literal = sum(len(text.data) for text in repeated.find_all(nodes.TemplateData))
+            tick = nodes.Call(nodes.EnvironmentAttribute("tick"), [nodes.Const(literal)], [], None, None)
+            repeated.body.insert(0, nodes.ExprStmt(tick).set_lineno(repeated.lineno))
+        tree.set_environment(self)
+        return tree
+
+    def _counted(self, name: str, filter_: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a filter that counts what it makes."""
+
+        @wraps(filter_)
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            if name in _GROWING:
+                _check_growth(name, args, kwargs)
+            return self._spent(filter_(*args, **kwargs))
+
+        return counted
+
+    def _finalized(self, value: Any) -> Any:
+        return self._spent(value)
+
+    def _spent(self, value: Any) -> Any:
+        self._spend(len(value) if isinstance(value, Sized) else 1)
+        return value
+
+    def _spend(self, work: int) -> None:
+        self._left -= work
+        if self._left < 0 or time.monotonic() > self._until:
+            raise TemplateRuntimeError(
+                f"it makes more than {_WORK} characters and items, or takes more than {_SECONDS:g} s; make it smaller"
+            )
+
+
+def _check_growth(name: str, args: Iterable[Any], kwargs: Mapping[str, Any]) -> None:
+    """Raise if a filter or method would make something too large of what it is given."""
+    given = [*args, *kwargs.values()]
+    texts = [len(each) for each in given if isinstance(each, Sized) and not isinstance(each, Mapping)]
+    for each in given:
+        _check(not isinstance(each, int | float) or abs(each) <= _LARGEST, name)
+        _check(not isinstance(each, str) or name not in {"format", "format_map"} or not _WIDTH.search(each), name)
+    if name in {"join", "replace", "indent"}:
+        product = 1
+        for length in texts:
+            product *= length + 1
+        _check(product <= _LARGEST * 10, name)
+    if name == "sum":
+        _check(not any(isinstance(each, list | tuple) for each in given[2:]), name)  # after the environment
+
+
+def _check(small: bool, name: str) -> None:
+    if not small:
+        _too_large(name)
+
+
+def _too_large(name: str) -> NoReturn:
+    raise TemplateRuntimeError(f"{name!r} would make more than {_LARGEST} characters or items; make it smaller")
 
 
 @attrs.frozen
@@ -38,8 +180,6 @@ def compile_prompt(text: str) -> Prompt:
         return Prompt(text)
     # Jinja2 is imported only for a prompt that is a template.
     from jinja2 import TemplateError
-
-    from keval.config.template import Bounded
 
     environment = Bounded()
     try:

@@ -9,18 +9,16 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import attrs
 
-from keval import registry
 from keval.config import k_eval
 from keval.config.evaluation import Budget, Condition, DatasetFile, Execution, Header
 from keval.config.sections import SECTIONS
 from keval.config.structure import resolve_fields
 from keval.errors import PluginError
-from keval.interventions import Intervention
-from keval.models import Model
-from keval.prices import Price
-from keval.scores import Rubric
-
-__all__ = ["evaluation_schema", "options_schema"]
+from keval.records.interventions import Intervention
+from keval.records.models import Model
+from keval.records.prices import Price
+from keval.records.scores import Rubric
+from keval.seams import registry
 
 _LABELLED = {"agents": "keval.agents", "contexts": "keval.contexts", "judges": "keval.judges"}
 _LISTED = {"metrics": "keval.metrics", "middleware": "keval.middleware", "plugins": "keval"}

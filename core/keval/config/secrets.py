@@ -14,10 +14,8 @@ from keval.config.evaluation import Evaluation
 from keval.config.source import KeyPath
 from keval.config.variables import VARIABLE, variable
 from keval.errors import Problem, suggestion
-from keval.models import Endpoint
+from keval.records.models import Endpoint
 from keval.redaction import SHORTEST, Redactor
-
-__all__ = ["learn_config", "learn_endpoints", "secret_notices", "secret_variables"]
 
 _SECRET_OPTION = re.compile(
     r"env(?:ironment)?|headers?|args?|arguments|(?:.*_)?(?:url|uri|dsn|proxy|webhook|connection_?string)s?"

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import attrs
 
-from keval import registry
-from keval.config.ablate import ablate_errors
-from keval.config.derive import derive, is_derived
-from keval.config.evaluation import Budget, Condition, DatasetFile, Evaluation, Execution, Header, PluginSpec
-from keval.config.gate_list import read_gate_list
-from keval.config.implied_judge import implied_judge, implies_judge
-from keval.config.prices import read_prices
+from keval.config.derived_contexts import derive, is_derived
+from keval.config.evaluation import Budget, Condition, DatasetFile, Evaluation, Execution, GateSpec, Header, PluginSpec
 from keval.config.source import KeyPath, Source
-from keval.config.structure import resolve_fields, structure
+from keval.config.structure import provider_of, resolve_fields, structure
 from keval.config.variables import interpolate, written_secrets
 from keval.errors import FieldError, PluginError, Problem, suggestion
-
-__all__ = ["NOUNS", "SECTIONS", "SectionReader"]
+from keval.records.models import Model
+from keval.records.prices import Price
+from keval.seams import registry
 
 T = TypeVar("T")
 
@@ -278,3 +275,101 @@ def _reader(file: DatasetFile) -> type | None:
         return None
     resolve_fields(reader)
     return reader
+
+
+_GATE_EXAMPLE = "such as `basic/contains >= 0.8`"
+
+
+def read_gate_list(source: Source) -> tuple[tuple[GateSpec, ...], list[FieldError]]:
+    """Read the section, and what is wrong with it. What the gates say is checked when the plan is made."""
+    entries = source.data.get("gates")
+    if entries is None:
+        return (), []
+    if not isinstance(entries, list):
+        return (), [FieldError(("gates",), f"expected a list of gates, {_GATE_EXAMPLE}")]
+    specs: list[GateSpec] = []
+    errors: list[FieldError] = []
+    for index, entry in enumerate(entries):
+        if not isinstance(entry, str):
+            errors.append(FieldError(("gates", index), f"expected a gate, {_GATE_EXAMPLE}, got {entry!r}"))
+            continue
+        text, unset = interpolate(entry, ("gates", index))
+        errors += [FieldError(at, message) for at, message in unset]
+        specs += [] if unset else [GateSpec(str(text), source.place(("gates", index)))]
+    return tuple(specs), errors
+
+
+def implies_judge(label: str, options: Mapping[str, Any]) -> bool:
+    """Return whether a labelled judge is chosen by its model: it names one, and its label is not a judge's name."""
+    named = any(label == component.name for component in registry.components("keval.judges"))
+    return not named and isinstance(options.get("model"), str)
+
+
+def implied_judge(options: Mapping[str, Any]) -> str:
+    """Return the name of the judge for the model of these options, by the `providers` that judges list.
+
+    If no judge lists the model's provider, return the provider's name, so that the error can say what to install.
+    """
+    filled, _ = interpolate(options.get("model"), ())
+    name, slash, _ = str(filled).partition("/")
+    provider = name if slash else provider_of(name)
+    for wanted in (provider, "*"):
+        for component in registry.components("keval.judges"):
+            try:
+                judge = registry.load(component)
+            except PluginError:  # a broken judge breaks only the runs that name it
+                continue
+            if wanted is not None and wanted in getattr(judge, "providers", ()):
+                return component.name
+    return provider or name
+
+
+_SECTION: KeyPath = ("prices",)
+_PRICE_EXAMPLE = "`openai/gpt-4o-mini: {input: 0.15, output: 0.6}`"
+
+
+def read_prices(data: Any, base: Path) -> tuple[dict[str, Price], list[FieldError]]:
+    """Read the prices of models, by `provider/name`, and what is wrong with them.
+
+    A price whose source is not given has the source `config`.
+    """
+    if data is None:
+        return {}, []
+    if not isinstance(data, dict):
+        return {}, [FieldError(_SECTION, f"expected a mapping of models to prices, such as {_PRICE_EXAMPLE}")]
+    prices: dict[str, Price] = {}
+    errors: list[FieldError] = []
+    for model, entry in data.items():
+        try:
+            Model.parse(model)
+        except ValueError as error:
+            errors.append(FieldError((*_SECTION, model), str(error), at_key=True))
+            continue
+        written = {"source": "config", **entry} if isinstance(entry, dict) else entry
+        price, found = structure(Price, written, (*_SECTION, model), base)
+        errors += found
+        if price is not None:
+            prices[model] = price
+    return prices, errors
+
+
+def ablate_problem(label: str, conditions: Mapping[str, Condition]) -> str | None:
+    """Return why a condition has no tool to leave out, as far as a config tells."""
+    if label not in conditions:
+        hint = suggestion(label, conditions) or f"; conditions: {', '.join(conditions) or 'none'}"
+        return f"no condition named {label!r}{hint}"
+    if not conditions[label].contexts:
+        return f"{label!r} has no context, so there is no tool to leave out; name a condition that has one"
+    return None
+
+
+def ablate_errors(
+    labels: Sequence[str], conditions: Mapping[str, Condition], wrong: Collection[str]
+) -> list[FieldError]:
+    """Return what is wrong with the labels of `ablate`; entries that are `wrong` are reported elsewhere."""
+    told = {
+        index: ablate_problem(label, conditions)
+        for index, label in enumerate(labels)
+        if label in conditions or label not in wrong
+    }
+    return [FieldError(("ablate", index), problem) for index, problem in told.items() if problem]

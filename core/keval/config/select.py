@@ -7,16 +7,13 @@ from typing import Any
 
 import attrs
 
-from keval import registry
 from keval.config import k_eval
-from keval.config.ablate import ablate_problem
-from keval.config.derive import with_bases
+from keval.config.derived_contexts import with_bases
 from keval.config.evaluation import Condition, Evaluation, GateSpec, PluginSpec
-from keval.config.implied_judge import implied_judge
+from keval.config.sections import ablate_problem, implied_judge
 from keval.errors import PluginError, Problem, suggestion
-from keval.models import Model
-
-__all__ = ["Selection", "select"]
+from keval.records.models import Model
+from keval.seams import registry
 
 
 @attrs.frozen

@@ -1,11 +1,8 @@
-"""A YAML file as plain data, with the place of every key and value.
-
-Variables stay as written here, and are filled in when a value is structured (see `variables.py`). So the data can be
-kept without secrets.
-"""
+"""A YAML file as plain data, with the place of every key and value."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias, TypeVar
@@ -13,11 +10,36 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 import attrs
 import yaml
 
-from keval.config.depth import check_depth
 from keval.errors import ConfigError, Problem
-from keval.input_file import read_input
+from keval.files import read_input
 
-__all__ = ["KeyPath", "Source"]
+_DEEPEST = 200
+"""Levels of lists and mappings. The C loader calls itself for each, and some thousands end the process."""
+
+_INDENT = re.compile(r"^[ ?:-]+", re.MULTILINE)
+_EventLoader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def check_depth(text: str, name: str) -> None:
+    """Refuse a text that is nested too deeply, by its events, which are read without recursion. Raises ConfigError."""
+    # A level takes a bracket, or a column of its own: most files cannot be so deep, and are not read twice.
+    if text.count("[") + text.count("{") < _DEEPEST and _deepest_indent(text) < _DEEPEST // 2:
+        return
+    depth = 0
+    for event in yaml.parse(text, Loader=_EventLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > _DEEPEST:
+                mark = event.start_mark
+                place = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
+                raise ConfigError([Problem(place, f"nested more than {_DEEPEST} levels deep; write it flatter")])
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
+def _deepest_indent(text: str) -> int:
+    return max(map(len, _INDENT.findall(text)), default=0)
+
 
 KeyPath: TypeAlias = tuple[str | int, ...]
 

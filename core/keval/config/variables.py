@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -11,18 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from keval.config.source import KeyPath
-
-__all__ = [
-    "SECRET_OPTION",
-    "VARIABLE",
-    "Interpolated",
-    "filling",
-    "hide_values",
-    "interpolate",
-    "variable",
-    "variables_in",
-    "written_secrets",
-]
+from keval.records.manifest import Manifest
 
 _TELLING = 4
 """Characters from which a value in a message is taken for that of the variable."""
@@ -155,3 +145,19 @@ def _written_passwords(data: Any, path: KeyPath) -> Iterator[KeyPath]:
         found = _PASSWORD.findall(VARIABLE.sub("\0", data))
         if any(password.strip("\0") for password in found):
             yield path
+
+
+def remembered(manifest: Manifest, *, asks_live: bool = False) -> dict[str, str]:
+    """Return the variables of a recorded run's config, with a placeholder for each that was secret and is not set.
+
+    A placeholder can stand where an address is expected, too. There is none if models and servers may be asked live.
+    """
+    known = {name: value for name, value in manifest.variables.items() if value is not None}
+    if asks_live:
+        return known
+    secret = {*variables_in(manifest.config)} - manifest.variables.keys()
+    return known | {name: _placeholder(name) for name in secret if variable(name) is None}
+
+
+def _placeholder(name: str) -> str:
+    return f"http://{hashlib.sha256(name.encode()).hexdigest()[:12]}.recording.invalid"

@@ -15,11 +15,9 @@ import attrs
 import orjson
 
 from keval.config.source import Source
-from keval.dataset.line_file import LineFile
 from keval.errors import ConfigError, Problem
-from keval.infrastructure import DatasetRequest, RawRecord
-
-__all__ = ["Csv", "JsonLines", "Parquet", "Yaml"]
+from keval.files import LineFile
+from keval.seams.infrastructure import DatasetRequest, RawRecord
 
 
 def _one_character(reader: object, attribute: attrs.Attribute[str], value: str) -> None:

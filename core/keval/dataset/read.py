@@ -12,17 +12,14 @@ from typing import Any
 
 import attrs
 
-from keval import registry
 from keval.config.evaluation import DatasetFile
 from keval.config.structure import structure
-from keval.dataset.record import KNOWN_KEYS, sample_of
-from keval.dataset.samples import Samples
+from keval.dataset.samples import KNOWN_KEYS, Samples, sample_of
 from keval.errors import ConfigError, PluginError, Problem
-from keval.infrastructure import DatasetReader, DatasetRequest, RawRecord, RereadableDataset
-from keval.input_file import open_input
-from keval.records import Sample
-
-__all__ = ["Dataset", "read_dataset"]
+from keval.files import open_input
+from keval.records.sample import Sample
+from keval.seams import registry
+from keval.seams.infrastructure import DatasetReader, DatasetRequest, RawRecord, RereadableDataset
 
 
 @attrs.frozen

@@ -1,14 +1,20 @@
-"""Samples by position and by id, read when they are needed, because a dataset may be larger than memory."""
+"""Samples: made of the records of a dataset, and read by position and id when they are needed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import overload
+from typing import Any, Literal, overload
 
-from keval.records import Sample
+import attrs
 
-__all__ = ["Samples"]
+from keval.config.evaluation import DatasetFile
+from keval.errors import suggestion
+from keval.records.sample import Expectation, Sample
+from keval.records.transcript import Message
 
 _KEPT = 256
 """How many samples stay in memory; the trials of one sample follow each other."""
@@ -52,3 +58,158 @@ class Samples(Sequence[Sample]):
     @cached_property
     def _positions(self) -> dict[str, int]:
         return {name: position for position, name in enumerate(self.ids)}
+
+
+KNOWN_KEYS = ("id", "history", "turns", "facts", "metadata", "expect")
+"""Keys of a record that have a meaning, besides those of the question and the golden answer."""
+_ROLES: dict[str, Literal["user", "assistant"]] = {
+    "user": "user",
+    "user_message": "user",
+    "assistant": "assistant",
+    "response": "assistant",
+}
+
+
+def sample_of(record: Any, file: DatasetFile) -> Sample:
+    """Return the sample of a record. Raises ValueError: what is wrong with the record."""
+    if not isinstance(record, dict):
+        raise ValueError("expected an object with a question")
+    turns = _texts(record.get("turns"), "turns")
+    question = record.get(file.question_key)
+    if question is None and turns:
+        question, turns = turns[0], turns[1:]
+    elif turns and turns[0] == question:
+        turns = turns[1:]
+    if file.question_key in record and (not isinstance(question, str) or not question.strip()):
+        raise ValueError(f"the question under {file.question_key!r} is no text, or an empty one")
+    if not isinstance(question, str):
+        hint = suggestion(file.question_key, record) or f"; the record has {', '.join(map(repr, record)) or 'nothing'}"
+        raise ValueError(f"no question under {file.question_key!r}{hint} (dataset.question_key names the key)")
+    answer = record.get(file.answer_key)
+    if answer is not None and not isinstance(answer, str):
+        answer = json.dumps(answer, ensure_ascii=False)
+    elif answer is not None and not answer.strip():
+        answer = None  # as in a CSV file, where an empty cell is no value
+    metadata = {**_mapping(record.get("metadata"), "metadata")}
+    for key, value in record.items():
+        if key not in (*KNOWN_KEYS, file.question_key, file.answer_key):
+            metadata.setdefault(key, value)
+    return Sample(
+        id=_id(record),
+        question=question,
+        answer=answer,
+        history=_history(record.get("history")),
+        turns=turns,
+        facts=_mapping(record.get("facts"), "facts"),
+        metadata=metadata,
+        expect=expectations_of(record.get("expect")),
+    )
+
+
+def _id(record: Mapping[str, Any]) -> str:
+    given = record.get("id")
+    if given is None:
+        asked = {key: value for key, value in record.items() if key != "expect"}  # which changes no question
+        canonical = json.dumps(asked, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    if isinstance(given, bool) or not isinstance(given, str | int) or not str(given).strip():
+        raise ValueError(f"an id is a text or a whole number, got {given!r}")
+    return str(given)
+
+
+def _texts(value: Any, key: str) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
+        raise ValueError(f"{key!r} is a list of texts: what the user says, in order")
+    return tuple(value)
+
+
+def _mapping(value: Any, key: str) -> Mapping[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
+        raise ValueError(f"{key!r} is an object with named values")
+    return value
+
+
+def _history(value: Any) -> tuple[Message, ...]:
+    """Read earlier messages: {role, content} each, or {user, assistant}, or {user_message, response}."""
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise ValueError("'history' is a list of messages {role, content} or of exchanges {user, assistant}")
+    return tuple(message for item in value for message in _earlier(item))
+
+
+def _earlier(item: Any) -> Iterator[Message]:
+    if isinstance(item, dict):
+        text = item.get("content", item.get("text"))
+        if item.get("role") in ("user", "assistant") and isinstance(text, str):
+            yield Message(item["role"], text)
+            return
+        spoken = [(_ROLES[key], said) for key, said in item.items() if key in _ROLES and isinstance(said, str)]
+        if len(spoken) == len(item) and [role for role, _ in spoken] in (["user"], ["user", "assistant"]):
+            yield from (Message(role, said) for role, said in spoken if said)
+            return
+    raise ValueError("each item of 'history' is {role: user or assistant, content} or {user, assistant}")
+
+
+_TEXTS = ("contains", "not_contains", "regex", "tool_called")
+_KEYS = tuple(attrs.fields_dict(Expectation))
+_LONGEST_PATTERN = 10_000
+"""Compiling a pattern cannot be interrupted, as matching can."""
+
+
+def expectations_of(value: Any) -> tuple[Expectation, ...]:
+    """Read one mapping of expectations, or a list of them. Raises ValueError: what is wrong."""
+    if value is None:
+        return ()
+    return tuple(map(_expectation, value if isinstance(value, list) else [value]))
+
+
+def _expectation(value: Any) -> Expectation:
+    if not isinstance(value, dict):
+        raise ValueError(f"'expect' is a mapping, or a list of mappings, with {', '.join(_KEYS)}")
+    for key in value:
+        if key not in _KEYS:
+            hint = suggestion(str(key), _KEYS) or f"; known keys: {', '.join(_KEYS)}"
+            raise ValueError(f"unknown key {key!r} in 'expect'{hint}")
+    if not any(key in value for key in _KEYS if key != "conditions"):
+        raise ValueError(f"'expect' expects nothing; add one of {', '.join(_KEYS[:-1])}")
+    found = Expectation(
+        **{key: _expected_texts(value[key], key) for key in (*_TEXTS, "conditions") if key in value},
+        max_seconds=_seconds(value.get("max_seconds")),
+    )
+    for pattern in found.regex:
+        _check_pattern(pattern)
+    return found
+
+
+def _expected_texts(value: Any, key: str) -> tuple[str, ...]:
+    texts = value if isinstance(value, list) else [value]
+    for text in texts:
+        if not isinstance(text, str) or not text:
+            raise ValueError(f"'expect.{key}' is a text or a list of texts, none of them empty, got {text!r}")
+    if not texts:
+        raise ValueError(f"'expect.{key}' is an empty list; name something, or leave it out")
+    return tuple(texts)
+
+
+def _seconds(value: Any) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not (value > 0 and math.isfinite(value)):
+        raise ValueError(f"'expect.max_seconds' is a number above 0, got {value!r}")
+    return float(value)
+
+
+def _check_pattern(pattern: str) -> None:
+    import regex  # needed only where a pattern is expected
+
+    if len(pattern) > _LONGEST_PATTERN:
+        raise ValueError(f"a pattern of 'expect.regex' has {len(pattern)} characters, more than {_LONGEST_PATTERN}")
+    try:
+        regex.compile(pattern)
+    except (regex.error, ValueError, OverflowError, RecursionError) as error:
+        raise ValueError(f"'expect.regex' has {pattern!r:.100}, which is no regular expression: {error}") from error

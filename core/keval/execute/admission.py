@@ -1,16 +1,60 @@
-"""Admission: which trials may begin, until the run is asked to stop, too many failed, or its budget is used up."""
+"""Admission: which trials may begin, until the run is stopped, too many failed, or its budget is used up."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
 
 import attrs
 
-from keval.execute.meter import Meter
-from keval.execute.stopping import Stop
-from keval.records import Trial, TrialKey
+from keval.errors import KevalError
+from keval.execute.models.budget import Meter
+from keval.records.trial import Trial, TrialKey
 
-__all__ = ["Admission"]
+
+class StoppedError(KevalError):
+    """A run was asked to stop, and did; what was finished is on disk."""
+
+
+@attrs.define(eq=False)
+class Stop:
+    """Asks a run to stop. `in_flight` says whether trials are being run, which may finish then."""
+
+    in_flight: bool = attrs.field(default=False, init=False)
+    _asked: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+
+    def ask(self) -> None:
+        """Ask the run to stop; call it in the run's event loop."""
+        self._asked.set()
+
+    @property
+    def asked(self) -> bool:
+        """Whether the run was asked to stop."""
+        return self._asked.is_set()
+
+    async def run(self, trials: Coroutine[Any, Any, None], grace: float) -> None:
+        """Await what runs the trials; when asked to stop, only `grace` seconds longer.
+
+        Raises:
+            StoppedError: the run was asked to stop.
+        """
+        running = asyncio.create_task(trials)
+        asked = asyncio.create_task(self._asked.wait())
+        self.in_flight = True
+        try:
+            await asyncio.wait({running, asked}, return_when=asyncio.FIRST_COMPLETED)
+            if not running.done():
+                await asyncio.wait({running}, timeout=grace)
+        finally:
+            self.in_flight = False
+            asked.cancel()
+            running.cancel()
+            await asyncio.wait({running, asked})
+        if not running.cancelled():
+            running.result()
+        if self._asked.is_set():
+            raise StoppedError("the run was stopped")
 
 
 @attrs.define(eq=False)

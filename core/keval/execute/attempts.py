@@ -1,26 +1,87 @@
 """Attempts: one unit of work with a time limit, repeated if that can help, with every failure kept as data.
 
 Agents, judges and metrics run foreign code that may raise, hang, be cancelled or cancel itself. This module alone
-distinguishes these cases.
-"""
+distinguishes these cases."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
 import random
+import time
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 import attrs
 
 from keval.config.evaluation import Retry
 from keval.errors import Stage, TrialError
-from keval.execute.stopwatch import Stopwatch
-from keval.records import Failure
+from keval.records.trial import Failure
 
-__all__ = ["Attempted", "Patience", "Sleep", "attempt", "being_cancelled", "failure_of"]
+
+@attrs.define(eq=False)
+class Stopwatch:
+    """Tells an attempt's time in seconds, and stops its time limit while the attempt is `paused`.
+
+    What pauses it may run in another task, such as that of a proxy that the agent sends its requests to.
+    """
+
+    _waited: float = 0.0
+    _waiting: int = 0
+    _since: float = 0.0
+    _limit: asyncio.Timeout | None = None
+    _left: float | None = None
+
+    def now(self) -> float:
+        """Return a time of which only differences mean something; it stands still while the attempt is paused."""
+        moment = self._since if self._waiting else time.perf_counter()
+        return moment - self._waited
+
+    @contextmanager
+    def limiting(self, limit: asyncio.Timeout) -> Iterator[None]:
+        """Stop this time limit, too, while the attempt is paused."""
+        self._limit = limit
+        try:
+            yield
+        finally:
+            self._limit = None
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Stop the time; several pauses at once count as one."""
+        if not self._waiting:
+            self._since = time.perf_counter()
+            self._hold()
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+            if not self._waiting:
+                self._waited += time.perf_counter() - self._since
+                self._release()
+
+    def expire(self) -> None:
+        """End the attempt now, as if its time were over."""
+        limit = self._limit
+        self._left = None
+        if limit is not None and not limit.expired():
+            limit.reschedule(asyncio.get_running_loop().time())
+
+    def _hold(self) -> None:
+        limit = self._limit
+        self._left = None
+        if limit is not None and not limit.expired() and (when := limit.when()) is not None:
+            self._left = when - asyncio.get_running_loop().time()
+            limit.reschedule(None)
+
+    def _release(self) -> None:
+        limit = self._limit
+        if limit is not None and not limit.expired() and self._left is not None:
+            limit.reschedule(asyncio.get_running_loop().time() + self._left)
+
 
 T = TypeVar("T")
 

@@ -6,9 +6,7 @@ import asyncio
 
 import attrs
 
-from keval.infrastructure import Job
-
-__all__ = ["Local"]
+from keval.seams.infrastructure import Job
 
 
 @attrs.frozen

@@ -9,19 +9,17 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from keval.execute.admission import Admission
-from keval.live import LiveEvent
 from keval.plan.hooks import Hooks
-from keval.recorder import Blob
 from keval.recording.frames import FrameKey
 from keval.recording.writer import RecordingWriter
-from keval.records import Failure, Trial
+from keval.records.cassettes import Traffic
+from keval.records.traffic import Blob
+from keval.records.trial import Failure, Trial
 from keval.redaction import Redactor
+from keval.seams.live import LiveEvent
 from keval.store.journal import Journal
-from keval.store.jsonl import read_trial, trial_line
+from keval.store.lines import read_trial, trial_line
 from keval.store.writer import RunWriter
-from keval.tapes import Traffic
-
-__all__ = ["RunOutbox"]
 
 _SHA256 = re.compile(rb"\b[0-9a-f]{64}\b")
 

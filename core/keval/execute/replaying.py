@@ -9,20 +9,19 @@ import attrs
 
 from keval.dataset.read import Dataset
 from keval.errors import PreflightError, RunError
-from keval.execute.models import volatile_of
-from keval.execute.preflight import Ready, preflight
-from keval.execute.resources import ResourceScope
-from keval.execute.server_entries import check_offers
-from keval.execute.worker import PlanWorker
-from keval.infrastructure import Outbox
+from keval.execute.bringup.description import check_offers
+from keval.execute.bringup.preflight import Ready, preflight
+from keval.execute.bringup.resources import ResourceScope
+from keval.execute.models.endpoints import volatile_of
+from keval.execute.trial.worker import PlanWorker
 from keval.plan.plan import Plan
 from keval.recording.recording import Recording
 from keval.recording.times import with_recorded_times
-from keval.records import Sample, Trial, TrialKey
+from keval.records.cassettes import REPLAY_MISS
+from keval.records.sample import Sample
+from keval.records.trial import Trial, TrialKey
 from keval.redaction import Redactor
-from keval.tapes import REPLAY_MISS
-
-__all__ = ["LiveSide", "Replay", "ReplayingWorker"]
+from keval.seams.infrastructure import Outbox
 
 
 @attrs.frozen
@@ -85,7 +84,7 @@ class ReplayingWorker:
     live: LiveSide | None = None
 
     async def run(self, key: TrialKey, sample: Sample, outbox: Outbox) -> Trial:
-        """Replay a trial; see `keval.infrastructure.Worker`."""
+        """Replay a trial; see `keval.seams.infrastructure.Worker`."""
         if self.live is not None and key.id not in self.recording.trials:
             return await self.live.run(key, sample, outbox)
         trial = await self.played.run(key, sample, outbox)

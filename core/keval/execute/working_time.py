@@ -11,8 +11,6 @@ import attrs
 from keval.errors import RunError
 from keval.store.writer import RunWriter
 
-__all__ = ["WorkingTime"]
-
 
 @attrs.frozen
 class WorkingTime:

@@ -12,14 +12,13 @@ import attrs
 import pluggy
 from pluggy import HookImpl
 
-from keval import hookspecs
-from keval.contexts import TrialInfo
 from keval.errors import KevalError, PluginError, PluginWarning, PreflightError, TrialError
-from keval.live import LiveEvent
-from keval.records import Failure, Sample
+from keval.records.sample import Sample
+from keval.records.trial import Failure
 from keval.redaction import Redactor
-
-__all__ = ["HookPlugin", "Hooks"]
+from keval.seams import hooks as hookspecs
+from keval.seams.contexts import TrialInfo
+from keval.seams.live import LiveEvent
 
 _BATCH = 1_000
 """How many samples are in memory while their facts are looked up."""

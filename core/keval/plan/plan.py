@@ -10,21 +10,19 @@ from typing import Any
 
 import attrs
 
-from keval import registry
 from keval.config.evaluation import Condition, Evaluation
 from keval.config.prompt import Prompt
 from keval.config.source import KeyPath
 from keval.dataset.read import Dataset
 from keval.dataset.samples import Samples
 from keval.errors import Problem
-from keval.interfaces import PrerecordedAgent
-from keval.interventions import Intervention
-from keval.models import Model
-from keval.records import TrialKey
-from keval.registry import Component
-from keval.scores import Rubric, Scale, Scorer
-
-__all__ = ["Arm", "Plan", "ResolvedPlugin", "Scorers", "ScoringPlan", "judge_seed", "models_of", "trial_seed"]
+from keval.records.interventions import Intervention
+from keval.records.models import Model
+from keval.records.scores import Rubric, Scale, Scorer
+from keval.records.trial import TrialKey
+from keval.seams import registry
+from keval.seams.interfaces import PrerecordedAgent
+from keval.seams.registry import Component
 
 
 @attrs.frozen

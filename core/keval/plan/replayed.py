@@ -12,12 +12,10 @@ from keval.config.select import Selection
 from keval.dataset.read import Dataset
 from keval.dataset.samples import Samples
 from keval.errors import ConfigError, Problem, RunError
-from keval.manifest import Manifest
 from keval.plan.build import make_plan
 from keval.plan.plan import Plan
 from keval.recording.recording import Recording
-
-__all__ = ["make_replay_plan", "narrowed", "recorded_selection"]
+from keval.records.manifest import Manifest
 
 
 def recorded_selection(selection: Selection, manifest: Manifest, *, live: bool = False) -> Selection:

@@ -6,8 +6,6 @@ from typing import Any
 
 import yaml
 
-__all__ = ["yaml_text"]
-
 _WIDTH = 120
 
 

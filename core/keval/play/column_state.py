@@ -10,8 +10,6 @@ from keval.play.records import Column
 from keval.play.talk import Talk, is_conversational
 from keval.play.writing import PlayRun
 
-__all__ = ["ColumnState", "column_states"]
-
 
 @attrs.define(eq=False)
 class ColumnState:

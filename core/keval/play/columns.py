@@ -11,16 +11,14 @@ from typing import Any
 import attrs
 
 from keval.errors import PlayError, suggestion
-from keval.live import Feed, LiveEvent
 from keval.play.column_state import ColumnState, column_states
 from keval.play.posing import Posed, pose
 from keval.play.records import Answer, AnswerState, Asked, Column, Question
 from keval.play.talk import STOPPED, Talk
 from keval.play.writing import PlayRun
-from keval.records import Trial, TrialKey
-from keval.scores import ScoreLine
-
-__all__ = ["Columns"]
+from keval.records.scores import ScoreLine
+from keval.records.trial import Trial, TrialKey
+from keval.seams.live import Feed, LiveEvent
 
 
 @attrs.define(eq=False)

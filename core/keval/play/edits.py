@@ -8,18 +8,16 @@ from typing import Any
 
 import attrs
 
-from keval.config.derive import with_bases
+from keval.config.derived_contexts import with_bases
 from keval.config.evaluation import Evaluation
 from keval.config.load import effective, read
 from keval.config.select import Selection, select
 from keval.config.source import Source
 from keval.errors import ConfigError, suggestion
-from keval.execute.opened import OpenedContext
+from keval.execute.bringup.servers import OpenedContext
 from keval.play.as_yaml import yaml_text
 from keval.play.planning import make_play_plan
 from keval.play.records import Edit, EditableCondition, EditableTool
-
-__all__ = ["condition_yaml", "editable_conditions", "edited"]
 
 Opened = Mapping[str, tuple[OpenedContext, ...]]
 """The contexts of each condition that are up, in the order in which the condition names them."""

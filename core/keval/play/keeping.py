@@ -16,15 +16,13 @@ import yaml
 from keval.config.evaluation import DatasetFile
 from keval.config.source import Source
 from keval.dataset.read import read_dataset
-from keval.dataset.record import sample_of
+from keval.dataset.samples import sample_of
 from keval.errors import ConfigError, PlayError
+from keval.files import explained
 from keval.play.as_yaml import yaml_text
 from keval.play.records import KeptSample
-from keval.records import Sample
-from keval.store.files import explained
-from keval.store.jsonl import dump
-
-__all__ = ["keep"]
+from keval.records.sample import Sample
+from keval.store.lines import dump
 
 
 def keep(sample: Sample, file: DatasetFile) -> KeptSample:

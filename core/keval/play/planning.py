@@ -10,8 +10,6 @@ from keval.dataset.samples import Samples
 from keval.plan.build import make_plan
 from keval.plan.plan import Plan
 
-__all__ = ["make_play_plan"]
-
 _NO_DATASET = Dataset(None, Samples.of(()), "")
 
 

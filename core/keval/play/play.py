@@ -15,9 +15,7 @@ from keval.config.load import load
 from keval.config.select import Selection, select
 from keval.dataset.samples import Samples
 from keval.errors import PlayError, suggestion
-from keval.execute.meter import Meter
-from keval.live import Feed
-from keval.loopback import reach_loopback
+from keval.execute.models.budget import Meter
 from keval.play.columns import Columns
 from keval.play.edits import condition_yaml, editable_conditions, edited
 from keval.play.keeping import keep
@@ -26,9 +24,9 @@ from keval.play.records import Asked, Column, Edit, EditableCondition, KeptSampl
 from keval.play.standings import standings_of
 from keval.play.writing import open_run
 from keval.redaction import Redactor
+from keval.run.loopback import reach_loopback
+from keval.seams.live import Feed
 from keval.store.run import Run
-
-__all__ = ["Play"]
 
 
 @attrs.define(eq=False)

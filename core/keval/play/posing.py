@@ -10,9 +10,7 @@ import attrs
 from keval.errors import PlayError, suggestion
 from keval.play.records import Asked
 from keval.play.writing import PlayRun
-from keval.records import Sample
-
-__all__ = ["Posed", "pose"]
+from keval.records.sample import Sample
 
 
 @attrs.define(eq=False)

@@ -8,23 +8,11 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from keval.effects import Effect
-from keval.records import Sample, Trial
-from keval.scores import ScoreLine
-from keval.summary import ArmScore, ArmTrials, ScorerScale
-
-__all__ = [
-    "Answer",
-    "AnswerState",
-    "Asked",
-    "Column",
-    "Edit",
-    "EditableCondition",
-    "EditableTool",
-    "KeptSample",
-    "Question",
-    "Standings",
-]
+from keval.records.effects import Effect
+from keval.records.sample import Sample
+from keval.records.scores import ScoreLine
+from keval.records.summary import ArmScore, ArmTrials, ScorerScale
+from keval.records.trial import Trial
 
 AnswerState: TypeAlias = Literal["answering", "scoring", "done", "failed", "stopped", "left_out"]
 """`left_out`: the budget did not let the column be asked. All but the first two are final."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import attrs
 
-from keval.effects import Arm
+from keval.analysis.stats.effects import (
+    Kind,  # NumPy and SciPy are imported before anybody is asked, whose time they would take
+)
 from keval.play.records import Column, Standings
 from keval.play.writing import PlayRun
-from keval.stats.effects import Kind  # NumPy and SciPy are imported before anybody is asked, whose time they would take
-from keval.summary import ScorerScale
-
-__all__ = ["standings_of"]
+from keval.records.effects import Arm
+from keval.records.summary import ScorerScale
 
 
 def standings_of(run: PlayRun, questions: int, against: Column | None) -> Standings:

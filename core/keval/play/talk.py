@@ -8,23 +8,24 @@ from collections.abc import Sequence
 
 import attrs
 
-from keval.contexts import TrialInfo
 from keval.errors import PluginWarning, TrialError
 from keval.execute.attempts import Attempted, attempt
-from keval.execute.compliance import held_to
-from keval.execute.conversation import OpenConversation, open_conversation
-from keval.execute.resources import ResourceScope
-from keval.execute.shorten import shorten
-from keval.execute.tries import Try
-from keval.execute.worker import PlanWorker
-from keval.infrastructure import Outbox
-from keval.interfaces import ConversationalAgent
-from keval.live import LiveEvent
-from keval.recorder import Blob, Recorder
-from keval.records import Failure, Sample, Transcript, Trial, TrialKey
-from keval.tapes import Traffic
-
-__all__ = ["STOPPED", "Talk", "is_conversational"]
+from keval.execute.bringup.resources import ResourceScope
+from keval.execute.trial.compliance import held_to
+from keval.execute.trial.conversation import OpenConversation, open_conversation
+from keval.execute.trial.reconciliation import shorten
+from keval.execute.trial.trial_attempt import Try
+from keval.execute.trial.worker import PlanWorker
+from keval.records.cassettes import Traffic
+from keval.records.sample import Sample
+from keval.records.traffic import Blob
+from keval.records.transcript import Transcript
+from keval.records.trial import Failure, Trial, TrialKey
+from keval.seams.contexts import TrialInfo
+from keval.seams.infrastructure import Outbox
+from keval.seams.interfaces import ConversationalAgent
+from keval.seams.live import LiveEvent
+from keval.seams.transcript_builder import Recorder
 
 STOPPED = "stopped"
 """The kind of the failure of a trial that a person stopped."""

@@ -10,40 +10,37 @@ from pathlib import Path
 
 import attrs
 
+from keval.analysis.expectations import ExpectationCheck
+from keval.analysis.gates import with_gates
+from keval.analysis.reviews import review_findings
+from keval.analysis.stats.summarise import Summariser
 from keval.config.secrets import learn_config
-from keval.execute.admission import Admission
-from keval.execute.meter import Meter
+from keval.execute.admission import Admission, Stop
+from keval.execute.bringup.description import listing_blobs
+from keval.execute.bringup.preflight import Ready, preflight
+from keval.execute.models.budget import Meter
+from keval.execute.models.prices import find_prices
 from keval.execute.outbox import RunOutbox
-from keval.execute.preflight import Ready, preflight
-from keval.execute.pricing import find_prices
-from keval.execute.server_entries import listing_blobs
-from keval.execute.stopping import Stop
-from keval.execute.worker import PlanWorker
-from keval.gates.decide import with_gates
-from keval.gates.expectations import ExpectationCheck
-from keval.hookspecs import hookimpl
-from keval.live import Feed, LiveEvent
-from keval.manifest import DatasetEntry, Manifest
-from keval.pipeline import hooks_of, resources, unwrapped
+from keval.execute.trial.worker import PlanWorker
 from keval.plan.plan import Plan
-from keval.records import Sample, Trial
+from keval.records.costs import Rates
+from keval.records.manifest import DatasetEntry, Manifest
+from keval.records.sample import Sample
+from keval.records.scores import ScoreLine
+from keval.records.summary import Summary
+from keval.records.trial import Trial
 from keval.redaction import Redactor
-from keval.score.events import score_events
-from keval.score.lateness import late_judges
+from keval.run.pipeline import hooks_of, resources, unwrapped
+from keval.run.stages import Running, announce_endpoints
+from keval.score.backlog import late_judges, score_events
 from keval.score.scoring import Grader
-from keval.scores import ScoreLine
-from keval.stages import Running, announce_endpoints
-from keval.stats.rates import Rates
-from keval.stats.summarise import Summariser
+from keval.seams.hooks import hookimpl
+from keval.seams.live import Feed, LiveEvent
 from keval.store.journal import Journal
-from keval.store.jsonl import read_trial
-from keval.store.reviewed import review_findings
+from keval.store.lines import read_trial
 from keval.store.run import Run
-from keval.store.scores_file import Pass
+from keval.store.scores import Pass
 from keval.store.writer import RunWriter
-from keval.summary import Summary
-
-__all__ = ["PlayRun", "open_run"]
 
 
 @attrs.define(eq=False)

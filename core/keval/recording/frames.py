@@ -22,11 +22,8 @@ import orjson
 import zstandard
 
 from keval.errors import RunError
-from keval.input_file import open_input
-from keval.store.files import DAMAGE, explained, sync_folder, write_all
-from keval.store.jsonl import dump
-
-__all__ = ["FORMAT", "FrameFile", "FrameKey", "FrameRole", "Frames", "encoded_frame", "traffic_file"]
+from keval.files import DAMAGE, explained, open_input, sync_folder, write_all
+from keval.store.lines import dump
 
 T = TypeVar("T")
 

@@ -10,10 +10,15 @@ from typing import Any, TypeVar
 import attrs
 
 from keval.errors import ModelError, TrialError
-from keval.models import ModelRequest, ModelResponse, Next
-from keval.tapes import ModelTraffic, ServerKeeper, ServerTraffic, ServerTrafficKind, Traffic, TrafficError
-
-__all__ = ["TrafficLog"]
+from keval.records.cassettes import (
+    ModelTraffic,
+    ServerKeeper,
+    ServerTraffic,
+    ServerTrafficKind,
+    Traffic,
+    TrafficError,
+)
+from keval.records.models import ModelRequest, ModelResponse, Next
 
 T = TypeVar("T", ModelTraffic, ServerTraffic)
 
@@ -112,7 +117,7 @@ class _Open:
 
 @attrs.frozen
 class _Keeper:
-    """Keeps the traffic of one attempt with one server; see `keval.tapes.ServerKeeper`."""
+    """Keeps the traffic of one attempt with one server; see `keval.records.cassettes.ServerKeeper`."""
 
     log: TrafficLog
     name: str

@@ -16,17 +16,22 @@ from typing import Any, Literal, TypeAlias
 import attrs
 import orjson
 
-from keval.contexts import TrialInfo
 from keval.errors import PreflightError, RunError
-from keval.interventions import Intervention, RecordedResults
-from keval.manifest import AnswersEntry
 from keval.recording.difference import first_difference_of_call
 from keval.recording.recording import Recording
+from keval.records.cassettes import (
+    Deliver,
+    ReplayMissError,
+    ServerTape,
+    ServerTraffic,
+    ServerTrafficKind,
+    TrafficError,
+)
+from keval.records.interventions import Intervention, RecordedResults
+from keval.records.manifest import AnswersEntry
 from keval.redaction import Redactor
+from keval.seams.contexts import TrialInfo
 from keval.store.run import Run
-from keval.tapes import Deliver, ReplayMissError, ServerTape, ServerTraffic, ServerTrafficKind, TrafficError
-
-__all__ = ["LooseRecording", "loose_recording", "open_loose"]
 
 _Ask: TypeAlias = tuple[str, str, bytes]
 """What is asked of which server: the method, and a digest of the parameters."""
@@ -173,7 +178,7 @@ class LooseRecording:
 
 @attrs.frozen(eq=False)
 class _LooseServer:
-    """Plays one server to one attempt; see `keval.tapes.ServerTape`."""
+    """Plays one server to one attempt; see `keval.records.cassettes.ServerTape`."""
 
     loose: LooseRecording
     name: str

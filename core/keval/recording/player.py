@@ -10,16 +10,13 @@ from typing import Any, get_args
 
 import attrs
 
-from keval.models import Asker, Endpoint, ModelRequest, Wire
-from keval.recording.course import Course
-from keval.recording.played_server import PlayedServer
+from keval.recording.playback import Course
 from keval.recording.recording import Recording
-from keval.recording.tape import AttemptTape, RecordedAttempt
+from keval.recording.tape import AttemptTape, PlayedServer, RecordedAttempt
 from keval.recording.volatile import Compared, canonical
+from keval.records.cassettes import ServerTape, Volatile
+from keval.records.models import Asker, Endpoint, ModelRequest, Wire
 from keval.redaction import Redactor
-from keval.tapes import ServerTape, Volatile
-
-__all__ = ["Player"]
 
 _NOWHERE = "http://recording.invalid"
 """An address that no name server knows (RFC 2606, section 2)."""

@@ -9,15 +9,13 @@ from typing import Any
 import attrs
 
 from keval.errors import PreflightError, RunError
-from keval.manifest import Manifest
 from keval.recording.frames import FrameKey, Frames, traffic_file
 from keval.recording.lines import RecordedEndpoint, read_endpoint, read_traffic
 from keval.recording.tape import RecordedAttempt
-from keval.records import Attempt, Trial
+from keval.records.cassettes import ServerTraffic, Traffic
+from keval.records.manifest import Manifest
+from keval.records.trial import Attempt, Trial
 from keval.store.run import Run
-from keval.tapes import ServerTraffic, Traffic
-
-__all__ = ["Recording", "traffic_of"]
 
 
 @attrs.frozen(eq=False, slots=False)

@@ -14,10 +14,9 @@ from typing import TypeAlias
 import attrs
 
 from keval.recording.volatile import without_volatile
-from keval.records import Attempt, Failure, Message, Transcript, Trial
-from keval.tapes import REPLAY_MISS, Volatile
-
-__all__ = ["with_recorded_times"]
+from keval.records.cassettes import REPLAY_MISS, Volatile
+from keval.records.transcript import Message, Transcript
+from keval.records.trial import Attempt, Failure, Trial
 
 _UNKNOWN = repeat((None, None))
 

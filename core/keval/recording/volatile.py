@@ -10,10 +10,8 @@ from typing import Any
 import attrs
 import orjson
 
-from keval.models import ModelRequest, Wire
-from keval.tapes import Volatile
-
-__all__ = ["MARK", "Compared", "canonical", "without_volatile"]
+from keval.records.cassettes import Volatile
+from keval.records.models import ModelRequest, Wire
 
 MARK = "[volatile]"
 """What stands in place of a volatile text."""

@@ -8,14 +8,12 @@ from pathlib import Path
 
 import attrs
 
-from keval.manifest import Manifest
-from keval.models import Endpoint
 from keval.recording.frames import FrameFile, FrameKey, encoded_frame, traffic_file
 from keval.recording.lines import RecordedEndpoint, endpoint_line, traffic_line
+from keval.records.cassettes import Traffic
+from keval.records.manifest import Manifest
+from keval.records.models import Endpoint
 from keval.redaction import Redactor
-from keval.tapes import Traffic
-
-__all__ = ["RecordingWriter"]
 
 
 @attrs.frozen

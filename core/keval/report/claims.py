@@ -9,15 +9,12 @@ from typing import Literal
 
 import attrs
 
-from keval.effects import SMALL_SHARE, Effect
-from keval.report.figures import EXPENSE_UNITS, number, signed
+from keval.records.effects import SMALL_SHARE, Effect
+from keval.records.scores import Scale, Scorer, named_band
+from keval.records.summary import ArmScore, ScorerScale, Summary
+from keval.report.figures import EXPENSE_UNITS, display_names, number, signed, with_units
 from keval.report.lines import one_line
 from keval.report.losses import lost_scores
-from keval.report.names import display_names, with_units
-from keval.scores import Scale, Scorer, named_band
-from keval.summary import ArmScore, ScorerScale, Summary
-
-__all__ = ["Block", "Claim", "block_of", "blocks", "claims_of", "costs"]
 
 _RANKS = {"worse": 0, "better": 1}
 _BY_NO_CONDITION = "not decided by a condition"

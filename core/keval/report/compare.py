@@ -10,22 +10,17 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from keval.compare import Comparison, RunArms, SampleChange
-from keval.effects import Effect
+from keval.analysis.comparison import Comparison, RunArms, SampleChange
+from keval.records.effects import Effect
+from keval.records.summary import Summary
+from keval.report.averages import mean_lines
 from keval.report.claims import Block, block_of, blocks, claims_of
 from keval.report.console import print_sections
 from keval.report.effects import effect_lines
-from keval.report.figures import number, signed
-from keval.report.headline import headline
-from keval.report.lines import folded, one_line, padded
-from keval.report.means import mean_lines
-from keval.report.names import display_names
-from keval.report.replays import replay_label
-from keval.report.words import changed_words
+from keval.report.figures import display_names, number, signed
+from keval.report.headline import headline, replay_label
+from keval.report.lines import changed_words, folded, one_line, padded
 from keval.store.converter import to_plain
-from keval.summary import Summary
-
-__all__ = ["comparison_block", "describe_comparisons", "describe_run", "print_arms", "print_comparisons"]
 
 _MOST = 10
 """Samples that are listed as better, and as worse."""

@@ -17,9 +17,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from keval.report.terminal import JsonMessages, foreign, logs_json, visible
-from keval.store.jsonl import dump
-
-__all__ = ["data_console", "message_console", "print_json", "print_json_array", "print_sections", "safe"]
+from keval.store.lines import dump
 
 _ENDLESS = 100_000
 """Columns of a console that breaks no line."""

@@ -7,16 +7,12 @@ from typing import Any
 
 import attrs
 
-from keval.contrast import Contrast
-from keval.effects import Effect
-from keval.report.changes import call_words, intervention_words
+from keval.records.effects import Contrast, Effect
+from keval.records.summary import Summary
 from keval.report.claims import Block, Claim, block_of, blocks, claims_of, costs
-from keval.report.figures import interval, number, signed
+from keval.report.contexts import call_words, intervention_words
+from keval.report.figures import display_names, interval, number, signed
 from keval.report.lines import joined, one_line
-from keval.report.names import display_names
-from keval.summary import Summary
-
-__all__ = ["all_blocks", "contrast_sentences"]
 
 _MOST = 3
 """Metrics, or tools, that one sentence names."""

@@ -10,16 +10,13 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from keval.diff import Change, DifferentItem, RunDiff, Tally
+from keval.analysis.run_diff import Change, DifferentItem, RunDiff, Tally
 from keval.report.console import print_sections, safe
 from keval.report.figures import counted
-from keval.report.lines import folded, one_line
+from keval.report.lines import changed_parts, folded, one_line
 from keval.report.terminal import foreign
-from keval.report.words import changed_parts
 from keval.store.converter import to_plain
-from keval.store.jsonl import dump
-
-__all__ = ["describe_diff", "print_diff"]
+from keval.store.lines import dump
 
 _MOST = 8
 """Changes of one item, and of what the runs were made of, that are listed."""

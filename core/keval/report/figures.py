@@ -1,23 +1,14 @@
-"""Figures as texts: numbers that may be unknown, differences, intervals and counts."""
+"""Figures as texts: numbers that may be unknown, differences, intervals, counts, times; names of metrics."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from keval.effects import Effect
-
-__all__ = [
-    "EXPENSE_UNITS",
-    "aligned",
-    "bracketed",
-    "counted",
-    "decimals",
-    "interval",
-    "interval_of",
-    "number",
-    "signed",
-]
+from keval.records.effects import Effect
+from keval.records.scores import Scale, Scorer
+from keval.report.lines import one_line
 
 EXPENSE_UNITS: Mapping[str, str] = {"seconds": "s", "tokens": "tokens", "usd": "$", "tool_calls": "tool calls"}
 """The units of what an answer takes, by the name that effects on it have as their metric."""
@@ -95,3 +86,52 @@ def aligned(texts: Sequence[str]) -> list[str]:
     lines = [" " * (width - len(whole)) + text for whole, text in zip(wholes, texts, strict=True)]
     longest = max(map(len, lines), default=0)
     return [line.ljust(longest) for line in lines]
+
+
+def time_span(seconds: float) -> str:
+    """Return a span of time with as much detail as one remembers: `0.4 s`, `13 s`, `3 min 20 s`, `10 min`, `2 h`."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 1:
+        return f"{rest} s"
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours:,} h {minutes} min" if minutes else f"{hours:,} h"
+
+
+def better_share(difference: float, scale: Scale) -> float | None:
+    """Return a difference as a share of its scale, positive for the better; `None` for a scale without an end."""
+    if math.isinf(scale.high):
+        return None
+    share = difference / (scale.high - scale.low)
+    return -share if scale.better == "lower" else share
+
+
+def is_flat(effect: Effect) -> bool:
+    """Return whether nothing differs for any question."""
+    return effect.difference == 0 and not effect.stderr
+
+
+def display_names(scorers: Iterable[Scorer]) -> Mapping[Scorer, str]:
+    """Return each scorer's name: the last part of the metric's with spaces in place of underscores.
+
+    Two metrics with the same last part keep their full names, and a rubric that several judges grade by has the judge.
+    """
+    known = list(dict.fromkeys(scorers))
+    graded = Counter(metric for metric, _ in known)
+    last = {metric: one_line(metric.rpartition("/")[2].replace("_", " ")) or one_line(metric) for metric in graded}
+    shared = Counter(last.values())
+    names = {}
+    for metric, judge in known:
+        name = last[metric] if shared[last[metric]] == 1 else one_line(metric)
+        names[metric, judge] = f"{name} by {one_line(judge)}" if judge and graded[metric] > 1 else name
+    return names
+
+
+def with_units(name: str, scale: Scale) -> str:
+    """Return a metric's name with what its figures are in: `tone (1-5)`, `time (s)`; nothing for one from 0 to 1."""
+    usual = (scale.low, scale.high) == (0.0, 1.0) or math.isinf(scale.high)
+    told = " ".join(filter(None, ("" if usual else f"{scale.low:g}-{scale.high:g}", one_line(scale.unit))))
+    return f"{name} ({told})" if told and told != name else name

@@ -9,12 +9,10 @@ from typing import NamedTuple
 from rich.cells import cell_len
 from rich.text import Text
 
-from keval.gates.expression import SHARES
+from keval.plan.gates import SHARES
+from keval.records.summary import GateResult, GateVerdict, UnmetExpectation
 from keval.report.figures import counted
 from keval.report.lines import folded, one_line, padded
-from keval.verdicts import GateResult, GateVerdict, UnmetExpectation
-
-__all__ = ["GateRow", "gate_lines", "gate_rows", "unmet_lines", "unmet_texts"]
 
 _ORDER = ("failed", "undecided", "held")
 _STYLES = {"held": "green", "failed": "bold red", "undecided": "yellow"}

@@ -1,4 +1,4 @@
-"""Lines of text that keep to a width in terminal cells: folded at spaces, padded and cut; and parts joined in one."""
+"""Lines of text that keep to a width in terminal cells, and the words that differ between two texts."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.cells import cell_len, chop_cells, set_cell_size
 
 from keval.report.terminal import foreign
-
-__all__ = ["flowed", "folded", "joined", "one_line", "padded"]
 
 
 def one_line(text: str) -> str:
@@ -61,3 +59,28 @@ def flowed(parts: Iterable[str], width: int, *, gap: str = "   ") -> Iterator[st
 def joined(parts: Sequence[str], last: str = "and") -> str:
     """Join parts as a sentence does: `a, b and c`."""
     return "".join(parts) if len(parts) < 2 else f"{', '.join(parts[:-1])} {last} {parts[-1]}"
+
+
+_AROUND = 5
+"""Words that are shown around what differs in long texts."""
+
+
+def changed_words(before: str, now: str) -> str:
+    """Return how something was and is, on one line: `before → now`, as `changed_parts` has them."""
+    return " → ".join(changed_parts(before, now))
+
+
+def changed_parts(before: str, now: str) -> tuple[str, str]:
+    """Return how something was and is, each on one line. Of long texts, the words that differ, and a few around."""
+    was, is_now = one_line(before).split(), one_line(now).split()
+    shorter = min(len(was), len(is_now))
+    begin = next((at for at in range(shorter) if was[at] != is_now[at]), shorter)
+    end = next((at for at in range(shorter - begin) if was[-1 - at] != is_now[-1 - at]), shorter - begin)
+    first, last = max(0, begin - _AROUND), max(0, end - _AROUND)
+    if first + last <= _AROUND:
+        return " ".join(was), " ".join(is_now)
+
+    def part(words: Sequence[str]) -> str:
+        return " ".join([*(["…"] if first else []), *words[first : len(words) - last], *(["…"] if last else [])])
+
+    return part(was), part(is_now)

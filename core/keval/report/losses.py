@@ -1,19 +1,47 @@
-"""The report's lines on what a run lacks: trials and scores that failed or are missing, and tool use."""
+"""The report's lines on what a run lacks: failed or missing trials and scores, content that no model got."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
 from rich.text import Text
 
+from keval.records.summary import ArmScore, Summary
+from keval.records.traffic import ContentKind
 from keval.report.console import safe
-from keval.report.failures import failure_lines, scorer_failure_lines
-from keval.summary import ArmScore, Summary
+from keval.report.figures import counted
+from keval.report.lines import joined
 
-__all__ = ["compliance_lines", "lost_scores", "missing_lines", "trial_lines", "unscored_lines"]
+
+def failure_lines(summary: Summary) -> list[str]:
+    """Return a line for each arm and kind of failed trials."""
+    return [
+        line
+        for arm in summary.trials
+        for line in _told(f"{arm.agent} {arm.condition}", arm.failures, arm.failure_messages)
+    ]
+
+
+def scorer_failure_lines(summary: Summary) -> list[str]:
+    """Return a line for each kind of failure of a metric or judge, over all arms."""
+    counts: dict[str, Counter[str]] = {}
+    messages: dict[str, dict[str, str]] = {}
+    for arm in summary.arms:
+        who = arm.judge or arm.metric
+        counts.setdefault(who, Counter()).update(arm.failures)
+        messages[who] = {**arm.failure_messages, **messages.get(who, {})}
+    return [line for who, found in counts.items() for line in _told(who, found, messages[who])]
+
+
+def _told(who: str, counts: Mapping[str, int], messages: Mapping[str, str]) -> Iterator[str]:
+    for kind, count in counts.items():
+        said = messages.get(kind)
+        first = f"{'; the first: ' if count > 1 else ': '}{said}" if said else ""
+        yield f"{who}: {count} × {kind}{first}"
 
 
 def lost_scores(arms: Sequence[ArmScore]) -> str:
@@ -77,3 +105,25 @@ def _completes(summary: Summary, run: Path) -> str:
     lacking = [entry.scorer for entry in summary.arms if entry.missing]
     flags = dict.fromkeys(("--judge", judge) if judge else ("--metric", metric) for metric, judge in lacking)
     return shlex.join(["keval", "score", str(run), *chain.from_iterable(flags), "--missing"])
+
+
+_NOUNS: dict[ContentKind, str] = {
+    "image": "image",
+    "audio": "sound",
+    "resource_link": "link",
+    "resource": "resource",
+    "structured": "structured result",
+}
+
+
+def dropped_sentences(summary: Summary) -> list[str]:
+    """Return a sentence for each agent that could not pass something that tools returned to its model."""
+    dropped: dict[str, Counter[ContentKind]] = defaultdict(Counter)
+    for arm in summary.trials:
+        dropped[arm.agent].update(arm.dropped)
+    return [
+        f"{joined([counted(count, _NOUNS[kind]) for kind, count in kinds.items()])} that tools returned did not reach"
+        f" the model ({agent})."
+        for agent, kinds in dropped.items()
+        if kinds
+    ]

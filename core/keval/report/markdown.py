@@ -6,21 +6,19 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
+from keval.records.summary import Summary
 from keval.report.claims import Claim
 from keval.report.contexts import difference_texts
 from keval.report.contrasts import all_blocks
 from keval.report.effects import verdict_words
 from keval.report.figures import interval, number, signed
 from keval.report.gates import gate_rows, unmet_texts
+from keval.report.headline import decided_on, origin_label
 from keval.report.page.comparisons import Comparison
 from keval.report.page.report import Report
-from keval.report.replays import decided_on, origin_label
 from keval.report.reviews import AGREEMENT_HEADS, agreement_cells, people_text, reviewed_text, warnings
 from keval.report.sentences import sentences
 from keval.report.tools import tool_texts
-from keval.summary import Summary
-
-__all__ = ["MOST_CHARACTERS", "escaped", "markdown"]
 
 MOST_CHARACTERS = 60_000
 """GitHub takes 65,536 characters in a comment; the rest is for what others put around it."""

@@ -10,30 +10,22 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from keval.effects import SURE, Interaction
-from keval.report.agreement import judging_lines
-from keval.report.averages import average_lines
+from keval.records.effects import SURE, Interaction
+from keval.records.summary import Summary
+from keval.report.averages import average_lines, mean_lines
 from keval.report.claims import Block
 from keval.report.console import print_sections, safe
-from keval.report.content import dropped_sentences
 from keval.report.contrasts import all_blocks
 from keval.report.effects import effect_lines
-from keval.report.figures import signed
+from keval.report.figures import display_names, signed
 from keval.report.gates import gate_lines, unmet_lines
-from keval.report.headline import headline
+from keval.report.headline import decided_on, headline, replay_lines
 from keval.report.lines import flowed, folded
-from keval.report.losses import compliance_lines, missing_lines, trial_lines, unscored_lines
-from keval.report.means import mean_lines
-from keval.report.names import display_names
-from keval.report.replays import decided_on, replay_lines
-from keval.report.reviews import review_lines
-from keval.report.sharing import sharing_lines
+from keval.report.losses import compliance_lines, dropped_sentences, missing_lines, trial_lines, unscored_lines
+from keval.report.reviews import judging_lines, review_lines
 from keval.report.terminal import foreign
-from keval.report.tools import tool_lines
+from keval.report.tools import sharing_lines, tool_lines
 from keval.report.totals import total_lines
-from keval.summary import Summary
-
-__all__ = ["print_report"]
 
 _DUST = 1e-12
 """A variance below this is rounding."""

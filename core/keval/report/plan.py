@@ -8,13 +8,11 @@ from typing import Any
 import attrs
 from rich.console import Console
 
-from keval.interfaces import PlansSharing
 from keval.plan.plan import Plan
-from keval.prices import dollars
+from keval.records.prices import dollars
 from keval.report.console import safe
-from keval.report.sharing import sharing_text
-
-__all__ = ["describe", "print_notices", "print_plan"]
+from keval.report.tools import sharing_text
+from keval.seams.interfaces import PlansSharing
 
 _MOST = 20
 

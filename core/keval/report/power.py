@@ -9,12 +9,9 @@ from itertools import groupby
 from rich.console import Console
 from rich.table import Table
 
-from keval.forecast import Forecast
-from keval.power import ASSUMPTIONS, MetricPower, PowerPlan
+from keval.analysis.power import ASSUMPTIONS, Forecast, MetricPower, PowerPlan
 from keval.report.console import safe
-from keval.report.time_spans import time_span
-
-__all__ = ["print_power"]
+from keval.report.figures import time_span
 
 _FEW = 30
 """Questions of a pilot below which its scatter is uncertain enough to say by how much."""

@@ -1,30 +1,50 @@
-"""What the report says of reviews by people: who reviewed, and how far judges agree with them."""
+"""What the report says of judges and of reviews by people: how far they agree."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice
+from typing import Any
 
+import attrs
 from rich.cells import cell_len
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from keval.records.reviews import JudgeAgreementWithPeople, PeopleAgreement, Review, ReviewFindings, ThumbScores
+from keval.records.summary import Summary
 from keval.report.console import safe
-from keval.report.figures import counted, number, signed
+from keval.report.figures import counted, display_names, number, signed
 from keval.report.lines import joined, one_line, padded
-from keval.report.names import display_names
-from keval.review_findings import JudgeAgreementWithPeople, PeopleAgreement, ReviewFindings, ThumbScores
-from keval.summary import Summary
 
-__all__ = [
-    "AGREEMENT_HEADS",
-    "agreement_cells",
-    "confusion_tables",
-    "people_text",
-    "review_lines",
-    "reviewed_text",
-    "rubric_name",
-    "warnings",
-]
+
+def judging_lines(summary: Summary) -> Iterator[str]:
+    """Yield the lines; there are none if one judge graded once and flagged nothing."""
+    rubrics = summary.agreement
+    width = max((len(rubric.metric) for rubric in rubrics), default=0)
+    if any(len(rubric.judges) > 1 for rubric in rubrics):
+        yield "Agreement of the judges: Krippendorff's alpha (ordinal), and weighted kappa of each pair."
+        for rubric in rubrics:
+            found = [_found(rubric.alpha, rubric.n, rubric.reason)]
+            found += [f"{' × '.join(pair.judges)} {_found(pair.kappa, pair.n, pair.reason)}" for pair in rubric.pairs]
+            yield f"  {rubric.metric:<{width}}  {', '.join(found[:2])}"
+            yield from (f"  {'':<{width}}  {pair}" for pair in found[2:])
+    if any(rubric.spread for rubric in rubrics):
+        yield "Scatter of each judge about one answer, as a standard deviation:"
+        for rubric in rubrics:
+            spreads = (f"{spread.judge} {_found(spread.sd, spread.n, spread.reason)}" for spread in rubric.spread)
+            yield f"  {rubric.metric:<{width}}  {', '.join(spreads)}"
+    for judge in summary.judges:
+        took = [entry for entry in summary.judging if entry.judge == judge]
+        if flagged := sum(entry.flagged for entry in took):
+            told = sum(entry.told for entry in took)
+            yield f"{judge} flagged unverified claims in {flagged} of {told} judgements: keval show --sample"
+
+
+def _found(value: float | None, n: int, reason: str | None) -> str:
+    return f"undefined ({reason})" if value is None else f"{value:.2f} (n={n})"
+
 
 AGREEMENT_HEADS = ("answers", "weighted kappa", "95 % interval", "alpha", "same level", "within one", "judge - people")
 """The heads of a table of judges' agreement with people, after rubric and judge."""
@@ -175,3 +195,29 @@ def _row(found: JudgeAgreementWithPeople) -> tuple[str, ...]:
         bias,
         str(found.n),
     )
+
+
+def describe_reviews(reviews: Iterable[Review], limit: int | None) -> Iterator[dict[str, Any]]:
+    """Yield reviews as plain data, as reviews.jsonl has them."""
+    for review in islice(reviews, limit):
+        yield attrs.asdict(review)
+
+
+def print_reviews(reviews: Iterable[Review], limit: int | None, console: Console) -> None:
+    """Print reviews, those of one answer together, in the order in which answers were first reviewed."""
+    every = [*reviews]
+    order = {trial: place for place, trial in enumerate(dict.fromkeys(review.trial for review in every))}
+    shown = sorted(every[:limit], key=lambda review: order[review.trial])
+    for trial, group in groupby(shown, key=lambda review: review.trial):
+        console.print(safe(trial, "bold"), soft_wrap=True)
+        for review in group:
+            what = (
+                f"{review.metric} {review.level}" if review.kind == "level" else f"{review.kind} {review.thumb or ''}"
+            )
+            told = f": {review.note}" if review.note else ""
+            how = f"{review.at}{', blind' if review.blind else ''}"
+            line = Text.assemble("  ", safe(what.strip()), safe(told), safe(f"  {review.reviewer}, {how}", "dim"))
+            console.print(line, soft_wrap=True)
+    left = len(every) - len(shown)
+    more = f"; {left} more are left out by --limit" if left else ""
+    console.print(Text(f"{counted(len(shown), 'review') if shown else 'no reviews'}{more}.", "dim"))

@@ -11,16 +11,12 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from keval.effects import Effect, Verdict
-from keval.manifest import Manifest
-from keval.report.differences import better_share
-from keval.report.figures import interval_of, signed
+from keval.records.effects import Effect, Verdict
+from keval.records.manifest import Manifest
+from keval.records.summary import Summary
+from keval.report.figures import better_share, display_names, interval_of, signed
 from keval.report.lines import one_line, padded
-from keval.report.names import display_names
 from keval.store.converter import to_plain
-from keval.summary import Summary
-
-__all__ = ["Headline", "ListedRun", "RunState", "describe_runs", "print_runs", "run_rows"]
 
 RunState: TypeAlias = Literal["done", "unfinished", "running"]
 

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from keval.effects import SMALL_SHARE, Effect
-from keval.report.content import dropped_sentences
+from keval.records.effects import SMALL_SHARE, Effect
+from keval.records.scores import Scale, Scorer
+from keval.records.summary import Summary
 from keval.report.contrasts import contrast_sentences
-from keval.report.differences import better_share, is_flat
-from keval.report.figures import EXPENSE_UNITS, counted, number, signed
+from keval.report.figures import EXPENSE_UNITS, better_share, counted, display_names, is_flat, number, signed
+from keval.report.headline import replay_sentences
 from keval.report.lines import joined
-from keval.report.names import display_names
-from keval.report.replays import replay_sentences
-from keval.scores import Scale, Scorer
-from keval.summary import Summary
-
-__all__ = ["sentences"]
+from keval.report.losses import dropped_sentences
 
 _MOST = 3
 """Metrics that one sentence names; the others are counted."""

@@ -14,17 +14,16 @@ from rich.table import Table
 from rich.text import Text
 
 from keval.errors import RunError, suggestion
-from keval.manifest import ReplayEntry
-from keval.records import Sample, Trial
+from keval.records.manifest import ReplayEntry
+from keval.records.sample import Sample
+from keval.records.scores import ScoreLine, Scorer
+from keval.records.trial import Trial
 from keval.report.console import safe
-from keval.report.replays import replay_label
+from keval.report.headline import replay_label
 from keval.report.transcripts import Bands, call_lines, claims, verdict, whose
-from keval.scores import ScoreLine, Scorer
 from keval.store.converter import to_plain
-from keval.store.jsonl import score_line, trial_line
+from keval.store.lines import score_line, trial_line
 from keval.store.run import Run
-
-__all__ = ["Side", "SideBySide", "describe_sides", "print_sides", "side_by_side"]
 
 _NARROWEST = 34
 """Columns that an answer needs to be read; with less, arms stand below each other."""

@@ -11,23 +11,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from keval.effects import Effect
-from keval.report.agreement import judging_lines
+from keval.records.effects import Effect, Repetitions
+from keval.records.scores import Scale, Scorer
+from keval.records.summary import ArmScore, Summary
 from keval.report.averages import average_lines
 from keval.report.console import safe
-from keval.report.content import dropped_sentences
-from keval.report.figures import number, signed
-from keval.report.losses import compliance_lines, missing_lines, trial_lines, unscored_lines
-from keval.report.replays import replay_lines
-from keval.report.reviews import confusion_tables, review_lines
-from keval.report.time_spans import time_span
+from keval.report.figures import number, signed, time_span
+from keval.report.headline import replay_lines
+from keval.report.losses import compliance_lines, dropped_sentences, missing_lines, trial_lines, unscored_lines
+from keval.report.reviews import confusion_tables, judging_lines, review_lines
 from keval.report.tools import tool_tables
-from keval.report.worth import PARETO, worth
-from keval.scores import Scale, Scorer
-from keval.summary import ArmScore, Summary
-from keval.variation import Repetitions
-
-__all__ = ["print_tables"]
+from keval.report.totals import PARETO, worth
 
 _CELL = 17
 

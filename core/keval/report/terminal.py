@@ -21,8 +21,6 @@ import click
 from keval.errors import PluginWarning
 from keval.redaction import Redactor
 
-__all__ = ["JsonMessages", "foreign", "guarded", "log_as_json", "log_event", "logs_json", "redactor", "tell", "visible"]
-
 _SHOWN = {*"\n\t\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}", "\xa0", *"\u2000\u2001\u2002\u2003\u2004\u2005\u2006"}
 _SHOWN |= {*"\u2007\u2008\u2009\u200a\u202f\u205f\u3000"}
 """What Python does not call printable and is harmless: ends of lines, spaces of all widths, and what joins emoji."""

@@ -6,13 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from rich.text import Text
 
-from keval.prices import Cost, dollars
-from keval.report.figures import counted
+from keval.records.prices import Cost, dollars
+from keval.records.summary import ArmScore, ArmTrials, JudgingTotal, Summary, UsageTotal
+from keval.report.figures import counted, number, time_span
 from keval.report.lines import flowed
-from keval.report.time_spans import time_span
-from keval.summary import ArmTrials, JudgingTotal, Summary, UsageTotal
-
-__all__ = ["total_cost", "total_lines"]
 
 
 def total_lines(summary: Summary, width: int) -> Iterator[Text]:
@@ -89,3 +86,20 @@ def _those(number: int) -> str:
 def _short(number: int) -> str:
     """Return a number of tokens: whole below ten thousand, else in millions."""
     return f"{number:,}" if number < 10_000 else f"{number / 1e6:,.2f} M"
+
+
+PARETO = "◆"
+"""Marks an arm than which no other is at least as good for at most as much, and better in one of the two."""
+
+
+def worth(arm: ArmScore, *, short: bool = False) -> str:
+    """Return how much mean an arm has for what an answer costs; empty if the cost is unknown or nothing."""
+    thousand = "/1k tokens" if short else " per 1,000 tokens"
+    found = [
+        f"{number(value)}{unit}"
+        for value, unit in ((arm.per_usd, "/$" if short else " per $"), (arm.per_1000_tokens, thousand))
+        if value is not None
+    ]
+    parts = found[:1] if short else found
+    mark = f" {PARETO}" if parts and arm.pareto else ""
+    return ", ".join(parts) + mark

@@ -14,11 +14,9 @@ from rich.text import Text
 from keval.errors import RunError
 from keval.recording.frames import FrameKey, Frames, traffic_file
 from keval.recording.lines import read_traffic
+from keval.records.cassettes import ModelTraffic, ServerTraffic, ServerTrafficKind, Traffic
 from keval.report.console import safe
 from keval.store.run import Run
-from keval.tapes import ModelTraffic, ServerTraffic, ServerTrafficKind, Traffic
-
-__all__ = ["TrialTraffic", "describe_traffic", "print_traffic", "traffic_of"]
 
 _TOLD: Mapping[ServerTrafficKind, str] = {
     "opened": "the way to {server} opens",

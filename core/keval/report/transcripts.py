@@ -10,16 +10,14 @@ from typing import TypeAlias
 from rich.console import Console
 from rich.text import Text
 
-from keval.manifest import Manifest, ReplayEntry
-from keval.marks import marks_of
-from keval.records import ToolCall, Trial
+from keval.records.manifest import Manifest, ReplayEntry
+from keval.records.scores import Score, ScoreLine, marks_of, named_band
+from keval.records.traffic import ServerExchange
+from keval.records.transcript import ToolCall
+from keval.records.trial import Trial
 from keval.report.console import safe
-from keval.report.replays import replay_label, replay_sentences
-from keval.report.sharing import entry_text
-from keval.scores import Score, ScoreLine, named_band
-from keval.traffic import ServerExchange
-
-__all__ = ["Bands", "call_lines", "claims", "print_run", "print_trial", "verdict", "whose"]
+from keval.report.headline import replay_label, replay_sentences
+from keval.report.tools import entry_text
 
 Bands: TypeAlias = Mapping[str, Mapping[str, float]]
 """The bands of each metric's scale, by the metric's name."""

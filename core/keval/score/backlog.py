@@ -3,18 +3,61 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeAlias
 
 import attrs
 
-from keval.records import Trial
+from keval.config.evaluation import Budget
+from keval.files import DAMAGE
+from keval.plan.plan import ResolvedPlugin
+from keval.records.models import Endpoint
+from keval.records.scores import ScoreLine
+from keval.records.trial import Trial
 from keval.score.scoring import Grader, ScoredTrial
-from keval.scores import ScoreLine
-from keval.store.files import DAMAGE
+from keval.seams.live import LiveEvent
 
-__all__ = ["Backlog", "Offer"]
+
+def score_events(trial: Trial, lines: Sequence[ScoreLine]) -> Iterator[LiveEvent]:
+    """Yield the live event of each score of a trial."""
+    for line in lines:
+        data = {
+            "metric": line.metric,
+            "judge": line.judge,
+            "repetition": line.judgement.repetition if line.judgement else 1,
+            "value": line.score.value,
+            "neutral": line.score.neutral,
+            "reason": line.score.reason,
+            "details": line.score.details,
+            "failure": line.failure and line.failure.kind,
+        }
+        yield LiveEvent("scored", trial.id, len(trial.attempts) + 1, time.time(), data)
+
+
+def late_judges(
+    judges: Sequence[ResolvedPlugin],
+    agents: Sequence[ResolvedPlugin],
+    endpoints: Mapping[str, Endpoint],
+    budget: Budget,
+) -> set[str]:
+    """Return the labels of the judges that must not grade while trials run.
+
+    A judge that asks a model of an agent would lengthen that agent's response times. A budget of tokens or US dollars
+    is for trials first. `endpoints` are those that model providers found, by `provider/name`.
+    """
+    if budget.tokens is not None or budget.usd is not None:
+        return {judge.label for judge in judges}
+    measured = {place for agent in agents for place in _asked(agent, endpoints)}
+    return {judge.label for judge in judges if measured & _asked(judge, endpoints)}
+
+
+def _asked(asker: ResolvedPlugin, endpoints: Mapping[str, Endpoint]) -> set[tuple[str, ...]]:
+    """Return the models that a plugin asks, each by its name and where it is reached."""
+    found = [model.endpoint or endpoints.get(str(model)) for model in asker.models.values()]
+    return {(each.model, *sorted(each.urls.values())) for each in found if each is not None}
+
 
 Offer: TypeAlias = Callable[[str, bytes], None]
 """Takes a trial that has finished, by its id and its line in the run's file, and returns at once."""

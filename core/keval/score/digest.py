@@ -10,14 +10,12 @@ from typing import Any
 import attrs
 
 from keval.config.variables import SECRET_OPTION
-from keval.input_file import read_input
-from keval.models import Endpoint, Model
+from keval.files import read_input
 from keval.plan.plan import Scorers
-from keval.registry import Component
-from keval.scores import Rubric, Scorer
-from keval.store.jsonl import dump
-
-__all__ = ["rubric_digest", "scorer_digests"]
+from keval.records.models import Endpoint, Model
+from keval.records.scores import Rubric, Scorer
+from keval.seams.registry import Component
+from keval.store.lines import dump
 
 
 def scorer_digests(scorers: Scorers, endpoints: Mapping[str, Endpoint], seed: int) -> dict[Scorer, str]:

@@ -1,4 +1,4 @@
-"""Asking a judge about one trial: blind, with a time limit, and again if that can help."""
+"""Asking a judge about one trial: blind, with a time limit, again if that can help; and checking what it returns."""
 
 from __future__ import annotations
 
@@ -8,23 +8,68 @@ from typing import Protocol
 import attrs
 
 from keval.config.evaluation import Execution
-from keval.contexts import JudgeContext
 from keval.errors import TrialError
-from keval.execute.attempts import Attempted, Patience, attempt, failure_of
-from keval.execute.exchange import ModelExchange
-from keval.execute.meter import Meter
-from keval.execute.stopwatch import Stopwatch
-from keval.interfaces import Judge
-from keval.models import Asker
+from keval.execute.attempts import Attempted, Patience, Stopwatch, attempt, failure_of
+from keval.execute.models.budget import Meter
+from keval.execute.models.exchange import ModelExchange
 from keval.plan.plan import judge_seed, models_of
-from keval.recorder import JudgementRecorder
 from keval.recording.log import TrafficLog
 from keval.recording.writer import RecordingWriter
-from keval.records import Failure, Trial
-from keval.score.validate import Verdict, unscored, validate_grade
-from keval.scores import Judgement, Rubric, Score
+from keval.records.models import Asker
+from keval.records.scores import Judgement, Rubric, Scale, Score
+from keval.records.trial import Failure, Trial
+from keval.seams.contexts import JudgeContext
+from keval.seams.interfaces import Judge
+from keval.seams.transcript_builder import JudgementRecorder
 
-__all__ = ["JudgeRunner", "TrialJudge"]
+_LARGEST = 1e100
+"""The largest value of a score; the squares of larger ones would overflow."""
+
+_TYPES = (float | int | None, str, bool, dict | Mapping)
+"""The types of value, reason, neutral and details of a score."""
+
+
+@attrs.frozen
+class Verdict:
+    """A score, and the failure behind it where the scorer failed."""
+
+    score: Score
+    failure: Failure | None = None
+
+
+def validate_score(score: object, scale: Scale) -> Verdict:
+    """Return a metric's score, or a failure if it has the wrong type or leaves its scale."""
+    if not isinstance(score, Score):
+        return unscored(TypeError(f"expected a Score, got {type(score).__name__}"))
+    value, fields = score.value, (score.value, score.reason, score.neutral, score.details)
+    if not all(map(isinstance, fields, _TYPES)) or isinstance(value, bool):
+        return unscored(TypeError(f"a Score is a number, a text, true or false, and a mapping; got {fields!r:.200}"))
+    high = min(scale.high, _LARGEST)
+    if value is not None and not (scale.low <= value <= high):
+        return _out_of_scale(score, f"the value {value} is outside the scale {scale.low:g} to {high:g}")
+    return Verdict(score)
+
+
+def validate_grade(score: object, rubric: Rubric) -> Verdict:
+    """Return a judge's score, or a failure if it is not one of the rubric's levels."""
+    if isinstance(score, TrialError):
+        return unscored(score)
+    verdict = validate_score(score, rubric.scale)
+    value = verdict.score.value
+    if verdict.failure is None and value is not None and value not in rubric.levels:
+        told = f"the value {value:g} is none of the levels {', '.join(map(str, rubric.levels))}"
+        return _out_of_scale(verdict.score, told)
+    return verdict
+
+
+def unscored(error: BaseException) -> Verdict:
+    """Return the verdict of a scorer that failed."""
+    failure = failure_of(error, "score")
+    return Verdict(Score(None, f"{failure.kind}: {failure.message}"), failure)
+
+
+def _out_of_scale(score: Score, message: str) -> Verdict:
+    return Verdict(Score(None, message, details=score.details), Failure("score", "out_of_scale", message))
 
 
 class TrialJudge(Protocol):

@@ -8,20 +8,17 @@ from collections.abc import Sequence
 import attrs
 
 from keval.execute.attempts import Patience
-from keval.execute.preflight import Ready
+from keval.execute.bringup.preflight import Ready
 from keval.execute.replaying import LiveSide, ReplayingWorker
-from keval.execute.worker import PlanWorker
-from keval.infrastructure import Worker
-from keval.manifest import Manifest
+from keval.execute.trial.worker import PlanWorker
 from keval.plan.plan import Plan
 from keval.recording.recording import Recording
-from keval.records import Trial
-from keval.score.judging import JudgeRunner, TrialJudge
-from keval.score.validate import Verdict
-from keval.scores import Judgement, Rubric
-from keval.tapes import REPLAY_MISS
-
-__all__ = ["Replaying", "at_once"]
+from keval.records.cassettes import REPLAY_MISS
+from keval.records.manifest import Manifest
+from keval.records.scores import Judgement, Rubric
+from keval.records.trial import Trial
+from keval.score.judging import JudgeRunner, TrialJudge, Verdict
+from keval.seams.infrastructure import Worker
 
 
 async def at_once(seconds: float) -> None:

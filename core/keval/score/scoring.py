@@ -17,20 +17,17 @@ import attrs
 from keval.config.evaluation import Execution
 from keval.errors import PluginWarning, TrialError
 from keval.execute.attempts import Patience, Sleep, attempt
-from keval.execute.exchange import ModelExchange
-from keval.execute.meter import Meter
-from keval.interfaces import Judge, Metric
+from keval.execute.models.budget import Meter
+from keval.execute.models.exchange import ModelExchange
 from keval.plan.plan import ResolvedPlugin, Scorers
 from keval.recording.writer import RecordingWriter
-from keval.records import Trial
+from keval.records.scores import Judgement, Rubric, Scale, Score, ScoreLine
+from keval.records.trial import Trial
 from keval.redaction import Redactor
-from keval.score.judging import JudgeRunner, TrialJudge
-from keval.score.validate import Verdict, unscored, validate_score
-from keval.scores import Judgement, Rubric, Scale, Score, ScoreLine
-from keval.store.jsonl import read_score, score_line
-from keval.store.scores_file import ScoringSpec
-
-__all__ = ["Grader", "ScoredTrial"]
+from keval.score.judging import JudgeRunner, TrialJudge, Verdict, unscored, validate_score
+from keval.seams.interfaces import Judge, Metric
+from keval.store.lines import read_score, score_line
+from keval.store.scores import ScoringSpec
 
 _SLOW = 0.5
 """Seconds for which a metric may block the event loop before a warning names it."""

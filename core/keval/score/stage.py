@@ -8,28 +8,25 @@ from contextlib import AbstractContextManager
 
 import attrs
 
+from keval.analysis.expectations import ExpectationCheck
+from keval.analysis.gates import with_gates
+from keval.analysis.regression import Regression
 from keval.config.evaluation import Execution
-from keval.execute.exchange import ModelExchange
-from keval.execute.meter import Meter
+from keval.execute.models.budget import Meter
+from keval.execute.models.exchange import ModelExchange
 from keval.execute.working_time import WorkingTime
-from keval.gates.decide import with_gates
-from keval.gates.expectations import ExpectationCheck
-from keval.gates.regression import Regression
-from keval.interfaces import Judge
-from keval.manifest import Manifest
 from keval.plan.hooks import Hooks
 from keval.plan.plan import Scorers
 from keval.recording.writer import RecordingWriter
+from keval.records.manifest import Manifest
+from keval.records.summary import Summary
 from keval.redaction import Redactor
-from keval.score.backlog import Backlog, Offer
-from keval.score.events import score_events
+from keval.score.backlog import Backlog, Offer, score_events
 from keval.score.replaying import Replaying, at_once
 from keval.score.scoring import Grader, ScoredTrial
-from keval.store.scores_file import Pass, ScoringSpec
+from keval.seams.interfaces import Judge
+from keval.store.scores import Pass, ScoringSpec
 from keval.store.writer import RunWriter
-from keval.summary import Summary
-
-__all__ = ["Scoring"]
 
 
 @attrs.frozen

@@ -12,9 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from keval.errors import RunError
-from keval.store.files import cut_torn_line, explained, sync_folder
-
-__all__ = ["Journal"]
+from keval.files import cut_torn_line, explained, sync_folder
 
 # macOS has no fdatasync.
 _sync = getattr(os, "fdatasync", os.fsync)

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from keval.errors import RunError
 
-__all__ = ["is_locked", "locked"]
-
 _PATIENCE = 0.2
 """Seconds to wait for another process that only looks whether the run is locked."""
 _CONTENDED = (errno.EACCES, errno.EAGAIN, errno.ENOSYS)

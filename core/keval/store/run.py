@@ -14,30 +14,26 @@ from typing import TYPE_CHECKING, Literal
 import attrs
 import orjson
 
-from keval.dataset.line_file import LineFile
+from keval.analysis.stats.summarise import is_current, summarise
 from keval.dataset.samples import Samples
 from keval.errors import RunError
-from keval.input_file import read_input
-from keval.manifest import Manifest
-from keval.records import Sample, Trial, TrialKey
-from keval.reviews import Review, answer_digest, standing
-from keval.scores import ScoreLine
-from keval.stats.summarise import is_current, summarise
-from keval.store.converter import from_plain
-from keval.store.files import read_json, read_lines, undamaged
-from keval.store.jsonl import read_sample, read_trial
+from keval.files import LineFile, read_input, read_json, read_lines, undamaged
+from keval.records.manifest import Manifest
+from keval.records.reviews import Review, answer_digest, standing
+from keval.records.sample import Sample
+from keval.records.scores import ScoreLine
+from keval.records.summary import Summary
+from keval.records.trial import Trial, TrialKey
+from keval.store.converter import from_plain, read_manifest
+from keval.store.lines import read_sample, read_trial
 from keval.store.lock import is_locked
-from keval.store.manifest_file import read_manifest
-from keval.store.reviews_file import ReviewsFile
-from keval.store.scores_file import ScoresFile
-from keval.store.trials_file import TrialsFile
-from keval.summary import Summary
+from keval.store.reviews import ReviewsFile
+from keval.store.scores import ScoresFile
+from keval.store.trials import TrialsFile
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
-
-__all__ = ["Run", "find_run", "list_runs", "open_run"]
 
 
 def open_run(run: str | Path = "latest", root: str | Path = "results") -> Run:
@@ -203,7 +199,7 @@ class Run:
 
     def to_arrow(self, table: Literal["trials", "scores"] = "scores") -> pyarrow.Table:
         """Return trials or scores as an Arrow table, one row each. Needs the extra `keval[frames]`."""
-        from keval.store.frames import scores_table, trials_table  # need pyarrow, which nothing else does
+        from keval.store.tables import scores_table, trials_table  # need pyarrow, which nothing else does
 
         if table not in ("trials", "scores"):
             raise RunError(f"a run has the tables 'trials' and 'scores', and no {table!r}")

@@ -16,18 +16,16 @@ import attrs
 import orjson
 
 from keval.errors import PreflightError
-from keval.manifest import Manifest
-from keval.recorder import Blob
-from keval.records import Sample
+from keval.files import explained, read_lines, replacing, sync_folder
+from keval.records.manifest import Manifest
+from keval.records.sample import Sample
+from keval.records.summary import Summary
+from keval.records.traffic import Blob
 from keval.redaction import Redactor
 from keval.store.converter import to_json
-from keval.store.files import explained, read_lines, replacing, sync_folder
-from keval.store.jsonl import sample_line
+from keval.store.lines import sample_line
 from keval.store.lock import locked
 from keval.store.run import Run
-from keval.summary import Summary
-
-__all__ = ["RunWriter"]
 
 
 @attrs.frozen

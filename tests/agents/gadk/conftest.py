@@ -13,8 +13,8 @@ import attrs
 import pytest
 
 from keval import Sample, Transcript
-from keval.models import Wire
 from keval.plugin import Context, Endpoint, McpServer, Model
+from keval.records.models import Wire
 from keval_gadk import Gadk
 from keval_gateway import ChatReply, ChatRequest, wire_urls
 from keval_gateway.app import build_app

@@ -11,8 +11,8 @@ import attrs
 import pytest
 
 from keval import Sample
-from keval.models import Wire
 from keval.plugin import Agent, Closable, Context, Endpoint, Model, PreflightError
+from keval.records.models import Wire
 from keval_gadk import Api, Gadk
 from keval_gateway import ChatReply
 

@@ -13,7 +13,7 @@ from anyio import ClosedResourceError
 from mcp import Client
 
 from keval import Sample, Transcript
-from keval.execute.reconcile import check, merge
+from keval.execute.trial.reconciliation import check, merge
 from keval.plugin import Context, ServerLostError
 from keval_gateway import ChatCall, ChatReply
 from keval_mcp import Stdio

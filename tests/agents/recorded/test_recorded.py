@@ -12,8 +12,8 @@ import attrs
 import pytest
 
 from keval.config.load import load
-from keval.pipeline import run_plan
 from keval.plan.build import make_plan
+from keval.run.pipeline import run_plan
 from tests.conftest import Project
 
 CONFIG = """

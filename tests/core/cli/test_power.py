@@ -10,10 +10,10 @@ import attrs
 import pytest
 
 from keval import open_run
+from keval.analysis.power import PowerPlan, Wanted, plan_power
 from keval.config.load import load
 from keval.plan.build import make_plan
-from keval.power import PowerPlan, Wanted, plan_power
-from keval.variation import Repetitions
+from keval.records.effects import Repetitions
 from tests.conftest import Project
 
 CONFIG = """

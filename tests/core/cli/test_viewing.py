@@ -13,7 +13,7 @@ from typing import IO
 import httpx
 import pytest
 
-from keval import registry
+from keval.seams import registry
 from tests.conftest import ON_PATH, Project
 
 CONFIG = """

@@ -13,7 +13,7 @@ from keval.config.load import effective, read
 from keval.config.schema import evaluation_schema
 from keval.config.select import Selection, select
 from keval.config.source import Source
-from keval.interventions import Describe, Faults, FixedResult, Intervention
+from keval.records.interventions import Describe, Faults, FixedResult, Intervention
 from tests.conftest import Project
 
 CONFIG = """

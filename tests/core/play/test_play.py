@@ -13,8 +13,8 @@ import pytest
 
 from keval import Run, Usage, open_run
 from keval.frontend import Asked, Play, PlayError, Question
-from keval.live import EventKind
 from keval.plugin import ConfigError
+from keval.seams.live import EventKind
 from tests.conftest import Project
 from tests.reviewing import review
 

@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from keval.models import ModelRequest, Wire
 from keval.plugin import Volatile
 from keval.recording.difference import first_difference, first_difference_of_call
 from keval.recording.volatile import Compared, canonical
+from keval.records.models import ModelRequest, Wire
 
 Body: TypeAlias = dict[str, Any]
 

@@ -7,10 +7,10 @@ import json
 import attrs
 import pytest
 
-from keval.models import Asker, ModelRequest
 from keval.recording.lines import RecordedEndpoint, endpoint_line, read_endpoint, read_traffic, traffic_line
+from keval.records.cassettes import ModelTraffic, ServerTraffic, Traffic, TrafficError
+from keval.records.models import Asker, ModelRequest
 from keval.redaction import MARK, Redactor
-from keval.tapes import ModelTraffic, ServerTraffic, Traffic, TrafficError
 from tests.canaries import forms
 
 ASKER = Asker("agent", "a", "a/none/q1/1", 1, 2)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from keval.models import Asker, ModelRequest, ModelResponse
 from keval.plugin import ModelError, TrialError
 from keval.recording.log import TrafficLog
-from keval.tapes import ModelTraffic, ServerTraffic, TrafficError
+from keval.records.cassettes import ModelTraffic, ServerTraffic, TrafficError
+from keval.records.models import Asker, ModelRequest, ModelResponse
 
 ASKER = Asker("agent", "a", "a/none/q1/1", 1, 1)
 REQUEST = ModelRequest("m", "openai-chat", "POST", "/chat/completions", {"x": "y"}, b"{}", ASKER)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from keval.recording.spelled import unspelled
+from keval.recording.lines import unspelled
 from keval.redaction import MARK, Redactor
 
 SECRET = 'c4n4ry "deltas" é'

@@ -11,11 +11,12 @@ import orjson
 import pytest
 
 from keval.errors import ModelError, TrialError
-from keval.models import Asker, ModelRequest
 from keval.recording.tape import AttemptTape, RecordedAttempt
 from keval.recording.volatile import canonical
-from keval.records import Failure, Refusal
-from keval.tapes import ModelTraffic, ReplayMissError, ServerTraffic, Traffic, TrafficError
+from keval.records.cassettes import ModelTraffic, ReplayMissError, ServerTraffic, Traffic, TrafficError
+from keval.records.models import Asker, ModelRequest
+from keval.records.transcript import Refusal
+from keval.records.trial import Failure
 
 ASKER = Asker("agent", "a", "a/b/c/1", 1, 1)
 OVER = TrialError("no answer within 1 s", kind="timeout")
@@ -92,14 +93,14 @@ def test_parallel_exchanges_end_in_the_recorded_order() -> None:
 
 
 def test_an_exchange_waits_no_longer_for_one_that_never_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keval.recording.course.PATIENCE", 0.01)
+    monkeypatch.setattr("keval.recording.playback.PATIENCE", 0.01)
     one = attempt(asked("a", 1, 4), called("t", 2, 3))
 
     assert "a" == asyncio.run(one.ask("a"))
 
 
 def test_a_request_takes_the_next_recorded_one_or_one_that_overlapped_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keval.recording.course.PATIENCE", 0.01)
+    monkeypatch.setattr("keval.recording.playback.PATIENCE", 0.01)
 
     async def play() -> tuple[str, str]:
         one = attempt(asked("a", 1, 4), asked("b", 2, 3), asked("c", 5, 6))

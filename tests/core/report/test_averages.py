@@ -10,8 +10,8 @@ import pytest
 
 from keval import Scale, Summary
 from keval.plugin import Arm, ArmScore, ArmTrials, Effect, GivenUp, ScorerScale, UsageTotal
+from keval.records.scores import Scorer
 from keval.report.averages import Winner, average_lines, averages
-from keval.scores import Scorer
 from tests.conftest import Project
 
 SCALES = {

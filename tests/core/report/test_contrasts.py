@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from keval.contrast import Contrast
-from keval.effects import Arm, Effect, Verdict
+from keval.records.effects import Arm, Contrast, Effect, Verdict
+from keval.records.scores import Scale
+from keval.records.summary import ScorerScale, Summary
 from keval.report.contrasts import all_blocks, contrast_sentences
-from keval.scores import Scale
-from keval.summary import ScorerScale, Summary
 
 SCORERS = (ScorerScale("acme/right", None, Scale()), ScorerScale("acme/delay", None, Scale(better="lower")))
 

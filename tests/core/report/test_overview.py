@@ -12,14 +12,11 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from keval.effects import Arm, Effect, Interaction, PerProtocol
-from keval.manifest import JudgeEntry
-from keval.prices import Cost
-from keval.report.names import display_names
-from keval.report.overview import print_report
-from keval.report.tables import print_tables
-from keval.scores import Scale
-from keval.summary import (
+from keval.records.effects import Arm, Effect, Interaction, PerProtocol, VarianceComponents
+from keval.records.manifest import JudgeEntry
+from keval.records.prices import Cost
+from keval.records.scores import Scale
+from keval.records.summary import (
     ArmScore,
     ArmTrials,
     GateResult,
@@ -29,7 +26,9 @@ from keval.summary import (
     Summary,
     UsageTotal,
 )
-from keval.variation import VarianceComponents
+from keval.report.figures import display_names
+from keval.report.overview import print_report
+from keval.report.tables import print_tables
 
 PRINTED = Path(__file__).with_name("printed")
 SCALES = {

@@ -14,9 +14,9 @@ import attrs
 import pytest
 
 from keval import open_run
-from keval.effects import Arm, Effect
+from keval.records.effects import Arm, Effect
+from keval.records.summary import GateResult, UnmetExpectation
 from keval.report.page import FRAGMENTS, Report, answers, lines_of, page
-from keval.verdicts import GateResult, UnmetExpectation
 from tests import hostile
 from tests.conftest import Project
 

@@ -7,10 +7,10 @@ from typing import Any
 import attrs
 import pytest
 
-from keval.effects import Arm, Effect, Verdict
+from keval.records.effects import Arm, Effect, Verdict
+from keval.records.scores import Scale
+from keval.records.summary import ArmScore, ArmTrials, GivenUp, ScorerScale, Summary, UsageTotal
 from keval.report.sentences import sentences
-from keval.scores import Scale
-from keval.summary import ArmScore, ArmTrials, GivenUp, ScorerScale, Summary, UsageTotal
 
 SCORERS = tuple(
     ScorerScale(f"acme/{name}", None, Scale()) for name in ("right_answers", "tone", "speed", "care", "wit")

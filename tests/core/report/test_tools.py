@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from keval.records.summary import Summary, ToolUse
 from keval.report.tools import tool_texts
-from keval.summary import Summary
-from keval.tool_use import ToolUse
 from tests.conftest import Project
 
 CONFIG = """

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from keval.plugin import ArmTrials, Cost, GivenUp, JudgingTotal, UsageTotal
-from keval.prices import dollars
+from keval.records.prices import dollars
+from keval.records.summary import Summary
 from keval.report.totals import total_lines
-from keval.summary import Summary
 
 
 def arm(condition: str, **told: Any) -> ArmTrials:

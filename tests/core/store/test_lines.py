@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from keval import Message, Sample, ToolCall, Transcript, Trial
 from keval.plugin import Content, ServerExchange
-from keval.store.jsonl import read_trial, trial_line
+from keval.store.lines import read_trial, trial_line
 
 
 def test_what_passed_between_agent_and_server_is_read_as_it_was() -> None:

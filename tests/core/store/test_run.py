@@ -14,8 +14,8 @@ import pytest
 from filelock import FileLock
 
 from keval import RunError, open_run
+from keval.records.summary import Summary
 from keval.store.converter import from_plain, to_plain
-from keval.summary import Summary
 from tests.conftest import Project
 
 CONFIG = """

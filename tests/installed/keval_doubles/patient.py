@@ -7,7 +7,7 @@ import attrs
 
 from keval import Sample, Transcript
 from keval.plugin import Context, ModelError
-from keval.records import Refusal
+from keval.records.transcript import Refusal
 
 
 @attrs.define

@@ -10,7 +10,7 @@ import pytest
 
 from keval import Score
 from keval.plugin import JudgeContext, TrialError
-from keval.rubrics import completeness, factual_adherence
+from keval.score.rubrics import completeness, factual_adherence
 from keval_gateway import ChatReply, ChatRequest
 from keval_judges import Attack, attacks
 from keval_judges.fence import shown

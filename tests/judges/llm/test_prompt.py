@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from keval import Message, Rubric, Sample, ToolCall, Transcript, Trial
-from keval.rubrics import completeness, factual_adherence, helpfulness_and_clarity
+from keval.score.rubrics import completeness, factual_adherence, helpfulness_and_clarity
 from keval_judges import Attack, attacks
 from keval_judges.fence import shown
 from keval_judges.prompt import instructions, prompt

@@ -5,8 +5,7 @@ from itertools import permutations
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from keval import Message, Sample, ToolCall, Transcript, Trial
 from keval_metrics_basic import ExpectedCall, ToolSequence

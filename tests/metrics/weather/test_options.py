@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 import keval_metrics_weather
-from keval.scores import named_band
+from keval.records.scores import named_band
 from keval_metrics_weather import Accuracy, ResponseTime, ToolCallCount
 from tests.conftest import Project
 

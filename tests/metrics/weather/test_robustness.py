@@ -14,8 +14,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import keval_metrics_weather
 from keval import Message, Sample, Score, ToolCall, Transcript, Trial

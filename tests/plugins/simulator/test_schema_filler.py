@@ -7,8 +7,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from keval_gateway import ModelFault
 from keval_simulator.schema_filler import conform

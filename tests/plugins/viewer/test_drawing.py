@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from keval.analysis.timeline.timelines import AGENT, MODEL, USER
 from keval.frontend import Mark, Step, Timeline
-from keval.timeline.steps import AGENT, MODEL, USER
 from keval_viewer.marking import pieces_of, spans_of
 from keval_viewer.tracks import seconds_told, track_of
 from keval_viewer.wording import MOST_WORDS, differing

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 import pytest
 
-from keval import Message, Sample, hookspecs
+from keval import Message, Sample
 from keval.plugin import PreflightError
+from keval.seams import hooks as hookspecs
 from keval_weather.ground_truth import GroundTruth
 
 if TYPE_CHECKING:

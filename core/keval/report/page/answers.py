@@ -7,14 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import attrs
 from markupsafe import Markup
 
-from keval.records import Message, ToolCall, Trial
+from keval.records.scores import ScoreLine, named_band
+from keval.records.transcript import Message, ToolCall
+from keval.records.trial import Trial
 from keval.report.figures import counted, number
 from keval.report.page.outline import Arm, Question
 from keval.report.page.rendering import render
 from keval.report.page.report import Report
-from keval.scores import ScoreLine, named_band
-
-__all__ = ["answers", "lines_of"]
 
 
 @attrs.frozen

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 import attrs
 from markupsafe import Markup
 
-from keval.arm_comparison import ArmComparison, RunArm, SampleScores
-from keval.compare import Comparison
+from keval.analysis.comparison import ArmComparison, Comparison, RunArm, SampleScores
+from keval.records.scores import Scale, Scorer
 from keval.report.claims import block_of, claims_of
 from keval.report.compare import comparison_block
 from keval.report.figures import number, signed
@@ -17,9 +17,6 @@ from keval.report.lines import one_line
 from keval.report.page.drawing import Axis, axis_of
 from keval.report.page.effects import forest
 from keval.report.page.rendering import render
-from keval.scores import Scale, Scorer
-
-__all__ = ["Ranked", "arm_effects", "arm_name", "ranked_scores", "run_effects", "scatter"]
 
 _SIDE = 330.0
 """The side of the scatter, in pixels."""

@@ -8,16 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 from markupsafe import Markup
 
-from keval.report.agreement import judging_lines
+from keval.records.scores import Scale
+from keval.records.summary import ArmScore
 from keval.report.page.drawing import Axis, Histogram, axis_of, histogram
 from keval.report.page.rendering import render
 from keval.report.page.report import Report
+from keval.report.reviews import judging_lines
 from keval.report.tools import HEADS, tool_cells, used_tools
-from keval.report.worth import PARETO, worth
-from keval.scores import Scale
-from keval.summary import ArmScore
-
-__all__ = ["distributions", "tools", "trials"]
+from keval.report.totals import PARETO, worth
 
 
 @attrs.frozen

@@ -7,14 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
-from keval.effects import SMALL_SHARE
-from keval.manifest import Manifest
-from keval.report.differences import better_share
+from keval.analysis.stats.contrasts import ablated
+from keval.records.effects import SMALL_SHARE
+from keval.records.manifest import Manifest
+from keval.records.scores import Scale, Scorer
+from keval.report.figures import better_share
 from keval.report.page.outline import Arm, Outline
-from keval.scores import Scale, Scorer
-from keval.stats.contrasts import ablated
-
-__all__ = ["Comparison", "Tile", "compare"]
 
 _STEPS = (0.025, 0.15, 0.35, 0.65)
 """Shares of a scale from which a difference has the next darker colour."""

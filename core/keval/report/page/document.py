@@ -20,8 +20,6 @@ from keval.report.page.report import Report
 from keval.report.page.reviews import reviews
 from keval.report.page.slices import slices
 
-__all__ = ["FRAGMENTS", "page", "resource"]
-
 FRAGMENTS: Mapping[str, Callable[[Report], Markup]] = {
     "header": header,
     "findings": findings,

@@ -7,10 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
+from keval.records.scores import Scale, Scorer
 from keval.report.page.comparisons import Tile
-from keval.scores import Scale, Scorer
-
-__all__ = ["PITCH", "TILE", "Axis", "Histogram", "axis_around_zero", "axis_of", "histogram", "tile_paths"]
 
 TILE = 14
 """The side of a tile of the heat map, in pixels."""

@@ -7,17 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 import attrs
 from markupsafe import Markup
 
-from keval.effects import Effect
+from keval.records.effects import Effect
 from keval.report.claims import Block, Claim
 from keval.report.contrasts import all_blocks
 from keval.report.effects import verdict_words
-from keval.report.figures import EXPENSE_UNITS
-from keval.report.names import display_names
+from keval.report.figures import EXPENSE_UNITS, display_names
 from keval.report.page.drawing import Axis, axis_around_zero
 from keval.report.page.rendering import render
 from keval.report.page.report import Report
-
-__all__ = ["effects", "forest"]
 
 
 @attrs.frozen

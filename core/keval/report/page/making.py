@@ -9,15 +9,12 @@ from typing import Any
 import attrs
 from markupsafe import Markup
 
-from keval.arm_comparison import ArmComparison
-from keval.manifest import Manifest
-from keval.report.changes import change_words, word_diff
-from keval.report.contexts import ServerDifference, server_differences, servers_between
+from keval.analysis.comparison import ArmComparison
+from keval.records.manifest import Manifest
+from keval.report.contexts import ServerDifference, change_words, server_differences, servers_between, word_diff
 from keval.report.page.rendering import render
 from keval.report.page.report import Report
-from keval.report.sharing import entry_text
-
-__all__ = ["arm_differences", "differences", "making"]
+from keval.report.tools import entry_text
 
 
 @attrs.frozen

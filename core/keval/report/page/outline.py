@@ -8,13 +8,12 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from keval.manifest import Manifest
-from keval.records import Transcript, Trial
-from keval.scores import ScoreLine, Scorer
-from keval.stats.cells import Cell
+from keval.analysis.stats.cells import Cell
+from keval.records.manifest import Manifest
+from keval.records.scores import ScoreLine, Scorer
+from keval.records.transcript import Transcript
+from keval.records.trial import Trial
 from keval.store.run import Run
-
-__all__ = ["Arm", "Outline", "Question", "read_outline"]
 
 Arm: TypeAlias = tuple[str, str]
 """The labels of an agent and a condition."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from keval.report.gates import gate_rows, unmet_texts
+from keval.report.headline import decided_on, origin_label
 from keval.report.page.rendering import render
 from keval.report.page.report import Report
-from keval.report.replays import decided_on, origin_label
 from keval.report.sentences import sentences
-
-__all__ = ["findings", "gates", "header"]
 
 
 def header(report: Report) -> Markup:

@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 from markupsafe import Markup
 
+from keval.records.scores import Scorer
 from keval.report.figures import number, signed
 from keval.report.page.answers import answers, lines_of
 from keval.report.page.comparisons import Comparison, Tile
@@ -17,9 +18,6 @@ from keval.report.page.outline import Question
 from keval.report.page.rendering import anchor, embedded, render
 from keval.report.page.report import Report
 from keval.report.page.slices import labels_of, metadata_keys
-from keval.scores import Scorer
-
-__all__ = ["Transcripts", "questions", "transcripts"]
 
 MOST_BYTES = 20_000_000
 """How much of transcripts a page holds."""

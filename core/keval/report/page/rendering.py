@@ -14,8 +14,6 @@ from markupsafe import Markup
 from keval.report.figures import interval, number, signed
 from keval.report.page.drawing import PITCH, TILE
 
-__all__ = ["anchor", "embedded", "environment", "render"]
-
 _LONGEST = 20_000
 """Characters of one text that the page shows."""
 

@@ -7,14 +7,12 @@ from functools import cached_property
 
 import attrs
 
-from keval.report.names import display_names
+from keval.records.scores import Scale, Scorer
+from keval.records.summary import Summary
+from keval.report.figures import display_names
 from keval.report.page.comparisons import Comparison, compare
 from keval.report.page.outline import Arm, Outline, read_outline
-from keval.scores import Scale, Scorer
 from keval.store.run import Run
-from keval.summary import Summary
-
-__all__ = ["Report"]
 
 
 @attrs.frozen(slots=False)

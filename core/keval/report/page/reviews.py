@@ -7,15 +7,12 @@ from collections.abc import Iterator, Sequence
 import attrs
 from markupsafe import Markup
 
-from keval.report.names import display_names
+from keval.analysis.reviews import review_findings
+from keval.records.reviews import JudgeAgreementWithPeople, Review
+from keval.report.figures import display_names
 from keval.report.page.rendering import render
 from keval.report.page.report import Report
 from keval.report.reviews import AGREEMENT_HEADS, agreement_cells, reviewed_text, rubric_name, warnings
-from keval.review_findings import JudgeAgreementWithPeople
-from keval.reviews import Review
-from keval.store.reviewed import review_findings
-
-__all__ = ["reviews"]
 
 _MOST_NOTES = 200
 _MOST_PEOPLE = 8

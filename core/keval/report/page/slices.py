@@ -9,14 +9,12 @@ import attrs
 import numpy as np
 from markupsafe import Markup
 
+from keval.analysis.stats.intervals import difference_interval, mean_interval
+from keval.records.scores import Scale, Scorer
 from keval.report.page.comparisons import Comparison
 from keval.report.page.outline import Question
 from keval.report.page.rendering import render
 from keval.report.page.report import Report
-from keval.scores import Scale, Scorer
-from keval.stats.intervals import difference_interval, mean_interval
-
-__all__ = ["labels_of", "metadata_keys", "slices"]
 
 MOST_SLICES = 12
 """Values of a key up to which it makes slices."""

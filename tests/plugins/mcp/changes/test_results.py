@@ -14,8 +14,8 @@ import pytest
 from jsonschema import validate
 
 from keval import Message, Sample
-from keval.interventions import ResultChange
 from keval.plugin import Faults, FixedResult, Intervention, TrialInfo
+from keval.records.interventions import ResultChange
 from keval_mcp.changes import CallOutcome, Changes, TrialChanges
 from keval_mcp.server.listing import Listing
 

@@ -24,7 +24,7 @@ __all__ = ["Login"]
 
 @attrs.define(eq=False)
 class Login(httpx2.Auth):
-    """Adds a token to every request of all sessions with the server `label`; see `keval.servers.ServerLogin`.
+    """Adds a token to every request of all sessions with the server `label`; see `keval.records.servers.ServerLogin`.
 
     `prepare` is awaited before the first session.
     """

@@ -1,0 +1,29 @@
+"""keval measures what a context does for an AI agent.
+
+This module has what the author of a metric needs, and what reads a run: `from keval import Score, Trial`, or
+`keval.open_run("latest")`. What other plugins need besides is in `keval.plugin`.
+"""
+
+from keval.errors import KevalError as KevalError, RunError as RunError
+from keval.records.manifest import Manifest as Manifest
+from keval.records.sample import Sample as Sample
+from keval.records.scores import (
+    Judgement as Judgement,
+    Rubric as Rubric,
+    Scale as Scale,
+    Score as Score,
+    ScoreLine as ScoreLine,
+)
+from keval.records.summary import Summary as Summary
+from keval.records.transcript import (
+    Message as Message,
+    ToolCall as ToolCall,
+    Transcript as Transcript,
+    Usage as Usage,
+)
+from keval.records.trial import Attempt as Attempt, Failure as Failure, Trial as Trial
+from keval.run.evaluate import evaluate as evaluate
+from keval.run.session import Session as Session
+from keval.store.run import Run as Run, open_run as open_run
+
+__version__: str

@@ -1,0 +1,325 @@
+"""Comparing runs, and two arms of one run or of two: effects, what else differs, and how each sample changed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from keval.analysis.stats.summarise import Summariser
+from keval.errors import RunError
+from keval.records.effects import Arm, Effect
+from keval.records.manifest import AgentEntry, JudgeEntry, Manifest, ReplayEntry, ScorerEntry
+from keval.records.scores import Scale, Scorer
+from keval.records.summary import ArmScore, ScorerScale
+from keval.store.run import Run
+
+if TYPE_CHECKING:
+    from keval.analysis.stats.findings import Findings
+
+
+_SHOWN = 12
+"""Characters of a digest that are told."""
+
+
+@attrs.frozen
+class Difference:
+    """Something else than its answers in which a run differs from another: what, and how it is in each."""
+
+    what: str
+    now: str
+    before: str
+
+
+@attrs.frozen
+class SampleChange:
+    """How the mean score of one sample changed from one run to another, in the units of the metric's scale."""
+
+    sample: str
+    agent: str
+    condition: str
+    metric: str
+    judge: str | None
+    before: float
+    now: float
+
+    @property
+    def difference(self) -> float:
+        """By how much the mean rose."""
+        return self.now - self.before
+
+
+@attrs.frozen
+class RunArms:
+    """The arms of one run, as far as they are compared."""
+
+    run: str
+    evaluation: str
+    simulated: tuple[str, ...]
+    replay: ReplayEntry | None
+    arms: tuple[ArmScore, ...]
+
+
+@attrs.frozen
+class Comparison:
+    """A run held against another: `runs` has the run and then that other one.
+
+    `changes` are the samples whose mean differs in an arm, the largest loss for the metric's scale first and the
+    largest gain last.
+    """
+
+    runs: tuple[RunArms, RunArms]
+    scorers: tuple[ScorerScale, ...]
+    differences: tuple[Difference, ...]
+    effects: tuple[Effect, ...]
+    changes: tuple[SampleChange, ...]
+
+
+def compare_runs(run: Run, against: Run) -> Comparison:
+    """Compare every arm and scorer that two runs share, on the samples that both have.
+
+    Raises RunError: they share no arm, no scorer or no sample with a score; or one of them cannot be read.
+    """
+    from keval.analysis.stats.effects import adjust, changed, effect  # NumPy takes a tenth of a second to import
+
+    numbers: dict[str, int] = {}
+    now, before = (
+        Summariser(each.manifest, numbers).read(each.trials(), each.scores()).findings() for each in (run, against)
+    )
+    names = list(numbers)
+    known = {entry.scorer: entry for entry in against.manifest.scorers}
+    entries = [
+        entry for entry in run.manifest.scorers if entry.scorer in known and spans(entry) == spans(known[entry.scorer])
+    ]
+    arms = [arm for arm in _arms(run.manifest) if arm in _arms(against.manifest)]
+    _check_shared(run, against, arms, entries)
+    effects, changes = [], []
+    for agent, condition in arms:
+        for entry in entries:
+            ours = now.values(Arm(agent, condition, run.manifest.run), entry.scorer)
+            theirs = before.values(Arm(agent, condition, against.manifest.run), entry.scorer)
+            effects.append(effect("run", now.measure(entry), ours, theirs))
+            for sample, old, new in changed(ours, theirs):
+                changes.append(SampleChange(names[sample], agent, condition, *entry.scorer, old, new))
+    if not any(found.n for found in effects):
+        raise RunError(
+            f"{run.path} and {against.path} have no sample in common that both have a score for; compare runs of one"
+            " dataset, and see `keval report RUN` for what failed"
+        )
+    scales = {entry.scorer: entry.scale for entry in entries}
+    return Comparison(
+        runs=(_run(run.manifest, now), _run(against.manifest, before)),
+        scorers=tuple(ScorerScale(entry.metric, entry.judge, entry.scale) for entry in entries),
+        differences=(*what_differs(run.manifest, against.manifest), *_unanswered(now, before)),
+        effects=tuple(adjust(effects, scales)),
+        changes=tuple(sorted(changes, key=lambda change: _gain(change, scales[change.metric, change.judge]))),
+    )
+
+
+def _run(manifest: Manifest, found: Findings) -> RunArms:
+    return RunArms(manifest.run, manifest.evaluation, manifest.simulated, manifest.replay, found.arms())
+
+
+def _gain(change: SampleChange, scale: Scale) -> float:
+    """Return how much better a sample got, as a share of its metric's scale where that has an end."""
+    gain = change.difference if scale.better == "higher" else -change.difference
+    return gain if math.isinf(scale.high) else gain / (scale.high - scale.low)
+
+
+def spans(entry: ScorerEntry) -> tuple[float, float, str]:
+    """Return what the scales of two scorers must share for their scores to be compared."""
+    return entry.scale.low, entry.scale.high, entry.scale.better
+
+
+def _arms(manifest: Manifest) -> list[tuple[str, str]]:
+    return [(agent, condition) for agent in manifest.agents for condition in manifest.conditions]
+
+
+def _check_shared(run: Run, against: Run, arms: Sequence[tuple[str, str]], entries: Sequence[ScorerEntry]) -> None:
+    if not arms:
+        told = "; ".join(
+            f"{each.path} has {', '.join(' '.join(arm) for arm in _arms(each.manifest))}" for each in (run, against)
+        )
+        raise RunError(f"the runs have no agent and condition in common, by their labels: {told}")
+    if not entries:
+        raise RunError(
+            f"{run.path} and {against.path} have no metric in common on the same scale;"
+            " `keval score RUN --metric NAME` scores a run again"
+        )
+
+
+def what_differs(now: Manifest, before: Manifest) -> Iterator[Difference]:
+    """Yield what else differs between two runs, the most important first."""
+    yield from _changed("evaluation", now.evaluation, before.evaluation)
+    yield from _changed("dataset", _digest(now.dataset.sha256), _digest(before.dataset.sha256))
+    yield from _changed("samples", now.dataset.samples, before.dataset.samples)
+    yield from _each("model of agent", _models(now.agents), _models(before.agents))
+    yield from _each(
+        "answers of agent", *({k: _digest(v.recording) for k, v in m.agents.items()} for m in (now, before))
+    )
+    yield from _each("condition", *(dict.fromkeys(m.conditions, "there") for m in (now, before)))
+    yield from _each("prompt of", _written(now, "system_prompt"), _written(before, "system_prompt"))
+    yield from _each(
+        "contexts of", *({k: ", ".join(v.contexts) for k, v in m.conditions.items()} for m in (now, before))
+    )
+    yield from _each("tools of", _tools(now), _tools(before))
+    yield from _each("model of judge", _models(now.judges), _models(before.judges))
+    yield from _each("version of scorer", _scorers(now), _scorers(before))
+    yield from _changed("neutral scores", now.neutral, before.neutral)
+    yield from _changed("seed", now.seed, before.seed)
+    yield from _each("execution", *({**m.config.get("execution", {})} for m in (now, before)))
+    yield from _each("version of", now.versions, before.versions)
+
+
+def _unanswered(now: Findings, before: Findings) -> Iterator[Difference]:
+    """Yield how many trials were answered, if a run has others: they failed, or were not run, or not yet."""
+    told = [(found.answered, found.manifest.trials) for found in (now, before)]
+    if any(answered < planned for answered, planned in told):
+        yield Difference("trials answered", *(f"{answered:,} of {planned:,}" for answered, planned in told))
+
+
+def _changed(what: str, now: object, before: object) -> Iterator[Difference]:
+    if now != before:
+        yield Difference(what, _told(now), _told(before))
+
+
+def _each(what: str, now: Mapping[str, object], before: Mapping[str, object]) -> Iterator[Difference]:
+    for name in dict.fromkeys((*now, *before)):
+        yield from _changed(f"{what} {name}", now.get(name), before.get(name))
+
+
+def _told(value: object) -> str:
+    return "none" if value is None or value == "" else str(value)
+
+
+def _digest(sha256: str | None) -> str | None:
+    return sha256[:_SHOWN] if sha256 else None
+
+
+def _models(entries: Mapping[str, AgentEntry] | Mapping[str, JudgeEntry]) -> dict[str, object]:
+    return {label: entry.model for label, entry in entries.items()}
+
+
+def _written(manifest: Manifest, key: str) -> dict[str, object]:
+    """Return what the config says under a key of each condition."""
+    conditions = manifest.config.get("conditions") or {}
+    return {label: (conditions.get(label) or {}).get(key) for label in manifest.conditions}
+
+
+def _tools(manifest: Manifest) -> dict[str, object]:
+    return {
+        f"{name} under {label}": f"{', '.join(server.tools)} ({_digest(server.sha256)})"
+        for label, condition in manifest.conditions.items()
+        for name, server in condition.servers.items()
+    }
+
+
+def _scorers(manifest: Manifest) -> dict[str, object]:
+    return {
+        f"{entry.metric} by {entry.judge}" if entry.judge else entry.metric: entry.digest for entry in manifest.scorers
+    }
+
+
+@attrs.frozen
+class RunArm:
+    """An arm of a run: an agent under a condition."""
+
+    run: Run
+    agent: str
+    condition: str
+
+
+@attrs.frozen
+class SampleScores:
+    """The mean scores of one sample over its repetitions: of the arm, and of the arm that it is held against."""
+
+    sample: str
+    now: float
+    before: float
+
+    @property
+    def difference(self) -> float:
+        """By how much the arm scored higher."""
+        return self.now - self.before
+
+
+@attrs.frozen
+class ArmComparison:
+    """An arm held against another.
+
+    `effects` has one for each scorer that both runs share on the same scale, and `scores` every sample that has a score
+    in both arms, in the order of the arm's dataset. `means` are those of each arm alone, and `differences` what else
+    differs between the runs, if they are two.
+    """
+
+    arm: RunArm
+    against: RunArm
+    scorers: tuple[ScorerScale, ...]
+    effects: tuple[Effect, ...]
+    means: tuple[tuple[ArmScore, ...], tuple[ArmScore, ...]]
+    scores: Mapping[Scorer, tuple[SampleScores, ...]]
+    differences: tuple[Difference, ...]
+
+
+def arms_of(run: Run) -> list[RunArm]:
+    """Return the arms of a run, agent by agent. Raises RunError."""
+    manifest = run.manifest
+    return [RunArm(run, agent, condition) for agent in manifest.agents for condition in manifest.conditions]
+
+
+def compare_arms(arm: RunArm, against: RunArm) -> ArmComparison:
+    """Compare two arms on the samples that both have scores for.
+
+    p is adjusted for the number of scorers. Raises RunError: a run cannot be read or has no such arm, or the two runs
+    share no scorer.
+    """
+    # NumPy takes a tenth of a second to import
+    from keval.analysis.stats.effects import Kind, adjust, effect, paired_values
+    from keval.analysis.stats.summarise import Summariser
+
+    for each in (arm, against):
+        if each not in arms_of(each.run):
+            raise RunError(f"{each.run.path} has no agent {each.agent!r} under the condition {each.condition!r}")
+    numbers: dict[str, int] = {}
+    is_one = arm.run.path == against.run.path
+    ours = Summariser(arm.run.manifest, numbers).read(arm.run.trials(), arm.run.scores()).findings()
+    theirs = ours
+    if not is_one:
+        other = against.run
+        theirs = Summariser(other.manifest, numbers).read(other.trials(), other.scores()).findings()
+    names = list(numbers)
+    kind: Kind = "run" if not is_one else "condition" if arm.agent == against.agent else "agent"
+    effects, scores = [], {}
+    entries = [*_shared(arm.run, against.run)]
+    here, there = (Arm(each.agent, each.condition, each.run.manifest.run) for each in (arm, against))
+    for entry in entries:
+        mine, others = ours.values(here, entry.scorer), theirs.values(there, entry.scorer)
+        effects.append(effect(kind, ours.measure(entry), mine, others))
+        scores[entry.scorer] = tuple(SampleScores(names[n], now, was) for n, was, now in paired_values(mine, others))
+    return ArmComparison(
+        arm,
+        against,
+        scorers=tuple(ScorerScale(entry.metric, entry.judge, entry.scale) for entry in entries),
+        effects=tuple(adjust(effects, {entry.scorer: entry.scale for entry in entries})),
+        means=(_of(here, ours.arms()), _of(there, theirs.arms())),
+        scores=scores,
+        differences=() if is_one else tuple(what_differs(arm.run.manifest, against.run.manifest)),
+    )
+
+
+def _shared(run: Run, against: Run) -> Iterator[ScorerEntry]:
+    """Yield the scorers that both runs have on the same scale. Raises RunError if there is none."""
+    known = {entry.scorer: spans(entry) for entry in against.manifest.scorers}
+    found = [entry for entry in run.manifest.scorers if known.get(entry.scorer) == spans(entry)]
+    if not found:
+        raise RunError(
+            f"{run.path} and {against.path} have no metric in common on the same scale;"
+            " `keval score RUN --metric NAME` scores a run again"
+        )
+    yield from found
+
+
+def _of(arm: Arm, scores: tuple[ArmScore, ...]) -> tuple[ArmScore, ...]:
+    return tuple(each for each in scores if (each.agent, each.condition) == (arm.agent, arm.condition))

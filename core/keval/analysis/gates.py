@@ -1,0 +1,352 @@
+"""Deciding gates: a gate and a summary in, a verdict for each arm that the gate is about out."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Literal, TypeAlias
+
+import attrs
+
+from keval.analysis.expectations import ExpectationCheck
+from keval.analysis.regression import Regression
+from keval.errors import RunError
+from keval.plan.gates import SHARES, Function, Gate, Names, Operator, parse
+from keval.records.effects import Effect
+from keval.records.prices import Cost
+from keval.records.scores import Scorer
+from keval.records.summary import ArmScore, ArmTrials, GateResult, GateVerdict, Summary, UsageTotal
+from keval.store.run import Run
+
+RunOutcome: TypeAlias = Literal["passed", "gate failed", "incomplete"]
+
+
+def outcome_of(summary: Summary, *, strict: bool = False) -> RunOutcome:
+    """Return whether a gate failed, or is undecided and that is `strict`, and else whether the run is complete."""
+    failing = ("failed", "undecided") if strict else ("failed",)
+    if any(result.verdict in failing for result in summary.gates):
+        return "gate failed"
+    return "passed" if were_all_made(summary) else "incomplete"
+
+
+def were_all_made(summary: Summary) -> bool:
+    """Return whether every trial was answered and every score made, but for failures that a gate on them allows."""
+    allowed = {
+        (gate.agent, gate.condition)
+        for gate in summary.gates
+        if (gate.kind, gate.metric, gate.verdict) == ("resource", "failures", "held") and gate.op in ("<=", "<")
+    }
+    failed = any(arm.failed for arm in summary.trials if (arm.agent, arm.condition) not in allowed)
+    failed = failed or any(arm.failed for arm in summary.arms)
+    unfinished = sum(arm.trials for arm in summary.trials) < summary.planned
+    unscored = any(arm.missing for arm in summary.arms)
+    return not (failed or unfinished or unscored)
+
+
+_FEWEST = 2
+"""Samples from which a mean decides."""
+
+
+@attrs.frozen
+class Figure:
+    """A figure with its 95 % interval. `lacks` says why it cannot decide, and is empty if it can.
+
+    With `at_least`, a part of a total is unknown, and `value` is the rest. With `alike`, all samples have the same
+    value, which has no interval where a scale has no end. `counts` tells what the figure was made of.
+    """
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    lacks: str = ""
+    counts: str = ""
+    at_least: bool = False
+    alike: bool = False
+
+
+def of_score(entry: ArmScore | None) -> Figure:
+    """Return the mean score of an arm."""
+    if entry is None:
+        return Figure(lacks="the run has no such scores")
+    lost = [f"{count} {what}" for count, what in ((entry.neutral, "neutral"), (entry.unscored, "unscored")) if count]
+    return _mean(entry.mean, entry.ci_low, entry.ci_high, entry.n, lost, alike=entry.stderr == 0)
+
+
+def of_effect(effect: Effect | None) -> Figure:
+    """Return the mean difference of an arm to the baseline."""
+    if effect is None:
+        return Figure(lacks="the run has no effect of this arm against the baseline")
+    return _mean(effect.difference, effect.ci_low, effect.ci_high, effect.n, [], alike=effect.stderr == 0)
+
+
+def _mean(
+    value: float | None, low: float | None, high: float | None, n: int, lost: list[str], *, alike: bool
+) -> Figure:
+    lacks = "" if n >= _FEWEST else f"too few samples: {', '.join([f'n = {n}', *lost])}"
+    return Figure(value, low, high, lacks=lacks, alike=alike)
+
+
+def of_share(metric: str, arm: ArmTrials) -> Figure:
+    """Return the share of an arm's trials that failed, or that used tools as required at the first attempt."""
+    if metric == "failures":
+        return _share(arm.failed, arm.trials, "no trial was run")
+    if arm.compliance is None:
+        return Figure(lacks=f"the condition {arm.condition!r} requires no use of tools")
+    return _share(arm.compliance.complied_first, arm.compliance.answered, "no trial was answered")
+
+
+def _share(part: int, whole: int, lacks: str) -> Figure:
+    return Figure(part / whole, counts=f"{part} of {whole} trials") if whole else Figure(lacks=lacks)
+
+
+def of_expense(metric: str, function: Function, arm: ArmTrials, summary: Summary) -> Figure:
+    """Return what the trials of an arm used: seconds, tokens, US dollars or tool calls.
+
+    A mean is per answered trial and includes what failed trials used; a total also includes attempts that were given up
+    and judgements.
+    """
+    if function == "total":
+        return total(metric, [arm], summary)
+    if metric == "seconds":
+        found = {"mean": arm.duration, "median": arm.duration_median, "p95": arm.duration_p95}[function]
+        return Figure(found) if found is not None else Figure(lacks="no duration is known")
+    answered = arm.trials - arm.failed
+    if not answered:
+        return Figure(lacks="no trial was answered")
+    used = _of_trials(metric, arm)
+    return Figure(None if used.unknown else used.known / answered, lacks=used.gap(metric))
+
+
+def total(metric: str, arms: Iterable[ArmTrials], summary: Summary) -> Figure:
+    """Return the sum over arms, with attempts that were given up and judgements.
+
+    The cost of an arm's trials has that of their given-up attempts already.
+    """
+    used = _Used()
+    for arm in arms:
+        used = used.plus(_of_trials(metric, arm))
+        if metric == "tool_calls":
+            continue
+        judging = [e for e in summary.judging if (e.agent, e.condition) == (arm.agent, arm.condition)]
+        if metric == "tokens":
+            used = used.plus(_tokens(arm.given_up.usage))
+            for judged in judging:
+                used = used.plus(_tokens(judged.usage, judged.judgements))
+        else:
+            for judged in judging:
+                used = used.plus(_dollars(judged.cost, judged.judgements))
+    if used.unknown and not used.known:
+        return Figure(lacks=used.gap(metric))
+    return Figure(used.known, counts=used.gap(metric), at_least=bool(used.unknown))
+
+
+@attrs.frozen
+class _Used:
+    """What trials and judgements used, as far as it is known, and of how many it is unknown."""
+
+    known: float = 0.0
+    unknown: int = 0
+
+    def plus(self, other: _Used) -> _Used:
+        return _Used(self.known + other.known, self.unknown + other.unknown)
+
+    def gap(self, metric: str) -> str:
+        """Say of how many it is unknown; nothing if of none."""
+        what = {"usd": "price or tokens", "tokens": "tokens", "tool_calls": "tool calls"}[metric]
+        return f"the {what} of {self.unknown} trials or judgements are unknown" if self.unknown else ""
+
+
+def _of_trials(metric: str, arm: ArmTrials) -> _Used:
+    answered = arm.trials - arm.failed
+    if metric == "tool_calls":
+        return _Used(unknown=answered) if arm.tool_calls is None else _Used(arm.tool_calls)
+    return _tokens(arm.usage, answered) if metric == "tokens" else _dollars(arm.cost, answered)
+
+
+def _tokens(usage: UsageTotal, made: int = 0) -> _Used:
+    """Return the input and output tokens of so many trials or judgements, of which all may be unknown."""
+    known = [count for count in (usage.input_tokens, usage.output_tokens) if count is not None]
+    return _Used(sum(known), usage.unknown or (0 if known else made))
+
+
+def _dollars(cost: Cost, made: int = 0) -> _Used:
+    """Return what so many trials or judgements cost; a run without prices knows of none."""
+    return _Used(cost.usd or 0.0, cost.unknown or (0 if cost.usd is not None else made))
+
+
+_COMPARES: Mapping[Operator, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+_HAIR = 1e-9
+"""A mean of 0.8 may come out a hair below 0.8, as a share of the threshold."""
+
+
+def with_gates(
+    run: Run,
+    summary: Summary,
+    expectations: ExpectationCheck,
+    *,
+    flags: Iterable[Gate] = (),
+    regression: Regression | None = None,
+) -> Summary:
+    """Return a run's summary with all verdicts.
+
+    They are on the gates of the run's config and of `flags`, another run, and what was expected of each answer. Raises
+    RunError: the manifest is damaged.
+    """
+    written = run.manifest.config.get("gates") or []
+    if not isinstance(written, list):
+        raise RunError(f"{run.path / 'manifest.json'} is damaged: config.gates is no list; restore the file")
+    results = [*_decide_config(map(str, written), Names.of(run.manifest), summary), *decide(flags, summary)]
+    results += regression.results(run) if regression else []
+    return attrs.evolve(summary, gates=(*results, *expectations.results()), unmet=tuple(expectations.unmet))
+
+
+def _decide_config(written: Iterable[str], names: Names, summary: Summary) -> list[GateResult]:
+    """Decide the gates of a run's config. One about what the run was narrowed from is undecided."""
+    results: list[GateResult] = []
+    for text in written:
+        try:
+            gate = parse(text, names)
+        except ValueError as error:
+            results.append(_undecided(text, f"the run lacks what it is about: {error}"))
+        else:
+            results += decide([gate], summary)
+    return results
+
+
+def decide(gates: Iterable[Gate], summary: Summary) -> list[GateResult]:
+    """Decide gates, each for every arm and judge that it is about.
+
+    A gate that names no condition is about every condition but the baseline, or the only one; a gate on failures is
+    about every condition, and one on a total that names no arm is about the whole run.
+    """
+    return [result for gate in gates for result in _named(gate, [*_each(gate, summary)])]
+
+
+def _named(gate: Gate, results: list[GateResult]) -> list[GateResult]:
+    """Return the results under their own names, or a single one under that which the gate was written with."""
+    return results if len(results) > 1 else [attrs.evolve(result, gate=gate.written) for result in results]
+
+
+def _each(gate: Gate, summary: Summary) -> Iterator[GateResult]:
+    if gate.function == "total" and gate.agent is None and gate.condition is None:
+        yield _result(gate, total(gate.metric, summary.trials, summary), gate.text(gate.metric), "resource")
+        return
+    arms = [arm for arm in summary.trials if _is_about(gate, arm, summary)]
+    if not arms:
+        yield _undecided(gate.written, "the run has no arm that it is about")
+    for arm in arms:
+        if gate.is_resource:
+            yield _of_resource(gate, arm, summary)
+        else:
+            yield from _of_scores(gate, arm, summary)
+
+
+def _is_about(gate: Gate, arm: ArmTrials, summary: Summary) -> bool:
+    if gate.agent not in (None, arm.agent):
+        return False
+    if gate.condition is not None:
+        return arm.condition == gate.condition
+    if arm.condition != summary.baseline or (gate.is_resource and gate.metric == "failures"):
+        return True
+    return not gate.is_effect and all(other.condition == summary.baseline for other in summary.trials)
+
+
+def _of_resource(gate: Gate, arm: ArmTrials, summary: Summary) -> GateResult:
+    about = gate.about(arm.agent, arm.condition)
+    if gate.is_effect:
+        measured = (effect for effect in summary.expenses if effect.kind == "condition")
+        effects = {(effect.agent, effect.condition, effect.metric): effect for effect in measured}
+        figure = of_effect(effects.get((arm.agent, arm.condition, gate.metric)))
+        return _result(gate, figure, about, "effect", arm=arm)
+    if gate.metric in SHARES:
+        return _result(gate, of_share(gate.metric, arm), about, "resource", arm=arm)
+    figure = of_expense(gate.metric, gate.function, arm, summary)
+    return _result(gate, figure, about, "resource", arm=arm)
+
+
+def _of_scores(gate: Gate, arm: ArmTrials, summary: Summary) -> Iterator[GateResult]:
+    graded = [entry.scorer for entry in summary.scorers if entry.metric == gate.metric]
+    for scorer in graded:
+        judge = scorer[1]
+        if gate.judge not in (None, judge):
+            continue
+        named = judge if gate.judge is not None or len(graded) > 1 else None
+        about = gate.about(arm.agent, arm.condition, named)
+        kind: Literal["effect", "score"] = "effect" if gate.is_effect else "score"
+        yield _result(gate, _found(gate, arm, scorer, summary), about, kind, arm=arm, judge=judge)
+
+
+def _found(gate: Gate, arm: ArmTrials, scorer: Scorer, summary: Summary) -> Figure:
+    where = (arm.agent, arm.condition, scorer)
+    if gate.is_effect:
+        effects = {(e.agent, e.condition, e.scorer): e for e in summary.effects if e.kind == "condition"}
+        return of_effect(effects.get(where))
+    return of_score({(entry.agent, entry.condition, entry.scorer): entry for entry in summary.arms}.get(where))
+
+
+def _result(
+    gate: Gate,
+    figure: Figure,
+    about: str,
+    kind: Literal["score", "resource", "effect"],
+    *,
+    arm: ArmTrials | None = None,
+    judge: str | None = None,
+) -> GateResult:
+    verdict, reason = _verdict(gate, figure)
+    return GateResult(
+        gate=about,
+        verdict=verdict,
+        value=figure.value,
+        ci_low=figure.low,
+        ci_high=figure.high,
+        decided_on=gate.function,
+        reason=reason,
+        kind=kind,
+        agent=arm.agent if arm else None,
+        condition=arm.condition if arm else None,
+        metric=gate.metric,
+        judge=judge,
+        op=gate.op,
+        threshold=gate.threshold,
+        written=gate.written,
+    )
+
+
+def _verdict(gate: Gate, figure: Figure) -> tuple[GateVerdict, str]:
+    if figure.lacks:
+        return "undecided", figure.lacks
+    if gate.function in ("low", "high"):
+        return _on_interval(gate, figure)
+    if figure.value is None:
+        return "undecided", "there is no figure"
+    holds = _holds(gate, figure.value)
+    # What is unknown can only add to a total.
+    if figure.at_least and holds == (gate.op in ("<=", "<")):
+        return "undecided", f"it is at least this: {figure.counts}"
+    return "held" if holds else "failed", figure.counts
+
+
+def _on_interval(gate: Gate, figure: Figure) -> tuple[GateVerdict, str]:
+    """Decide on one end of the interval; the gate fails only if it would at the other end, too."""
+    if figure.low is None or figure.high is None:
+        why = ", as all samples have one value on a scale without an end" if figure.alike else ""
+        return "undecided", f"there is no interval{why}"
+    end, other = (figure.low, figure.high) if gate.function == "low" else (figure.high, figure.low)
+    if _holds(gate, end):
+        return "held", ""
+    return ("failed", "") if not _holds(gate, other) else ("undecided", "the threshold lies within the interval")
+
+
+def _holds(gate: Gate, value: float) -> bool:
+    near = abs(value - gate.threshold) <= _HAIR * max(1.0, abs(gate.threshold))
+    return gate.op in (">=", "<=") if near else _COMPARES[gate.op](value, gate.threshold)
+
+
+def _undecided(written: str, reason: str) -> GateResult:
+    return GateResult(written, "undecided", None, None, None, "", reason, written=written)

@@ -1,0 +1,193 @@
+"""Narrowing a recorded run to a few samples: a run directory of its own, small enough to be committed."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from pathlib import Path, PurePath
+from typing import Any, TypeVar
+
+import attrs
+import orjson
+
+from keval.analysis.expectations import ExpectationCheck
+from keval.analysis.gates import with_gates
+from keval.errors import RunError, suggestion
+from keval.files import read_lines, replacing
+from keval.recording.frames import FrameFile, FrameKey, Frames, traffic_file
+from keval.records.manifest import Manifest, SelectionEntry
+from keval.records.traffic import Blob
+from keval.store.converter import to_json
+from keval.store.run import Run
+from keval.store.writer import RunWriter
+
+T = TypeVar("T")
+
+_SHA256 = re.compile(rb"\b[0-9a-f]{64}\b")
+
+
+@attrs.frozen
+class Wanted:
+    """What of a run is kept: samples, agents and conditions, and the first `repetitions`. Empty means all of them."""
+
+    samples: Collection[str] = ()
+    agents: Collection[str] = ()
+    conditions: Collection[str] = ()
+    repetitions: int | None = None
+
+
+@attrs.frozen
+class Trimmed:
+    """A recording that was narrowed: where it is, how many trials it has, and which of them it cannot replay.
+
+    Those `without_traffic` were run before the run was recorded.
+    """
+
+    run: Run
+    trials: int
+    without_traffic: tuple[str, ...]
+
+
+def trim(run: Run, wanted: Wanted, to: Path) -> Trimmed:
+    """Copy a part of a recorded run to a new directory, with its traffic, scores and blobs, and its summary anew.
+
+    The copy names no folder of this machine: relative paths of its config start where it is used.
+
+    Raises RunError: the run has no recording, or lacks what is wanted; or the directory has files already, or cannot be
+    written.
+    """
+    if run.manifest.recording is None:
+        raise RunError(f"{run.path} has no recording; `keval run CONFIG --record` makes a run with one")
+    manifest = _narrowed(run, wanted)
+    frames = Frames(traffic_file(run.path))
+    if to.exists() and (not to.is_dir() or any(to.iterdir())):
+        raise RunError(f"{to} is there already; name another directory with -o, or remove it")
+    try:
+        to.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"{to} cannot be made: {error.strerror}; name another directory with -o") from error
+    try:
+        return _copied(run, manifest, frames, RunWriter(to))
+    except BaseException:
+        shutil.rmtree(to)
+        raise
+
+
+def _copied(run: Run, manifest: Manifest, frames: Frames, writer: RunWriter) -> Trimmed:
+    samples = {*manifest.selection.sample_ids}
+    repetitions = manifest.config["execution"]["num_repetitions"]
+
+    def kept(line: Mapping[str, Any]) -> bool:
+        return (
+            line["sample"] in samples
+            and line["agent"] in manifest.agents
+            and line["condition"] in manifest.conditions
+            and line["repetition"] <= repetitions
+        )
+
+    _copy_lines(run, writer, "samples.jsonl", lambda line: line["id"] in samples)
+    _copy_lines(run, writer, "trials.jsonl", kept)
+    _copy_lines(run, writer, "scores.jsonl", kept)
+    trials = writer.run.trial_ids()
+    if run.reviews_file.path.exists():
+        _copy_lines(run, writer, "reviews.jsonl", lambda line: line["trial"] in trials)
+    if len(trials) == manifest.trials:
+        manifest = attrs.evolve(manifest, stopped=None)
+    writer.write_manifest(manifest)
+    writer.write_blobs(_blobs(run, [to_json(manifest), *read_lines(writer.run.trials_file, bytes)]))
+    with FrameFile(traffic_file(writer.path)) as file:
+        for key in frames.keys:
+            if _belongs(key, trials, manifest):
+                file.write(frames.raw(key))
+        file.append(b"")
+    asked = {key.trial for key in frames.keys if key.role == "agent"}
+    asked |= {trial.id for trial in writer.run.trials() if manifest.agents[trial.agent].recording}  # asks no model
+    expectations = ExpectationCheck()
+    summary = writer.run.summary(expectations.watch(writer.run.trials()))
+    writer.write_summary(with_gates(writer.run, summary, expectations))
+    return Trimmed(writer.run, len(trials), tuple(sorted(trials - asked)))
+
+
+def _narrowed(run: Run, wanted: Wanted) -> Manifest:
+    """Return the manifest as if only what is wanted had been run. Raises RunError."""
+    manifest = run.manifest
+    samples = _chosen(run, "sample", run.samples.ids, wanted.samples)
+    agents = _chosen(run, "agent", manifest.agents, wanted.agents)
+    conditions = _chosen(run, "condition", manifest.conditions, wanted.conditions)
+    _check_donors(run, samples, conditions)
+    config = dict(manifest.config)
+    execution = dict(config.get("execution") or {})
+    planned = int(execution.get("num_repetitions", 1))
+    execution["num_repetitions"] = min(planned, wanted.repetitions or planned)
+    config["execution"] = execution
+    config["agents"] = _only(config["agents"], agents)
+    config["conditions"] = _only(config["conditions"], conditions)
+    if "ablated" in config:
+        config["ablated"] = _only(config["ablated"], conditions)
+    baseline = manifest.baseline if manifest.baseline in conditions else conditions[0]
+    if "baseline" in config:
+        config["baseline"] = baseline
+    kept = _only(manifest.agents, agents)
+    models = {entry.model for entry in kept.values()} | {entry.model for entry in manifest.judges.values()}
+    return attrs.evolve(
+        manifest,
+        config=config,
+        config_folder=".",
+        elapsed=None,
+        dataset=attrs.evolve(manifest.dataset, path=PurePath(manifest.dataset.path).name, samples=len(samples)),
+        selection=SelectionEntry(sample_ids=tuple(samples)),
+        agents=kept,
+        conditions=_only(manifest.conditions, conditions),
+        baseline=baseline,
+        trials=len(agents) * len(conditions) * len(samples) * execution["num_repetitions"],
+        simulated=tuple(model for model in manifest.simulated if model in models),
+        prices={model: price for model, price in manifest.prices.items() if model in models},
+        recording=attrs.evolve(manifest.recording, samples=tuple(samples)) if manifest.recording else None,
+    )
+
+
+def _chosen(run: Run, kind: str, known: Iterable[str], wanted: Collection[str]) -> list[str]:
+    """Return what is wanted in the order of the run; everything if nothing is. Raises RunError."""
+    there = [*known]
+    for name in wanted:
+        if name not in there:
+            hint = suggestion(name, there) or f"; it has {', '.join(there[:10])}{', …' if len(there) > 10 else ''}"
+            raise RunError(f"{run.path} has no {kind} {name!r}{hint}")
+    return [name for name in there if not wanted or name in wanted]
+
+
+def _check_donors(run: Run, samples: list[str], conditions: Iterable[str]) -> None:
+    """Raise RunError if trials that are kept were given the results of samples that are not."""
+    if samples == run.samples.ids[: len(samples)]:
+        return
+    for label in conditions:
+        for name, server in run.manifest.conditions[label].servers.items():
+            if any(change.get("results") == "shuffled" for change in server.interventions):
+                raise RunError(
+                    f"{run.path}: under the condition {label!r} a call to {name} gets the results of the sample before"
+                    " (`results: shuffled`); keep the first samples without a gap, or leave the condition out"
+                )
+
+
+def _only(entries: Mapping[str, T], labels: Collection[str]) -> dict[str, T]:
+    return {label: entry for label, entry in entries.items() if label in labels}
+
+
+def _copy_lines(run: Run, writer: RunWriter, name: str, kept: Callable[[Mapping[str, Any]], bool]) -> None:
+    with replacing(writer.path / name) as file:
+        file.writelines(line for line in read_lines(run.path / name, bytes) if kept(orjson.loads(line)))
+
+
+def _blobs(run: Run, texts: Iterable[bytes]) -> Iterator[Blob]:
+    """Yield the blobs of a run that any of the texts names by their SHA-256."""
+    named = {found.decode() for text in texts for found in _SHA256.findall(text)}
+    for sha256 in sorted(named):
+        if (run.path / "blobs" / sha256).is_file():
+            yield Blob(sha256, "", run.blob(sha256))
+
+
+def _belongs(key: FrameKey, trials: Collection[str], manifest: Manifest) -> bool:
+    if key.trial is not None:
+        return key.trial in trials
+    return key.condition is None or key.condition in manifest.conditions

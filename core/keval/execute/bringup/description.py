@@ -1,0 +1,315 @@
+"""Describing a run: the manifest of a plan that is up, and what its servers offer."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+import attrs
+
+from keval.config.evaluation import Evaluation, PluginSpec
+from keval.config.load import effective
+from keval.config.secrets import secret_variables
+from keval.config.variables import SECRET_OPTION, variable, variables_in
+from keval.errors import PreflightError
+from keval.execute.bringup.preflight import Ready
+from keval.execute.bringup.servers import OpenedContext
+from keval.execute.models.prices import is_simulated
+from keval.plan.plan import Arm, Plan, ResolvedPlugin, Scorers
+from keval.records.manifest import (
+    AgentEntry,
+    ConditionEntry,
+    DatasetEntry,
+    JudgeEntry,
+    Manifest,
+    ReplayEntry,
+    ScorerEntry,
+    SelectionEntry,
+    ServerEntry,
+)
+from keval.records.models import Endpoint
+from keval.records.prices import Price
+from keval.records.scores import Rubric
+from keval.records.servers import ServerListing, ToolOffer
+from keval.records.traffic import Blob
+from keval.redaction import Redactor
+from keval.seams import registry
+from keval.seams.registry import Component
+from keval.store.converter import to_plain
+from keval.store.scores import ScoringSpec
+
+
+def server_entries(contexts: Iterable[OpenedContext], redact: Redactor) -> dict[str, ServerEntry]:
+    """Describe the servers of a condition, by name."""
+    return {offer.server: _entry(offer, context, redact) for context in contexts for offer in context.offers}
+
+
+def listing_blobs(ready: Ready, redact: Redactor) -> list[Blob]:
+    """Return what all servers say of themselves, before and after interventions."""
+    offers = [offer for contexts in ready.contexts.values() for context in contexts for offer in context.offers]
+    return [blob for offer in offers for blob in _blobs(offer, redact) if blob is not None]
+
+
+def check_offers(manifest: Manifest, ready: Ready) -> None:
+    """Raise PreflightError if a server offers other tools here than a manifest says."""
+    for condition, entry in manifest.conditions.items():
+        for offer in ready.offers(condition):
+            expected = entry.servers.get(offer.server)
+            if expected is not None and expected.sha256 != offer.digest:
+                raise PreflightError(
+                    f"condition {condition!r}: the server {offer.server!r} offers other tools here than the manifest of"
+                    f" {manifest.run} says; run it in the same version"
+                )
+
+
+def _entry(offer: ToolOffer, context: OpenedContext, redact: Redactor) -> ServerEntry:
+    listing, original = _blobs(offer, redact)
+    return ServerEntry(
+        tools=tuple(redact.data(offer.tools)),
+        sha256=offer.digest,
+        listing=listing.sha256 if listing else None,
+        interventions=tuple(redact.data(each.as_config()) for each in context.interventions),
+        original_sha256=offer.original_digest,
+        original_listing=original.sha256 if original else None,
+        aliases=redact.data(dict(context.aliases.get(offer.server, {}))),
+        shared=offer.sharing.shared if offer.sharing else None,
+        sharing=redact.text(offer.sharing.why) if offer.sharing else None,
+        isolation_verified=offer.sharing.verified if offer.sharing else None,
+        answers=context.answers.get(offer.server),
+    )
+
+
+def _blobs(offer: ToolOffer, redact: Redactor) -> tuple[Blob | None, Blob | None]:
+    offered, original = ServerListing.offered(offer), ServerListing.original(offer)
+    return (
+        offered.blob(redact.content) if offered else None,
+        original.blob(redact.content) if original else None,
+    )
+
+
+def describe_run(
+    plan: Plan,
+    ready: Ready,
+    spec: ScoringSpec,
+    run_id: str,
+    started: datetime,
+    *,
+    rubrics: Mapping[str, Rubric],
+    prices: Mapping[str, Price],
+    redact: Redactor,
+) -> Manifest:
+    """Describe a run that begins. Variables stand as `${VAR}`, so that the manifest holds no secret.
+
+    `rubrics` are those that judges grade by, by digest, and `prices` those of models, as `find_prices` returns them.
+    """
+    evaluation = plan.evaluation
+    components = plan.components()
+    config = effective(evaluation)
+    manifest = Manifest(
+        run=run_id,
+        evaluation=evaluation.name,
+        started=started.isoformat(timespec="seconds"),
+        seed=evaluation.execution.seed,
+        baseline=evaluation.baseline,
+        neutral=evaluation.header.neutral,
+        config=config,
+        config_file=evaluation.source.name,
+        config_folder=str(evaluation.source.base),
+        selection=SelectionEntry(evaluation.limit, evaluation.sample_ids),
+        dataset=DatasetEntry(
+            str(plan.dataset.path),
+            plan.dataset.digest,
+            len(plan.samples),
+            evaluation.dataset.cluster_key if evaluation.dataset else None,
+        ),
+        trials=plan.trial_count,
+        agents={item.label: _agent(item, ready.endpoints, redact) for item in plan.agents},
+        conditions={arm.label: _condition(arm, ready, redact) for arm in plan.arms},
+        judges=_judges(evaluation, plan.scorers, ready.endpoints, redact),
+        rubrics={digest: _redacted(rubric, redact) for digest, rubric in rubrics.items()},
+        scorers=_scorers(evaluation, plan.scorers, spec, rubrics, redact),
+        plugins=_plugins(components),
+        versions={"python": platform.python_version(), **_versions(components)},
+        variables=_open_variables(evaluation, config),
+        prices=prices,
+    )
+    return _with_simulated(manifest)
+
+
+def _open_variables(evaluation: Evaluation, config: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return the values of the config's variables, but of no secret one; `None` where a default stands in."""
+    secret = {name for _, name in secret_variables(evaluation.source.data)}
+    return {name: variable(name) for name in sorted({*variables_in(config)} - secret)}
+
+
+def describe_scoring(
+    manifest: Manifest,
+    evaluation: Evaluation,
+    scorers: Scorers,
+    endpoints: Mapping[str, Endpoint],
+    spec: ScoringSpec,
+    *,
+    rubrics: Mapping[str, Rubric],
+    prices: Mapping[str, Price],
+    redact: Redactor,
+) -> Manifest:
+    """Return the manifest with these scorers, their versions and the prices of models added."""
+    described = _scorers(evaluation, scorers, spec, rubrics, redact)
+    # By scorer, so that a scorer that scores again keeps its place in the order.
+    entries = {entry.scorer: entry for entry in (*manifest.scorers, *described)}
+    components = scorers.components()
+    judges = _judges(evaluation, scorers, endpoints, redact)
+    return _with_simulated(
+        attrs.evolve(
+            manifest,
+            config=_config_with(manifest.config, effective(evaluation)),
+            judges={**manifest.judges, **judges},
+            replay=manifest.replay and _graded_again(manifest.replay, judges),
+            rubrics={**manifest.rubrics, **{digest: _redacted(rubric, redact) for digest, rubric in rubrics.items()}},
+            scorers=tuple(entries.values()),
+            plugins={**manifest.plugins, **_plugins(components)},
+            versions={**manifest.versions, **_versions(components)},
+            prices=prices,
+        )
+    )
+
+
+def _graded_again(replay: ReplayEntry, judges: Iterable[str]) -> ReplayEntry:
+    """Return what is said of a replay whose answers are graded again: the judges' models are asked for that."""
+    told = (f"judge {label}: it graded again after the replay" for label in judges)
+    return attrs.evolve(replay, changes=tuple(dict.fromkeys((*replay.changes, *told))))
+
+
+def _config_with(config: Mapping[str, Any], scoring: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the scorers that score a run again to its config, so that they are found the next time, and the gates."""
+    kept = dict(config)
+    if judges := {**config.get("judges", {}), **scoring.get("judges", {})}:
+        kept["judges"] = judges
+    for section in ("metrics", "rubrics"):
+        listed = {_name(entry): entry for entry in (*config.get(section, ()), *scoring.get(section, ()))}
+        vendors = {name for name in listed if "/" not in name}
+        entries = [
+            entry
+            for name, entry in listed.items()
+            # If its vendor is listed, a scorer needs no entry of its own, unless it has options.
+            if isinstance(entry, dict) or name in vendors or name.partition("/")[0] not in vendors
+        ]
+        if entries:
+            kept[section] = entries
+    if "gates" in scoring:
+        kept["gates"] = scoring["gates"]
+    return kept
+
+
+def _name(entry: Any) -> str:
+    return next(iter(entry)) if isinstance(entry, dict) else str(entry)
+
+
+def _agent(item: ResolvedPlugin, endpoints: Mapping[str, Endpoint], redact: Redactor) -> AgentEntry:
+    return AgentEntry(
+        type=item.component.name,
+        model=item.model_name,
+        simulated=is_simulated(item, endpoints),
+        characteristics=redact.data(dict(item.characteristics)),
+        recording=item.prerecorded.digest if item.prerecorded else None,
+    )
+
+
+def _condition(arm: Arm, ready: Ready, redact: Redactor) -> ConditionEntry:
+    return ConditionEntry(
+        contexts=arm.contexts,
+        servers=server_entries(ready.contexts[arm.label], redact),
+        require_mcp_tool_use=arm.condition.require_mcp_tool_use,
+        require_mcp_tool_success=arm.condition.require_mcp_tool_success,
+        on_missing_tool_use=arm.condition.on_missing_tool_use,
+    )
+
+
+def _judges(
+    evaluation: Evaluation, scorers: Scorers, endpoints: Mapping[str, Endpoint], redact: Redactor
+) -> dict[str, JudgeEntry]:
+    """Describe judges by their options as written, so that no variable's value is among them."""
+    specs = {spec.label: spec for spec in evaluation.judges}
+    return {
+        item.label: JudgeEntry(
+            type=item.component.name,
+            implied=item.label in specs and specs[item.label].implied,
+            model=item.model_name,
+            simulated=is_simulated(item, endpoints),
+            **_options(item, specs, redact),
+        )
+        for item in scorers.judges
+    }
+
+
+def _scorers(
+    evaluation: Evaluation,
+    scorers: Scorers,
+    spec: ScoringSpec,
+    rubrics: Mapping[str, Rubric],
+    redact: Redactor,
+) -> tuple[ScorerEntry, ...]:
+    specs = {each.label: each for each in evaluation.metrics}
+    metrics = {item.label: _options(item, specs, redact) for item in scorers.metrics}
+    digests = {rubric.name: digest for digest, rubric in rubrics.items()}
+    return tuple(
+        ScorerEntry(
+            metric=metric,
+            judge=judge,
+            scale=scale,
+            repetitions=spec.repetitions[metric, judge],
+            rubric=digests[metric] if judge else None,
+            digest=spec.digests[metric, judge],
+            **({} if judge else metrics[metric]),
+            threshold=evaluation.header.thresholds.get(metric),
+        )
+        for (metric, judge), scale in scorers.scales().items()
+    )
+
+
+def _options(item: ResolvedPlugin, specs: Mapping[str, PluginSpec], redact: Redactor) -> dict[str, dict[str, Any]]:
+    """Return the options of a plugin as written, and the values of those that the config left to the plugin."""
+    written = dict(specs[item.label].options) if item.label in specs else {}
+    fields = attrs.fields(type(item.plugin)) if attrs.has(type(item.plugin)) else ()
+    left = {
+        field.name: getattr(item.plugin, field.name)
+        for field in fields
+        if field.init and field.repr and field.name not in written and not SECRET_OPTION.fullmatch(field.name)
+    }
+    defaults = {name: to_plain(value) for name, value in left.items() if not name.startswith("_") and _is_plain(value)}
+    return {"options": written, "defaults": redact.data(defaults)}
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether a value is data that JSON holds, and so no path, model or object of the plugin's own."""
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, str | int | float)
+
+
+def _redacted(rubric: Rubric, redact: Redactor) -> Rubric:
+    return attrs.evolve(
+        rubric,
+        name=redact.text(rubric.name),
+        instructions=redact.text(rubric.instructions),
+        levels={level: redact.text(text) for level, text in rubric.levels.items()},
+    )
+
+
+def _with_simulated(manifest: Manifest) -> Manifest:
+    """Add which models of agents and judges are simulated."""
+    agents = {agent.model for agent in manifest.agents.values() if agent.simulated}
+    judges = {judge.model for judge in manifest.judges.values() if judge.simulated}
+    return attrs.evolve(manifest, simulated=tuple(sorted(model for model in agents | judges if model)))
+
+
+def _plugins(components: Iterable[Component]) -> dict[str, str]:
+    return {f"{each.group}:{each.name}": f"{each.distribution} {each.version}" for each in components}
+
+
+def _versions(components: Iterable[Component]) -> dict[str, str]:
+    return registry.versions(component.distribution for component in components)

@@ -1,0 +1,274 @@
+"""Preflight: models are resolved, servers started and their tools listed, before the first trial costs money."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache, partial
+from typing import Any, Literal
+
+import attrs
+
+from keval.config.evaluation import Evaluation, Execution
+from keval.config.secrets import learn_endpoints
+from keval.errors import InterventionError, PluginError, PreflightError
+from keval.execute.bringup.resources import ResourceScope
+from keval.execute.bringup.servers import OpenedContext, aliases_of, changes_placed, check_changes
+from keval.execute.models.endpoints import ModelField, all_of, lead, resolve_models, volatile_of
+from keval.execute.models.exchange import ModelExchange
+from keval.plan.build import hook_plugins
+from keval.plan.hooks import Hooks
+from keval.plan.plan import Plan, ResolvedPlugin
+from keval.recording.loose import loose_recording
+from keval.recording.player import Player
+from keval.recording.recording import Recording
+from keval.records.cassettes import ServerTape, Traffic
+from keval.records.models import Asker, Endpoint, Model
+from keval.records.servers import McpServer, ToolOffer
+from keval.redaction import Redactor
+from keval.seams import registry
+from keval.seams.contexts import ServerSpec
+from keval.seams.infrastructure import ServerProxy
+from keval.seams.interfaces import Agent, ContextSource, Judge, Preparable
+
+
+@attrs.frozen
+class Ready:
+    """What a run needs, up and running. `contexts` are by condition, all else by label."""
+
+    agents: Mapping[str, Agent]
+    judges: Mapping[str, Judge]
+    contexts: Mapping[str, tuple[OpenedContext, ...]]
+    endpoints: Mapping[str, Endpoint]
+    exchange: ModelExchange
+    hooks: Hooks
+
+    def offers(self, condition: str) -> list[ToolOffer]:
+        """Return what a condition's servers offer."""
+        return [offer for context in self.contexts[condition] for offer in context.offers]
+
+    @property
+    def listed(self) -> dict[tuple[str, str], list[Traffic]]:
+        """What servers listed, by condition and name, if the run is recorded."""
+        opened = ((condition, context) for condition, found in self.contexts.items() for context in found)
+        return {
+            (condition, name): log.traffic() for condition, context in opened for name, log in context.listed.items()
+        }
+
+
+async def preflight(
+    plan: Plan,
+    scope: ResourceScope,
+    redactor: Redactor | None = None,
+    hooks: Hooks | None = None,
+    *,
+    recorded: bool = False,
+    recording: Recording | None = None,
+    asks_live: bool = False,
+) -> Ready:
+    """Bring everything up at once, held by `scope`. Raises PreflightError with every problem.
+
+    `redactor` learns the keys of models, and the tokens for servers, before they are used. `hooks` are those of the
+    plan and of who watches the run. If the run is `recorded`, all traffic passes where it can be kept. With a
+    `recording`, nothing is connected to: models and servers are played from it. If what it does not have is asked live
+    (`asks_live`), providers are asked for the models that it does not have.
+    """
+    hooks = hooks or Hooks.of(hook_plugins(plan.hooks))
+    asked = any(agent.prerecorded is None for agent in plan.agents)
+    wanted = [(arm.label, label) for arm in plan.arms for label in arm.contexts if asked]
+    execution = plan.evaluation.execution
+    redactor = redactor or Redactor()
+    player = None if recording is None else Player(recording, redactor, volatile_of(plan), asks_live)
+    ahead = 0 if hooks.prepare_trials else plan.trials_of_arm
+    proxy = cache(_server_proxy)
+    opening = [
+        open_context(
+            plan.contexts[label],
+            plan.evaluation,
+            scope,
+            redactor,
+            ahead=ahead,
+            proxy=proxy,
+            recorded=recorded,
+            condition=condition,
+            listing=None if player is None else partial(player.listing, condition),
+        )
+        for condition, label in wanted
+    ]
+    exchange, endpoints, *opened = await all_of(
+        [
+            _begin_middleware(plan.middleware, execution, scope, recorded=recorded, player=player),
+            resolve_models(plan.askers, execution, scope, player),
+            *opening,
+        ]
+    )
+    learn_endpoints(redactor, endpoints.values())
+    contexts = {
+        arm.label: tuple(each for (condition, _), each in zip(wanted, opened, strict=True) if condition == arm.label)
+        for arm in plan.arms
+    }
+    problems: list[str] = []
+    for condition, found in contexts.items():
+        if recording is not None and (was := recording.manifest.conditions.get(condition)) is not None:
+            for context in found:
+                names = context.servers.keys() & was.servers.keys()
+                context.answers.update({name: told for name in names if (told := was.servers[name].answers)})
+        offers = [offer for context in found for offer in context.offers]
+        tapped = {name for context in found for name in context.tapped}
+        aliases, wrong = aliases_of(condition, offers, tapped)
+        contexts[condition] = tuple(context.named(aliases) for context in found)
+        problems += wrong
+    if problems:
+        raise PreflightError(problems)
+    models = await lead(plan.agents, plan.scorers.judges, endpoints, exchange, scope)
+    agents = await _begin("agent", plan.agents, models, scope)
+    judges = await _begin("judge", plan.scorers.judges, models, scope)
+    return Ready(agents, judges, contexts, endpoints, exchange, hooks)
+
+
+async def begin_judges(
+    judges: Sequence[ResolvedPlugin],
+    middleware: Sequence[ResolvedPlugin],
+    execution: Execution,
+    scope: ResourceScope,
+    redactor: Redactor,
+    *,
+    recorded: bool = False,
+) -> tuple[dict[str, Judge], dict[str, Endpoint], ModelExchange]:
+    """Bring up only what grading needs. Raises PreflightError with every problem."""
+    exchange, endpoints = await all_of(
+        [_begin_middleware(middleware, execution, scope, recorded=recorded), resolve_models(judges, execution, scope)]
+    )
+    learn_endpoints(redactor, endpoints.values())
+    models = await lead((), judges, endpoints, exchange, scope)
+    return await _begin("judge", judges, models, scope), endpoints, exchange
+
+
+async def _begin_middleware(
+    middleware: Sequence[ResolvedPlugin],
+    execution: Execution,
+    scope: ResourceScope,
+    *,
+    recorded: bool,
+    player: Player | None = None,
+) -> ModelExchange:
+    for item in middleware:
+        scope.close_later(item.plugin)
+        await _prepared(item, item.plugin)
+    labelled = {item.label: item.plugin for item in middleware}
+    return ModelExchange(labelled, execution.retry, execution.seed, recorded, player)
+
+
+async def _begin(
+    role: Literal["agent", "judge"],
+    resolved: Sequence[ResolvedPlugin],
+    models: Mapping[ModelField, Model],
+    scope: ResourceScope,
+) -> dict[str, Any]:
+    """Give agents or judges their models and prepare those that are `Preparable`; `scope` closes them at the end."""
+    served = await all_of([_served(Asker(role, item.label), item, models) for item in resolved])
+    plugins = dict(zip((item.label for item in resolved), served, strict=True))
+    for plugin in plugins.values():
+        scope.close_later(plugin)
+    await all_of([_prepared(item, plugins[item.label]) for item in resolved])
+    return plugins
+
+
+async def _prepared(resolved: ResolvedPlugin, plugin: object) -> None:
+    if isinstance(plugin, Preparable):
+        with _placed(resolved):
+            await plugin.prepare()
+
+
+async def open_context(
+    context: ResolvedPlugin,
+    evaluation: Evaluation,
+    scope: ResourceScope,
+    redactor: Redactor,
+    *,
+    ahead: int = 0,
+    proxy: Callable[[], ServerProxy] | None = None,
+    recorded: bool = False,
+    condition: str | None = None,
+    listing: Callable[[str], ServerTape] | None = None,
+) -> OpenedContext:
+    """Start a context, connect to its servers and list their tools; `ahead` processes may be started before trials.
+
+    A server is named after the context that it is from in the end, so that agents cannot tell a changed one by that. In
+    a replay, `listing` returns what plays a server by its name. `condition` is the one that it is started for.
+    """
+    with changes_placed(context, evaluation.source), _placed(context):
+        source: ContextSource = await scope.enter(context.plugin.start(context.origin or context.label))
+        if not isinstance(source, ContextSource):
+            raise TypeError(f"start() yields {source!r:.100}, which is no ContextSource (servers and open())")
+        loose = loose_recording(context.interventions, redactor) if listing is None else None
+        opened = OpenedContext(source, context.interventions, loose=loose)
+        if loose is not None:
+            listing = partial(loose.listing, condition=condition)
+        for server in source.servers:
+            _check_is_seen(server, recorded=recorded, played=listing is not None)
+            if isinstance(server, McpServer):  # the context itself is connected to it
+                opened.offers.append(ToolOffer(server.name, server.tools))
+                continue
+            if server.login is not None:
+                server.login.learn_with(redactor.learn)
+            keep = opened.keeper(server.name) if recorded else None
+            played = listing(server.name) if listing else None
+            given = opened.given(server, evaluation.execution, keep=keep, played=played)
+            given = attrs.evolve(given, start_ahead=ahead)
+            opened.servers[server.name] = connected = await scope.enter((proxy or _server_proxy)().connect(given))
+            opened.offers.append(connected.offer)
+            if loose is not None:
+                opened.answers[server.name] = loose.entry
+            if played is not None:  # a replay that is recorded itself has the same listing
+                keep = opened.keeper(server.name)
+                keep.end(keep.begin("listed"), played.listed())
+        check_changes(context, opened.offers, opened.tapped)
+        return opened
+
+
+def _check_is_seen(server: ServerSpec | McpServer, *, recorded: bool, played: bool) -> None:
+    """Warn of a server that no recording has, and raise PreflightError where it is to be played."""
+    if isinstance(server, ServerSpec) and server.tap:
+        return
+    told = f"server {server.name!r}: agents connect to it themselves, so that nothing of it"
+    if played:
+        raise PreflightError(f"{told} was recorded; run live, or with the tap")
+    if recorded:
+        problem = f"{told} is recorded, and the run cannot be replayed; leave out `tap: false` if the context has that"
+        warnings.warn(problem, RuntimeWarning, stacklevel=2)
+
+
+def _server_proxy() -> ServerProxy:
+    """Construct what connects to MCP servers. Raises PluginError when it is not installed."""
+    proxy: ServerProxy = registry.load(registry.find("keval.proxies", "servers"))()
+    return proxy
+
+
+@contextmanager
+def _placed(resolved: ResolvedPlugin) -> Iterator[None]:
+    """Add the plugin's place in the config to errors, and report its defects as PreflightError, too."""
+    place = f"{resolved.place}: " if resolved.place else ""
+    try:
+        yield
+    except InterventionError:
+        raise  # it has places of its own
+    except PreflightError as error:
+        raise PreflightError([f"{place}{problem}" for problem in error.problems]) from error
+    except PluginError as error:
+        raise PreflightError(f"{place}{error}") from error
+    except Exception as error:
+        component = resolved.component
+        owner = f"the {component.kind} {resolved.label!r} of {component.distribution} {component.version}"
+        raise PreflightError(f"{place}{owner} does not start: {type(error).__name__}: {error}") from error
+
+
+async def _served(asker: Asker, resolved: ResolvedPlugin, models: Mapping[ModelField, Model]) -> Any:
+    """Return the plugin with an endpoint in each of its models. It may refuse an endpoint of another protocol."""
+    with _placed(resolved):
+        found = {field: models[asker, field] for field in resolved.models}
+        changes = {
+            field: model for field, model in found.items() if model.endpoint is not resolved.models[field].endpoint
+        }
+        return attrs.evolve(resolved.plugin, **changes) if changes else resolved.plugin

@@ -1,0 +1,281 @@
+"""Resuming a run: what it has, what has changed since it began, and what its manifest says afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from keval.dataset.samples import Samples
+from keval.errors import RunError
+from keval.records.manifest import JudgeEntry, Manifest, ResumeEntry, ScorerEntry
+from keval.records.sample import Sample
+from keval.redaction import Redactor
+from keval.store.lines import dump, read_sample, sample_line
+
+_GROWING = ("agents", "contexts", "conditions")
+"""Sections of a config to which another config may add labels."""
+_FREE = (
+    "name",
+    "version",
+    "description",
+    "baseline",
+    "neutral",
+    "metrics",
+    "judges",
+    "rubrics",
+    "budget",
+    "prices",
+    "gates",
+    "ablate",
+    "ablated",
+)
+"""Keys of a config that change no trial. Scores have digests of their own."""
+_FREE_EXECUTION = (
+    "num_repetitions",
+    "judge_repetitions",
+    "max_concurrent",
+    "max_failures",
+    "grace_seconds",
+    "executor",
+    "seed",
+)
+"""Keys of `execution` that change no trial, or that are compared by themselves."""
+
+
+_LONG, _BEFORE = 100, 30
+"""Characters of a text that are shown, and how many of them stand before the first difference."""
+
+
+def changes(before: Manifest, now: Manifest, *, extended: bool = False) -> list[str]:
+    """Return every difference that could make new trials unlike those that a run has, one line each.
+
+    If the run is `extended` by another config, that may add agents, conditions and samples, and name another dataset
+    file; the samples themselves are compared elsewhere.
+    """
+    return list(_changes(before, now, extended=extended))
+
+
+def sample_changes(frozen: Samples, samples: Samples, redact: Redactor) -> Iterator[str]:
+    """Yield which samples are others than those that a run has frozen, one line each; one of them may lack some."""
+    for name in changed_samples(frozen, samples, redact):
+        yield f"sample {name}: it asks something else, or has other facts or expectations"
+
+
+def changed_samples(frozen: Samples, samples: Samples, redact: Redactor) -> Iterator[str]:
+    """Yield the ids of samples that are others than those that a run has frozen, where both have one of that id."""
+    positions = {name: position for position, name in enumerate(samples.ids)}
+    for number, name in enumerate(frozen.ids):
+        if name in positions and not _is_same(frozen[number], as_written(samples[positions[name]], redact)):
+            yield name
+
+
+def as_written(sample: Sample, redact: Redactor) -> Sample:
+    """Return a sample as it is when it is written and read again."""
+    return read_sample(redact.line(sample_line(sample)))
+
+
+def _is_same(frozen: Sample, sample: Sample) -> bool:
+    """Return whether a sample is the one that was frozen, to which hook plugins may have added facts."""
+    added = set(frozen.withheld) - set(sample.withheld)
+    facts = {name: value for name, value in frozen.facts.items() if name not in added}
+    return attrs.evolve(frozen, facts=facts, withheld=sample.withheld) == attrs.evolve(sample, facts=dict(sample.facts))
+
+
+def _changes(before: Manifest, now: Manifest, *, extended: bool) -> Iterator[str]:
+    if not extended:
+        yield from _difference(f"dataset {before.dataset.path}: SHA-256", before.dataset.sha256, now.dataset.sha256)
+    yield from _difference("seed", before.seed, now.seed)
+    for label, agent in before.agents.items():
+        if label not in now.agents:
+            yield f"agent {label}: it is gone"
+            continue
+        for name in ("type", "model", "recording"):
+            yield from _difference(f"agent {label}: {name}", getattr(agent, name), getattr(now.agents[label], name))
+    for label, condition in before.conditions.items():
+        if label not in now.conditions:
+            yield f"condition {label}: it is gone"
+            continue
+        for name, server in condition.servers.items():
+            there = now.conditions[label].servers.get(name)
+            if there is None:
+                yield f"condition {label}: the server {name} is gone"
+            else:
+                yield from _difference(f"condition {label}: tools of the server {name}", server.tools, there.tools)
+                if server.tools == there.tools and server.sha256 != there.sha256:
+                    yield f"condition {label}: the server {name} describes its tools otherwise"
+                if server.shared is not None:  # older runs do not say
+                    yield from _difference(f"condition {label}: trials share {name}", server.shared, there.shared)
+    yield from _config_changes(before.config, now.config)
+    for name, version in before.plugins.items():
+        yield from _difference(f"plugin {name}", version, now.plugins.get(name, version))
+    for name, version in before.versions.items():
+        if name != "python":
+            yield from _difference(f"version of {name}", version, now.versions.get(name, version))
+    for name, value in before.variables.items():
+        yield from _difference(f"variable {name}", value, now.variables.get(name, value))
+
+
+def _config_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    for key in sorted(before.keys() - {*_FREE, "dataset", "execution"}):
+        there = now.get(key)
+        if key in _GROWING and isinstance(there, Mapping):
+            there = {label: there[label] for label in before[key] if label in there}
+        yield from _leaves(key, before[key], there)
+    yield from _leaves("execution", _bound(before.get("execution", {})), _bound(now.get("execution", {})))
+
+
+def _bound(execution: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in execution.items() if key not in _FREE_EXECUTION}
+
+
+def _leaves(path: str, before: Any, now: Any) -> Iterator[str]:
+    """Yield the differences of two values, each at its path."""
+    before, now = _plain(before), _plain(now)
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in dict.fromkeys([*before, *now]):
+            yield from _leaves(f"{path}.{key}", before.get(key), now.get(key))
+    else:
+        yield from _difference(path, before, now)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON would give it back, so that a tuple equals the list that was read."""
+    if attrs.has(type(value)):
+        return attrs.asdict(value)
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _difference(what: str, before: Any, now: Any) -> Iterator[str]:
+    if _plain(before) != _plain(now):
+        if isinstance(before, str) and isinstance(now, str):
+            before, now = _excerpts(before, now)
+        yield f"{what}: was {_shown(before)}, is {_shown(now)}"
+
+
+def _excerpts(*texts: str) -> list[str]:
+    """Return texts on one line each; of long ones, what stands around their first difference."""
+    lines = [text.replace("\n", "\\n") for text in texts]
+    if max(map(len, lines)) <= _LONG:
+        return lines
+    pairs = enumerate(zip(*lines, strict=False))
+    same = next((index for index, (one, other) in pairs if one != other), min(map(len, lines)))
+    start = max(0, same - _BEFORE)
+    cut = [line[start : start + _LONG] for line in lines]
+    return [
+        f"{'…' if start else ''}{part}{'…' if len(line) > start + _LONG else ''}"
+        for line, part in zip(lines, cut, strict=True)
+    ]
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "not set"
+    return ", ".join(map(str, value)) or "none" if isinstance(value, list | tuple) else str(value)
+
+
+def scorer_changes(before: Manifest, now: Manifest) -> list[str]:
+    """Return which metrics and rubrics changed, are new or are gone, one line each, with what changed of them."""
+    told = []
+    for entry in now.scorers:
+        old = before.scorer(entry.scorer)
+        if old is None:
+            told.append(f"{_named(entry)}: it is new")
+        elif old.digest != entry.digest:
+            parts = [*_parts(old, entry), *_judge(before.judges, now.judges, entry.judge)]
+            told.append(f"{_named(entry)}: {', '.join(parts) or 'its version'} changed, so it scored anew")
+    gone = [entry for entry in before.scorers if now.scorer(entry.scorer) is None]
+    return [*told, *(f"{_named(entry)}: it does not score any more" for entry in gone)]
+
+
+def _named(entry: ScorerEntry) -> str:
+    return f"metric {entry.metric}" if entry.judge is None else f"rubric {entry.metric} by {entry.judge}"
+
+
+def _parts(before: ScorerEntry, now: ScorerEntry) -> Iterator[str]:
+    if before.rubric != now.rubric:
+        yield "its text"
+    yield from _options({**before.defaults, **before.options}, {**now.defaults, **now.options})
+
+
+def _judge(before: Mapping[str, JudgeEntry], now: Mapping[str, JudgeEntry], judge: str | None) -> Iterator[str]:
+    if judge is None or judge not in before or judge not in now:
+        return
+    old, new = before[judge], now[judge]
+    yield from (f"the judge's {name}" for name in ("type", "model") if getattr(old, name) != getattr(new, name))
+    yield from _options({**old.defaults, **old.options}, {**new.defaults, **new.options})
+
+
+def _options(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    for name in dict.fromkeys((*before, *now)):
+        # As JSON has them, so that a tuple equals the list that was read.
+        if name != "model" and dump(before.get(name)) != dump(now.get(name)):
+            yield f"the option {name}"
+
+
+def check_resumable(run: Path, manifest: Manifest) -> None:
+    """Raise RunError if a run cannot go on: one that was replayed would ask models what it took from a recording."""
+    if manifest.replay is not None:
+        raise RunError(
+            f"{run} was replayed from {manifest.replay.run}, and does not go on: that would mix recorded answers with"
+            " others; replay again with `keval run --replay`"
+        )
+    if manifest.play:
+        raise RunError(f"{run} was played: a person asked its questions, and it has no others; begin another play")
+
+
+@attrs.frozen
+class Resumption:
+    """How a run is resumed.
+
+    With `retry_failed`, trials that failed are run again, too. An `extended` run gets the samples, agents and
+    conditions that another config adds. With `force`, it goes on although something changed.
+    """
+
+    retry_failed: bool = False
+    extended: bool = False
+    force: bool = False
+
+    def compare(
+        self, before: Manifest, now: Manifest, frozen: Samples, samples: Samples, redact: Redactor
+    ) -> tuple[Samples, tuple[str, ...]]:
+        """Return the samples that the run does not have, and what changed since it began, one line each."""
+        had = {name: position for position, name in enumerate(frozen.ids)}
+        found = {name: position for position, name in enumerate(samples.ids)}
+        changed = changes(before, now, extended=self.extended)
+        changed += [f"sample {name}: it is gone" for name in had if name not in found]
+        # With one digest, a dataset has the same samples.
+        if before.dataset.sha256 is None or before.dataset.sha256 != now.dataset.sha256:
+            changed += sample_changes(frozen, samples, redact)
+        new = samples.pick([position for name, position in found.items() if name not in had])
+        return new, tuple(changed)
+
+    def originals(self, frozen: Samples, samples: Samples, redact: Redactor) -> dict[str, Sample]:
+        """Return the samples that hold a secret, by id: they are asked as the dataset has them."""
+        had = {name: position for position, name in enumerate(frozen.ids)}
+        found: dict[str, Sample] = {}
+        for sample in samples:
+            if sample.id in had and as_written(sample, redact) != sample:
+                kept = frozen[had[sample.id]]
+                found[sample.id] = attrs.evolve(sample, facts={**kept.facts, **sample.facts}, withheld=kept.withheld)
+        return found
+
+    def refusal(self, run: Path, changed: tuple[str, ...]) -> str:
+        """Return the error for a run that cannot go on as it began."""
+        lines = "".join(f"\n  {line}" for line in changed)
+        return (
+            f"{run} cannot go on as it began, because this has changed:{lines}\n"
+            "restore it, start a new run, or mix the two with --force, which the manifest will say"
+        )
+
+    def manifest(self, before: Manifest, now: Manifest, retried: int, changed: tuple[str, ...]) -> Manifest:
+        """Return the manifest of the resumed run: as it was, with what was added and when."""
+        assert now.started is not None  # noqa: S101 - a manifest that is made now says when
+        entry = ResumeEntry(now.started, retried, changed)
+        extra = {**before.extra, **now.extra}
+        resumed = (*before.resumed, entry)
+        return attrs.evolve(now, started=before.started, resumed=resumed, recording=before.recording, extra=extra)

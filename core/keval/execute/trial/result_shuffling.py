@@ -1,0 +1,123 @@
+"""Donors: the results of one sample's calls, for the calls of the next sample (`results: shuffled`).
+
+The donor of a trial is the trial of the same agent, condition and repetition whose sample stands before it; where that
+made no call of a tool, the one before it. It begins before the trial, so a call waits for the donor's call of the same
+number and not for its end, and both reach their servers at once. So what a trial gets depends on no timing, and memory
+holds the results of the trials under way, and of the last that called each tool.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+import attrs
+
+from keval.plan.plan import Plan
+from keval.records.interventions import OtherResults
+from keval.records.trial import TrialKey
+
+
+@attrs.define(eq=False)
+class TrialResults:
+    """The results of one trial: those of its first attempt, and of later ones where these make more calls.
+
+    `before` is what its donor gives, if it has one.
+    """
+
+    before: TrialResults | None = None
+    results: dict[str, list[Mapping[str, Any]]] = attrs.field(factory=dict, init=False)
+    ended: bool = attrs.field(default=False, init=False)
+    changed: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+
+    def attempt(self, server: str) -> OtherResults:
+        """Return what the calls of one attempt to one server use."""
+        return _AttemptResults(self, server)
+
+    def add(self, key: str, result: Mapping[str, Any]) -> None:
+        """Add a result, and wake those who wait for it."""
+        self.results.setdefault(key, []).append(result)
+        self._tell()
+
+    def end(self) -> None:
+        """Note that no result follows. For tools that it did not call, the trial gives those of donors before it."""
+        self.ended = True
+        while self.before is not None and self.before.ended:
+            self.results = {**self.before.results, **self.results}
+            self.before = self.before.before
+        self._tell()
+
+    def _tell(self) -> None:
+        self.changed.set()
+        self.changed = asyncio.Event()
+
+
+@attrs.define(eq=False)
+class _AttemptResults:
+    _trial: TrialResults
+    _server: str
+    _given: Counter[str] = attrs.field(factory=Counter, init=False)
+
+    def give(self, key: str, result: Mapping[str, Any]) -> None:
+        key = f"{self._server} {key}"
+        self._given[key] += 1
+        if self._given[key] > len(self._trial.results.get(key, ())):
+            self._trial.add(key, result)
+
+    async def take(self, key: str, number: int) -> Mapping[str, Any] | None:
+        key, donor = f"{self._server} {key}", self._trial.before
+        while donor is not None:
+            results: Sequence[Mapping[str, Any]] = donor.results.get(key, ())
+            if number <= len(results):
+                return results[number - 1]
+            if not donor.ended:
+                await donor.changed.wait()
+            elif results:
+                return results[(number - 1) % len(results)]
+            else:
+                donor = donor.before
+        return None
+
+
+@attrs.define(eq=False, slots=False)
+class Donors:
+    """The trials that give results to others: those of `conditions`. `samples` are the ids in the plan's order."""
+
+    conditions: Collection[str]
+    samples: Sequence[str]
+    _begun: dict[tuple[str, str, int, str], TrialResults] = attrs.field(factory=dict, init=False)
+
+    @classmethod
+    def of(cls, plan: Plan) -> Donors:
+        """Return those of a plan's conditions that shuffle results."""
+        contexts = {
+            label
+            for label, item in plan.contexts.items()
+            if any(each.results == "shuffled" for each in item.interventions)
+        }
+        return cls([arm.label for arm in plan.arms if contexts.intersection(arm.contexts)], plan.samples.ids)
+
+    @contextmanager
+    def trial(self, key: TrialKey) -> Iterator[TrialResults | None]:
+        """Enter a trial for all its attempts; yields `None` if its condition shuffles no results.
+
+        A trial has no donor if none began in this process, as that of the first sample.
+        """
+        if key.condition not in self.conditions:
+            yield None
+            return
+        arm = (key.agent, key.condition, key.repetition)
+        own = TrialResults(self._begun.pop((*arm, self._before.get(key.sample, "")), None))
+        self._begun[*arm, key.sample] = own
+        try:
+            yield own
+        finally:
+            own.end()
+
+    @cached_property
+    def _before(self) -> Mapping[str, str]:
+        return dict(zip(self.samples[1:], self.samples[:-1], strict=True))

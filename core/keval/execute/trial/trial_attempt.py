@@ -1,0 +1,114 @@
+"""One attempt at a trial: what it is of, its number, its time, and what it reports to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+import attrs
+
+from keval.errors import ServerLostError
+from keval.execute.attempts import Stopwatch
+from keval.execute.trial.result_shuffling import TrialResults
+from keval.recording.log import TrafficLog
+from keval.recording.tape import AttemptTape
+from keval.records.models import Asker
+from keval.records.sample import Sample
+from keval.records.servers import McpServer
+from keval.records.trial import Failure, TrialKey
+from keval.seams.contexts import ServerSpec, TrialInfo
+from keval.seams.infrastructure import Outbox
+from keval.seams.live import EventKind, LiveEvent
+
+_UNCOUNTED = 3
+"""How many attempts of a trial do not count because a call of another trial may have cost it a server."""
+_PARALLEL = 2
+"""How many of these it takes until the trial waits for the turn of its own."""
+
+
+@attrs.define
+class Losses:
+    """What became of the servers of one trial, over all its attempts.
+
+    A trial that has lost a server gets servers of its own from then on. If its call was the cause, it harms no other
+    trial again; if it was not, no other trial harms it again. A server that keval does not start can give it no more
+    than a session; if that is lost, too, such trials take turns.
+    """
+
+    _lost: bool = False
+    _stood_by: bool = False
+    _uncounted: int = 0
+
+    def note(self, servers: Iterable[McpServer]) -> None:
+        """Note which servers an attempt has lost."""
+        logs = [server.log for server in servers if server.log is not None and server.log.lost is not None]
+        self._lost = self._lost or any(log.bystander or log.kind == ServerLostError.kind for log in logs)
+        self._stood_by = bool(logs) and all(log.bystander for log in logs)
+
+    def give(self, server: ServerSpec) -> ServerSpec:
+        """Return a server as the next attempt gets it."""
+        if not self._lost:
+            return server
+        return attrs.evolve(server, isolation="trial", in_turn=self._uncounted >= _PARALLEL)
+
+    def spares(self) -> bool:
+        """Return whether the attempt noted last does not count; ask once for each."""
+        spared = self._stood_by and self._uncounted < _UNCOUNTED
+        self._uncounted += spared
+        return spared
+
+
+@attrs.frozen
+class Try:
+    """One attempt at a trial: its number (from 1), and how often an answer was discarded before.
+
+    `log` keeps the traffic of all attempts at the trial, if the run is recorded, and `tape` is what the attempt is
+    played from in a replay. If it `streams`, somebody reads answers as they are written.
+    """
+
+    key: TrialKey
+    sample: Sample
+    number: int
+    resamples: int
+    outbox: Outbox
+    losses: Losses = attrs.field(factory=Losses)
+    watch: Stopwatch = attrs.field(factory=Stopwatch)
+    others: TrialResults | None = None
+    log: TrafficLog | None = None
+    tape: AttemptTape | None = None
+    streams: bool = False
+
+    @property
+    def asker(self) -> Asker:
+        """Who asks models in the attempt."""
+        return Asker("agent", self.key.agent, self.key.id, self.key.repetition, self.number)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What a model that wants to know is told of the attempt."""
+        told = {"x-keval-trial": quote(self.key.id, safe=""), "x-keval-repetition": str(self.key.repetition)}
+        told |= {"x-keval-resample": str(self.resamples)} if self.resamples else {}
+        return told | ({"x-keval-watched": "1"} if self.streams else {})
+
+    @property
+    def info(self) -> TrialInfo:
+        """What contexts and hook plugins are told of the attempt."""
+        key = self.key
+        return TrialInfo(key.id, self.sample, key.agent, key.condition, key.repetition, self.number)
+
+    def emit(self, kind: EventKind, data: Mapping[str, Any]) -> None:
+        """Hand over a live event, if anybody listens just now."""
+        if self.outbox.wants_events:
+            self.outbox.event(LiveEvent(kind, self.key.id, self.number, time.time(), data))
+
+    def begun(self) -> None:
+        """Tell that the attempt begins."""
+        key = self.key
+        self.emit("trial_started", {"sample": self.sample.id, "agent": key.agent, "condition": key.condition})
+
+    def ended(self, failure: Failure | None) -> None:
+        """Tell that the attempt has ended."""
+        told = {} if failure is None else {"failure": failure.kind, "stage": failure.stage, "message": failure.message}
+        self.emit("trial_finished", {"failure": None, "stage": None, "message": None, **told})

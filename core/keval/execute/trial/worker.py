@@ -1,0 +1,311 @@
+"""A worker: brings a plan up in this process and runs its trials."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import warnings
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from functools import partial
+from typing import Any, TypeAlias
+
+import attrs
+
+from keval.config.load import rebuild
+from keval.errors import PluginWarning, TrialError
+from keval.execute.attempts import Attempted, Patience, Sleep, attempt
+from keval.execute.bringup.description import check_offers
+from keval.execute.bringup.preflight import Ready, preflight
+from keval.execute.bringup.resources import ResourceScope
+from keval.execute.bringup.servers import OpenedContext
+from keval.execute.trial.compliance import asks_again, held_to
+from keval.execute.trial.reconciliation import check, merge, shorten
+from keval.execute.trial.result_shuffling import Donors
+from keval.execute.trial.system_prompt import system_prompt
+from keval.execute.trial.trial_attempt import Losses, Try
+from keval.plan.build import make_plan
+from keval.plan.hooks import Hooks
+from keval.plan.plan import Arm, Plan, ResolvedPlugin, trial_seed
+from keval.processes import supervised
+from keval.recording.log import TrafficLog
+from keval.records.cassettes import ReplayMissError
+from keval.records.manifest import Manifest
+from keval.records.sample import Sample
+from keval.records.servers import McpServer
+from keval.records.transcript import Transcript
+from keval.records.trial import Attempt, Failure, Trial, TrialKey
+from keval.seams.contexts import Context, Provision, TrialInfo
+from keval.seams.infrastructure import Outbox
+from keval.seams.interfaces import ConcurrencyLimited
+from keval.seams.transcript_builder import Recorder
+
+
+@asynccontextmanager
+async def open_worker(manifest: Manifest) -> AsyncIterator[PlanWorker]:
+    """Bring up the plan of a manifest in this process; nothing else of the process that wrote it is needed.
+
+    Raises:
+        ConfigError: the plan cannot be made again here, for example because a file or a plugin is missing.
+        PreflightError: it cannot be brought up, or a server offers other tools than the manifest says.
+    """
+    plan = make_plan(rebuild(manifest, f"the manifest of {manifest.run}"))
+    scope = ResourceScope()
+    try:
+        ready = await preflight(plan, scope, recorded=manifest.recording is not None)
+        check_offers(manifest, ready)
+        yield PlanWorker(plan, ready)
+    finally:
+        await scope.close()
+
+
+@attrs.define(eq=False)
+class PlanWorker:
+    """Runs the trials of a plan, any number concurrently. Agents whose answers are recorded get no context."""
+
+    plan: Plan
+    ready: Ready
+    sleep: Sleep = asyncio.sleep
+    rng: random.Random | None = None
+    _places: Mapping[str, asyncio.Semaphore] = attrs.field(init=False)
+    _patience: Patience = attrs.field(init=False)
+    _agents: Mapping[str, ResolvedPlugin] = attrs.field(init=False)
+    _arms: Mapping[str, Arm] = attrs.field(init=False)
+    _models: Mapping[str, str | None] = attrs.field(init=False)
+    _prerecorded: Collection[str] = attrs.field(init=False)
+    _seconds: float = attrs.field(init=False)
+    _late: TrialError = attrs.field(init=False)
+    _donors: Donors = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        execution = self.plan.evaluation.execution
+        self._seconds = execution.timeout_seconds
+        self._late = TrialError(f"no answer within {self._seconds:g} s", kind="timeout", retryable=True)
+        self._places = {
+            label: asyncio.Semaphore(agent.max_concurrency())
+            for label, agent in self.ready.agents.items()
+            if isinstance(agent, ConcurrencyLimited)
+        }
+        self._patience = Patience(execution.retry, self.sleep, self.rng or random.Random(execution.seed))
+        self._agents = {item.label: item for item in self.plan.agents}
+        self._arms = {arm.label: arm for arm in self.plan.arms}
+        self._prerecorded = {item.label for item in self.plan.agents if item.prerecorded}
+        self._models = {item.label: item.model_name for item in self.plan.agents}
+        self._donors = Donors.of(self.plan)
+
+    async def run(self, key: TrialKey, sample: Sample, outbox: Outbox) -> Trial:
+        """Attempt a trial until it is answered, fails for good, or has used up its attempts."""
+        condition = self._arms[key.condition].condition
+        prerecorded = key.agent in self._prerecorded
+        attempts: list[Attempt] = []
+        resamples = 0
+        losses = Losses()
+        log = TrafficLog() if self.ready.exchange.recorded and not prerecorded else None
+        with self._donors.trial(key) as others:
+            while True:
+                tries = Try(key, sample, len(attempts) + 1, resamples, outbox, losses, others=others, log=log)
+                if prerecorded:
+                    transcript, outcome = await self._recall(tries)
+                else:
+                    async with self._places.get(key.agent) or nullcontext():
+                        ask = partial(self._attempt, tries)
+                        transcript, outcome = await prepared(self.ready.hooks, tries.info, self._seconds, ask)
+                complied, outcome = held_to(condition, transcript, outcome)
+                # A recorded answer would be the same the next time.
+                resample = asks_again(outcome, condition.on_missing_tool_use) and not prerecorded
+                done = outcome.failure is None or not (resample or outcome.retryable)
+                spared = not done and losses.spares()
+                if done or (not spared and self._patience.exhausted(sum(each.counted for each in attempts) + 1)):
+                    if log is not None:
+                        outbox.traffic(key.id, log.traffic())
+                    return Trial(
+                        id=key.id,
+                        sample=sample,
+                        agent=key.agent,
+                        condition=key.condition,
+                        repetition=key.repetition,
+                        transcript=transcript,
+                        failure=outcome.failure,
+                        attempts=tuple(_without_repeating(attempts, transcript)),
+                        complied=complied,
+                        characteristics=self._agents[key.agent].characteristics,
+                        model=self._models[key.agent],
+                    )
+                assert outcome.failure is not None  # noqa: S101 - for mypy: it is not done
+                attempts.append(Attempt(outcome.failure, transcript, counted=not spared))
+                if resample:
+                    resamples += 1
+                else:
+                    await self._patience.wait(len(attempts), outcome.error)
+
+    @asynccontextmanager
+    async def context(self, tries: Try, recorder: Recorder) -> AsyncIterator[Context]:
+        """Enter the condition's contexts for one attempt, and yield what the agent is handed."""
+        async with AsyncExitStack() as stack:
+            yield await self._enter(stack, tries, recorder)
+
+    async def _enter(self, stack: AsyncExitStack, tries: Try, recorder: Recorder) -> Context:
+        key, sample = tries.key, tries.sample
+        prompts = [self._arms[key.condition].prompt.render(sample)]
+        servers: list[McpServer] = []
+        for opened in self.ready.contexts[key.condition]:
+            provision = await stack.enter_async_context(opened.source.open(tries.info))
+            if not isinstance(provision, Provision):
+                problem = f"a context yielded {provision!r:.100} in place of a Provision"
+                raise TrialError(problem, stage="context", kind="bad_context")
+            prompts.append(provision.instructions)
+            servers += [await self._reached(server, opened, stack, tries) for server in provision.servers]
+        refused, relayed = recorder.refused, recorder.relayed
+        asking = self.ready.exchange.asking(tries.asker, refused, tries.watch, relayed, log=tries.log, tape=tries.tape)
+        headers = self._headers(tries) | stack.enter_context(asking)
+        return Context(
+            trial=key.id,
+            condition=key.condition,
+            repetition=key.repetition,
+            attempt=tries.number,
+            instructions=system_prompt(prompts, servers, self.ready.agents[key.agent]),
+            servers=tuple(servers),
+            model_headers=headers,
+            seed=trial_seed(self.plan.evaluation.execution.seed, sample.id, key.repetition, tries.resamples),
+            history=sample.history,
+            streams=tries.streams,
+            recorder=recorder,
+        )
+
+    async def _reached(self, server: Any, opened: OpenedContext, stack: AsyncExitStack, tries: Try) -> McpServer:
+        """Return how the agent reaches a server that a context gives."""
+        if isinstance(server, McpServer):
+            return _supervised(server)
+        connected = opened.servers.get(getattr(server, "name", ""))
+        if connected is None:
+            problem = f"a context gives the trial {server!r:.100}, which is none of the servers that it started with"
+            raise TrialError(problem, stage="context", kind="bad_context")
+        keep = tries.log.server(server.name, tries.number) if tries.log else None
+        played = tries.tape.server(server.name) if tries.tape else None
+        if opened.loose is not None:
+            played = opened.loose.attempt(server.name, tries.info, tries.watch.expire)
+        execution = self.plan.evaluation.execution
+        given = opened.given(server, execution, tries.info, tries.others, keep=keep, played=played, tell=tries.emit)
+        with tries.watch.paused():  # a trial does not pay for the start of its server with its time
+            return _supervised(await stack.enter_async_context(connected.open(tries.losses.give(given))))
+
+    async def _recall(self, tries: Try) -> tuple[Transcript | None, Attempted[Transcript]]:
+        """Take a recorded answer. No model and no server is involved, so nothing is opened or reconciled."""
+        key = tries.key
+        context = Context(trial=key.id, condition=key.condition, repetition=key.repetition)
+        agent = self.ready.agents[key.agent]
+        outcome = await attempt(lambda: agent.run(tries.sample, context), seconds=None, late=self._late)
+        return _transcript_of(outcome)
+
+    async def _attempt(self, tries: Try) -> tuple[Transcript | None, Attempted[Transcript]]:
+        """Attempt a trial once: live, or from the tape of the attempt."""
+        with self.ready.exchange.playing(tries.asker, tries.watch) as tape:
+            return await self._asked(attrs.evolve(tries, tape=tape))
+
+    async def _asked(self, tries: Try) -> tuple[Transcript | None, Attempted[Transcript]]:
+        """Ask the agent; a failed attempt keeps what its recorder had."""
+        recorder = Recorder(tries.watch.now, emit=tries.emit, keep=tries.outbox.blob)
+        context = Context(recorder=recorder)
+        instructions: str | None = None  # unknown, if a context did not open
+        tries.begun()
+
+        async def asked() -> Transcript:
+            nonlocal context, instructions
+            if tries.tape is not None:
+                tries.tape.begin()
+            async with AsyncExitStack() as stack:
+                context = await self._enter(stack, tries, recorder)
+                instructions = context.instructions
+                told = await self.ready.agents[tries.key.agent].run(tries.sample, context)
+                # While the context is open, as closing it may end calls that the tap still records.
+                return merge(told, context) if _is_transcript(told) else told
+
+        seconds = self._seconds if tries.tape is None else tries.tape.limit(self._seconds)
+        tried = await attempt(asked, seconds=seconds, late=self._late, watch=tries.watch)
+        if error := tries.tape.overruled(tried.failure, self._late) if tries.tape else _missed(context):
+            tried = Attempted.failed(error)  # whatever the framework made of it
+        if tried.failure is not None and (outage := self.ready.exchange.outage("agent", tries.key.agent)):
+            raise outage
+        tries.losses.note(context.servers)
+        for server in context.servers:
+            for blob in server.log.blobs if server.log else ():
+                tries.outbox.blob(blob)
+        transcript, outcome = _transcript_of(tried)
+        if outcome.failure is None and transcript is not None:
+            try:
+                check(transcript, context)
+            except TrialError as error:
+                outcome = Attempted.failed(error)
+        transcript = attrs.evolve(transcript or merge(recorder.transcript(), context), instructions=instructions)
+        execution = self.plan.evaluation.execution
+        keep = tries.outbox.blob if execution.keep_large_results else None
+        transcript = shorten(transcript, execution.largest_recorded, keep)
+        tries.ended(outcome.failure)
+        return transcript, outcome
+
+    def _headers(self, tries: Try) -> dict[str, str]:
+        endpoint = self.ready.endpoints.get(self._models[tries.key.agent] or "")
+        return tries.headers if endpoint is not None and endpoint.wants_trial else {}
+
+
+def _missed(context: Context) -> ReplayMissError | None:
+    """Return what an agent asked that the recording of a server does not have."""
+    missed = (server.log.missed for server in context.servers if server.log is not None)
+    return next((ReplayMissError(told) for told in missed if told is not None), None)
+
+
+def _supervised(server: McpServer) -> McpServer:
+    """Return a server that the agent's framework starts, if it does, so that it ends with keval."""
+    if server.transport != "stdio" or server.command is None:
+        return server
+    command, *args = supervised((server.command, *server.args))
+    return attrs.evolve(server, command=command, args=tuple(args))
+
+
+def _without_repeating(attempts: Iterable[Attempt], last: Transcript | None) -> Iterator[Attempt]:
+    """Yield attempts without system prompts that are the last attempt's, so that a trial holds each once."""
+    for each in attempts:
+        earlier = each.transcript
+        if earlier is not None and last is not None and earlier.instructions == last.instructions:
+            yield attrs.evolve(each, transcript=attrs.evolve(earlier, instructions=None))
+        else:
+            yield each
+
+
+def _is_transcript(told: object) -> bool:
+    """Return whether an agent returned a Transcript; one of a third party may return anything."""
+    return isinstance(told, Transcript)
+
+
+def _transcript_of(outcome: Attempted[Transcript]) -> tuple[Transcript | None, Attempted[Transcript]]:
+    """Return the transcript of an attempt. If the agent returned anything else, the attempt failed."""
+    if outcome.failure is not None or isinstance(outcome.value, Transcript):
+        return outcome.value, outcome
+    problem = f"the agent returned {type(outcome.value).__name__} in place of a Transcript"
+    return None, Attempted.failed(TrialError(problem, kind="bad_transcript"))
+
+
+_Outcome: TypeAlias = tuple[Transcript | None, Attempted[Transcript]]
+
+_CUT_SHORT = Failure("agent", "cancelled", "the run ended before the trial did")
+
+
+async def prepared(hooks: Hooks, trial: TrialInfo, seconds: float, ask: Callable[[], Awaitable[_Outcome]]) -> _Outcome:
+    """Return what `ask` makes of an attempt, between the hooks that prepare it and clean up after it.
+
+    If it cannot be prepared, `ask` is not called, and the attempt failed. Preparing may take `seconds`, and so may
+    cleaning up, which is done however the attempt ends.
+    """
+    if not hooks.prepare_trials:
+        return await ask()
+    late = TrialError(f"the hook plugins took more than {seconds:g} s", stage="context", kind="hook_failed")
+    failure: Failure | None = _CUT_SHORT
+    try:
+        begun = await attempt(lambda: hooks.trial_started(trial), seconds=seconds, late=late)
+        transcript, outcome = await ask() if begun.error is None else (None, Attempted[Transcript].failed(begun.error))
+        failure = outcome.failure
+        return transcript, outcome
+    finally:
+        ended = await attempt(lambda: hooks.trial_ended(trial, failure), seconds=seconds, late=late)
+        if ended.failure is not None:
+            warnings.warn(f"after the trial {trial.id}: {ended.failure.message}", PluginWarning, stacklevel=2)

@@ -1,0 +1,184 @@
+"""Files: opened if regular, read line by line, written completely or not at all, with errors that name the file."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import weakref
+from array import array
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import BufferedReader, BufferedWriter, RawIOBase
+from pathlib import Path
+from typing import Any, TypeVar
+from zlib import crc32
+
+import orjson
+from cattrs.errors import BaseValidationError
+
+from keval.errors import ConfigError, Problem, RunError
+
+
+def open_input(path: Path) -> BufferedReader:
+    """Open a file for reading.
+
+    Raises:
+        OSError: it cannot be opened, or is a directory, a pipe or a device.
+    """
+    try:
+        # A pipe without a writer would keep a blocking open waiting.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except ValueError as error:  # a NUL in the path
+        raise OSError(errno.EINVAL, "no file has such a name", repr(str(path))) from error
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file; a directory, a pipe or a device is not read", str(path))
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_input(path: Path, most_bytes: int | None = None) -> bytes:
+    """Read a file whole. Raises OSError as `open_input` does, and for a file of more than `most_bytes`."""
+    with open_input(path) as file:
+        content = file.read(-1 if most_bytes is None else most_bytes + 1)
+    if most_bytes is not None and len(content) > most_bytes:
+        raise OSError(errno.EFBIG, f"it has more than {most_bytes} bytes", str(path))
+    return content
+
+
+T = TypeVar("T")
+_BLOCK = 1 << 16
+
+DAMAGE = (AttributeError, LookupError, RecursionError, TypeError, ValueError, BaseValidationError)
+"""What reading a line raises that is not what keval writes."""
+
+
+def read_lines(path: Path, read: Callable[[bytes], T]) -> Iterator[T]:
+    """Read the lines of a file, which may be missing. An incomplete last line, as a power cut leaves it, is ignored.
+
+    Raises RunError if the file cannot be read, and at a damaged line.
+    """
+    if not path.exists():
+        return
+    try:
+        file = open_input(path)
+    except OSError as error:
+        raise RunError(f"{path} cannot be read: {error}") from error
+    with file:
+        for number, line in enumerate(file, start=1):
+            if not line.endswith(b"\n"):
+                return
+            try:
+                found = read(line)
+            except DAMAGE as error:
+                raise _damaged(f"{path}:{number}", error) from error
+            yield found
+
+
+def read_json(path: Path) -> Any:
+    """Read a file of a run that is JSON. Raises RunError."""
+    try:
+        return orjson.loads(read_input(path))
+    except (OSError, orjson.JSONDecodeError) as error:
+        raise RunError(f"{path} cannot be read: {error}; is {path.parent} a run directory?") from error
+
+
+@contextmanager
+def undamaged(place: str) -> Iterator[None]:
+    """Raise RunError for what is raised when a line of a run is not what keval writes."""
+    try:
+        yield
+    except DAMAGE as error:
+        raise _damaged(place, error) from error
+
+
+def _damaged(place: str, error: Exception) -> RunError:
+    return RunError(f"{place}: this line is damaged: {error!r:.300}; remove it to go on")
+
+
+@contextmanager
+def replacing(path: Path, *, sync_name: bool = True) -> Iterator[BufferedWriter]:
+    """Write a file completely, or leave the existing one as it is. Raises RunError.
+
+    Without `sync_name` the file's name is not durable until the caller syncs its folder, once for several files.
+    """
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    with explained(path):
+        try:
+            with unfinished.open("wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.replace(path)
+            if sync_name:
+                sync_folder(path.parent)
+        finally:
+            unfinished.unlink(missing_ok=True)
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names of a folder's files durable: syncing a file does not make its name so. Raises OSError."""
+    if os.name == "nt":  # folders cannot be opened there
+        return
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Raise RunError for errors of the operating system."""
+    try:
+        yield
+    except OSError as error:
+        problem = error.strerror or error
+        raise RunError(f"{path} cannot be written: {problem}; what was written before is kept") from error
+
+
+def write_all(file: RawIOBase, data: bytes) -> None:
+    """Write all data to an unbuffered file, whose `write` may take only a part."""
+    view = memoryview(data)
+    while view:
+        view = view[file.write(view) or 0 :]
+
+
+def cut_torn_line(file: int) -> None:
+    """Remove an incomplete last line, as a power cut leaves it; a line after it could not be read."""
+    end = size = os.fstat(file).st_size
+    while end > 0:
+        start = max(0, end - _BLOCK)
+        newline = os.pread(file, end - start, start).rfind(b"\n")
+        if newline >= 0:
+            end = start + newline + 1
+            break
+        end = start
+    if end < size:
+        os.ftruncate(file, end)
+        os.fsync(file)
+
+
+class LineFile:
+    """Lines of a file, by the offsets at which they begin. The file stays open as long as the object lives.
+
+    `checks` are the CRC-32 of the lines, for files that may change while they are used.
+    """
+
+    def __init__(self, path: Path, starts: array[int], checks: array[int] | None = None) -> None:
+        self._starts = starts
+        self._checks = checks
+        self._path = path
+        self._file = path.open("rb")
+        weakref.finalize(self, self._file.close)
+
+    def __getitem__(self, position: int) -> bytes:
+        """Return a line. Raises ConfigError if it has changed."""
+        self._file.seek(self._starts[position])
+        line = self._file.readline()
+        if self._checks is not None and crc32(line) != self._checks[position]:
+            raise ConfigError([Problem(str(self._path), "the file has changed since it was checked; start again")])
+        return line

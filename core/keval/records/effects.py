@@ -1,0 +1,186 @@
+"""Effects: how much one arm differs from another on the same samples, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+import attrs
+
+from keval.records.scores import Scorer
+
+Verdict: TypeAlias = Literal["better", "worse", "same", "unclear", "unknown"]
+
+SURE = 0.05
+"""The largest adjusted p of an effect that is called better or worse."""
+SMALL_SHARE = 0.05
+"""The share of a scale below which a difference does not matter."""
+
+
+@attrs.frozen
+class Arm:
+    """One agent under one condition of one run, as that which an effect is measured against."""
+
+    agent: str
+    condition: str
+    run: str | None = None
+
+
+@attrs.frozen
+class PerProtocol:
+    """An effect over the trials alone that used tools as their condition requires.
+
+    It is biased, because which trials comply is no random choice. `n` counts samples.
+    """
+
+    n: int
+    difference: float | None
+    ci_low: float | None
+    ci_high: float | None
+
+
+@attrs.frozen
+class Effect:
+    """The mean paired difference of an arm to another, over the `n` samples that both have scores for.
+
+    `kind` says what differs: the condition (against the baseline), the agent (against the first), or the run. `mean`
+    and `against_mean` are those of the two arms over the `n` samples, and `dropped` counts samples that only one of
+    them has a score for. `ci_low` and `ci_high` are the 95 % interval, which `method` made; `t_low` to `bca_high` are
+    the paired-t interval and the bias-corrected bootstrap one, for comparison. `d` is Cohen's d for paired data. `p` is
+    that of `test`, and `p_adjusted` is Holm's over all effects of this kind in the run.
+
+    `mde` is the smallest difference that this many samples show with 80 % power, and no less than half the interval;
+    `needed` is how many samples would show the difference that was seen, `None` if all differ by the same. `bound_low`
+    and `bound_high` are the effect if every score that is lost had been the worst or the best; `None` where no more
+    than 5 % are lost, or the scale has no end.
+
+    `verdict` is `better` or `worse` if `p_adjusted` is at most 0.05 and the interval leaves out 0, `same` if the
+    interval lies within a twentieth of the scale around 0, else `unclear`; `unknown` without an interval.
+    """
+
+    metric: str
+    judge: str | None
+    agent: str
+    condition: str
+    against: Arm
+    n: int
+    difference: float | None
+    stderr: float | None
+    kind: Literal["condition", "agent", "run"] = "condition"
+    run: str | None = None
+    dropped: int = 0
+    mean: float | None = None
+    against_mean: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    method: str | None = None
+    t_low: float | None = None
+    t_high: float | None = None
+    bca_low: float | None = None
+    bca_high: float | None = None
+    d: float | None = None
+    p: float | None = None
+    test: str | None = None
+    p_adjusted: float | None = None
+    mde: float | None = None
+    needed: int | None = None
+    bound_low: float | None = None
+    bound_high: float | None = None
+    per_protocol: PerProtocol | None = None
+    verdict: Verdict = "unknown"
+
+    @property
+    def scorer(self) -> Scorer:
+        """Who scored: a metric alone, or a rubric with its judge."""
+        return (self.metric, self.judge)
+
+
+@attrs.frozen
+class Interaction:
+    """How much more a condition does for an agent than for another: the difference of two effects.
+
+    Both effects are against `baseline`, and the interaction is over the `n` samples that all four arms have scores for.
+    """
+
+    metric: str
+    judge: str | None
+    condition: str
+    baseline: str
+    agent: str
+    against_agent: str
+    n: int
+    difference: float | None
+    stderr: float | None
+    ci_low: float | None
+    ci_high: float | None
+    method: str | None
+    p: float | None
+    p_adjusted: float | None
+
+    @property
+    def scorer(self) -> Scorer:
+        """Who scored: a metric alone, or a rubric with its judge."""
+        return (self.metric, self.judge)
+
+
+ContrastKind: TypeAlias = Literal["placebo", "ablation", "change"]
+
+
+@attrs.frozen
+class Contrast:
+    """A condition held against the one that it was changed from, on the same samples.
+
+    `kind` is `placebo` if only the results of calls are others, `ablation` if exactly one `tool` is left out, and
+    `change` otherwise. `added` says that `ablate` added the condition, which is compared with nothing else. `changes`
+    are the interventions that `against` lacks, by server, as a config writes them. `effects` are those of `condition`
+    against `against`, agent by agent and scorer by scorer; their p is adjusted over all contrasts of one kind in the
+    run. `expenses` are the same on what an answer takes.
+    """
+
+    kind: ContrastKind
+    condition: str
+    against: str
+    changes: Mapping[str, Sequence[Mapping[str, Any]]] = attrs.field(factory=dict)
+    tool: str | None = None
+    added: bool = False
+    effects: tuple[Effect, ...] = ()
+    expenses: tuple[Effect, ...] = ()
+
+
+@attrs.frozen
+class Repetitions:
+    """How the repetitions of a sample differ, over the `samples` of one arm that were scored more than once.
+
+    `sd` is the standard deviation about each sample's own mean, pooled. A score passes from `threshold` on, or up to it
+    where less is better. `flip_rate` is the probability that one of two repetitions passes and the other does not.
+    `pass_at` is by k the probability that at least one of k repetitions passes (pass@k), and `pass_all` that all of
+    them do (pass^k); both are means over samples with at least k repetitions.
+    """
+
+    samples: int
+    sd: float | None
+    threshold: float | None = None
+    flip_rate: float | None = None
+    pass_at: Mapping[str, float] = attrs.field(factory=dict)
+    pass_all: Mapping[str, float] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class VarianceComponents:
+    """Where the variance of a metric's scores within an arm comes from, as variances pooled over arms.
+
+    `question` is between samples, `repetition` between the trials of a sample, and `judging` between a judge's gradings
+    of one answer; `None` where nothing was repeated. `advice` says what would make the error smaller.
+    """
+
+    metric: str
+    judge: str | None
+    question: float | None
+    repetition: float | None
+    judging: float | None
+    advice: str
+
+    @property
+    def scorer(self) -> Scorer:
+        """Who scored: a metric alone, or a rubric with its judge."""
+        return (self.metric, self.judge)

@@ -1,0 +1,134 @@
+"""Interventions: what a config changes about an MCP context, while all else about it stays."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias
+
+import attrs
+from attrs.validators import ge, le
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+"""The names that MCP allows tools (2025-11-25, server/tools, "Tool Names")."""
+
+
+@attrs.frozen
+class Describe:
+    """New words for a tool: its description, and those of its parameters by name. `None` leaves the server's own."""
+
+    description: str | None = None
+    parameters: Mapping[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class FixedResult:
+    """Every successful call returns this text in place of its result."""
+
+    fixed: str
+
+
+@attrs.frozen
+class RecordedResults:
+    """Calls get what equal calls got in the recorded run in the directory `recorded`; the server is not there.
+
+    A call that has no equal one fails the trial (`fail`), is a tool error to the agent (`error`), or is made at the
+    server itself, which is started for that (`live`).
+    """
+
+    recorded: Path
+    misses: Literal["fail", "live", "error"] = "fail"
+
+
+@attrs.frozen
+class Faults:
+    """Calls that fail or are slow: `error` is the share of calls that fail, and each call waits `delay_seconds`.
+
+    Whether a call fails depends on `seed`, the sample, the repetition, the tool, its arguments, and how often the trial
+    has called it with these, and on nothing else.
+    """
+
+    error: float = attrs.field(default=0.0, validator=[ge(0), le(1)])
+    delay_seconds: float = attrs.field(default=0.0, validator=ge(0))
+    seed: int = 0
+
+
+def _are_names(instance: object, attribute: attrs.Attribute[Any], names: Mapping[str, str]) -> None:
+    for name in names.values():
+        if not _NAME.fullmatch(name):
+            allowed = "1 to 128 letters, digits, `_`, `-` and `.`, as models and MCP allow"
+            raise ValueError(f"'{attribute.name}' must give each tool a name of {allowed}: {name!r}")
+
+
+ResultChange: TypeAlias = Literal["scrambled", "shuffled", "empty"] | FixedResult | RecordedResults
+"""What becomes of the results of calls.
+
+`scrambled` keeps their shape and length and makes their words unreadable, `shuffled` gives the results that another
+sample got, and `empty` gives results without content. Recorded results are those of an earlier run.
+"""
+
+
+@attrs.frozen
+class Intervention:
+    """One change to a context, as one entry of `contexts:` writes it. Names are those that the entry before it gives.
+
+    `tools` chooses tools by name or pattern (`a`, `b*`), `without` leaves some out, `rename` maps a tool's name to its
+    new one, and `describe` gives tools other words. `results` changes what calls return and `faults` makes calls fail.
+    `server_instructions` false hides the server's instructions, and a text replaces them.
+    """
+
+    tools: tuple[str, ...] | None = None
+    without: tuple[str, ...] = ()
+    rename: Mapping[str, str] = attrs.field(factory=dict, validator=_are_names)
+    describe: Mapping[str, Describe] = attrs.field(factory=dict)
+    results: ResultChange | None = None
+    faults: Faults | None = None
+    server_instructions: bool | str = True
+
+    @property
+    def recorded(self) -> RecordedResults | None:
+        """The recorded run that the results are from, if they are."""
+        return self.results if isinstance(self.results, RecordedResults) else None
+
+    def as_config(self) -> dict[str, Any]:
+        """Return what is changed, as a config writes it; of a recorded run, the name of its directory."""
+        nothing = Intervention()
+        fields = (
+            field.name
+            for field in attrs.fields(Intervention)
+            if getattr(self, field.name) != getattr(nothing, field.name)
+        )
+        return {name: _written(getattr(self, name)) for name in fields}
+
+
+def _written(value: Any) -> Any:
+    """Return a value without what it leaves to its default."""
+    if attrs.has(type(value)):
+        given = {field.name: getattr(value, field.name) for field in attrs.fields(type(value))}
+        defaults = {field.name: field.default for field in attrs.fields(type(value))}
+        return {key: _written(item) for key, item in given.items() if item != defaults[key] and item != {}}
+    if isinstance(value, Mapping):
+        return {key: _written(item) for key, item in value.items()}
+    if isinstance(value, Path):
+        return value.name
+    return list(value) if isinstance(value, tuple) else value
+
+
+class OtherResults(Protocol):
+    """The results of another sample, for a trial whose own results go to another trial in turn (`shuffled`).
+
+    `key` names a tool of a server. Results are as MCP writes them.
+    """
+
+    def give(self, key: str, result: Mapping[str, Any]) -> None:
+        """Hand over the result of this trial's next call of a tool."""
+        ...
+
+    async def take(self, key: str, number: int) -> Mapping[str, Any] | None:
+        """Return a result of the other trial for this trial's call of that number, from 1.
+
+        Waits for the other trial's call of that number, or for its end; if it has fewer, they are given in turn. `None`
+        if it has none.
+        """
+        ...

@@ -1,0 +1,271 @@
+"""The manifest: what a run was made of, so that runs can be compared and repeated.
+
+A field that an older run lacks is `None` or empty. Keys that this version does not know are kept in `extra` and
+written back, so that a run of a newer version survives being scored by an older one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import attrs
+
+from keval.records.prices import Price
+from keval.records.scores import Rubric, Scale, Scorer
+
+FORMAT = 3
+"""The version of the run directory. Runs of another format are not read."""
+
+
+def _extra() -> Any:
+    """Return the field that keeps the keys that this version does not know; see `keval.config.structure`."""
+    return attrs.field(factory=dict, kw_only=True, repr=False, metadata={"unknown_keys": True})
+
+
+@attrs.frozen
+class DatasetEntry:
+    """The dataset file: its path, the SHA-256 of its bytes, and how many samples were selected from it.
+
+    Samples with the same value of their metadata under `cluster_key` share a source.
+    """
+
+    path: str
+    sha256: str | None = None
+    samples: int | None = None
+    cluster_key: str | None = None
+    extra: Mapping[str, Any] = _extra()
+
+
+@attrs.frozen
+class SelectionEntry:
+    """What the command line narrowed the dataset to: the first `limit` samples, and these ids (all when empty)."""
+
+    limit: int | None = None
+    sample_ids: tuple[str, ...] = ()
+    extra: Mapping[str, Any] = _extra()
+
+
+@attrs.frozen
+class AgentEntry:
+    """One agent: its plugin, its model (`provider/name`), and what is said about it.
+
+    `recording` is the SHA-256 of recorded answers, for an agent that has its answers already.
+    """
+
+    type: str
+    model: str | None = None
+    simulated: bool = False
+    characteristics: Mapping[str, Any] = attrs.field(factory=dict)
+    recording: str | None = None
+    extra: Mapping[str, Any] = _extra()
+
+
+@attrs.frozen
+class AnswersEntry:
+    """Which recorded run the answers of a server are from: its id, and when it was recorded, as ISO time if known.
+
+    `misses` says what becomes of a call that it does not have: the trial fails, the server is asked `live`, or the
+    agent gets an error.
+    """
+
+    run: str
+    recorded: str | None = None
+    misses: Literal["fail", "live", "error"] = "fail"
+    extra: Mapping[str, Any] = _extra()
+
+
+@attrs.frozen
+class ServerEntry:
+    """What one server offered before the first trial: tool names, and a SHA-256 of the tools' definitions.
+
+    `listing` is the SHA-256 of a blob of the run, which has the definitions and the server's instructions as JSON; see
+    `keval.records.servers`. `interventions` is what the config changes, first to last, as written.
+    `original_sha256` and `original_listing` are from before that. `aliases` maps a tool's name to the one that agents get, as another server
+    has a tool of that name; `tools` and `listing` have the names that agents get, and `sha256` is of the others.
+
+    `shared` says whether the condition's trials share the server, `sharing` why, and `isolation_verified` is false
+    where keval cannot know that trials are kept apart. `answers` is set where the server was played to live agents.
+    """
+
+    tools: tuple[str, ...] = ()
+    sha256: str | None = None
+    listing: str | None = None
+    interventions: tuple[Mapping[str, Any], ...] = ()
+    original_sha256: str | None = None
+    original_listing: str | None = None
+    aliases: Mapping[str, str] = attrs.field(factory=dict)
+    shared: bool | None = None
+    sharing: str | None = None
+    isolation_verified: bool | None = None
+    answers: AnswersEntry | None = None
+    extra: Mapping[str, Any] = _extra()
+
+
+@attrs.frozen
+class ConditionEntry:
+    """One condition: its contexts, what their servers offered, and what tool use it requires."""
+
+    contexts: tuple[str, ...] = ()
+    servers: Mapping[str, ServerEntry] = attrs.field(factory=dict)
+    require_mcp_tool_use: bool = False
+    require_mcp_tool_success: bool = False
+    on_missing_tool_use: Literal["retry", "keep", "fail"] = "retry"
+    extra: Mapping[str, Any] = _extra()
+
+    @property
+    def requires_tool_use(self) -> bool:
+        """Whether the condition requires any use of tools."""
+        return self.require_mcp_tool_use or self.require_mcp_tool_success
+
+
+@attrs.frozen
+class JudgeEntry:
+    """One judge: its plugin, its model and its options as written. `implied` says that its model chose the plugin.
+
+    `defaults` are the options that the config did not write, except secrets and those that are no plain data.
+    """
+
+    type: str
+    implied: bool = False
+    model: str | None = None
+    simulated: bool = False
+    options: Mapping[str, Any] = attrs.field(factory=dict)
+    defaults: Mapping[str, Any] = attrs.field(factory=dict)
+    extra: Mapping[str, Any] = _extra()
+
+
+@attrs.frozen
+class ScorerEntry:
+    """A metric, or a rubric (named in `metric`) that a judge grades by: its scale and its version.
+
+    `threshold` is the value from which a score passes, if the config sets one.
+    `repetitions` is how often the judge grades an answer. `rubric` is the digest of the rubric, which the manifest's
+    `rubrics` has. `digest` changes with anything that may change a score; only scores with this digest count.
+    `options` are a metric's as written, and `defaults` those that the config did not write; a judge has an entry of its
+    own for both.
+    """
+
+    metric: str
+    judge: str | None = None
+    scale: Scale = attrs.field(factory=Scale)
+    repetitions: int = 1
+    rubric: str | None = None
+    digest: str = ""
+    options: Mapping[str, Any] = attrs.field(factory=dict)
+    defaults: Mapping[str, Any] = attrs.field(factory=dict)
+    threshold: float | None = None
+    extra: Mapping[str, Any] = _extra()
+
+    @property
+    def scorer(self) -> Scorer:
+        """Who scores: a metric alone, or a rubric with its judge."""
+        return (self.metric, self.judge)
+
+    @property
+    def pass_threshold(self) -> float | None:
+        """The value from which a score passes: `threshold`, or three quarters of the way to the scale's best end.
+
+        `None` on a scale without an end, if the config sets none.
+        """
+        if self.threshold is not None or math.isinf(self.scale.high):
+            return self.threshold
+        share = 0.25 if self.scale.better == "lower" else 0.75
+        return self.scale.low + share * (self.scale.high - self.scale.low)
+
+
+@attrs.frozen
+class ResumeEntry:
+    """One time that a run was resumed: when, as ISO time, and how many failed trials were run again.
+
+    `changes` says what was different from the manifest then and was accepted with `--force`.
+    """
+
+    at: str
+    retried: int = 0
+    changes: tuple[str, ...] = ()
+    extra: Mapping[str, Any] = _extra()
+
+
+@attrs.frozen
+class RecordingEntry:
+    """That the run keeps its traffic in `recording/`, and since when, as ISO time.
+
+    `samples` are the ids that a trimmed recording was narrowed to; empty if it has all of the run's.
+    """
+
+    since: str
+    samples: tuple[str, ...] = ()
+    extra: Mapping[str, Any] = _extra()
+
+
+@attrs.frozen
+class ReplayEntry:
+    """Which recording a run was replayed from: the id of that run, and when it was recorded, as ISO time.
+
+    Of a recording that was renewed in part, `recorded` is when its oldest part was.
+
+    `misses` says what became of requests that the recording does not have: the trial failed, or it was run again
+    `live`; `live_trials` and `live_judgements` count those that were. `changes` says what differs from the manifest of
+    that run, one line each.
+    """
+
+    run: str
+    recorded: str
+    misses: Literal["fail", "live"] = "fail"
+    live_trials: int = 0
+    live_judgements: int = 0
+    changes: tuple[str, ...] = ()
+    extra: Mapping[str, Any] = _extra()
+
+
+@attrs.frozen
+class Manifest:
+    """What a run was made of.
+
+    `run` is the run's id, `started` its ISO time. `config` is the configuration as it ran, with variables as written,
+    and `config_folder` the folder that its relative paths start from. `trials` is how many trials were planned.
+    `rubrics` are by digest. `plugins` maps `group:name` to distribution and version, `versions` distributions to
+    versions: keval, its plugins, and what these directly require. `variables` are the values of the config's variables
+    that are no secrets, `None` for one that was not set. `simulated` names the models that were simulated, and `prices`
+    has those of the others, as far as they are known, by `provider/name`. `resumed` tells each time that the run was
+    resumed. `elapsed` is how many seconds the run was worked on, each time that it was resumed included, and scoring it
+    again later not; `None` while trials are run, and for a run that was killed. `stopped` says why trials or judgements
+    were left out, if a limit of the run did that. `play` says that a person asked the questions, in a play.
+    """
+
+    run: str
+    evaluation: str
+    config: Mapping[str, Any]
+    config_folder: str
+    dataset: DatasetEntry
+    agents: Mapping[str, AgentEntry]
+    conditions: Mapping[str, ConditionEntry]
+    trials: int
+    baseline: str
+    format: int = FORMAT
+    started: str | None = None
+    config_file: str | None = None
+    seed: int = 0
+    neutral: Literal["omit", "count"] = "omit"
+    selection: SelectionEntry = attrs.field(factory=SelectionEntry)
+    judges: Mapping[str, JudgeEntry] = attrs.field(factory=dict)
+    rubrics: Mapping[str, Rubric] = attrs.field(factory=dict)
+    scorers: tuple[ScorerEntry, ...] = ()
+    plugins: Mapping[str, str] = attrs.field(factory=dict)
+    versions: Mapping[str, str] = attrs.field(factory=dict)
+    variables: Mapping[str, str | None] = attrs.field(factory=dict)
+    simulated: tuple[str, ...] = ()
+    prices: Mapping[str, Price] = attrs.field(factory=dict)
+    resumed: tuple[ResumeEntry, ...] = ()
+    elapsed: float | None = None
+    stopped: str | None = None
+    recording: RecordingEntry | None = None
+    replay: ReplayEntry | None = None
+    play: bool = False
+    extra: Mapping[str, Any] = _extra()
+
+    def scorer(self, scorer: Scorer) -> ScorerEntry | None:
+        """Return the entry of a scorer, if the run has it."""
+        return next((entry for entry in self.scorers if entry.scorer == scorer), None)

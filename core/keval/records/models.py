@@ -1,0 +1,217 @@
+"""Models: the `provider/name` of a config, the endpoint that serves it, and the requests that are sent there.
+
+A provider resolves a model once per run, before the first trial. Adapters and judges call the endpoint they are
+handed and never build one of their own, so that middleware can stand between any framework and its model.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+from typing import Literal, TypeAlias
+
+import attrs
+
+from keval.errors import PreflightError
+
+Wire: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
+"""A wire protocol: OpenAI Chat Completions, OpenAI Responses, Anthropic Messages, Gemini generateContent."""
+
+_REPLY_PATHS: Mapping[Wire, tuple[str, ...]] = {
+    "openai-chat": ("/chat/completions",),
+    "openai-responses": ("/responses",),
+    "anthropic": ("/v1/messages",),
+    "gemini": (":generateContent", ":streamGenerateContent"),
+}
+"""The last part of the paths at which a model is asked for a reply."""
+
+_HOP_BY_HOP = {
+    *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer"),
+    *("transfer-encoding", "upgrade"),
+}
+"""Headers that concern one connection (RFC 9110, section 7.6.1)."""
+_NOT_IN_REQUESTS = {
+    *_HOP_BY_HOP,
+    *("authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie", "host", "content-length", "accept-encoding"),
+}
+_NOT_IN_RESPONSES = {
+    *_HOP_BY_HOP,
+    *("content-length", "content-encoding", "set-cookie", "location", "date", "server", "alt-svc"),
+}
+
+
+@attrs.frozen
+class Asker:
+    """Who sends a model request: an agent or judge by its label, and the trial it works on, where that is known.
+
+    `repetition` is the trial's, or the judge's own; it and `attempt` count from 1.
+    """
+
+    role: Literal["agent", "judge"]
+    label: str
+    trial: str | None = None
+    repetition: int | None = None
+    attempt: int | None = None
+
+
+@attrs.frozen
+class ModelRequest:
+    """One HTTP request to a model, without the key.
+
+    `path` begins with a slash and is relative to the endpoint's base URL of this `wire`; it may have a query. `headers`
+    are those of `request_headers`. keval sets `asker` before the first middleware sees the request.
+    """
+
+    model: str
+    wire: Wire
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes = attrs.field(repr=False)
+    asker: Asker = Asker("agent", "")
+
+    @property
+    def asks_for_reply(self) -> bool:
+        """Whether the request asks for a reply of the model; others count tokens or list models, for example."""
+        path = self.path.partition("?")[0]
+        return self.method == "POST" and path.endswith(_REPLY_PATHS[self.wire])
+
+
+@attrs.define(eq=False)
+class ModelResponse:
+    """The response to a model request, with the headers of `response_headers`.
+
+    `chunks` is its body as it arrives, decoded; it can be read once.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    chunks: AsyncIterator[bytes] = attrs.field(repr=False)
+
+    @classmethod
+    def of(cls, status: int, headers: Mapping[str, str], body: bytes) -> ModelResponse:
+        """Return a response whose whole body is known."""
+
+        async def whole() -> AsyncIterator[bytes]:
+            yield body
+
+        return cls(status, headers, whole())
+
+    async def read(self) -> bytes:
+        """Read the whole body. It can be read again afterwards, here and through `chunks`."""
+        body = b"".join([chunk async for chunk in self.chunks])
+        self.chunks = ModelResponse.of(self.status, self.headers, body).chunks
+        return body
+
+
+Next: TypeAlias = Callable[[ModelRequest], Awaitable[ModelResponse]]
+"""Sends a request on its way to the model; may be called more than once, or not at all.
+
+Raises ModelError when the endpoint cannot be reached. A refusal is a response like any other, by its status.
+"""
+
+Exchange: TypeAlias = Callable[[ModelRequest, Next], Awaitable[ModelResponse]]
+"""Passes a request through the middleware of a run; the `Next` sends it to the endpoint, with the key.
+
+Raises MiddlewareError when a middleware fails, which the agent or judge gets as HTTP status 502, and what that `Next`
+raises.
+"""
+
+
+@attrs.frozen
+class Endpoint:
+    """Where a model is reached.
+
+    `urls` has a base URL for each wire protocol that it speaks, in the form that the vendor's own SDK takes. With
+    `wants_trial`, requests carry the headers of `Context.model_headers`. `exchange` is there for a plugin that passes
+    its requests through the middleware itself (see `keval.plugin.AppliesMiddleware`). A reply of more than
+    `max_reply_bytes`, decoded, is an error of kind `reply_too_large`; keval's clients and its proxy read no further.
+    """
+
+    model: str
+    urls: Mapping[Wire, str]
+    api_key: str = attrs.field(repr=False)
+    simulated: bool = False
+    wants_trial: bool = False
+    exchange: Exchange | None = attrs.field(default=None, eq=False, repr=False)
+    max_reply_bytes: int | None = None
+
+
+@attrs.frozen
+class Model:
+    """A model by name; a plugin's field annotated `Model` is structured from `provider/name`.
+
+    A plugin that knows the endpoint itself sets it when it is constructed, and no provider is asked.
+
+    Where the field's metadata has a `provider`, as in `attrs.field(metadata={"provider": "openai"})`, a name without a
+    provider is accepted.
+    """
+
+    provider: str
+    name: str
+    endpoint: Endpoint | None = attrs.field(default=None, eq=False, repr=False)
+
+    @classmethod
+    def parse(cls, text: str) -> Model:
+        """Split `provider/name`; the name may itself hold slashes. Raises ValueError."""
+        provider, slash, name = text.partition("/")
+        if not (slash and provider and name):
+            raise ValueError(f"a model is provider/name, such as openai/gpt-4o-mini; got {text!r}")
+        return cls(provider, name)
+
+    def __str__(self) -> str:
+        return f"{self.provider}/{self.name}"
+
+    def reach(self, *wires: Wire) -> tuple[Wire, str, Endpoint]:
+        """Return the first of `wires` that the endpoint speaks, its base URL and the endpoint.
+
+        Raises PreflightError when it speaks none of them.
+        """
+        if self.endpoint is None:
+            raise PreflightError(f"the model {self} was not resolved before use; run it through keval")
+        for wire in wires:
+            if wire in self.endpoint.urls:
+                return wire, self.endpoint.urls[wire], self.endpoint
+        raise PreflightError(
+            f"the model {self} speaks {', '.join(self.endpoint.urls)}, and {' or '.join(wires)} is needed here;"
+            " choose a model of another provider, or another agent or judge"
+        )
+
+
+def request_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the headers of a request as middleware sees them: in lower case, no keys, none of the connection's own."""
+    return _joined(headers, _NOT_IN_REQUESTS)
+
+
+def response_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the headers of a response as middleware sees them: in lower case, of a body that is decoded."""
+    return _joined(headers, _NOT_IN_RESPONSES)
+
+
+def _joined(headers: Iterable[tuple[str, str]], left_out: Collection[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in headers:
+        key = name.lower()
+        if key not in left_out:
+            found[key] = f"{found[key]}, {value}" if key in found else value
+    return found
+
+
+def retry_after_seconds(header: str | None) -> float | None:
+    """Read a Retry-After header, which holds seconds or a date (RFC 9110, section 10.2.3).
+
+    Returns seconds from now, never negative; `None` where there is no header or it cannot be read.
+    """
+    text = (header or "").strip()
+    if not text:
+        return None
+    try:
+        return float(text) if text[0].isdecimal() else _until(text)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _until(date: str) -> float:
+    from email.utils import parsedate_to_datetime  # takes longer to import than all of this module
+
+    return max(0.0, parsedate_to_datetime(date).timestamp() - time.time())

@@ -1,0 +1,235 @@
+"""Reviews: what people say of answers, and how far judges and people agree."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypeAlias
+
+import attrs
+
+from keval.records.scores import Scorer
+from keval.records.trial import Trial
+
+ReviewKind: TypeAlias = Literal["thumb", "level", "note"]
+Chosen: TypeAlias = Literal["all", "random", "disagreement", "worst", "one"]
+
+LONGEST_NAME = 80
+LONGEST_NOTE = 10_000
+"""Characters of a reviewer's name, and of a note."""
+
+
+def _name(review: Review, attribute: attrs.Attribute[str], value: str) -> None:
+    if not value.strip() or len(value) > LONGEST_NAME or not value.isprintable():
+        raise ValueError(f"a reviewer has a name of at most {LONGEST_NAME} characters on one line, got {value!r:.100}")
+
+
+def _brief(review: Review, attribute: attrs.Attribute[str | None], value: str | None) -> None:
+    if value is not None and not 0 < len(value) <= LONGEST_NOTE:
+        raise ValueError(f"a note has 1 to {LONGEST_NOTE:,} characters, got {len(value):,}")
+
+
+@attrs.frozen
+class Review:
+    """One thing that a person said of one answer: a thumb, a level of a rubric, or a note. A line of reviews.jsonl.
+
+    `answer` is the `answer_digest` of what was reviewed, and `at` the ISO time in UTC. `kind` says which of `thumb`,
+    `level` and `note` the review is; if that is `None`, the reviewer withdraws what they said. A level is of the rubric
+    named `metric`, whose digest in the manifest is `rubric`.
+
+    `blind` says that the reviewer was shown neither agent, condition and scores, nor what others said. `chosen` says
+    how the reviewer came to the answer: through all of them, a random draw, those that judges disagree on, the worst of
+    a metric, or `one` by one; `None` if that is unknown.
+    """
+
+    trial: str
+    answer: str
+    reviewer: str = attrs.field(validator=_name)
+    at: str
+    kind: ReviewKind = attrs.field(validator=attrs.validators.in_(("thumb", "level", "note")))
+    thumb: Literal["up", "down"] | None = attrs.field(
+        default=None, validator=attrs.validators.optional(attrs.validators.in_(("up", "down")))
+    )
+    level: int | None = None
+    metric: str | None = None
+    rubric: str | None = None
+    note: str | None = attrs.field(default=None, validator=_brief)
+    blind: bool = False
+    chosen: Chosen | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if (self.kind == "level") != (self.rubric is not None):
+            raise ValueError("a level, and nothing else, is of a rubric")
+
+    @property
+    def key(self) -> tuple[str, str, str, str, str | None]:
+        """What a later review with the same key replaces: who said something of which answer, and on what."""
+        return self.reviewer, self.trial, self.answer, self.kind, self.rubric
+
+    @property
+    def said(self) -> Any:
+        """The thumb, level or note; `None` if it is withdrawn."""
+        return getattr(self, self.kind)
+
+
+def standing(reviews: Iterable[Review]) -> list[Review]:
+    """Return the reviews that are neither replaced by a later one nor withdrawn, in their order."""
+    last: dict[tuple[str, str, str, str, str | None], Review] = {}
+    for review in reviews:
+        last.pop(review.key, None)
+        last[review.key] = review
+    return [review for review in last.values() if review.said is not None]
+
+
+def answer_digest(trial: Trial) -> str:
+    """Return the SHA-256 of an answer with what it answers: the conversation before, the question, and the output.
+
+    A trial that is run again has the same digest only if it gives the same answer.
+    """
+    said = [[message.role, message.text] for message in trial.history]
+    return hashlib.sha256(json.dumps([said, trial.question, trial.output]).encode()).hexdigest()
+
+
+@attrs.frozen
+class RaterPair:
+    """How far two raters agree: Cohen's kappa with quadratic weights over `n` answers, or the reason for none."""
+
+    raters: tuple[str, str]
+    n: int
+    kappa: float | None
+    reason: str | None
+
+
+@attrs.frozen
+class JudgeAgreementWithPeople:
+    """How far a judge agrees with people on one rubric.
+
+    A pair is a person's level and one level of the judge's for the same answer: `pairs` of `n` answers to `questions`.
+    `kappa` is Cohen's with quadratic weights, with its 95 % interval by questions; `alpha` is Krippendorff's for
+    ordinal data; both are over all pairs, and `reason` says why there are none. `same` and `near` are the shares of
+    pairs on the same level, and at most one level apart. `bias` is by how many points the judge's level lies above
+    that of people, averaged over questions. `confusion` counts pairs by the place in `levels`: a row for each level of
+    people, a column for each of the judge's. `people` has the kappa with each person, those with most answers first,
+    if there are several.
+    """
+
+    metric: str
+    judge: str
+    n: int
+    questions: int
+    pairs: int
+    kappa: float | None
+    reason: str | None
+    ci_low: float | None
+    ci_high: float | None
+    alpha: float | None
+    same: float
+    near: float
+    bias: float
+    bias_low: float | None
+    bias_high: float | None
+    levels: tuple[int, ...]
+    confusion: tuple[tuple[int, ...], ...]
+    people: tuple[RaterPair, ...] = ()
+
+
+@attrs.frozen
+class PeopleAgreement:
+    """How far people agree with each other: on a rubric, or on thumbs if `metric` is `None`.
+
+    `alpha` is Krippendorff's for ordinal data over the `n` answers that at least two people reviewed, and `reason` says
+    why there is none. `pairs` has each two people who reviewed the same answers, two or more.
+    """
+
+    metric: str | None
+    n: int
+    alpha: float | None
+    reason: str | None
+    pairs: tuple[RaterPair, ...]
+
+
+@attrs.frozen
+class ThumbScores:
+    """What a metric or judge gave to answers with a thumb up and down: the means over `up` and `down` thumbs.
+
+    Neutral scores and answers without a score are left out. A mean is `None` where there is no such answer.
+    """
+
+    metric: str
+    judge: str | None
+    up: int
+    up_mean: float | None
+    down: int
+    down_mean: float | None
+
+    @property
+    def scorer(self) -> Scorer:
+        """Who scored: a metric alone, or a rubric with its judge."""
+        return (self.metric, self.judge)
+
+
+@attrs.frozen
+class PeopleLevels:
+    """The mean level that people gave by one rubric, over `n` answers."""
+
+    metric: str
+    n: int
+    mean: float
+
+
+@attrs.frozen
+class ReviewedArm:
+    """What people said of one arm: `answers` that were reviewed, thumbs `up` and `down`, and levels by rubric."""
+
+    agent: str
+    condition: str
+    answers: int
+    up: int
+    down: int
+    levels: tuple[PeopleLevels, ...] = ()
+
+
+@attrs.frozen
+class ReviewerCount:
+    """One person: how many answers they reviewed, and how many of these `blind`."""
+
+    reviewer: str
+    answers: int
+    blind: int
+
+
+@attrs.frozen
+class ReviewFindings:
+    """What the reviews of a run come to.
+
+    `answers` counts the answers that were reviewed, `reviews` each person's review of an answer, and `notes` the notes.
+    `chosen` counts reviews by how the reviewer came to the answer. `outdated` counts what was said of answers that the
+    run no longer has, because their trial was run again, and that counts for nothing.
+    """
+
+    answers: int
+    reviews: int
+    notes: int
+    outdated: int
+    reviewers: tuple[ReviewerCount, ...] = ()
+    chosen: Mapping[str, int] = attrs.field(factory=dict)
+    judges: tuple[JudgeAgreementWithPeople, ...] = ()
+    people: tuple[PeopleAgreement, ...] = ()
+    thumbs: tuple[ThumbScores, ...] = ()
+    arms: tuple[ReviewedArm, ...] = ()
+
+    @property
+    def blind(self) -> int:
+        """How many of the reviews were blind."""
+        return sum(each.blind for each in self.reviewers)
+
+    @property
+    def up(self) -> int:
+        """How many thumbs are up."""
+        return sum(arm.up for arm in self.arms)
+
+    @property
+    def down(self) -> int:
+        """How many thumbs are down."""
+        return sum(arm.down for arm in self.arms)

@@ -1,0 +1,185 @@
+"""Scores, the scales, rubrics and judgements behind them, and marks of what a metric read in an answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, TypeAlias
+
+import attrs
+
+from keval.records.transcript import Usage
+from keval.records.trial import Failure
+
+Scorer: TypeAlias = tuple[str, str | None]
+"""Who scores: a metric alone, or a rubric and the judge that grades by it."""
+
+
+def _finite(scale: Scale, attribute: attrs.Attribute[float], value: float) -> None:
+    if not math.isfinite(value):
+        raise ValueError(f"a scale begins at a number, got low={value}; only high may be without end")
+
+
+def _above_low(scale: Scale, attribute: attrs.Attribute[float], value: float) -> None:
+    if not value > scale.low:
+        raise ValueError(f"a scale rises, got low={scale.low:g} and high={value:g}")
+
+
+def _rising(scale: Scale, attribute: attrs.Attribute[Mapping[str, float]], value: Mapping[str, float]) -> None:
+    begins = [*value.values()]
+    if not all(isinstance(begin, int | float) for begin in begins) or begins != sorted(begins):
+        raise ValueError(f"a scale's bands are named lowest first, each with the number it begins at, got {value}")
+
+
+@attrs.frozen
+class Scale:
+    """The range a metric or rubric scores in; `high` may be `math.inf`.
+
+    `better` is the better direction, and `unit` the unit, such as `s`. `bands` are names for parts of the range, each
+    with the value it begins at, lowest first.
+    """
+
+    low: float = attrs.field(default=0.0, validator=_finite)
+    high: float = attrs.field(default=1.0, validator=_above_low)
+    better: Literal["higher", "lower"] = "higher"
+    unit: str = ""
+    bands: Mapping[str, float] = attrs.field(factory=dict, validator=_rising)
+
+
+def _described(rubric: Rubric, attribute: attrs.Attribute[Mapping[int, str]], value: Mapping[int, str]) -> None:
+    if blank := [level for level, description in value.items() if not description.strip()]:
+        raise ValueError(f"every level needs a description; {', '.join(map(str, blank))} has none")
+
+
+def named_band(bands: Mapping[str, float], value: float) -> str | None:
+    """The name of the band of a scale that a value is in; `None` without bands, or below the first."""
+    # A mean of 0.9s may come out a hair below 0.9.
+    return next((name for name in reversed([*bands]) if value >= bands[name] - 1e-9), None)
+
+
+@attrs.frozen
+class Score:
+    """A metric's or judge's verdict on a trial.
+
+    `value=None` is *unscored* and needs a reason. `neutral=True` marks a default given where there was nothing to
+    judge; it is shown, and left out of means unless the config says `neutral: count`.
+    """
+
+    value: float | None
+    reason: str = ""
+    neutral: bool = False
+    details: Mapping[str, Any] = attrs.field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        if self.value is None and not self.reason:
+            raise ValueError("a score without a value needs a reason")
+
+
+@attrs.frozen
+class Judgement:
+    """One grading of an answer by a judge, as its scores share it.
+
+    `repetition` counts from 1. `unverified_claims` is what the answer states and the judge could neither confirm nor
+    refute by the golden answer; `None` if it did not say. `model_calls` is 0 if the judge was not asked, because the
+    sample has no golden answer and the rubrics need one. `rejected` are replies that could not be read or left a
+    rubric's levels, unchanged; `attempts` are failures after which the judge was asked again, and
+    `refusals` counts model requests that were repeated below it.
+    """
+
+    repetition: int = 1
+    unverified_claims: tuple[str, ...] | None = None
+    model_calls: int | None = None
+    usage: Usage = Usage()
+    rejected: tuple[str, ...] = ()
+    attempts: tuple[Failure, ...] = ()
+    refusals: int = 0
+
+
+@attrs.frozen
+class ScoreLine:
+    """A line of scores.jsonl: a score, what it is of, and the failure of the scorer, if it failed.
+
+    `repetition` is the trial's. `judgement`, which has the judge's own repetition, is `None` for a metric. `digest`
+    identifies the version of the scorer, including its options and its rubric.
+    """
+
+    trial: str
+    sample: str
+    agent: str
+    condition: str
+    repetition: int
+    metric: str
+    judge: str | None
+    score: Score
+    failure: Failure | None = None
+    judgement: Judgement | None = None
+    digest: str = ""
+
+    @property
+    def scorer(self) -> Scorer:
+        return (self.metric, self.judge)
+
+
+@attrs.frozen
+class Rubric:
+    """A named scale for a judge: what to look at, and one description per level (lowest first).
+
+    With `needs_answer` the response is compared with the golden answer, and a sample without one is unscored.
+    """
+
+    name: str
+    instructions: str
+    levels: Mapping[int, str] = attrs.field(validator=[attrs.validators.min_len(2), _described])
+    needs_answer: bool = False
+
+    @property
+    def scale(self) -> Scale:
+        return Scale(float(min(self.levels)), float(max(self.levels)))
+
+
+MarkKind: TypeAlias = Literal["good", "bad", "neutral"]
+
+_KINDS: Mapping[object, MarkKind] = {"good": "good", "bad": "bad"}
+
+
+@attrs.frozen
+class Mark:
+    """A piece of an answer, from offset `start` to `end` in characters, that a metric read as `label`."""
+
+    start: int
+    end: int
+    label: str = ""
+    kind: MarkKind = "neutral"
+
+
+def marks_of(score: Score, answer: str) -> tuple[Mark, ...]:
+    """Return what a score's metric read in the answer, as `details["marks"]` has it, in the order of the text.
+
+    Details are whatever a plugin wrote: what is no mark, or lies outside the answer, is left out. A score of an older
+    version has `details["read"]` instead, with the words `said` and the offsets `at`.
+    """
+    told = score.details.get("marks")
+    found = _marks(told) if isinstance(told, list | tuple) else _read(score.details.get("read"))
+    inside = (mark for mark in found if 0 <= mark.start < mark.end <= len(answer))
+    return tuple(sorted(inside, key=lambda mark: (mark.start, -mark.end)))
+
+
+def _marks(entries: list[Any] | tuple[Any, ...]) -> Iterator[Mark]:
+    for entry in entries:
+        if isinstance(entry, Mapping) and _are_offsets(entry.get("start"), entry.get("end")):
+            label, kind = entry.get("label", ""), entry.get("kind")
+            known = _KINDS.get(kind, "neutral") if isinstance(kind, str) else "neutral"
+            yield Mark(entry["start"], entry["end"], label if isinstance(label, str) else "", known)
+
+
+def _read(entries: Any) -> Iterator[Mark]:
+    for entry in entries if isinstance(entries, list | tuple) else ():
+        at = entry.get("at") if isinstance(entry, Mapping) else None
+        if isinstance(at, list | tuple) and len(at) == 2 and _are_offsets(*at) and isinstance(entry.get("said"), str):
+            about = (f"{key} {value}" for key, value in entry.items() if key not in ("said", "at") and value)
+            yield Mark(at[0], at[1], ", ".join(about))
+
+
+def _are_offsets(*values: object) -> bool:
+    # True is an int, too.
+    return all(type(value) is int for value in values)

@@ -1,0 +1,154 @@
+"""A transcript: the messages, tool calls and token usage of one attempt at a trial."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+import attrs
+
+from keval.records.traffic import Content, ContentKind, ServerExchange
+
+Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
+
+
+@attrs.frozen
+class Message:
+    """One message of a conversation. `turn` counts from 0 within a trial."""
+
+    role: Role
+    text: str
+    turn: int = 0
+
+
+@attrs.frozen
+class ToolCall:
+    """One tool call that the agent asked for, with its result as the server returned it.
+
+    `executions` counts how often a server executed the call: usually 1; more when a framework sent it again; 0 when it
+    never reached a server (an unknown tool, arguments that the framework refused); `None` when no tap watched.
+    `model_call` is the number of the model call that asked for it, from 1; calls with the same number are parallel.
+    `duration` is in seconds. `at` is when it was asked for, in seconds after the transcript's `started`.
+
+    `content` is what the result holds beside text, and `dropped` has the kind of each piece of that which the adapter
+    could not pass to the model. `error_kind` tells errors apart: `bad_arguments` do not fit the tool's input schema, a
+    `tool_timeout` is no word of the server's, and one that is `injected` is an intervention's. `changed` says what an
+    intervention made of the result, which is then not the server's: `scrambled`, `shuffled`, `empty` or `fixed`. `tool`
+    is the server's name of the tool, if the agent has another. `listing` is the SHA-256 of the list of tools that held
+    at the call, if it was not the one before the first trial.
+    """
+
+    name: str
+    arguments: Mapping[str, Any] = attrs.field(factory=dict)
+    result: str | None = None
+    error: str | None = None
+    duration: float | None = None
+    server: str | None = None
+    turn: int = 0
+    executions: int | None = None
+    id: str | None = None
+    model_call: int | None = None
+    content: tuple[Content, ...] = ()
+    dropped: tuple[ContentKind, ...] = ()
+    error_kind: str | None = None
+    changed: str | None = None
+    tool: str | None = None
+    listing: str | None = None
+    at: float | None = attrs.field(default=None, eq=False)
+
+
+def _plus(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else a + b
+
+
+@attrs.frozen
+class Usage:
+    """Tokens of one or more model calls; `None` is unknown, and a sum with an unknown part is unknown.
+
+    `input_tokens` includes cached tokens, `output_tokens` includes reasoning.
+    """
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+
+    @property
+    def total(self) -> int | None:
+        """Tokens of input and output."""
+        return _plus(self.input_tokens, self.output_tokens)
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            _plus(self.input_tokens, other.input_tokens),
+            _plus(self.output_tokens, other.output_tokens),
+            _plus(self.cached_tokens, other.cached_tokens),
+            _plus(self.reasoning_tokens, other.reasoning_tokens),
+        )
+
+
+@attrs.frozen
+class Refusal:
+    """A model request that was refused or broke off, and was sent again after `waited` seconds.
+
+    `status` is the HTTP status; `None` if there was no response. `message` is what came in its place.
+    """
+
+    status: int | None
+    message: str
+    waited: float
+
+
+@attrs.frozen
+class Transcript:
+    """What happened in a trial: messages, tool calls, tokens and time.
+
+    `duration` is the wall time of all turns in seconds, and `turn_durations` that of each turn, from the question to
+    the final answer. `tools` are the names of the tools that the model was offered; `None` when the adapter cannot
+    tell. `unlisted_calls` counts calls of the last turn that are not in `tool_calls`, for recorded answers that have
+    only a number; `None` when it is unknown whether there were any. `refusals` are model requests that were repeated
+    below the agent; the waits between them are in no duration.
+
+    `instructions` is the system prompt as rendered for the trial; `None` where it is unknown, or the transcript is of
+    an attempt that was repeated with the same one. `started` is when the first turn began, as Unix time in seconds.
+    `replies` is when the model answered each of its calls, in seconds after that, without the waits.
+    `exchanges` is what passed between agent and servers beside tool calls. `request` is the SHA-256 of the first model
+    request as it was sent, which is in the run's `blobs/`. `carried` is how many first turns earlier trials of the same
+    conversation told, as in a play: their messages and tool calls are here again; all else but `turn_durations` is not.
+    """
+
+    messages: tuple[Message, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage = Usage()
+    model_calls: int | None = None
+    duration: float | None = None
+    turn_durations: tuple[float, ...] = ()
+    tools: tuple[str, ...] | None = None
+    unlisted_calls: int | None = 0
+    refusals: tuple[Refusal, ...] = ()
+    exchanges: tuple[ServerExchange, ...] = ()
+    request: str | None = attrs.field(default=None, eq=False)
+    instructions: str | None = attrs.field(default=None, eq=False)
+    started: float | None = attrs.field(default=None, eq=False)
+    replies: tuple[float, ...] = attrs.field(default=(), eq=False)
+    carried: int = 0
+
+    @property
+    def own_calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls of the turns that no earlier trial told of."""
+        return tuple(call for call in self.tool_calls if call.turn >= self.carried)
+
+    @cached_property
+    def output(self) -> str:
+        """The agent's final answer: the assistant's last message of the last turn, or an empty text.
+
+        A message before the last tool call is not an answer.
+        """
+        last = max((message.turn for message in self.messages), default=0)
+        for message in reversed(self.messages):
+            if message.turn != last or message.role == "tool":
+                return ""
+            if message.role == "assistant" and message.text:
+                return message.text
+        return ""

@@ -1,0 +1,140 @@
+"""Ablation: runs a condition without each of its tools, so that the report can say what each tool is worth."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from keval.config.evaluation import Condition, Evaluation, PluginSpec
+from keval.config.source import KeyPath
+from keval.errors import ConfigError, Problem
+from keval.execute.bringup.tool_listings import read_offers
+from keval.records.interventions import Intervention
+
+_REQUIRING = ("require_mcp_tool_use", "require_mcp_tool_success", "on_missing_tool_use")
+_NOT_IN_LABELS = re.compile(r"[^\w.+-]")
+
+
+@attrs.define
+class _Expansion:
+    """An evaluation with what is added to it so far; `data` is its config as plain data."""
+
+    evaluation: Evaluation
+    data: dict[str, Any]
+    contexts: dict[str, PluginSpec]
+    conditions: dict[str, Condition]
+    made: dict[str, dict[str, str]] = attrs.field(factory=dict)
+
+    @classmethod
+    def of(cls, evaluation: Evaluation) -> _Expansion:
+        data = {key: value for key, value in evaluation.source.data.items() if key != "ablate"}
+        data["contexts"], data["conditions"] = dict(data.get("contexts") or {}), dict(data.get("conditions") or {})
+        specs = {spec.label: spec for spec in evaluation.contexts}
+        return cls(evaluation, data, specs, dict(evaluation.conditions))
+
+    def leave_out(self, of: str, context: str, tool: str, *, only: bool) -> None:
+        """Add a copy of a condition that lacks one tool of one of its contexts.
+
+        `only` says that the context has no other tool; then the copy lacks the whole context.
+        """
+        condition = self.conditions[of]
+        name = tool if tool not in self.made.get(of, {}) else f"{context}__{tool}"
+        label = self._label(f"{of} without {_NOT_IN_LABELS.sub('_', name)}", self.conditions)
+        rest = [None if each == context and only else each for each in condition.contexts]
+        if not only:
+            derived = self._context(context, tool)
+            rest = [derived if each == context else each for each in condition.contexts]
+        kept = tuple(each for each in rest if each is not None)
+        changed = attrs.evolve(condition, contexts=kept)
+        written = {**(self.data["conditions"].get(of) or {}), "contexts": [*kept]}
+        if not kept:  # there is no tool left that could be required
+            changed = attrs.evolve(changed, require_mcp_tool_use=False, require_mcp_tool_success=False)
+            written = {key: value for key, value in written.items() if key not in _REQUIRING}
+        self.conditions[label] = changed
+        self.data["conditions"][label] = written
+        self.made.setdefault(of, {})[name] = label
+
+    def finished(self) -> Evaluation:
+        """Return the evaluation with all that was added; its config says so in place of `ablate`."""
+        data, header = {**self.data, "ablated": self.made}, self.evaluation.header
+        source = self.evaluation.source
+        notices = []
+        for of, tools in self.made.items():
+            added = "1 condition is" if len(tools) == 1 else f"{len(tools)} conditions are"
+            told = f"the servers of {of!r} were started to list their tools; {added} added, each without one of them"
+            notices.append(Problem(_place(self.evaluation, of), told))
+        return attrs.evolve(
+            self.evaluation,
+            source=source.moved(data, {}),
+            header=attrs.evolve(header, ablate=(), ablated=self.made),
+            contexts=tuple(self.contexts.values()),
+            conditions=self.conditions,
+            notices=(*self.evaluation.notices, *notices),
+        )
+
+    def _context(self, context: str, tool: str) -> str:
+        """Add a copy of a context that lacks one tool, unless there is one, and return its label."""
+        wanted = {"from": context, "without": [tool]}
+        named = f"{context} without {_NOT_IN_LABELS.sub('_', tool)}"
+        if self.data["contexts"].get(named) == wanted:
+            return named
+        label, base = self._label(named, self.contexts), self.contexts[context]
+        path: KeyPath = ("ablate",)
+        self.contexts[label] = attrs.evolve(
+            base,
+            label=label,
+            path=path,
+            origin=base.origin or context,
+            changes=wanted,
+            interventions=(*base.interventions, Intervention(without=(tool,))),
+            changed_at=(*base.changed_at, path),
+        )
+        self.data["contexts"][label] = wanted
+        return label
+
+    def _label(self, wanted: str, taken: Mapping[str, Any]) -> str:
+        label, number = wanted, 1
+        while label in taken:
+            number += 1
+            label = f"{wanted} {number}"
+        return label
+
+
+async def with_ablations(evaluation: Evaluation) -> Evaluation:
+    """Return the evaluation with a condition for each tool of the conditions that `ablate` names, without that tool.
+
+    Their servers are started to list the tools, and stopped again. What is added stands in the config as if it had been
+    written there, so that a run can be resumed, and run elsewhere, without that.
+
+    Raises:
+        ConfigError: the evaluation is wrong, or a condition has no tool to leave out.
+        PreflightError: a server does not come up; with every problem.
+    """
+    if not evaluation.header.ablate:
+        return evaluation
+    wanted = [label for of in evaluation.header.ablate for label in evaluation.conditions[of].contexts]
+    offered = {each.label: each for each in await read_offers(evaluation, tuple(dict.fromkeys(wanted)))}
+    expansion = _Expansion.of(evaluation)
+    problems = []
+    for of in evaluation.header.ablate:
+        for context in evaluation.conditions[of].contexts:
+            tools = [tool for offer in offered[context].offers for tool in offer.tools]
+            for tool in dict.fromkeys(tools):
+                expansion.leave_out(of, context, tool, only=len({*tools}) == 1)
+        if of not in expansion.made:
+            told = f"the condition {of!r} has no tool that could be left out; name one with an MCP server"
+            problems.append(Problem(_place(evaluation, of), told))
+    if problems:
+        raise ConfigError(problems)
+    return expansion.finished()
+
+
+def _place(evaluation: Evaluation, of: str) -> str:
+    """Return the place, in the config or among the flags, that asks to ablate a condition."""
+    written = evaluation.source.data.get("ablate")
+    if isinstance(written, list) and of in written:
+        return evaluation.source.place(("ablate", written.index(of)))
+    return f"--ablate {of}"

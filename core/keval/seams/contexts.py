@@ -1,0 +1,188 @@
+"""Contexts: the records that keval hands to agents, context providers and judges, and that contexts give back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import attrs
+
+from keval.records.cassettes import ServerKeeper, ServerTape
+from keval.records.interventions import Intervention, OtherResults
+from keval.records.sample import Sample
+from keval.records.servers import McpServer, ServerLogin, Transport
+from keval.records.transcript import Message
+from keval.seams.live import Tell
+from keval.seams.transcript_builder import JudgementRecorder, Recorder
+
+Isolation: TypeAlias = Literal["auto", "condition", "trial"]
+DynamicTools: TypeAlias = Literal["fail", "follow", "freeze"]
+BringUp: TypeAlias = "Callable[[ServerSpec], AbstractAsyncContextManager[ServerSpec]]"
+"""Brings up what a server needs, and yields the server to connect to. Raises PreflightError."""
+
+
+@attrs.frozen
+class TrialInfo:
+    """One attempt at a trial, as a context is told of it. `repetition` and `attempt` count from 1."""
+
+    id: str
+    sample: Sample
+    agent: str
+    condition: str
+    repetition: int = 1
+    attempt: int = 1
+
+
+@attrs.frozen
+class WorkingFolder:
+    """An empty folder that is made for a server that keval starts, and removed with it.
+
+    Every trial that has a process of its own has a folder of its own. It begins with a copy of what is in `copy`.
+    """
+
+    fresh: bool = True
+    copy: Path | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if not self.fresh:
+            raise ValueError("`fresh: false` makes no folder; give the path of one in place of the mapping")
+
+
+@attrs.frozen
+class ClientPolicy:
+    """How keval answers what a server asks of a client, where the agent's framework declares no such capability.
+
+    `elicitation` is `decline`, `defaults` (those of the requested schema), or a mapping to accept with. `roots` are the
+    folders to name. Sampling is always declined. With `elicitation: decline` and without roots, nothing of the kind is
+    declared to the server.
+    """
+
+    elicitation: Literal["decline", "defaults"] | Mapping[str, Any] = "decline"
+    roots: tuple[str, ...] = ()
+
+
+@attrs.frozen
+class ServerSpec:
+    """An MCP server that a context gives, before anybody is connected to it.
+
+    A `stdio` server has `command`, `args`, `env` and `cwd`; the others have `url`, `headers` and perhaps a `login`, by
+    which all sessions with it are authenticated. keval connects to it and offers it to agents through the tap; with
+    `tap=False` agents connect to it themselves.
+
+    `isolation` says whether the trials of a condition share one connection (`condition`) or each trial has its own
+    (`trial`). With `auto` they share it if every tool that is offered is read-only by its `readOnlyHint`, or if
+    `keeps_trials_apart`, which a bundle sets for a server that does so by what it is told. `folder` gives each process
+    a folder of its own in place of `cwd`.
+
+    `meta` goes with every call through the tap as entries of `_meta`; `told` is the same for servers of one trial, as
+    environment variables or headers. A process is told so only with `isolation: trial` or without the tap, as others
+    may be started before their trial is known. `timeout` bounds a call and `startup_timeout` the start, in seconds;
+    progress extends a call up to `max_timeout`. `dynamic_tools` says what a change of the tools does to a trial.
+    `server_instructions` says whether agents are told the server's instructions.
+
+    `bring_up` brings up what the server needs of this machine when it is first connected to, for as long as it is: it
+    is given the server, and yields the one to connect to, which may have another `command` or `url`.
+
+    The rest is set by keval: `max_result_bytes` from `execution.max_result_bytes`, as a larger result fails the trial;
+    `in_turn` for attempts that must not use the server while another one does that has it; `start_ahead` is how many
+    processes may be started before the trials that they are for, 0 where a hook plugin prepares trials;
+    `interventions`, first to last; `aliases`, which maps a tool's name to the one that the agent gets; `seed` and
+    `trial`, by which whatever an intervention draws by chance is the same again; `others`, if an intervention needs the
+    results of other trials; `keep`, which keeps what passes between the trial and the server, if the run is recorded;
+    `played`, from which the server is played; and `tell`, which takes the live events of the tap. Nobody brings up, or
+    connects to, a server that is played, unless it `asks_live` what that does not have.
+    """
+
+    name: str
+    transport: Transport
+    url: str | None = None
+    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    cwd: str | None = None
+    timeout: float = 60.0
+    startup_timeout: float = 30.0
+    tap: bool = True
+    isolation: Isolation = "auto"
+    meta: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
+    max_result_bytes: int | None = None
+    in_turn: bool = False
+    keeps_trials_apart: bool = False
+    folder: WorkingFolder | None = None
+    start_ahead: int = 0
+    told: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    max_timeout: float | None = None
+    dynamic_tools: DynamicTools = "fail"
+    server_instructions: bool = True
+    policy: ClientPolicy = ClientPolicy()
+    interventions: tuple[Intervention, ...] = ()
+    aliases: Mapping[str, str] = attrs.field(factory=dict)
+    seed: int = 0
+    trial: TrialInfo | None = None
+    others: OtherResults | None = attrs.field(default=None, eq=False, repr=False)
+    login: ServerLogin | None = attrs.field(default=None, eq=False, repr=False)
+    bring_up: BringUp | None = attrs.field(default=None, eq=False, repr=False)
+    keep: ServerKeeper | None = attrs.field(default=None, eq=False, repr=False)
+    played: ServerTape | None = attrs.field(default=None, eq=False, repr=False)
+    asks_live: bool = False
+    tell: Tell | None = attrs.field(default=None, eq=False, repr=False)
+
+
+@attrs.frozen
+class Provision:
+    """What a context gives to one attempt at a trial: a part of the system prompt, and MCP servers.
+
+    keval connects to each `ServerSpec`. It hands an `McpServer` on as it is; its connection and log are the context's.
+    """
+
+    instructions: str = ""
+    servers: tuple[ServerSpec | McpServer, ...] = ()
+
+
+@attrs.frozen
+class Context:
+    """What an agent is handed for one attempt at a trial, besides the sample; `repetition` and `attempt` count from 1.
+
+    `instructions` is the whole system prompt. `history` is what user and assistant said before the trial.
+    `model_headers` go with every model request. `seed` differs between repetitions and is the same for every arm.
+    Adapters report to `recorder` as things happen, so that a trial that is cut short keeps what it had.
+
+    If it `streams`, somebody reads the answer as it is written: an adapter whose framework can have its model stream
+    does so, and reports each piece of text with `recorder.streamed`.
+    """
+
+    trial: str = ""
+    instructions: str = ""
+    servers: tuple[McpServer, ...] = ()
+    model_headers: Mapping[str, str] = attrs.field(factory=dict)
+    seed: int = 0
+    condition: str = ""
+    repetition: int = 1
+    attempt: int = 1
+    history: tuple[Message, ...] = ()
+    streams: bool = False
+    recorder: Recorder = attrs.field(factory=Recorder, eq=False, repr=False)
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The names of all tools that the condition offers."""
+        return tuple(tool for server in self.servers for tool in server.tools)
+
+
+@attrs.frozen
+class JudgeContext:
+    """What a judge is handed for one attempt at a judgement, besides trial and rubrics.
+
+    `repetition` is the judge's own; it and `attempt` count from 1. `seed` differs between its repetitions and samples,
+    and is the same for every arm.
+    `model_headers` go with every model request. The judge reports what it took to `recorder`.
+    """
+
+    repetition: int = 1
+    attempt: int = 1
+    seed: int = 0
+    model_headers: Mapping[str, str] = attrs.field(factory=dict)
+    recorder: JudgementRecorder = attrs.field(factory=JudgementRecorder, eq=False, repr=False)

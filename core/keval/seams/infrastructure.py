@@ -1,0 +1,267 @@
+"""The seams of a run's infrastructure: models, middleware and prices, proxies, datasets, executors.
+
+Exporters, whose seam needs a finished run, are in `keval.store.exporters`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import attrs
+
+from keval.errors import Problem
+from keval.records.cassettes import Traffic
+from keval.records.manifest import Manifest
+from keval.records.models import Asker, Endpoint, Exchange, ModelRequest, ModelResponse, Next
+from keval.records.prices import Price
+from keval.records.sample import Sample
+from keval.records.servers import McpServer, ToolOffer
+from keval.records.traffic import Blob
+from keval.records.trial import Trial, TrialKey
+from keval.seams.contexts import ServerSpec
+from keval.seams.live import LiveEvent
+
+
+@runtime_checkable
+class ModelProvider(Protocol):
+    """Resolves the names of one provider's models. Group `keval.models`; called without arguments.
+
+    An attribute `families` of prefixes, such as `("gpt-",)`, says which names belong to it where a config gives a name
+    without a provider. An attribute `key_variables` names the environment variables that may hold the key, and
+    `serves_any_name = True` says that it serves models of any name, so that `keval doctor` can try it.
+    """
+
+    def open(self, names: Sequence[str], seed: int) -> AbstractAsyncContextManager[Mapping[str, Endpoint]]:
+        """Yield an endpoint per name, for the length of the run.
+
+        Raises:
+            PreflightError: a key is not set, or the models cannot be served.
+        """
+        ...
+
+
+@runtime_checkable
+class Middleware(Protocol):
+    """Stands between agents or judges and their models. Group `keval.middleware`.
+
+    A config lists middleware under `middleware:`; the first one is the outermost. It may also be `Preparable` and
+    `Closable`.
+    """
+
+    async def handle(self, request: ModelRequest, next: Next) -> ModelResponse:
+        """Answer one model request, as a rule with what `next(request)` returns.
+
+        It may change the request or the response, call `next` more than once, or not at all. What it raises fails the
+        request: the agent or judge gets HTTP status 502.
+        """
+        ...
+
+
+@runtime_checkable
+class PriceTable(Protocol):
+    """Knows what models cost. Group `keval.prices`; called without arguments.
+
+    keval asks every installed table, by name, until one knows the price. It does so when a run begins, for models that
+    are not simulated and that the config gives no price of, and keeps the price in the manifest.
+    """
+
+    def price(self, model: str) -> Price | None:
+        """Return the price of a model, given as `provider/name`; `None` if it is unknown."""
+        ...
+
+
+@runtime_checkable
+class AppliesMiddleware(Protocol):
+    """An agent or judge that passes its model requests through `Endpoint.exchange` itself, without a proxy.
+
+    If a run has middleware, any other agent or judge is given the endpoint of a proxy, and a placeholder for the key.
+    """
+
+    applies_middleware: bool
+
+
+@runtime_checkable
+class RequestsByProxy(Protocol):
+    """An agent whose model requests only a proxy can see, as a program of the framework's own sends them.
+
+    keval's proxy then always stands between it and its model, and reports the trial's first request in its place.
+    """
+
+    requests_by_proxy: bool
+
+
+@attrs.frozen
+class ProxyRoute:
+    """One agent's or judge's way through the proxy: who asks, the endpoint behind it, and the middleware."""
+
+    asker: Asker
+    endpoint: Endpoint
+    exchange: Exchange
+
+
+@runtime_checkable
+class ModelProxy(Protocol):
+    """Stands in front of model endpoints on loopback. Group `keval.proxies`, under the name `models`."""
+
+    def open(self, routes: Sequence[ProxyRoute]) -> AbstractAsyncContextManager[Sequence[Endpoint]]:
+        """Yield an endpoint per route that speaks the same wires, with a placeholder for the key.
+
+        Responses are streamed as they arrive.
+        """
+        ...
+
+
+@runtime_checkable
+class ConnectedServer(Protocol):
+    """An MCP server that keval has connected to, for the trials of one condition."""
+
+    @property
+    def offer(self) -> ToolOffer:
+        """What the server listed when it was first connected to."""
+        ...
+
+    def open(self, server: ServerSpec) -> AbstractAsyncContextManager[McpServer]:
+        """Enter one attempt's way to the server.
+
+        `server` may differ from the first only in what the trial tells it, in `isolation` and in `in_turn`: a trial
+        that lost a shared server gets one of its own. A server that keval does not start can give it no more than a
+        session; if that is lost, too, such trials take turns.
+
+        Raises:
+            ServerLostError: the server does not come up again.
+        """
+        ...
+
+
+@runtime_checkable
+class ServerProxy(Protocol):
+    """Connects to MCP servers and stands between them and the agents. Group `keval.proxies`, under `servers`."""
+
+    def connect(self, server: ServerSpec) -> AbstractAsyncContextManager[ConnectedServer]:
+        """Start or reach a server, list its tools, and hold it for the length of a run.
+
+        Raises:
+            PreflightError: it does not come up, or lists no tools.
+        """
+        ...
+
+
+@attrs.frozen
+class DatasetRequest:
+    """What a dataset reader is asked for.
+
+    `text_keys` are keys of a record whose values stay texts, for formats that read numbers and booleans. `json_keys`
+    are keys whose values are JSON, for formats that have only texts.
+    """
+
+    path: Path
+    text_keys: Collection[str] = ()
+    json_keys: Collection[str] = ()
+
+
+@attrs.frozen
+class RawRecord:
+    """One record of a dataset, as its file has it.
+
+    `line` is the number of its line or row, from 1. `position` is passed to `read_again`, for readers that have that
+    method.
+    """
+
+    data: Any
+    line: int
+    position: int | None = None
+
+
+@runtime_checkable
+class DatasetReader(Protocol):
+    """Reads one file format. Group `keval.datasets`, under the file's suffix without its dot (`csv`).
+
+    Its fields are further keys of the section `dataset:`.
+    """
+
+    def read(self, request: DatasetRequest) -> Iterator[RawRecord | Problem]:
+        """Yield each record, or what is wrong in its place, in the order of the file.
+
+        Raises:
+            ConfigError: the file is not in this format.
+            OSError, UnicodeDecodeError: it cannot be read.
+        """
+        ...
+
+
+@runtime_checkable
+class RereadableDataset(Protocol):
+    """A dataset reader that can read a record again, so that a dataset need not fit into memory."""
+
+    def read_again(self, request: DatasetRequest, position: int) -> Any:
+        """Return the data of the record at a position. Raises ConfigError when the file has changed since."""
+        ...
+
+
+@runtime_checkable
+class Worker(Protocol):
+    """A process that has brought a plan up and runs its trials; `keval.plugin.open_worker` makes one of a manifest."""
+
+    async def run(self, key: TrialKey, sample: Sample, outbox: Outbox) -> Trial:
+        """Run one trial until it is answered or has failed for good. Events and blobs go to `outbox` at once."""
+        ...
+
+
+@runtime_checkable
+class Outbox(Protocol):
+    """Where an executor hands over what its workers produce. Only the driver behind it writes to the run."""
+
+    @property
+    def wants_events(self) -> bool:
+        """Whether anybody listens to live events just now; it may change at any time."""
+        ...
+
+    async def trial(self, trial: Trial) -> None:
+        """Hand over a finished trial; returns when it is on disk. Await it for any number of trials at once."""
+        ...
+
+    def event(self, event: LiveEvent) -> None:
+        """Hand over a live event. It may be dropped."""
+        ...
+
+    def blob(self, blob: Blob) -> None:
+        """Hand over content that a trial refers to, before the trial itself."""
+        ...
+
+    def traffic(self, trial: str, traffic: Sequence[Traffic]) -> None:
+        """Hand over what passed in all attempts at a trial, before the trial itself; it still has its secrets."""
+        ...
+
+
+@attrs.frozen
+class Job:
+    """What an executor is to do.
+
+    `keys` are the trials to run, enumerated lazily; they end early when the run is asked to stop, its budget is
+    used up or too many trials failed, so take a key only when its trial can begin. `count` is how many there are,
+    and `sample` gets a sample by its id, with the facts that hooks added. `worker` is brought up in this process; a
+    worker elsewhere can be brought up from `manifest` alone. At most `max_concurrent` trials may run at once.
+    """
+
+    manifest: Manifest
+    keys: Iterator[TrialKey]
+    count: int
+    sample: Callable[[str], Sample]
+    worker: Worker
+    outbox: Outbox
+    max_concurrent: int
+
+
+@runtime_checkable
+class Executor(Protocol):
+    """Runs the trials of a job on workers. Group `keval.executors`; chosen by `execution.executor`."""
+
+    async def execute(self, job: Job) -> None:
+        """Run every trial and hand each to `job.outbox`. What the outbox raises ends the run.
+
+        It is called again, with further keys, when trials cost less of a budget than was reserved for them.
+        """
+        ...

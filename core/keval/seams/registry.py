@@ -1,0 +1,143 @@
+"""Plugins by name: what is installed, where it comes from, and loading exactly one.
+
+Listing reads entry points and imports no plugin. The one module that touches `importlib_metadata`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from functools import cache
+from typing import Any, NamedTuple
+
+import importlib_metadata
+
+from keval.errors import PluginError, suggestion
+
+GROUPS = {
+    "keval.agents": "agent",
+    "keval.contexts": "context",
+    "keval.metrics": "metric",
+    "keval.judges": "judge",
+    "keval.rubrics": "rubric",
+    "keval.models": "model provider",
+    "keval.middleware": "middleware",
+    "keval.prices": "price table",
+    "keval.datasets": "dataset format",
+    "keval.executors": "executor",
+    "keval.exporters": "exporter",
+    "keval.proxies": "proxy",
+    "keval.commands": "command",
+    "keval": "hook plugin",
+}
+"""Entry-point groups of the core, with what one of each is called."""
+
+_DISTRIBUTION = re.compile(r"[\w.-]+")
+_LABELLED = {"keval.agents", "keval.contexts", "keval.judges"}
+
+
+# A named tuple, as attrs would add a tenth to what `keval --help` takes.
+class Component(NamedTuple):
+    """An installed plugin: its group and name, the object it points to, and the distribution that owns it."""
+
+    group: str
+    name: str
+    target: str
+    distribution: str
+    version: str
+
+    @property
+    def kind(self) -> str:
+        """What one of its group is called."""
+        return GROUPS.get(self.group, self.group.removeprefix("keval.").removesuffix("s"))
+
+
+@cache
+def _installed() -> dict[str, tuple[Component, ...]]:
+    found: dict[str, list[Component]] = {group: [] for group in GROUPS}
+    for point in importlib_metadata.entry_points():
+        if point.group in found or point.group.startswith("keval."):
+            owner = (point.dist.name, point.dist.version) if point.dist else ("unknown", "unknown")
+            found.setdefault(point.group, []).append(Component(point.group, point.name, point.value, *owner))
+    return {
+        group: tuple(sorted(items, key=lambda item: (item.name, item.distribution))) for group, items in found.items()
+    }
+
+
+def groups() -> Sequence[str]:
+    """List the groups: those of the core, then those that installed packages add (`keval.…`)."""
+    return [*_installed()]
+
+
+def components(group: str) -> Sequence[Component]:
+    """List what is installed in a group, by name."""
+    return _installed().get(group, ())
+
+
+def find(group: str, name: str) -> Component:
+    """Find the one plugin of that name. Raises PluginError: unknown, or owned twice."""
+    owners = [component for component in components(group) if component.name == name]
+    if len(owners) == 1:
+        return owners[0]
+    kind = GROUPS.get(group, group)
+    if owners:
+        both = " and ".join(owner.distribution for owner in owners)
+        raise PluginError(f"the {kind} {name!r} is shipped by {both}; uninstall one of them")
+    known = [component.name for component in components(group)]
+    if (package := _package_of(group, name)) and all(owner.distribution != package for owner in components(group)):
+        raise PluginError(f"the {kind} {name!r} comes with {package}, which is not installed: `pip install {package}`")
+    hint = suggestion(name, known) or f"; installed: {', '.join(known) or 'none'} (`keval plugins` lists all)"
+    raise PluginError(f"no {kind} named {name!r} is installed{hint}")
+
+
+def _package_of(group: str, name: str) -> str | None:
+    """Return the distribution that ships a plugin of that name, by the extras that keval's own metadata declares.
+
+    An extra is named after the group and the vendor: `metrics-acme` has the distribution that ships `acme/brevity`.
+    """
+    extra = f"{group.removeprefix('keval.')}-{name.partition('/')[0]}".replace("_", "-")
+    for requirement in importlib_metadata.requires("keval") or ():
+        needed, _, marker = requirement.partition(";")
+        if re.fullmatch(rf"\s*extra\s*==\s*['\"]{re.escape(extra)}['\"]\s*", marker):
+            return re.split(r"[\s<>=!~\[(]", needed.strip(), maxsplit=1)[0]
+    return None
+
+
+def select(group: str, name: str) -> Sequence[Component]:
+    """Find the plugin of that name, or all of a vendor's when `name` is the part before the slash."""
+    vendors = [component for component in components(group) if component.name.startswith(f"{name}/")]
+    exact = any(component.name == name for component in components(group))
+    return [find(group, name)] if exact or not vendors else [find(group, component.name) for component in vendors]
+
+
+def label(group: str, name: str) -> str:
+    """Return the label of a plugin that a config does not label: its name, without a slash where labels allow none."""
+    return name.replace("/", ".") if group in _LABELLED else name
+
+
+def load(component: Component) -> Any:
+    """Import the object a component points to. Raises PluginError naming the package and the remedy."""
+    point = importlib_metadata.EntryPoint(component.name, component.target, component.group)
+    try:
+        return point.load()
+    except Exception as error:  # a plugin's import may raise anything, and only this run is to fail for it
+        raise PluginError(
+            f"the {component.kind} {component.name!r} of {component.distribution} {component.version} does not import:"
+            f" {type(error).__name__}: {error}; reinstall {component.distribution} with what it requires"
+        ) from error
+
+
+def versions(plugins: Iterable[str]) -> dict[str, str]:
+    """The installed versions of keval, of these distributions, and of what they directly require, such as an SDK."""
+    found = {"keval": importlib_metadata.version("keval")}
+    for name in sorted(set(plugins) - {*found}):
+        distribution = importlib_metadata.distribution(name)
+        found[name] = distribution.version
+        for requirement in distribution.requires or ():
+            needed = _DISTRIBUTION.match(requirement)
+            if needed is None or "extra ==" in requirement:
+                continue
+            with suppress(importlib_metadata.PackageNotFoundError):  # its marker is for another platform
+                found[needed[0]] = importlib_metadata.version(needed[0])
+    return found

@@ -1,0 +1,273 @@
+"""Builders: adapters and judges report to one while they work, and keval makes records of what they reported."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+import attrs
+
+from keval.records.scores import Judgement
+from keval.records.traffic import Blob, Content, ContentKind
+from keval.records.transcript import Message, Refusal, ToolCall, Transcript, Usage
+from keval.records.trial import Failure
+from keval.seams.finish_reasons import SILENCE
+from keval.seams.live import EventKind, Tell
+
+_LONGEST = 10_000
+"""Characters that are kept of a rejected reply or a claim; each score line of the judgement repeats them."""
+_MOST_CLAIMS = 100
+
+
+@attrs.define
+class Recorder:
+    """Collects the transcript of one attempt at a trial.
+
+    An adapter opens `turn` for each message of the user and reports inside it. What was reported is kept when the trial
+    fails or is cancelled. `clock` returns seconds; only differences between its values are used. `emit` is called with
+    the kind and data of each live event, and `keep` with each blob; both may be `None`. `now` returns Unix time.
+    """
+
+    _clock: Callable[[], float] = time.perf_counter
+    _emit: Tell | None = None
+    _keep: Callable[[Blob], object] | None = None
+    _now: Callable[[], float] = time.time
+    _messages: list[Message] = attrs.field(factory=list, init=False)
+    _calls: list[ToolCall] = attrs.field(factory=list, init=False)
+    _started: dict[int, float] = attrs.field(factory=dict, init=False)
+    _usage: Usage | None = attrs.field(default=None, init=False)
+    _model_calls: int | None = attrs.field(default=None, init=False)
+    _durations: list[float] = attrs.field(factory=list, init=False)
+    _tools: tuple[str, ...] | None = attrs.field(default=None, init=False)
+    _refusals: list[Refusal] = attrs.field(factory=list, init=False)
+    _turn: int = attrs.field(default=-1, init=False)
+    _began: float | None = attrs.field(default=None, init=False)
+    _wall: float | None = attrs.field(default=None, init=False)
+    _replies: list[float] = attrs.field(factory=list, init=False)
+    _request: Blob | None = attrs.field(default=None, init=False)
+    _is_relayed: bool = attrs.field(default=False, init=False)
+    _carried: int = attrs.field(default=0, init=False)
+
+    @contextmanager
+    def turn(self, text: str) -> Iterator[None]:
+        """Time one turn of the conversation, which begins with the user's `text`.
+
+        Raises:
+            TrialError: of kind `no_answer`; the turn ended, and after its last tool call the agent said nothing. An
+                adapter that knows why raises that itself, with `keval.plugin.Ending`.
+        """
+        self._turn += 1
+        self._messages.append(Message("user", text, self._turn))
+        self._tell("turn_started", turn=self._turn, text=text)
+        began = self._clock()
+        if self._began is None:
+            self._began, self._wall = began, self._now()
+        try:
+            yield
+        finally:
+            self._durations.append(self._clock() - began)
+        answer = itertools.takewhile(lambda message: message.role == "assistant", reversed(self._messages))
+        if not any(message.text.strip() for message in answer):
+            raise SILENCE.no_answer()
+
+    def said(self, text: str) -> None:
+        """Report that the agent wrote `text`; the last text of a turn is its answer. Empty text is ignored."""
+        if text:
+            self._messages.append(Message("assistant", text, max(self._turn, 0)))
+            self._tell("said", turn=max(self._turn, 0), text=text)
+
+    def streamed(self, text: str) -> None:
+        """Report a piece of text as the agent writes it, if `Context.streams`; the whole is reported with `said`."""
+        if text:
+            self._tell("text_streamed", turn=max(self._turn, 0), text=text)
+
+    def called(self, name: str, arguments: Mapping[str, Any], id: str | None = None) -> None:
+        """Report that the model's latest reply asked for a tool call; report the reply with `model_called` first."""
+        self._started[len(self._calls)] = self._clock()
+        turn, at = max(self._turn, 0), self._elapsed()
+        self._calls.append(ToolCall(name, arguments, id=id, turn=turn, model_call=self._model_calls, at=at))
+        self._tell("tool_called", name=name, arguments=arguments, id=id)
+
+    def returned(
+        self,
+        result: str | None = None,
+        *,
+        error: str | None = None,
+        id: str | None = None,
+        name: str | None = None,
+        sent: bool = True,
+        content: Iterable[Content] = (),
+        dropped: Iterable[ContentKind] = (),
+    ) -> None:
+        """Report the result or error of a tool call. The call is found by `id`, else by `name`, oldest first.
+
+        With `sent=False` the framework answered the call itself, and no server executed it. `content` is what the
+        result holds beside text, for servers that no tap watches, and `dropped` has the kind of each piece of it that
+        could not be passed to the model.
+        """
+        for index, call in enumerate(self._calls):
+            if index in self._started and (call.id == id if id is not None else name in (None, call.name)):
+                took = self._clock() - self._started.pop(index)
+                executions = None if sent else 0
+                done = attrs.evolve(
+                    call,
+                    result=result,
+                    error=error,
+                    duration=took,
+                    executions=executions,
+                    content=tuple(content),
+                    dropped=tuple(dropped),
+                )
+                self._calls[index] = done
+                self._messages.append(Message("tool", (error if result is None else result) or "", call.turn))
+                self._tell("tool_returned", name=call.name, id=call.id, result=result, error=error, duration=took)
+                return
+        raise ValueError(f"no open tool call has id {id!r} or name {name!r}")
+
+    def model_called(self, usage: Usage | None = None) -> None:
+        """Report that the model answered one request; without `usage`, the trial's usage is unknown."""
+        self._model_calls = (self._model_calls or 0) + 1
+        if (at := self._elapsed()) is not None:
+            self._replies.append(at)
+        spent = usage or Usage()
+        self._usage = spent if self._usage is None else self._usage + spent
+        self._tell("model_called", usage=attrs.asdict(spent))
+
+    def refused(self, refusal: Refusal) -> None:
+        """Report that a model request was refused and is sent again."""
+        kept = attrs.evolve(refusal, message=refusal.message[:_LONGEST])
+        self._refusals.append(kept)
+        self._tell("model_refused", **attrs.asdict(kept))
+
+    def requested(self, body: bytes) -> None:
+        """Report a model request as it is sent, as JSON; the first of the trial is kept: what the model saw."""
+        if self._request is None:
+            self._request = Blob.of(body, "application/json")
+
+    def relayed(self, body: bytes) -> None:
+        """Report a model request as keval passes it on, past all middleware; the first replaces what was reported."""
+        if not self._is_relayed:
+            self._request, self._is_relayed = Blob.of(body, "application/json"), True
+
+    def offered(self, tools: Iterable[str]) -> None:
+        """Report the names of the tools that a model request offers; the latest report counts."""
+        self._tools = tuple(sorted(tools))
+
+    def attach(self, content: bytes, media_type: str) -> str:
+        """Keep content in the run's `blobs/` and return its SHA-256, by which records refer to it."""
+        blob = Blob.of(content, media_type)
+        if self._keep is not None:
+            self._keep(blob)
+        return blob.sha256
+
+    def carry(self) -> None:
+        """Begin another trial of the same conversation: from now on, tokens, model calls and time are counted anew."""
+        self._carried = self._turn + 1
+        self._calls = [attrs.evolve(call, model_call=None) for call in self._calls]
+        self._usage = self._model_calls = self._request = None
+        self._is_relayed = False
+        self._refusals, self._replies = [], []
+
+    def transcript(self) -> Transcript:
+        """Return what was reported so far, and hand the first model request over to be kept."""
+        if self._request is not None and self._keep is not None:
+            self._keep(self._request)
+        return Transcript(
+            messages=tuple(self._messages),
+            tool_calls=tuple(self._calls),
+            usage=self._usage or Usage(),
+            model_calls=self._model_calls,
+            duration=sum(self._durations[self._carried :]) if len(self._durations) > self._carried else None,
+            turn_durations=tuple(self._durations),
+            tools=self._tools,
+            refusals=tuple(self._refusals),
+            request=self._request.sha256 if self._request else None,
+            started=self._wall,
+            replies=tuple(self._replies),
+            carried=self._carried,
+        )
+
+    def _elapsed(self) -> float | None:
+        """Return the seconds since the first turn began; `None` before one did."""
+        return None if self._began is None else self._clock() - self._began
+
+    def _tell(self, kind: EventKind, **data: Any) -> None:
+        if self._emit is not None:
+            self._emit(kind, data)
+
+
+@attrs.define
+class JudgementRecorder:
+    """Collects what one judgement took, over all attempts at it."""
+
+    _model_calls: int | None = attrs.field(default=None, init=False)
+    _usage: Usage | None = attrs.field(default=None, init=False)
+    _claims: tuple[str, ...] | None = attrs.field(default=None, init=False)
+    _rejected: list[str] = attrs.field(factory=list, init=False)
+    _refusals: int = attrs.field(default=0, init=False)
+
+    def model_called(self, usage: Usage | None = None) -> None:
+        """Report that the model answered one request; without `usage`, the judgement's usage is unknown."""
+        self._model_calls = (self._model_calls or 0) + 1
+        spent = usage or Usage()
+        self._usage = spent if self._usage is None else self._usage + spent
+
+    def refused(self, refusal: Refusal) -> None:
+        """Report that a model request was refused and is sent again."""
+        self._refusals += 1
+
+    def rejected(self, reply: str) -> None:
+        """Report a reply of the model that is not a judgement: it cannot be read, or leaves a rubric's levels.
+
+        The first 10,000 characters of a longer reply are kept, with its length.
+        """
+        self._rejected.append(reply if len(reply) <= _LONGEST else f"{reply[:_LONGEST]}… ({len(reply)} characters)")
+
+    def unverified(self, claims: Iterable[str]) -> None:
+        """Report what the answer states and the judge could neither confirm nor refute; the latest report counts.
+
+        Report an empty list where there is no such claim, and nothing where the judge did not say. The first 100 claims
+        are kept.
+        """
+        if isinstance(claims, str):
+            raise TypeError("unverified claims are a list of texts, not one text")
+        self._claims = tuple(claim[:_LONGEST] for claim in itertools.islice(claims, _MOST_CLAIMS))
+
+    def judgement(self, repetition: int = 1, attempts: Sequence[Failure] = ()) -> Judgement:
+        """Return what was reported so far."""
+        return Judgement(
+            repetition=repetition,
+            unverified_claims=self._claims,
+            model_calls=self._model_calls,
+            usage=self._usage or Usage(),
+            rejected=tuple(self._rejected),
+            refusals=self._refusals,
+            attempts=tuple(attempts),
+        )
+
+
+_recorder: ContextVar[Recorder | None] = ContextVar("keval_recorder", default=None)
+
+
+class _Request(Protocol):
+    async def aread(self) -> bytes: ...
+
+
+@contextmanager
+def reporting_requests(recorder: Recorder) -> Iterator[None]:
+    """Let `report_request` report what is sent in the block, and by tasks started there, to `recorder`."""
+    token = _recorder.set(recorder)
+    try:
+        yield
+    finally:
+        _recorder.reset(token)
+
+
+async def report_request(request: _Request) -> None:
+    """Report a model request to the recorder of the trial that sends it; an event hook for a client of httpx."""
+    if (recorder := _recorder.get()) is not None:
+        recorder.requested(await request.aread())

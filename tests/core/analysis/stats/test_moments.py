@@ -1,0 +1,114 @@
+"""Means and standard errors: the sample is the unit, or the cluster of samples that share a source."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from hypothesis import given, settings, strategies as st
+from scipy import stats
+
+from keval.analysis.stats.intervals import bca_interval
+from keval.analysis.stats.moments import Estimate, FloatArray, estimate, moments
+
+scores = st.floats(0, 1, allow_nan=False)
+
+
+@pytest.mark.parametrize("n", [2, 15, 1000])
+def test_without_clusters_the_standard_error_is_scipys(n: int) -> None:
+    values = np.random.default_rng(n).random(n)
+
+    found = estimate(values)
+
+    assert (n, n - 1) == (found.n, found.df)
+    assert pytest.approx((np.mean(values), stats.sem(values)), rel=1e-9) == (found.mean, found.stderr)
+
+
+def test_clusters_of_one_size_have_the_standard_error_of_statsmodels_and_of_their_means() -> None:
+    values = np.random.default_rng(1).normal(size=60)
+    clusters = np.repeat(np.arange(12), 5)
+
+    found = estimate(values, clusters)
+
+    fit = sm.OLS(values, np.ones(60)).fit(cov_type="cluster", cov_kwds={"groups": clusters})
+    of_means = stats.sem(values.reshape(12, 5).mean(axis=1))
+    assert pytest.approx((fit.bse[0], 11), rel=1e-9) == (found.stderr, found.df)
+    assert pytest.approx(of_means, rel=1e-9) == found.stderr
+
+
+def test_clusters_of_unequal_size_have_the_standard_error_and_freedom_of_bell_and_mccaffrey() -> None:
+    sizes = [1, 1, 2, 3, 5, 8]
+    clusters = np.repeat(np.arange(len(sizes)), sizes)
+    values = np.random.default_rng(2).normal(size=len(clusters))
+
+    found = estimate(values, clusters)
+
+    # By the definition, with matrices: residuals of each cluster times (I - H)^(-1/2), and Satterthwaite's moments.
+    n = len(values)
+    annihilator = np.eye(n) - 1 / n
+    variance, columns = 0.0, []
+    for cluster in range(len(sizes)):
+        own = np.flatnonzero(clusters == cluster)
+        eigenvalues, vectors = np.linalg.eigh(annihilator[np.ix_(own, own)])
+        adjusted = (vectors * eigenvalues**-0.5) @ vectors.T @ np.ones(len(own)) / n
+        variance += float(adjusted @ (values - values.mean())[own]) ** 2
+        columns.append(annihilator[:, own] @ adjusted)
+    gram = np.array(columns) @ np.array(columns).T
+    freedom = np.trace(gram) ** 2 / np.sum(gram**2)
+    assert pytest.approx((math.sqrt(variance), freedom), rel=1e-9) == (found.stderr, found.df)
+
+
+def test_clusters_of_single_samples_are_no_clusters() -> None:
+    values = np.random.default_rng(3).normal(size=20)
+
+    alone, clustered = estimate(values), estimate(values, np.arange(20))
+
+    assert pytest.approx((alone.stderr, alone.df)) == (clustered.stderr, clustered.df)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.lists(scores, min_size=1, max_size=4), min_size=2, max_size=10), st.integers(2, 5))
+def test_duplicating_repetitions_never_narrows_the_error(repetitions: list[list[float]], times: int) -> None:
+    def means(scores: list[list[float]]) -> FloatArray:
+        return np.array([np.mean(values) for values in scores])
+
+    once, often = estimate(means(repetitions)), estimate(means([values * times for values in repetitions]))
+
+    assert pytest.approx((once.n, once.stderr), abs=1e-9) == (often.n, often.stderr)
+
+
+def test_duplicating_samples_within_clusters_never_narrows_the_error() -> None:
+    values, clusters = np.array([0.1, 0.9, 0.4, 0.7]), np.arange(4)
+
+    once, often = estimate(values, clusters), estimate(np.repeat(values, 3), np.repeat(clusters, 3))
+
+    assert pytest.approx((once.stderr, once.df)) == (often.stderr, often.df)
+
+
+def test_too_little_is_unknown_and_not_zero() -> None:
+    assert Estimate(0, None, None, None) == estimate(np.array([]))
+    assert Estimate(1, 0.5, None, None) == estimate(np.array([0.5]))
+    assert Estimate(3, 0.5, None, None) == estimate(np.array([0.2, 0.5, 0.8]), np.zeros(3, dtype=np.int64))
+
+
+def test_values_that_differ_by_rounding_alone_have_no_spread() -> None:
+    found = estimate(np.array([0.9 - 0.7, 1.0 - 0.8, 0.5 - 0.3]))
+
+    assert 0 == found.stderr
+
+
+@pytest.mark.parametrize("unit", [1e-150, 1e-120, 1e99])
+def test_the_unit_of_a_score_changes_neither_skewness_nor_interval(unit: float) -> None:
+    values = np.array([0.0, 0.1, 0.15, 0.3, 0.4, 2.0])
+
+    plain, scaled = moments(values), moments(values * unit)
+    ends, scaled_ends = bca_interval(values, seed=1), bca_interval(values * unit, seed=1)
+
+    assert plain is not None
+    assert scaled is not None
+    assert ends is not None
+    assert scaled_ends is not None
+    assert pytest.approx([plain.stderr, plain.skewness]) == [scaled.stderr / unit, scaled.skewness]
+    assert pytest.approx(ends) == (scaled_ends[0] / unit, scaled_ends[1] / unit)

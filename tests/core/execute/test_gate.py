@@ -1,0 +1,36 @@
+"""The gate in front of an endpoint, without a run around it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import nullcontext
+
+import pytest
+
+from keval.config.evaluation import Retry
+from keval.errors import OutageError
+from keval.execute.models.gate import Asking, EndpointGate
+from keval.records.models import ModelRequest, ModelResponse
+
+
+def test_an_endpoint_that_is_down_is_given_up_when_its_time_is_over_and_not_at_the_next_probe() -> None:
+    async def nobody(request: ModelRequest) -> ModelResponse:
+        raise ConnectionError("nobody listens")
+
+    async def asked() -> float:
+        retry = Retry(max_outage_seconds=0.2, initial_backoff_seconds=0)
+        gate = EndpointGate("some", retry, random.Random(0))
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        request = ModelRequest("some", "openai-chat", "POST", "/chat", {}, b"")
+        with pytest.raises(OutageError, match=r"has been down for 0\.2 s and has never answered"):
+            await asyncio.gather(*(gate.ask(request, nobody, _asking(number)) for number in range(3)))
+        return loop.time() - began
+
+    # The first probe is due after a second.
+    assert asyncio.run(asked()) < 0.9
+
+
+def _asking(number: int) -> Asking:
+    return Asking(str(number), refused=lambda refusal: None, paused=nullcontext)
