@@ -138,8 +138,6 @@ def traffic_line(traffic: Traffic, redact: Redactor) -> bytes:
 def read_traffic(line: bytes) -> Traffic:
     """Read a line of a trial, a judgement or a server. Raises LookupError, TypeError or ValueError."""
     data = orjson.loads(line)
-    error = data.pop("error", None)
-    data["error"] = None if error is None else read_record(TrafficError, error)
     if data["of"] == "server":
         return read_record(ServerTraffic, data)
     asker = read_record(Asker, data["asker"])
@@ -153,7 +151,7 @@ def read_traffic(line: bytes) -> Traffic:
 
 def endpoint_line(endpoint: RecordedEndpoint) -> bytes:
     """Write what is known of an endpoint."""
-    return dump(fields_of(endpoint))
+    return dump(endpoint)
 
 
 def read_endpoint(line: bytes) -> RecordedEndpoint:

@@ -10,11 +10,9 @@ from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origi
 import attrs
 import orjson
 
-from keval.records.sample import Expectation, Sample
-from keval.records.scores import Judgement, Score, ScoreLine
-from keval.records.traffic import Content, ServerExchange
-from keval.records.transcript import Message, Refusal, ToolCall, Transcript, Usage
-from keval.records.trial import Attempt, Failure, Trial
+from keval.records.sample import Sample
+from keval.records.scores import Score, ScoreLine
+from keval.records.trial import Trial
 
 T = TypeVar("T")
 
@@ -33,21 +31,25 @@ def fields_of(record: Any) -> dict[str, Any]:
     return {name: getattr(record, name) for name in _names(record.__class__)}
 
 
-def read_record(kind: Callable[..., T], data: Mapping[str, Any]) -> T:
-    """Make a record of its fields; unknown ones are left out.
+def read_record(kind: type[T], data: Mapping[str, Any]) -> T:
+    """Make a record of its fields, and of mappings in them the records that belong there; unknown keys are left out.
 
     Raises TypeError: a field is lacking or has a wrong type.
     """
+    fields = {**data}  # a TypeError, if it is no mapping
+    for name, read in _readers(kind):
+        if fields.get(name) is not None:
+            fields[name] = read(fields[name])
     try:
-        return shaped(kind(**data))
+        return _shaped(kind(**fields))
     except TypeError:  # unknown keys are rare, so they are looked for only after an error
-        known = {name: value for name, value in data.items() if name in _names(kind)}
-        if len(known) == len(data):
+        known = {name: value for name, value in fields.items() if name in _names(kind)}
+        if len(known) == len(fields):
             raise
-        return shaped(kind(**known))
+        return _shaped(kind(**known))
 
 
-def shaped(record: T) -> T:
+def _shaped(record: T) -> T:
     """Return the record. Raises TypeError: one of its fields, or an item in it, has another type than it should."""
     kind: Any = record.__class__
     for name, types, items in _shapes(kind):
@@ -64,6 +66,28 @@ def shaped(record: T) -> T:
 @cache
 def _names(kind: Any) -> tuple[str, ...]:
     return tuple(field.name for field in attrs.fields(kind))
+
+
+@cache
+def _readers(kind: Any) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
+    """Return what reads the fields of a record that JSON has in another type: records, and tuples."""
+    hints = get_type_hints(kind)
+    found = ((field.name, _reader(hints[field.name])) for field in attrs.fields(kind))
+    return tuple((name, read) for name, read in found if read is not None)
+
+
+def _reader(hint: Any) -> Callable[[Any], Any] | None:
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in {Union, UnionType}:
+        return next(filter(None, map(_reader, args)), None)
+    if origin is tuple:
+        item = _reader(args[0])
+        if item is None:
+            return lambda value: tuple(value) if isinstance(value, list) else value
+        return lambda value: tuple(map(item, value)) if isinstance(value, list) else value
+    if isinstance(hint, type) and attrs.has(hint):
+        return lambda value: value if isinstance(value, hint) else read_record(hint, value)
+    return None
 
 
 @cache
@@ -115,17 +139,12 @@ def dump(data: Any) -> bytes:
 
 def sample_line(sample: Sample) -> bytes:
     """Write a sample."""
-    parts = {name: [fields_of(part) for part in getattr(sample, name)] for name in ("history", "expect")}
-    return dump({**fields_of(sample), **parts})
+    return dump(sample)
 
 
 def read_sample(line: bytes) -> Sample:
     """Read a line of samples.jsonl. Raises LookupError, TypeError or ValueError."""
-    data = orjson.loads(line)
-    earlier = tuple(read_record(Message, message) for message in data.pop("history", ()))
-    turns, withheld = tuple(data.pop("turns", ())), tuple(data.pop("withheld", ()))
-    expect = tuple(_read_expectation(part) for part in data.pop("expect", ()))
-    return read_record(Sample, {**data, "history": earlier, "turns": turns, "withheld": withheld, "expect": expect})
+    return read_record(Sample, orjson.loads(line))
 
 
 def trial_line(trial: Trial) -> bytes:
@@ -139,17 +158,10 @@ def trial_line(trial: Trial) -> bytes:
             "condition": trial.condition,
             "repetition": trial.repetition,
             "output": trial.output,
-            "transcript": _transcript(trial.transcript),
-            "failure": trial.failure and fields_of(trial.failure),
+            "transcript": trial.transcript,
+            "failure": trial.failure,
             "complied": trial.complied,
-            "attempts": [
-                {
-                    "failure": fields_of(attempt.failure),
-                    "transcript": _transcript(attempt.transcript),
-                    "counted": attempt.counted,
-                }
-                for attempt in trial.attempts
-            ],
+            "attempts": trial.attempts,
         }
     )
 
@@ -162,27 +174,9 @@ def read_trial(
     `sample` returns a sample by its id, and `characteristics` those of an agent by its label.
     """
     data = orjson.loads(line)
-    trial = Trial(
-        id=data["id"],
-        sample=sample(data["sample"]),
-        agent=data["agent"],
-        condition=data["condition"],
-        repetition=data["repetition"],
-        transcript=_read_transcript(data.get("transcript")),
-        failure=_read_failure(data.get("failure")),
-        attempts=tuple(
-            Attempt(
-                read_record(Failure, attempt["failure"]),
-                _read_transcript(attempt.get("transcript")),
-                attempt.get("counted", True),
-            )
-            for attempt in data.get("attempts", ())
-        ),
-        complied=data.get("complied"),
-        characteristics=characteristics(data["agent"]),
-        model=data.get("model"),
-    )
-    return shaped(trial)
+    data.pop("output", None)  # the transcript has it
+    data["sample"], data["characteristics"] = sample(data["sample"]), characteristics(data["agent"])
+    return read_record(Trial, data)
 
 
 def score_line(line: ScoreLine) -> bytes:
@@ -200,8 +194,8 @@ def score_line(line: ScoreLine) -> bytes:
             "neutral": line.score.neutral,
             "reason": line.score.reason,
             "details": line.score.details,
-            "failure": line.failure and fields_of(line.failure),
-            "judgement": line.judgement and _judgement(line.judgement),
+            "failure": line.failure,
+            "judgement": line.judgement,
             "digest": line.digest,
         }
     )
@@ -210,99 +204,20 @@ def score_line(line: ScoreLine) -> bytes:
 def read_score(line: bytes) -> ScoreLine:
     """Read a line of scores.jsonl. Raises LookupError, TypeError or ValueError."""
     data = orjson.loads(line)
-    scored = ScoreLine(
-        trial=data["trial"],
-        sample=data["sample"],
-        agent=data["agent"],
-        condition=data["condition"],
-        repetition=data["repetition"],
-        metric=data["metric"],
-        judge=data.get("judge"),
-        score=shaped(Score(data["value"], data.get("reason", ""), data.get("neutral", False), data.get("details", {}))),
-        failure=_read_failure(data.get("failure")),
-        judgement=_read_judgement(data.get("judgement")),
-        digest=data.get("digest", ""),
-    )
-    return shaped(scored)
-
-
-def _judgement(judgement: Judgement) -> dict[str, Any]:
-    attempts = [fields_of(failure) for failure in judgement.attempts]
-    return {**fields_of(judgement), "usage": fields_of(judgement.usage), "attempts": attempts}
-
-
-def _read_judgement(data: dict[str, Any] | None) -> Judgement | None:
-    if data is None:
-        return None
-    claims = data.get("unverified_claims")
-    judgement = Judgement(
-        repetition=data["repetition"],
-        unverified_claims=None if claims is None else tuple(claims),
-        model_calls=data.get("model_calls"),
-        usage=read_record(Usage, data.get("usage", {})),
-        rejected=tuple(data.get("rejected", ())),
-        attempts=tuple(read_record(Failure, failure) for failure in data.get("attempts", ())),
-        refusals=data.get("refusals", 0),
-    )
-    return shaped(judgement)
-
-
-def _transcript(transcript: Transcript | None) -> dict[str, Any] | None:
-    if transcript is None:
-        return None
-    return {
-        **fields_of(transcript),
-        "messages": [fields_of(message) for message in transcript.messages],
-        "tool_calls": [
-            {**fields_of(call), "content": [fields_of(piece) for piece in call.content]}
-            for call in transcript.tool_calls
-        ],
-        "exchanges": [fields_of(exchange) for exchange in transcript.exchanges],
-        "refusals": [fields_of(refusal) for refusal in transcript.refusals],
-        "usage": fields_of(transcript.usage),
-    }
-
-
-def _read_transcript(data: dict[str, Any] | None) -> Transcript | None:
-    if data is None:
-        return None
-    tools = data.pop("tools", None)
-    parts = {
-        "messages": tuple(read_record(Message, message) for message in data.pop("messages", ())),
-        "tool_calls": tuple(map(_read_call, data.pop("tool_calls", ()))),
-        "exchanges": tuple(read_record(ServerExchange, exchange) for exchange in data.pop("exchanges", ())),
-        "refusals": tuple(read_record(Refusal, refusal) for refusal in data.pop("refusals", ())),
-        "usage": read_record(Usage, data.pop("usage", {})),
-        "turn_durations": tuple(data.pop("turn_durations", ())),
-        "replies": tuple(data.pop("replies", ())),
-        "tools": None if tools is None else tuple(tools),
-    }
-    return read_record(Transcript, {**data, **parts})
-
-
-def _read_call(data: dict[str, Any]) -> ToolCall:
-    fields = {**data}  # a TypeError, if it is no mapping
-    content = tuple(read_record(Content, piece) for piece in fields.pop("content", ()))
-    return read_record(ToolCall, {**fields, "content": content, "dropped": tuple(fields.get("dropped", ()))})
-
-
-def _read_expectation(data: dict[str, Any]) -> Expectation:
-    lists = {**data}.items()  # a TypeError, if it is no mapping
-    return read_record(Expectation, {name: tuple(part) if isinstance(part, list) else part for name, part in lists})
-
-
-def _read_failure(data: dict[str, Any] | None) -> Failure | None:
-    return None if data is None else read_record(Failure, data)
+    score = {name: data.pop(name) for name in ("value", "reason", "neutral", "details") if name in data}
+    return read_record(ScoreLine, {"judge": None, **data, "score": read_record(Score, score)})
 
 
 def _plain(value: Any) -> Any:
     """Return a JSON value for a value of another type that an adapter or metric put into a record."""
     if attrs.has(type(value)):
-        return attrs.asdict(value)
+        return fields_of(value)
     return list(value) if isinstance(value, tuple | set | frozenset) else str(value)
 
 
 def _encodable(data: Any, depth: int = 0) -> Any:
+    if attrs.has(type(data)):
+        data = fields_of(data)
     if isinstance(data, str):
         return data.encode("utf-8", "replace").decode("utf-8")
     if depth > _DEEPEST:

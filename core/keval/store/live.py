@@ -18,13 +18,11 @@ from keval.files import read_input
 from keval.records.summary import FailureTally
 from keval.seams.live import EventKind
 from keval.store.converter import from_plain
-from keval.store.lines import dump, fields_of
+from keval.store.lines import dump
 from keval.store.run import Run
 
 LIVE = "live.json"
 WATCHED = ".watched"
-_LISTS = ("in_flight", "retries", "refusals", "paces")
-"""The fields of a state that hold records."""
 
 
 @attrs.frozen
@@ -136,6 +134,5 @@ def tidy(folder: Path) -> None:
 def write_live(folder: Path, state: LiveState) -> None:
     """Write what a run is doing, whole or not at all; that survives no power cut, and need not. Raises OSError."""
     unfinished = folder / f".{LIVE}.unfinished"
-    lists = {name: [fields_of(part) for part in getattr(state, name)] for name in _LISTS}
-    unfinished.write_bytes(dump({**fields_of(state), **lists}))
+    unfinished.write_bytes(dump(state))
     unfinished.replace(folder / LIVE)

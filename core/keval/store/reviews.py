@@ -12,7 +12,7 @@ import orjson
 from keval.errors import RunError
 from keval.files import cut_torn_line, explained, read_lines, sync_folder
 from keval.records.reviews import Review
-from keval.store.lines import dump, fields_of, read_record
+from keval.store.lines import dump, read_record
 
 _PATIENCE = 10.0
 """Seconds to wait for others who write reviews of the same run."""
@@ -33,7 +33,7 @@ class ReviewsFile:
         # Takes a twentieth of a second to import, which only a run that is written to needs.
         from filelock import FileLock, Timeout
 
-        lines = b"".join(dump(fields_of(review)) + b"\n" for review in reviews)
+        lines = b"".join(dump(review) + b"\n" for review in reviews)
         with explained(self.path):
             try:
                 with FileLock(self.path.with_name(".reviews.lock"), timeout=_PATIENCE):

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
 from keval.errors import RunError
 from keval.records.scores import ScoreLine
 from keval.records.trial import Trial
@@ -67,8 +65,8 @@ def trial_row(trial: Trial) -> dict[str, Any]:
         "started": transcript and transcript.started,
         "instructions": transcript and transcript.instructions,
         "asked": _json(trial.sample.asked),
-        "history": _json([attrs.asdict(message) for message in trial.sample.history]),
-        "calls": transcript and _json([attrs.asdict(call) for call in transcript.tool_calls]),
+        "history": _json(trial.sample.history),
+        "calls": transcript and _json(transcript.tool_calls),
     }
 
 
