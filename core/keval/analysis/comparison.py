@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import attrs
@@ -89,12 +89,13 @@ def compare_runs(run: Run, against: Run) -> Comparison:
         Summariser(each.manifest, numbers).read(each.trials(), each.scores()).findings() for each in (run, against)
     )
     names = list(numbers)
-    known = {entry.scorer: entry for entry in against.manifest.scorers}
-    entries = [
-        entry for entry in run.manifest.scorers if entry.scorer in known and spans(entry) == spans(known[entry.scorer])
-    ]
     arms = [arm for arm in _arms(run.manifest) if arm in _arms(against.manifest)]
-    _check_shared(run, against, arms, entries)
+    if not arms:
+        told = "; ".join(
+            f"{each.path} has {', '.join(' '.join(arm) for arm in _arms(each.manifest))}" for each in (run, against)
+        )
+        raise RunError(f"the runs have no agent and condition in common, by their labels: {told}")
+    entries = shared_scorers(run, against)
     effects, changes = [], []
     for agent, condition in arms:
         for entry in entries:
@@ -128,26 +129,24 @@ def _gain(change: SampleChange, scale: Scale) -> float:
     return gain if math.isinf(scale.high) else gain / (scale.high - scale.low)
 
 
-def spans(entry: ScorerEntry) -> tuple[float, float, str]:
-    """Return what the scales of two scorers must share for their scores to be compared."""
+def shared_scorers(run: Run, against: Run) -> list[ScorerEntry]:
+    """Return the scorers that two runs have on the same scale. Raises RunError if there is none."""
+    known = {entry.scorer: _span(entry) for entry in against.manifest.scorers}
+    found = [entry for entry in run.manifest.scorers if known.get(entry.scorer) == _span(entry)]
+    if not found:
+        raise RunError(
+            f"{run.path} and {against.path} have no metric in common on the same scale;"
+            " `keval score RUN --metric NAME` scores a run again"
+        )
+    return found
+
+
+def _span(entry: ScorerEntry) -> tuple[float, float, str]:
     return entry.scale.low, entry.scale.high, entry.scale.better
 
 
 def _arms(manifest: Manifest) -> list[tuple[str, str]]:
     return [(agent, condition) for agent in manifest.agents for condition in manifest.conditions]
-
-
-def _check_shared(run: Run, against: Run, arms: Sequence[tuple[str, str]], entries: Sequence[ScorerEntry]) -> None:
-    if not arms:
-        told = "; ".join(
-            f"{each.path} has {', '.join(' '.join(arm) for arm in _arms(each.manifest))}" for each in (run, against)
-        )
-        raise RunError(f"the runs have no agent and condition in common, by their labels: {told}")
-    if not entries:
-        raise RunError(
-            f"{run.path} and {against.path} have no metric in common on the same scale;"
-            " `keval score RUN --metric NAME` scores a run again"
-        )
 
 
 def what_differs(now: Manifest, before: Manifest) -> Iterator[Difference]:
@@ -292,7 +291,7 @@ def compare_arms(arm: RunArm, against: RunArm) -> ArmComparison:
     names = list(numbers)
     kind: Kind = "run" if not is_one else "condition" if arm.agent == against.agent else "agent"
     effects, scores = [], {}
-    entries = [*_shared(arm.run, against.run)]
+    entries = shared_scorers(arm.run, against.run)
     here, there = (Arm(each.agent, each.condition, each.run.manifest.run) for each in (arm, against))
     for entry in entries:
         mine, others = ours.values(here, entry.scorer), theirs.values(there, entry.scorer)
@@ -307,18 +306,6 @@ def compare_arms(arm: RunArm, against: RunArm) -> ArmComparison:
         scores=scores,
         differences=() if is_one else tuple(what_differs(arm.run.manifest, against.run.manifest)),
     )
-
-
-def _shared(run: Run, against: Run) -> Iterator[ScorerEntry]:
-    """Yield the scorers that both runs have on the same scale. Raises RunError if there is none."""
-    known = {entry.scorer: spans(entry) for entry in against.manifest.scorers}
-    found = [entry for entry in run.manifest.scorers if known.get(entry.scorer) == spans(entry)]
-    if not found:
-        raise RunError(
-            f"{run.path} and {against.path} have no metric in common on the same scale;"
-            " `keval score RUN --metric NAME` scores a run again"
-        )
-    yield from found
 
 
 def _of(arm: Arm, scores: tuple[ArmScore, ...]) -> tuple[ArmScore, ...]:

@@ -259,10 +259,7 @@ def _is_about(gate: Gate, arm: ArmTrials, summary: Summary) -> bool:
 def _of_resource(gate: Gate, arm: ArmTrials, summary: Summary) -> GateResult:
     about = gate.about(arm.agent, arm.condition)
     if gate.is_effect:
-        measured = (effect for effect in summary.expenses if effect.kind == "condition")
-        effects = {(effect.agent, effect.condition, effect.metric): effect for effect in measured}
-        figure = of_effect(effects.get((arm.agent, arm.condition, gate.metric)))
-        return _result(gate, figure, about, "effect", arm=arm)
+        return _result(gate, of_effect(_at(arm, (gate.metric, None), summary.expenses)), about, "effect", arm=arm)
     if gate.metric in SHARES:
         return _result(gate, of_share(gate.metric, arm), about, "resource", arm=arm)
     figure = of_expense(gate.metric, gate.function, arm, summary)
@@ -278,15 +275,19 @@ def _of_scores(gate: Gate, arm: ArmTrials, summary: Summary) -> Iterator[GateRes
         named = judge if gate.judge is not None or len(graded) > 1 else None
         about = gate.about(arm.agent, arm.condition, named)
         kind: Literal["effect", "score"] = "effect" if gate.is_effect else "score"
-        yield _result(gate, _found(gate, arm, scorer, summary), about, kind, arm=arm, judge=judge)
+        figure = of_score(next((e for e in summary.arms if _is_of(e, arm, scorer)), None))
+        if gate.is_effect:
+            figure = of_effect(_at(arm, scorer, summary.effects))
+        yield _result(gate, figure, about, kind, arm=arm, judge=judge)
 
 
-def _found(gate: Gate, arm: ArmTrials, scorer: Scorer, summary: Summary) -> Figure:
-    where = (arm.agent, arm.condition, scorer)
-    if gate.is_effect:
-        effects = {(e.agent, e.condition, e.scorer): e for e in summary.effects if e.kind == "condition"}
-        return of_effect(effects.get(where))
-    return of_score({(entry.agent, entry.condition, entry.scorer): entry for entry in summary.arms}.get(where))
+def _at(arm: ArmTrials, scorer: Scorer, effects: Iterable[Effect]) -> Effect | None:
+    """Return the effect of an arm's condition by one scorer."""
+    return next((effect for effect in effects if effect.kind == "condition" and _is_of(effect, arm, scorer)), None)
+
+
+def _is_of(found: ArmScore | Effect, arm: ArmTrials, scorer: Scorer) -> bool:
+    return (found.agent, found.condition, found.scorer) == (arm.agent, arm.condition, scorer)
 
 
 def _result(

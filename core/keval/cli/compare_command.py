@@ -31,13 +31,7 @@ def command(runs: tuple[str, ...], output_dir: Path, as_json: bool) -> None:
         raise RunError(f"a run is compared with itself: {', '.join(runs)} name the same run; name another one")
     if others:
         comparisons = [compare_runs(run, first) for run in others]
-        if as_json:
-            print_json(describe_comparisons(comparisons))
-        else:
-            print_comparisons(comparisons, data_console())
+        print_json(describe_comparisons(comparisons)) if as_json else print_comparisons(comparisons, data_console())
         return
-    summary = first.summary()
-    if as_json:
-        print_json(describe_run(summary))
-    else:
-        print_arms(summary, data_console(), questions=first.manifest.dataset.samples)
+    summary, questions = first.summary(), first.manifest.dataset.samples
+    print_json(describe_run(summary)) if as_json else print_arms(summary, data_console(), questions=questions)

@@ -40,8 +40,5 @@ def command(before: str, now: str, *, times: bool, limit: int | None, output_dir
     if len({run.path.resolve() for run in runs}) < len(runs):
         raise RunError(f"a run is compared with itself: {before} and {now} name the same run; name another one")
     found = diff_runs(*runs, times=times, limit=limit or (None if as_json else _LISTED))
-    if as_json:
-        print_json(describe_diff(found))
-    else:
-        print_diff(found, data_console())
+    print_json(describe_diff(found)) if as_json else print_diff(found, data_console())
     raise SystemExit(0 if found.equal else 1)

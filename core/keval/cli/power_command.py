@@ -75,7 +75,4 @@ def command(
     size, is_share = effect or (None, False)
     found = find_run(pilot, output_dir) if pilot is not None else None
     planned = plan_power(plan, Wanted(size, is_share, power), (found.manifest, found.summary()) if found else None)
-    if as_json:
-        print_json(to_plain(planned))
-    else:
-        print_power(planned, data_console())
+    print_json(to_plain(planned)) if as_json else print_power(planned, data_console())

@@ -90,18 +90,15 @@ def command(
         print_json(describe_sides(view)) if as_json else print_sides(view, _bands(found), data_console())
     elif contexts:
         print_json(describe_differences(found)) if as_json else print_differences(found, data_console())
-    elif failed and as_json:
-        print_json_array(describe_failed(found.trials(), limit))
     elif failed:
-        print_failed(found.trials(), limit, data_console())
-    elif unscored and as_json:
-        print_json_array(describe_unscored(found.scores(), limit))
+        listed = found.trials()
+        print_json_array(describe_failed(listed, limit)) if as_json else print_failed(listed, limit, data_console())
     elif unscored:
-        print_unscored(found.scores(), limit, data_console())
-    elif reviews and as_json:
-        print_json_array(describe_reviews(found.reviews(), limit))
+        listed = found.scores()
+        print_json_array(describe_unscored(listed, limit)) if as_json else print_unscored(listed, limit, data_console())
     elif reviews:
-        print_reviews(found.reviews(), limit, data_console())
+        listed = found.reviews()
+        print_json_array(describe_reviews(listed, limit)) if as_json else print_reviews(listed, limit, data_console())
     elif worst is not None:
         ranked = worst_trials(found, worst, limit or _WORST)
         print_json(describe_worst(ranked)) if as_json else print_worst(ranked, _bands(found), data_console())
@@ -135,10 +132,7 @@ def _show_traffic(run: Run, name: str, *, as_json: bool) -> None:
     from keval.report.traffic import describe_traffic, print_traffic, traffic_of
 
     found = traffic_of(run, name)
-    if as_json:
-        print_json(describe_traffic(found))
-    else:
-        print_traffic(found, data_console())
+    print_json(describe_traffic(found)) if as_json else print_traffic(found, data_console())
 
 
 def _bands(run: Run) -> Bands:

@@ -30,7 +30,4 @@ def command(*, config: Path, contexts: tuple[str, ...], as_json: bool) -> None:
     evaluation = load(config)
     learn_config(redactor(), evaluation)
     found = run_to_end(read_offers(evaluation, contexts, redactor()))
-    if as_json:
-        print_json(describe_offers(found))
-    else:
-        print_offers(found, data_console())
+    print_json(describe_offers(found)) if as_json else print_offers(found, data_console())

@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sized
 from functools import wraps
-from typing import Any, NoReturn
+from typing import Any
 
 import attrs
 from jinja2 import StrictUndefined, TemplateRuntimeError, nodes
@@ -146,11 +146,7 @@ def _check_growth(name: str, args: Iterable[Any], kwargs: Mapping[str, Any]) -> 
 
 def _check(small: bool, name: str) -> None:
     if not small:
-        _too_large(name)
-
-
-def _too_large(name: str) -> NoReturn:
-    raise TemplateRuntimeError(f"{name!r} would make more than {_LARGEST} characters or items; make it smaller")
+        raise TemplateRuntimeError(f"{name!r} would make more than {_LARGEST} characters or items; make it smaller")
 
 
 @attrs.frozen

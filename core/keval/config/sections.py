@@ -150,11 +150,9 @@ class SectionReader:
         specs = []
         for label, options in entries.items():
             path = (section, label)
-            if not _LABEL.fullmatch(label):
-                self._problem(
-                    path, f"a label is letters, digits, single spaces and _.+- only, got {label!r}", at_key=True
-                )
-            elif options is not None and not isinstance(options, dict):
+            if not self._is_label(label, path):
+                continue
+            if options is not None and not isinstance(options, dict):
                 self._problem(path, f"expected a mapping of options, got {options!r}")
             elif section == "contexts" and is_derived(options):
                 self._check_secrets(options or {}, path)
@@ -206,12 +204,7 @@ class SectionReader:
         conditions: dict[str, Condition] = {}
         for label, entry in data.items():
             path = ("conditions", label)
-            if not _LABEL.fullmatch(label):
-                self._problem(
-                    path, f"a label is letters, digits, single spaces and _.+- only, got {label!r}", at_key=True
-                )
-                continue
-            condition = self._record(Condition, entry, path)
+            condition = self._record(Condition, entry, path) if self._is_label(label, path) else None
             if condition is None:
                 continue
             conditions[label] = condition
@@ -224,6 +217,13 @@ class SectionReader:
                 if name in condition.contexts[:index]:
                     self._problem((*path, "contexts", index), f"{name!r} is listed twice; keep one")
         return conditions
+
+    def _is_label(self, label: str, path: KeyPath) -> bool:
+        """Return whether a key can be a label; if not, report it."""
+        if _LABEL.fullmatch(label):
+            return True
+        self._problem(path, f"a label is letters, digits, single spaces and _.+- only, got {label!r}", at_key=True)
+        return False
 
     def _labels(self, section: str) -> list[str]:
         """Return the labels of a section, also of wrong entries, so that references to them are not reported."""

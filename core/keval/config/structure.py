@@ -206,11 +206,11 @@ def _converter() -> cattrs.Converter:
     converter.register_structure_hook(bool, _exactly(bool, lambda text: _SWITCHES[text.lower()]))
     converter.register_structure_hook(Path, lambda value, _: _reading.get().base / _text(value, Path))
     converter.register_structure_hook(Model, lambda value, _: Model.parse(_text(value, Model)))
-    converter.register_structure_hook_func(_is_any, lambda value, _: value)
-    converter.register_structure_hook_func(_is_literal, _one_of)
+    converter.register_structure_hook_func(lambda wanted: wanted is Any, lambda value, _: value)
+    converter.register_structure_hook_func(lambda wanted: get_origin(wanted) is Literal, _one_of)
     for matches, factory in (
         (_is_record, _record),
-        (_is_union, _union),
+        (lambda wanted: get_origin(wanted) in UNIONS, _union),
         (lambda wanted: get_origin(wanted) in SEQUENCES, _sequence),
         (lambda wanted: get_origin(wanted) in MAPPINGS, _mapping),
     ):
@@ -248,18 +248,6 @@ def _record(converter: cattrs.Converter, wanted: Any) -> Hook:
 
 def _only(data: dict[str, Any], keys: set[str]) -> dict[str, Any]:
     return {key: value for key, value in data.items() if key in keys}
-
-
-def _is_any(wanted: Any) -> bool:
-    return wanted is Any
-
-
-def _is_union(wanted: Any) -> bool:
-    return get_origin(wanted) in UNIONS
-
-
-def _is_literal(wanted: Any) -> bool:
-    return get_origin(wanted) is Literal
 
 
 def _exactly(kind: type, read: Callable[[str], Any]) -> Hook:

@@ -104,17 +104,10 @@ class Csv:
                     if key is None or value is None:
                         yield Problem(f"{path}:{rows.line_num}", "the row has not as many cells as the header")
                         break
-                    if value == "":
-                        continue
-                    record[key] = value
-                    if key in request.json_keys:
-                        try:
-                            record[key] = json.loads(value)
-                        except (ValueError, RecursionError) as error:
-                            yield Problem(f"{path}:{rows.line_num}", f"the column {key!r} holds JSON: {error}")
-                            del record[key]
+                    if value != "":
+                        record[key] = value
                 else:
-                    yield RawRecord(record, rows.line_num)
+                    yield from _with_json(request, record, rows.line_num)
         except csv.Error as error:
             yield Problem(f"{path}:{rows.line_num}", f"not valid CSV: {error}")
 
@@ -136,19 +129,21 @@ class Parquet:
                 for batch in table.iter_batches():
                     for row in batch.to_pylist():
                         number += 1
-                        yield self._record(request, row, number)
+                        yield from _with_json(request, _without_nulls(row), number)
         except pyarrow.ArrowException as error:
             raise ConfigError([Problem(str(request.path), f"not valid Parquet: {error}")]) from error
 
-    def _record(self, request: DatasetRequest, row: dict[str, Any], number: int) -> RawRecord | Problem:
-        record = _without_nulls(row)
-        for key in request.json_keys:
-            if isinstance(record.get(key), str):
-                try:
-                    record[key] = json.loads(record[key])
-                except (ValueError, RecursionError) as error:
-                    return Problem(f"{request.path}:{number}", f"the column {key!r} holds JSON: {error}")
-        return RawRecord(record, number)
+
+def _with_json(request: DatasetRequest, record: dict[str, Any], number: int) -> Iterator[RawRecord | Problem]:
+    """Yield the record of a row with the values of the texts that are JSON, or what is wrong with each of these."""
+    problems = []
+    for key in request.json_keys:
+        if isinstance(record.get(key), str):
+            try:
+                record[key] = json.loads(record[key])
+            except (ValueError, RecursionError) as error:
+                problems.append(Problem(f"{request.path}:{number}", f"the column {key!r} holds JSON: {error}"))
+    yield from problems or [RawRecord(record, number)]
 
 
 def _without_nulls(value: Any) -> Any:

@@ -29,6 +29,7 @@ from keval.records.cassettes import (
 )
 from keval.records.interventions import Intervention, RecordedResults
 from keval.records.manifest import AnswersEntry
+from keval.records.trial import TrialKey
 from keval.redaction import Redactor
 from keval.seams.contexts import TrialInfo
 from keval.store.run import Run
@@ -47,21 +48,10 @@ _REFUSED = -32603
 
 
 @attrs.frozen
-class _Of:
-    """Which trial it was, as far as its id and the manifest tell."""
-
-    id: str
-    agent: str
-    condition: str
-    sample: str
-    repetition: int
-
-
-@attrs.frozen
 class _Place:
     """Where an exchange is: which of its trial's traffic, which attempt it is of, and what it asked for."""
 
-    of: _Of
+    of: TrialKey
     number: int
     attempt: int
     tool: str
@@ -132,11 +122,9 @@ class LooseRecording:
     def places(self) -> Mapping[_Ask, Sequence[_Place]]:
         """Where each thing that can be answered is, by what was asked. Raises RunError."""
         found: dict[_Ask, list[_Place]] = {}
-        for trial in sorted(self.recording.trials):
-            of = self._of(trial)
-            if of is None:
-                continue
-            for number, each in enumerate(self.recording.of_trial(trial)):
+        played = (key for key in self.recording.run.known_trials if key.id in self.recording.trials)
+        for of in sorted(played, key=lambda key: key.id):
+            for number, each in enumerate(self.recording.of_trial(of.id)):
                 if isinstance(each, ServerTraffic) and _is_usable(each):
                     place = _Place(of, number, each.attempt, str(each.params.get("name", "")))
                     found.setdefault(_ask(each.server, each.method, each.params), []).append(place)
@@ -164,16 +152,6 @@ class LooseRecording:
             return found
 
         return read
-
-    def _of(self, id: str) -> _Of | None:
-        manifest, samples = self.recording.manifest, self.recording.run.samples
-        for agent in manifest.agents:
-            for condition in manifest.conditions:
-                if id.startswith(f"{agent}/{condition}/"):
-                    sample, _, repetition = id.removeprefix(f"{agent}/{condition}/").rpartition("/")
-                    if repetition.isdecimal() and sample in samples.ids:
-                        return _Of(id, agent, condition, sample, int(repetition))
-        return None
 
 
 @attrs.frozen(eq=False)
@@ -227,7 +205,7 @@ class _LooseServer:
             (place for _, place in ranked if place.of == nearest.of), key=lambda place: (-place.attempt, place.number)
         )
 
-    def _rank(self, of: _Of) -> int:
+    def _rank(self, of: TrialKey) -> int:
         trial = self.trial
         if trial is None or of.sample != trial.sample.id:
             return 3

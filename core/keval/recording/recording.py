@@ -82,14 +82,14 @@ class Recording:
         became: list[Attempt | Trial] = [*trial.attempts, trial]
         if number > len(became):
             return None
-        traffic = [each for each in self.of_trial(id) if _number(each) == number]
+        traffic = [each for each in self.of_trial(id) if each.attempt == number]
         transcript = became[number - 1].transcript
         refusals = transcript.refusals if transcript is not None else None
         return RecordedAttempt(traffic, became[number - 1].failure, refusals, number == len(became))
 
     def judgement(self, id: str, judge: str, repetition: int, number: int) -> RecordedAttempt | None:
         """Return an attempt at a judgement, counted from 1; `None` if nothing of it is known. Raises RunError."""
-        traffic = [each for each in self.of_judgement(id, judge, repetition) if _number(each) == number]
+        traffic = [each for each in self.of_judgement(id, judge, repetition) if each.attempt == number]
         if not traffic:
             return None
         judged = (line for line in self.run.scores_of(id) if line.judge == judge and line.judgement is not None)
@@ -125,8 +125,3 @@ def traffic_of(run: Run, trial: str) -> list[Traffic]:
         return []
     frames, key = Frames(traffic_file(run.path)), FrameKey("agent", trial=trial)
     return frames.read(key, read_traffic) if key in frames else []
-
-
-def _number(traffic: Traffic) -> int:
-    """Return the number of the attempt that an exchange is of."""
-    return traffic.attempt if isinstance(traffic, ServerTraffic) else traffic.asker.attempt or 1

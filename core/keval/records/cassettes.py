@@ -104,6 +104,11 @@ class ModelTraffic:
     at: float | None = None
     seconds: float | None = None
 
+    @property
+    def attempt(self) -> int:
+        """The number of the attempt that it is of."""
+        return self.asker.attempt or 1
+
 
 ServerTrafficKind: TypeAlias = Literal["opened", "listed", "call", "request", "notified", "asked", "told", "closed"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Literal, TypeVar
 
 import attrs
 
@@ -15,6 +15,9 @@ from keval.records.summary import ArmScore, ScorerScale, Summary
 from keval.report.figures import EXPENSE_UNITS, display_names, number, signed, with_units
 from keval.report.lines import one_line
 from keval.report.losses import lost_scores
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 
 _RANKS = {"worse": 0, "better": 1}
 _BY_NO_CONDITION = "not decided by a condition"
@@ -96,8 +99,8 @@ class Block:
 
 def blocks(summary: Summary) -> tuple[Block, ...]:
     """Return the blocks of a run: each condition against the baseline, then each agent against the first."""
-    conditions = _grouped(summary.effects, "condition", lambda effect: effect.condition)
-    agents = _grouped(summary.effects, "agent", lambda effect: effect.agent)
+    conditions = grouped((e for e in summary.effects if e.kind == "condition"), lambda effect: effect.condition)
+    agents = grouped((e for e in summary.effects if e.kind == "agent"), lambda effect: effect.agent)
     listed = list(dict.fromkeys(entry.agent for entry in summary.trials))
     fixed, arms = _fixed(summary.arms), {summary.run: summary.arms}
     found = []
@@ -118,11 +121,11 @@ def blocks(summary: Summary) -> tuple[Block, ...]:
     return tuple(found)
 
 
-def _grouped(effects: Iterable[Effect], kind: str, key: Callable[[Effect], str]) -> dict[str, list[Effect]]:
-    found: dict[str, list[Effect]] = {}
-    for effect in effects:
-        if effect.kind == kind:
-            found.setdefault(key(effect), []).append(effect)
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Return items by a key of theirs, in the order in which each key comes first."""
+    found: dict[K, list[T]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
     return found
 
 
@@ -192,6 +195,10 @@ def _heading(claim: Claim) -> str | None:
     return None
 
 
+def _name(claim: Claim) -> str:
+    return claim.name
+
+
 def _could_see(claim: Claim) -> str:
     unit = f" {claim.scale.unit}" if claim.scale.unit else ""
     return f"{number(claim.effect.mde or 0.0)}{unit}"
@@ -202,11 +209,8 @@ def _listed(
 ) -> str:
     """Return the names of metrics, each with its values and the labels that it is meant for, unless that is all."""
     whole = Counter(claim.name for claim in every)
-    by_name: dict[str, list[Claim]] = {}
-    for claim in group:
-        by_name.setdefault(claim.name, []).append(claim)
     parts = []
-    for name, claims in by_name.items():
+    for name, claims in grouped(group, _name).items():
         values = dict.fromkeys(told(claim) for claim in claims) if told else {}
         if told is None or len(values) == 1:
             of = f" ({', '.join(claim.label for claim in claims)})" if several and len(claims) < whole[name] else ""
@@ -227,15 +231,12 @@ def _means(claim: Claim) -> str:
 
 def _sorted(claims: Sequence[Claim]) -> list[Claim]:
     """Return claims with those about one metric together: metrics with a loss first, then by certainty and size."""
-    by_name: dict[str, list[Claim]] = {}
-    for claim in claims:
-        by_name.setdefault(claim.name, []).append(claim)
 
     def order(group: Sequence[Claim]) -> tuple[int, float]:
         rank = min(_RANKS.get(claim.effect.verdict, 2) for claim in group)
         return rank, -max(claim.size for claim in group if _RANKS.get(claim.effect.verdict, 2) == rank)
 
-    return [claim for group in sorted(by_name.values(), key=order) for claim in group]
+    return [claim for group in sorted(grouped(claims, _name).values(), key=order) for claim in group]
 
 
 def _fixed(arms: Iterable[ArmScore]) -> frozenset[Scorer]:

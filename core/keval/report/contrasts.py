@@ -9,7 +9,7 @@ import attrs
 
 from keval.records.effects import Contrast, Effect
 from keval.records.summary import Summary
-from keval.report.claims import Block, Claim, block_of, blocks, claims_of, costs
+from keval.report.claims import Block, Claim, block_of, blocks, claims_of, costs, grouped
 from keval.report.contexts import call_words, intervention_words
 from keval.report.figures import display_names, interval, number, signed
 from keval.report.lines import joined, one_line
@@ -46,11 +46,7 @@ def contrast_sentences(summary: Summary) -> Iterator[str]:
 
 def _ablations(summary: Summary) -> dict[str, list[Contrast]]:
     """Return the contrasts that leave one tool out, by the condition that has it."""
-    found: dict[str, list[Contrast]] = {}
-    for contrast in summary.contrasts:
-        if contrast.kind == "ablation":
-            found.setdefault(contrast.against, []).append(contrast)
-    return found
+    return grouped((each for each in summary.contrasts if each.kind == "ablation"), lambda each: each.against)
 
 
 def _missed(summary: Summary, group: Sequence[Contrast]) -> list[tuple[Contrast, list[Effect]]]:
@@ -91,10 +87,8 @@ def _ranking(summary: Summary, of: str, group: Sequence[Contrast]) -> Block:
     Metrics that no tool's absence surely changes have no rows, unless none of them is changed: then the first has.
     """
     several = len({entry.agent for entry in summary.trials}) > 1
-    claims = [claim for each in group for claim in _of_tool(summary, each, several=several)]
-    by_name: dict[str, list[Claim]] = {}
-    for claim in claims:
-        by_name.setdefault(claim.name, []).append(claim)
+    claims = (claim for each in group for claim in _of_tool(summary, each, several=several))
+    by_name = grouped(claims, lambda claim: claim.name)
     telling = [name for name, found in by_name.items() if any(claim.effect.verdict in _SURE for claim in found)]
     shown = telling or list(by_name)[:1]
     rows = [claim for name in shown for claim in sorted(by_name[name], key=_worth)]

@@ -8,6 +8,7 @@ from itertools import groupby
 from keval.records.effects import SMALL_SHARE, Effect
 from keval.records.scores import Scale, Scorer
 from keval.records.summary import Summary
+from keval.report.claims import grouped
 from keval.report.contrasts import contrast_sentences
 from keval.report.figures import EXPENSE_UNITS, better_share, counted, display_names, is_flat, number, signed
 from keval.report.headline import replay_sentences
@@ -43,10 +44,7 @@ def _compared(effects: Iterable[Effect]) -> Iterator[list[Effect]]:
             return effect.kind, effect.condition, effect.against.condition
         return effect.kind, f"{effect.agent}\0{effect.condition}", f"{effect.against.agent}\0{effect.against.run or ''}"
 
-    groups: dict[tuple[str, str, str], list[Effect]] = {}
-    for effect in effects:
-        groups.setdefault(key(effect), []).append(effect)
-    yield from groups.values()
+    yield from grouped(effects, key).values()
 
 
 class _Told:
@@ -130,9 +128,7 @@ class _Told:
 
     def _grouped(self, effects: Iterable[Effect]) -> dict[Scorer, list[Effect]]:
         """Return effects by scorer, the largest for its scale first."""
-        found: dict[Scorer, list[Effect]] = {}
-        for effect in effects:
-            found.setdefault(effect.scorer, []).append(effect)
+        found = grouped(effects, lambda effect: effect.scorer)
         return dict(sorted(found.items(), key=lambda item: -max(map(self._size, item[1]))))
 
     def _size(self, effect: Effect) -> float:

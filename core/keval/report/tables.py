@@ -15,6 +15,7 @@ from keval.records.effects import Effect, Repetitions
 from keval.records.scores import Scale, Scorer
 from keval.records.summary import ArmScore, Summary
 from keval.report.averages import average_lines
+from keval.report.claims import grouped
 from keval.report.console import safe
 from keval.report.figures import number, signed, time_span
 from keval.report.headline import replay_lines
@@ -67,14 +68,14 @@ def _table(summary: Summary, arms: Sequence[tuple[str, str]], scorers: Sequence[
         table.add_column(Text(heading), justify="right", width=_CELL, vertical="bottom")
     means = {(e.agent, e.condition, *e.scorer): e for e in summary.arms}
     effects = {(e.agent, e.condition, *e.scorer): e for e in summary.effects if e.kind == "condition"}
-    for agent, group in _by_agent(arms):
-        for condition in group:
+    for agent, group in grouped(arms, lambda arm: arm[0]).items():
+        for _, condition in group:
             found = (means.get((agent, condition, *scorer)) for scorer in scorers)
             cells = [Text.assemble(safe(agent), " ", safe(condition, "dim")), *map(_mean, found)]
             height = max(cell.plain.count("\n") for cell in cells)
             # The label and the means stand on the first line.
             table.add_row(*(cell.append("\n" * (height - cell.plain.count("\n"))) for cell in cells))
-        for condition in group:
+        for _, condition in group:
             if condition != summary.baseline:
                 changes = (effects.get((agent, condition, *scorer)) for scorer in scorers)
                 table.add_row(safe(f"  Δ {condition}", "dim"), *map(_change, changes), end_section=True)
@@ -84,13 +85,6 @@ def _table(summary: Summary, arms: Sequence[tuple[str, str]], scorers: Sequence[
 def _whose(scorer: Scorer) -> tuple[str, str | None]:
     """Return the vendor of a metric, and the judge, if it is a rubric."""
     return scorer[0].rpartition("/")[0], scorer[1]
-
-
-def _by_agent(arms: Iterable[tuple[str, str]]) -> Iterator[tuple[str, list[str]]]:
-    grouped: dict[str, list[str]] = {}
-    for agent, condition in arms:
-        grouped.setdefault(agent, []).append(condition)
-    yield from grouped.items()
 
 
 def _scale(scale: Scale) -> Iterator[str]:

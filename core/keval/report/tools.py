@@ -11,6 +11,7 @@ from rich.text import Text
 from keval.records.manifest import ServerEntry
 from keval.records.servers import Sharing
 from keval.records.summary import Summary, ToolUse
+from keval.report.claims import grouped
 from keval.report.console import safe
 from keval.report.lines import one_line
 
@@ -40,7 +41,7 @@ def tool_texts(summary: Summary) -> Iterator[tuple[str, str]]:
         for heading, count in _COUNTED:
             if found := [f"{one_line(tool)} {count(of)} of {_calls(of)}" for tool, of in tools.items() if count(of)]:
                 parts.append(f"{heading}: {_listed(found)}")
-        if unlisted := sum(of[0].unlisted for of in _by_agent(uses).values()):
+        if unlisted := sum(of[0].unlisted for of in grouped(uses, lambda use: use.agent).values()):
             parts.append(f"{unlisted} trials may have called others, which nobody reported")
         yield one_line(condition), "; ".join(filter(None, parts))
 
@@ -84,13 +85,6 @@ def _by_condition(summary: Summary) -> list[ToolUse]:
     conditions = {label: place for place, label in enumerate(dict.fromkeys(use.condition for use in summary.tools))}
     tools = {label: place for place, label in enumerate(dict.fromkeys(use.tool for use in summary.tools))}
     return sorted(summary.tools, key=lambda use: (conditions[use.condition], tools[use.tool]))
-
-
-def _by_agent(uses: Sequence[ToolUse]) -> dict[str, list[ToolUse]]:
-    found: dict[str, list[ToolUse]] = {}
-    for use in uses:
-        found.setdefault(use.agent, []).append(use)
-    return found
 
 
 def _trials(uses: Sequence[ToolUse], *, several: bool) -> str:

@@ -14,7 +14,7 @@ from rich.text import Text
 from keval.errors import RunError
 from keval.recording.frames import FrameKey, Frames, traffic_file
 from keval.recording.lines import read_traffic
-from keval.records.cassettes import ModelTraffic, ServerTraffic, ServerTrafficKind, Traffic
+from keval.records.cassettes import ModelTraffic, ServerTrafficKind, Traffic
 from keval.report.console import safe
 from keval.store.run import Run
 
@@ -76,16 +76,11 @@ def print_traffic(traffic: TrialTraffic, console: Console) -> None:
         console.print(Text.assemble(who, safe(f"  {len(exchanges)} exchanges", "dim")))
         attempt, before = 0, dict[tuple[str, str], Any]()
         for exchange in exchanges:
-            number = _attempt(exchange)
-            if number != attempt:
-                attempt, before = number, {}
-                console.print(safe(f"attempt {number}", "yellow"))
+            if exchange.attempt != attempt:
+                attempt, before = exchange.attempt, {}
+                console.print(safe(f"attempt {attempt}", "yellow"))
             for line in _lines(exchange, before):
                 console.print(line, soft_wrap=True)
-
-
-def _attempt(exchange: Traffic) -> int:
-    return exchange.attempt if isinstance(exchange, ServerTraffic) else exchange.asker.attempt or 1
 
 
 def _lines(exchange: Traffic, before: dict[tuple[str, str], Any]) -> Iterator[Text]:

@@ -27,8 +27,11 @@ class _Shape(NamedTuple):
 
 
 def fields_of(record: Any) -> dict[str, Any]:
-    """Return the fields of a record by name, with their values as they are."""
-    return {name: getattr(record, name) for name in _names(record.__class__)}
+    """Return the fields of a record by name, with their values as they are, and the unknown keys that it keeps."""
+    fields = {name: getattr(record, name) for name in _names(record.__class__)}
+    if (rest := _rest(record.__class__)) is not None:
+        fields.update(fields.pop(rest))
+    return fields
 
 
 def read_record(kind: type[T], data: Mapping[str, Any]) -> T:
@@ -66,6 +69,11 @@ def _shaped(record: T) -> T:
 @cache
 def _names(kind: Any) -> tuple[str, ...]:
     return tuple(field.name for field in attrs.fields(kind))
+
+
+@cache
+def _rest(kind: Any) -> str | None:
+    return next((field.name for field in attrs.fields(kind) if field.metadata.get("unknown_keys")), None)
 
 
 @cache

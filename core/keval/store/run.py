@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
+from itertools import accumulate
 from pathlib import Path
 from sys import intern
 from typing import TYPE_CHECKING, Literal
@@ -174,14 +175,8 @@ class Run:
         path = self.path / "samples.jsonl"
         if not path.exists():
             raise RunError(f"{path} is missing; restore the file")
-        ids: list[str] = []
-        starts = array("Q")
-        start = 0
-        for size, name in read_lines(path, lambda line: (len(line), str(orjson.loads(line)["id"]))):
-            ids.append(intern(name))
-            starts.append(start)
-            start += size
-        lines = LineFile(path, starts)
+        ids = [*read_lines(path, lambda line: intern(str(orjson.loads(line)["id"])))]
+        lines = LineFile(path, array("Q", accumulate(read_lines(path, len), initial=0)))
 
         def read(position: int) -> Sample:
             with undamaged(f"{path}:{position + 1}"):

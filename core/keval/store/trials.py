@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from sys import intern
 
@@ -42,12 +43,7 @@ class TrialsFile:
 
     @cached_property
     def _lines(self) -> LineFile:
-        starts = array("Q")
-        start = 0
-        for size in read_lines(self.path, len):
-            starts.append(start)
-            start += size
-        return LineFile(self.path, starts)
+        return LineFile(self.path, array("Q", accumulate(read_lines(self.path, len), initial=0)))
 
 
 def _key(line: bytes) -> TrialKey:

@@ -88,16 +88,9 @@ class ToolTally:
                 agent=agent,
                 condition=condition,
                 tool=name,
-                server=counts.server,
                 trials=self._trials,
-                offered=None if self._unknown else counts.offered,
-                called=counts.called,
-                first=counts.first,
-                failed=counts.failed,
-                calls=counts.calls,
-                errors=counts.errors,
-                rejected=counts.rejected,
                 unlisted=self._unlisted,
+                **{**attrs.asdict(counts), **({"offered": None} if self._unknown else {})},
             )
             for name, counts in self._tools.items()
         ]
@@ -153,19 +146,7 @@ class JudgingTally:
 
     def total(self, agent: str, condition: str, judge: str) -> JudgingTotal:
         """Return the counts and totals."""
-        return JudgingTotal(
-            agent=agent,
-            condition=condition,
-            judge=judge,
-            judgements=self.judgements,
-            told=self.told,
-            flagged=self.flagged,
-            rejected=self.rejected,
-            retried=self.retried,
-            model_calls=self.model_calls,
-            usage=self.usage,
-            cost=self.cost,
-        )
+        return JudgingTotal(agent, condition, judge, **attrs.asdict(self, recurse=False))
 
 
 @attrs.define
@@ -225,7 +206,8 @@ class Tally:
 
     def total(self, agent: str, condition: str, entry: ConditionEntry) -> ArmTrials:
         """Return the counts and totals."""
-        found, durations = self._compliance, self.expenses.durations
+        durations = self.expenses.durations
+        compliance = Compliance(**attrs.asdict(self._compliance), on_missing_tool_use=entry.on_missing_tool_use)
         return ArmTrials(
             agent=agent,
             condition=condition,
@@ -239,11 +221,7 @@ class Tally:
             usage=self.usage,
             given_up=self.given_up,
             duration=self.expenses.mean("seconds"),
-            compliance=Compliance(
-                found.answered, found.complied_first, found.complied, found.discarded, entry.on_missing_tool_use
-            )
-            if entry.requires_tool_use
-            else None,
+            compliance=compliance if entry.requires_tool_use else None,
             duration_median=quantile(durations, 0.5),
             duration_p95=quantile(durations, 0.95),
             cost=self.cost,

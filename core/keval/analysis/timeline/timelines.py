@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 import attrs
 
 from keval.analysis.timeline.times import Refused, Span, Times, measured_times, told_times, turns_of
-from keval.records.cassettes import ServerTraffic, Traffic
+from keval.records.cassettes import Traffic
 from keval.records.transcript import Message, ToolCall, Transcript, Usage
 from keval.records.trial import Attempt, Failure, Trial
 
@@ -104,13 +104,9 @@ def timelines(trial: Trial, traffic: Sequence[Traffic] = ()) -> tuple[Timeline, 
     became: tuple[Attempt | Trial, ...] = (*trial.attempts, trial)
     first = next((each.transcript.started for each in became if each.transcript and each.transcript.started), None)
     return tuple(
-        _timeline(number, each, [one for one in traffic if _attempt(one) == number], first)
+        _timeline(number, each, [one for one in traffic if one.attempt == number], first)
         for number, each in enumerate(became, start=1)
     )
-
-
-def _attempt(traffic: Traffic) -> int:
-    return traffic.attempt if isinstance(traffic, ServerTraffic) else traffic.asker.attempt or 1
 
 
 def _timeline(attempt: int, became: Attempt | Trial, traffic: Sequence[Traffic], first: float | None) -> Timeline:

@@ -13,6 +13,7 @@ from keval.errors import RunError
 from keval.records.manifest import JudgeEntry, Manifest, ResumeEntry, ScorerEntry
 from keval.records.sample import Sample
 from keval.redaction import Redactor
+from keval.store.converter import to_plain
 from keval.store.lines import dump, read_sample, sample_line
 
 _GROWING = ("agents", "contexts", "conditions")
@@ -133,7 +134,7 @@ def _bound(execution: Mapping[str, Any]) -> dict[str, Any]:
 
 def _leaves(path: str, before: Any, now: Any) -> Iterator[str]:
     """Yield the differences of two values, each at its path."""
-    before, now = _plain(before), _plain(now)
+    before, now = to_plain(before), to_plain(now)
     if isinstance(before, dict) and isinstance(now, dict):
         for key in dict.fromkeys([*before, *now]):
             yield from _leaves(f"{path}.{key}", before.get(key), now.get(key))
@@ -141,17 +142,8 @@ def _leaves(path: str, before: Any, now: Any) -> Iterator[str]:
         yield from _difference(path, before, now)
 
 
-def _plain(value: Any) -> Any:
-    """Return a value as JSON would give it back, so that a tuple equals the list that was read."""
-    if attrs.has(type(value)):
-        return attrs.asdict(value)
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return dict(value) if isinstance(value, Mapping) else value
-
-
 def _difference(what: str, before: Any, now: Any) -> Iterator[str]:
-    if _plain(before) != _plain(now):
+    if to_plain(before) != to_plain(now):
         if isinstance(before, str) and isinstance(now, str):
             before, now = _excerpts(before, now)
         yield f"{what}: was {_shown(before)}, is {_shown(now)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,9 +9,9 @@ import attrs
 import orjson
 
 from keval.config.evaluation import Evaluation
-from keval.errors import PreflightError
 from keval.execute.bringup.preflight import open_context
 from keval.execute.bringup.resources import ResourceScope
+from keval.execute.models.endpoints import all_of
 from keval.plan.build import make_contexts
 from keval.records.servers import ToolOffer, estimated_tokens
 from keval.redaction import Redactor
@@ -47,24 +46,19 @@ async def read_offers(
     contexts = make_contexts(evaluation, labels)
     scope = ResourceScope()
     try:
-        opening = [open_context(context, evaluation, scope, redactor or Redactor()) for context in contexts]
-        opened = await asyncio.gather(*opening, return_exceptions=True)
+        opened = await all_of([open_context(each, evaluation, scope, redactor or Redactor()) for each in contexts])
     finally:
         await scope.close()
-    found: list[ContextOffers] = []
-    problems: list[str] = []
-    for context, outcome in zip(contexts, opened, strict=True):
-        if isinstance(outcome, PreflightError):
-            problems += outcome.problems
-        elif isinstance(outcome, BaseException):
-            raise outcome
-        else:
-            changes = [change.as_config() for change in context.interventions]
-            told = ContextOffers(context.label, context.component.name, outcome.offers, context.origin, changes)
-            found.append(told)
-    if problems:
-        raise PreflightError(problems)
-    return found
+    return [
+        ContextOffers(
+            context.label,
+            context.component.name,
+            found.offers,
+            context.origin,
+            [change.as_config() for change in context.interventions],
+        )
+        for context, found in zip(contexts, opened, strict=True)
+    ]
 
 
 def definition_tokens(definition: Mapping[str, Any]) -> int:

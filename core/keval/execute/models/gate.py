@@ -20,8 +20,6 @@ from keval.recording.tape import AttemptTape
 from keval.records.models import ModelRequest, ModelResponse, Next, retry_after_seconds
 from keval.records.transcript import Refusal
 
-_CALLS = ("/chat/completions", "/responses", "/messages", ":generateContent", ":streamGenerateContent")
-"""How the paths of model calls end; the responses to other requests may be anything."""
 _REPEATED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _LONGEST_MESSAGE = 500
 
@@ -105,12 +103,11 @@ async def _first(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 async def _unreadable(request: ModelRequest, response: ModelResponse) -> str | None:
     """Say why a response that claims success cannot be an answer, or return `None`.
 
-    An answer is JSON, or a stream of events. What Python reads beyond JSON (NaN, lone surrogates) is left to agents.
-    The response has been read, unless it is a stream.
+    An answer is JSON, or a stream of events; the response to another request may be anything. What Python reads beyond
+    JSON (NaN, lone surrogates) is left to agents. The response has been read, unless it is a stream.
     """
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    called = request.method == "POST" and request.path.partition("?")[0].endswith(_CALLS)
-    if not called or not 200 <= response.status < 300 or kind == "text/event-stream":
+    if not request.asks_for_reply or not 200 <= response.status < 300 or kind == "text/event-stream":
         return None
     try:
         json.loads(await response.read())
