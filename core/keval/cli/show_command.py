@@ -91,14 +91,14 @@ def command(
     elif contexts:
         print_json(describe_differences(found)) if as_json else print_differences(found, data_console())
     elif failed:
-        listed = found.trials()
-        print_json_array(describe_failed(listed, limit)) if as_json else print_failed(listed, limit, data_console())
+        trials = found.trials()
+        print_json_array(describe_failed(trials, limit)) if as_json else print_failed(trials, limit, data_console())
     elif unscored:
-        listed = found.scores()
-        print_json_array(describe_unscored(listed, limit)) if as_json else print_unscored(listed, limit, data_console())
+        scores = found.scores()
+        print_json_array(describe_unscored(scores, limit)) if as_json else print_unscored(scores, limit, data_console())
     elif reviews:
-        listed = found.reviews()
-        print_json_array(describe_reviews(listed, limit)) if as_json else print_reviews(listed, limit, data_console())
+        said = found.reviews()
+        print_json_array(describe_reviews(said, limit)) if as_json else print_reviews(said, limit, data_console())
     elif worst is not None:
         ranked = worst_trials(found, worst, limit or _WORST)
         print_json(describe_worst(ranked)) if as_json else print_worst(ranked, _bands(found), data_console())

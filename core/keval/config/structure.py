@@ -206,7 +206,7 @@ def _converter() -> cattrs.Converter:
     converter.register_structure_hook(bool, _exactly(bool, lambda text: _SWITCHES[text.lower()]))
     converter.register_structure_hook(Path, lambda value, _: _reading.get().base / _text(value, Path))
     converter.register_structure_hook(Model, lambda value, _: Model.parse(_text(value, Model)))
-    converter.register_structure_hook_func(lambda wanted: wanted is Any, lambda value, _: value)
+    converter.register_structure_hook_func(_is_any, lambda value, _: value)
     converter.register_structure_hook_func(lambda wanted: get_origin(wanted) is Literal, _one_of)
     for matches, factory in (
         (_is_record, _record),
@@ -219,6 +219,10 @@ def _converter() -> cattrs.Converter:
 
 
 Hook = Callable[[Any, Any], Any]
+
+
+def _is_any(wanted: Any) -> bool:
+    return wanted is Any
 
 
 def _is_record(wanted: Any) -> bool:

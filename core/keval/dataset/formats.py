@@ -136,7 +136,7 @@ class Parquet:
 
 def _with_json(request: DatasetRequest, record: dict[str, Any], number: int) -> Iterator[RawRecord | Problem]:
     """Yield the record of a row with the values of the texts that are JSON, or what is wrong with each of these."""
-    problems = []
+    problems: list[RawRecord | Problem] = []
     for key in request.json_keys:
         if isinstance(record.get(key), str):
             try:

@@ -34,7 +34,7 @@ def fields_of(record: Any) -> dict[str, Any]:
     return fields
 
 
-def read_record(kind: type[T], data: Mapping[str, Any]) -> T:
+def read_record(kind: Callable[..., T], data: Mapping[str, Any]) -> T:
     """Make a record of its fields, and of mappings in them the records that belong there; unknown keys are left out.
 
     Raises TypeError: a field is lacking or has a wrong type.
