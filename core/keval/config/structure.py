@@ -207,7 +207,7 @@ def _converter() -> cattrs.Converter:
     converter.register_structure_hook(Path, lambda value, _: _reading.get().base / _text(value, Path))
     converter.register_structure_hook(Model, lambda value, _: Model.parse(_text(value, Model)))
     converter.register_structure_hook_func(_is_any, lambda value, _: value)
-    converter.register_structure_hook_func(lambda wanted: get_origin(wanted) is Literal, _one_of)
+    converter.register_structure_hook_func(_is_literal, _one_of)
     for matches, factory in (
         (_is_record, _record),
         (lambda wanted: get_origin(wanted) in UNIONS, _union),
@@ -223,6 +223,10 @@ Hook = Callable[[Any, Any], Any]
 
 def _is_any(wanted: Any) -> bool:
     return wanted is Any
+
+
+def _is_literal(wanted: Any) -> bool:
+    return get_origin(wanted) is Literal
 
 
 def _is_record(wanted: Any) -> bool:
