@@ -570,14 +570,13 @@ def test_ctrl_c_stops_workers_whose_agents_make_something_else_of_it(project: Pr
     samples = (json.dumps({"id": f"d{number}", "question": "Why?", **script}) + "\n" for number in range(200))
     config = CONFIG.replace("num_repetitions: 2", "num_repetitions: 2, retry: {initial_backoff_seconds: 0.01}")
     project.write(eval_yaml=config, questions_jsonl="".join(samples))
-    command = [sys.executable, "-m", "keval", "run", "eval.yaml", "-j", "4"]
-    process = subprocess.Popen(command, cwd=project.root, env={**os.environ, "PYTHONPATH": str(INSTALLED)})
-    _RUNNING.append(process)
+    process = _started(project, "run", "eval.yaml", "-j", "4")
 
     _wait_for_lines(project.root, 8)
     process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
 
-    assert 130 == process.wait(timeout=30)
+    assert 130 == process.returncode
     # Of 800 trials no more begin.
     assert 20 > len(project.lines("trials.jsonl"))
 
@@ -594,12 +593,9 @@ def test_an_interruption_while_judging_says_how_to_go_on(project: Project) -> No
 
 
 def _interrupted_while_judging(project: Project, *args: str) -> tuple[int, str]:
-    command = [sys.executable, "-m", "keval", *args]
-    environ = {**os.environ, "PYTHONPATH": str(INSTALLED)}
     asked = project.root / "asked.txt"
     asked.unlink(missing_ok=True)
-    process = subprocess.Popen(command, cwd=project.root, env=environ, stderr=subprocess.PIPE, text=True)
-    _RUNNING.append(process)
+    process = _started(project, *args)
     deadline = time.monotonic() + 30
     while not asked.exists() and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -611,8 +607,8 @@ def _interrupted_while_judging(project: Project, *args: str) -> tuple[int, str]:
     return process.returncode, said
 
 
-def _started(project: Project) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "keval", "run", "eval.yaml"]
+def _started(project: Project, *args: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "keval", *(args or ("run", "eval.yaml"))]
     environ = {**os.environ, "PYTHONPATH": str(INSTALLED)}
     process = subprocess.Popen(command, cwd=project.root, env=environ, stderr=subprocess.PIPE, text=True)
     _RUNNING.append(process)
