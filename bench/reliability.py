@@ -22,7 +22,7 @@ PROMISES = {
     "a run goes on": ["tests/end_to_end/test_resume.py", "tests/core/run/test_resume.py"],
     "one trial's failure is that trial's": ["tests/core/store/test_integrity.py", "tests/core/execute/test_limits.py"],
     "models that fail": ["tests/end_to_end/test_refused_requests.py", "tests/end_to_end/test_model_faults.py"],
-    "servers that fail": ["tests/end_to_end/test_mcp_faults.py", "tests/end_to_end/test_server_faults.py"],
+    "servers that fail": ["tests/end_to_end/test_mcp_faults.py"],
     "nothing outlives keval": ["tests/end_to_end/test_leaving_nothing.py"],
     "bounds": ["tests/end_to_end/test_limits.py", "tests/core/config/test_bounds.py"],
     "secrets": ["tests/end_to_end/test_canaries.py", "tests/core/run/test_secrets.py"],

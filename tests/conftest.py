@@ -124,9 +124,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     return Project(tmp_path)
 
 
-@pytest.fixture
-def simulated_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Serve simulated models in this process, for tests that are not about the gateway: its own takes half a second."""
+def serve_here(monkeypatch: pytest.MonkeyPatch, respond: Any = None) -> None:
+    """Serve simulated models in this process, answered by `respond` or by the responders that their names mean."""
     from keval_gateway import wire_urls
     from keval_gateway.app import build_app
     from keval_gateway.process import RunningGateway
@@ -135,8 +134,14 @@ def simulated_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
     @asynccontextmanager
     async def here(simulate: str, seed: str, *, startup: float, shutdown: float) -> AsyncIterator[RunningGateway]:
-        responders = RespondersByName(int(seed.removeprefix("--seed=")))
-        async with serve(build_app(responders, token="a-key")) as base:
+        answers = respond or RespondersByName(int(seed.removeprefix("--seed=")))
+        async with serve(build_app(answers, token="a-key")) as base:
             yield RunningGateway(wire_urls(base), "a-key")
 
     monkeypatch.setattr("keval_gateway.process.run_gateway", here)
+
+
+@pytest.fixture
+def simulated_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Serve simulated models in this process, for tests that are not about the gateway: its own takes half a second."""
+    serve_here(monkeypatch)

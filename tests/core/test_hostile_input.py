@@ -289,7 +289,7 @@ PLAIN = st.recursive(
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     name=st.sampled_from(FILES),
     content=st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "replace")),
@@ -299,7 +299,7 @@ def test_any_bytes_are_refused_or_read(outcome_of: Callable[[Case], str], name: 
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), new=PLAIN)
 def test_any_value_anywhere_is_refused_or_read(
     outcome_of: Callable[[Case], str], data: st.DataObject, new: Any

@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,9 @@ import pytest
 
 from keval import Run, ToolCall, open_run
 from keval.records.servers import ServerListing
-from keval_gateway import ChatCall, ChatReply, ChatRequest, wire_urls
-from keval_gateway.app import build_app
-from keval_gateway.process import RunningGateway
-from keval_loopback.serving import serve
+from keval_gateway import ChatCall, ChatReply, ChatRequest
 from keval_mcp.changes.faults import FAULT
-from tests.conftest import Project
+from tests.conftest import Project, serve_here
 from tests.end_to_end.servers.docs import INSTRUCTIONS, PAGES, TOOLS
 from tests.processes import Listening
 from tests.stdio_server import ENVIRONMENT
@@ -90,13 +86,8 @@ def ran(folder: Path, config: str) -> Ran:
     samples = [{"id": name, "question": text} for name, text in QUESTIONS.items()]
     done.project.write(eval_yaml=config, questions_jsonl="\n".join(map(json.dumps, samples)))
 
-    @asynccontextmanager
-    async def here(*args: Any, **rest: Any) -> AsyncIterator[RunningGateway]:
-        async with serve(build_app(done.respond, token="a-key")) as base:
-            yield RunningGateway(wire_urls(base), "a-key")
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("keval_gateway.process.run_gateway", here)
+        serve_here(patch, done.respond)
         outcome = done.project.run("eval.yaml", "-j", "8")
     assert outcome.code == 0, outcome.stderr
     return done

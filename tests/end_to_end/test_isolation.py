@@ -25,10 +25,6 @@ CONFIG: dict[str, Any] = {
     "metrics": ["basic/tool_called"],
     "execution": {"num_repetitions": 3, "max_concurrent": 8},
 }
-FRAMEWORKS = {
-    "gadk": {"model": "google/gemini-test"},
-    "ms": {"model": "openai/gpt-test"},
-}
 
 
 def counter(*args: str, **options: Any) -> dict[str, Any]:
@@ -78,16 +74,6 @@ def test_every_trial_finds_a_server_that_nobody_has_used(tmp_path: Path, environ
     assert (False, "not read-only: count, begun", True) == server_entry(first)
     shown = first.keval("report", str(first.run_directory())).stdout
     assert "server server: one for each trial (not read-only: count, begun)" in " ".join(shown.split())
-
-
-@pytest.mark.slow
-def test_every_trial_of_a_framework_finds_a_server_that_nobody_has_used(
-    tmp_path: Path, environ: dict[str, str]
-) -> None:
-    first, again = (run(tmp_path / name, environ, counter(), "count", agents=FRAMEWORKS) for name in ("first", "again"))
-
-    assert ["1"] * 6 == results(first)
-    assert _told(first) == _told(again)
 
 
 def _told(project: Project) -> list[tuple[str, str, str]]:

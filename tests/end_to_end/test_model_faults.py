@@ -29,20 +29,3 @@ def test_a_busy_model_is_asked_again_once_and_by_keval_alone(weather: Callable[.
     (trial,) = project.lines("trials.jsonl")
     assert (0, "It is mild.", 2) == (outcome.code, trial["output"], len(asked))
     assert ([], [429]) == (trial["attempts"], [refusal["status"] for refusal in trial["transcript"]["refusals"]])
-
-
-def test_a_request_that_the_model_refuses_is_not_repeated(weather: Callable[..., Project]) -> None:
-    asked: list[ChatRequest] = []
-
-    def refuses(request: ChatRequest) -> ChatReply:
-        asked.append(request)
-        raise ModelFault(400, "this model takes no questions")
-
-    project = weather(("gadk: {model: simulated/weather}", "ms: {model: openai/gpt-test}"))
-    with gateway(refuses) as environ:
-        flags = ["--condition", "baseline", "--sample-id", "helsinki-now"]
-        outcome = project.run("eval.yaml", *flags, env=environ)
-
-    (trial,) = project.lines("trials.jsonl")
-    assert (3, 1, "http_400", []) == (outcome.code, len(asked), trial["failure"]["kind"], trial["attempts"])
-    assert "this model takes no questions" in trial["failure"]["message"]

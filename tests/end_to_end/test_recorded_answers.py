@@ -6,8 +6,7 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,8 @@ import pytest
 
 from keval import Run, ToolCall, Trial
 from keval.store.run import list_runs
-from keval_gateway import ChatCall, ChatReply, ChatRequest, wire_urls
-from keval_gateway.app import build_app
-from keval_gateway.process import RunningGateway
-from keval_loopback.serving import serve
-from tests.conftest import Outcome, Project
+from keval_gateway import ChatCall, ChatReply, ChatRequest
+from tests.conftest import Outcome, Project, serve_here
 from tests.stdio_server import ENVIRONMENT
 
 QUESTIONS = {"restart": "How do I restart the gateway?", "lunch": "When is lunch?"}
@@ -58,13 +54,8 @@ class Docs:
         }
         self.project.write(eval_yaml=json.dumps(config))
 
-        @asynccontextmanager
-        async def here(*args: Any, **rest: Any) -> AsyncIterator[RunningGateway]:
-            async with serve(build_app(self._respond, token="a-key")) as base:
-                yield RunningGateway(wire_urls(base), "a-key")
-
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("keval_gateway.process.run_gateway", here)
+            serve_here(patch, self._respond)
             outcome = self.project.run("eval.yaml", *args)
         assert outcome.code == code, outcome.stderr
         return outcome

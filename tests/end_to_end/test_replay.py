@@ -159,11 +159,10 @@ def test_a_recording_has_all_that_can_happen(recorded: Recorded) -> None:
     assert {"openai": 6 * REPETITIONS, "anthropic": 6 * REPETITIONS} == judged
 
 
-@pytest.mark.parametrize("concurrency", ["1", "16"])
-def test_a_replay_is_the_recorded_run(recorded: Recorded, closed: Closed, concurrency: str) -> None:
+def test_a_replay_is_the_recorded_run(recorded: Recorded, closed: Closed) -> None:
     write(recorded.project, recorded.agent)
 
-    outcome, run = replay(recorded, "-j", concurrency)
+    outcome, run = replay(recorded, "-j", "16")
 
     assert 3 == outcome.code, outcome.stderr
     assert "" == different(recorded, run)
@@ -207,22 +206,8 @@ def test_what_changed_is_named_by_the_miss(recorded: Recorded, change: str, name
         assert {*diff} <= {*failure["message"].splitlines()}
 
 
-def test_what_changed_for_judges_is_named_by_the_miss(recorded: Recorded) -> None:
-    rewriting = {"old": "golden response", "new": "golden answer"}
-    write(recorded.project, recorded.agent, middleware=[{"double/rewriting": rewriting}])
-
-    outcome, run = replay(recorded, "--sample-id", "parallel")
-
-    assert 3 == outcome.code, outcome.stderr
-    assert [None] * REPETITIONS == [trial["failure"] for trial in lines(run / "trials.jsonl")]
-    judged = [score for score in lines(run / "scores.jsonl") if score["judge"]]
-    assert Counter({"openai": REPETITIONS, "anthropic": REPETITIONS}) == Counter(score["judge"] for score in judged)
-    assert {"replay_miss"} == {score["failure"]["kind"] for score in judged}
-    assert all("golden answer" in score["failure"]["message"] for score in judged)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("agent", ["gadk", "gadk-chat", "gadk-responses", "gadk-anthropic", "ms", "ms-responses"])
+@pytest.mark.parametrize("agent", ["gadk", "ms"])
 def test_ids_that_a_framework_draws_are_no_difference(agent: str, project: Project) -> None:
     recorded = record(agent, project, middleware=["double/nameless"])
 
@@ -234,10 +219,8 @@ def test_ids_that_a_framework_draws_are_no_difference(agent: str, project: Proje
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("agent", ["anthropic", "claude-code", "gadk", "ms", "openai"])
+@pytest.mark.parametrize("agent", ["gadk", "openai"])
 def test_faults_of_every_kind_are_replayed(agent: str, project: Project) -> None:
-    if agent == "claude-code":
-        pytest.importorskip("claude_agent_sdk", reason="keval-claude-code is installed apart")
     project.write(faults_yaml=FAULTS)
     draw = Draw(read_faults(project.root / "faults.yaml"))
     recorded = record(agent, project, draw)

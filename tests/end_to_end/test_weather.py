@@ -15,7 +15,6 @@ from tests.conftest import Outcome, Project
 from tests.end_to_end.conftest import EXAMPLE
 
 Make = Callable[..., Project]
-NOW = ("--sample-id", "helsinki-now", "--sample-id", "lodz-now")
 
 
 def calls(project: Project) -> dict[str, list[dict[str, Any]]]:
@@ -88,60 +87,6 @@ def test_a_run_can_be_repeated_and_its_repetitions_differ(example: tuple[Project
     for name, output in first.items():
         answers[name.rpartition("/")[0]].add(output)
     assert max(map(len, answers.values())) > 1
-
-
-@pytest.mark.slow
-def test_the_server_is_reached_in_every_way(weather: Make) -> None:
-    ways = {
-        "stdio": "{type: weather}",
-        "http": "{type: weather, transport: http}",
-        "stdio-direct": "{type: weather, tap: false}",
-        "http-direct": "{type: weather, transport: http, tap: false}",
-        "stdio-alone": "{type: weather, isolation: trial}",
-    }
-    contexts = "".join(f"\n  {way}: {options}" for way, options in ways.items())
-    conditions = "".join(f"\n  {way}: {{contexts: [{way}]}}" for way in ways)
-    project = weather(
-        ("gadk: {model: simulated/weather}", "gadk: {model: simulated/weather}\n  ms: {model: simulated/weather}"),
-        ("\n  weather: {}", contexts),
-        ("conditions:", f"conditions:{conditions}"),
-        (", contexts: [weather]", ""),
-    )
-
-    outcome = project.run("eval.yaml", *(flag for way in ways for flag in ("--condition", way)), *NOW)
-
-    assert 0 == outcome.code, outcome.stderr
-    made = {name: found for name, found in calls(project).items() if "lodz-now" in name}
-    assert {f"{agent}/{way}/lodz-now/1" for agent in ("gadk", "ms") for way in ways} == made.keys()
-    for name, found in made.items():
-        watched = None if "direct" in name else 1
-        assert (name, [("get_current_weather", watched)]) == (
-            name,
-            [(call["name"], call["executions"]) for call in found],
-        )
-        assert '"temperature":-5.3' in found[0]["result"].replace(" ", "")
-
-
-@pytest.mark.slow
-def test_both_frameworks_ask_one_model_over_every_wire(weather: Make) -> None:
-    apis = {"gadk": ["gemini", "chat", "responses", "anthropic"], "ms": ["chat", "responses"]}
-    agents = "".join(
-        f"\n  {agent}-{api}: {{type: {agent}, model: simulated/weather, api: {api}}}"
-        for agent, known in apis.items()
-        for api in known
-    )
-    project = weather(("\n  gadk: {model: simulated/weather}", agents))
-    flags = ["--condition", "with_weather", "--sample-id", "tokyo-then-packing", "--sample-id", "helsinki-now"]
-
-    outcome = project.run("eval.yaml", *flags)
-
-    assert 0 == outcome.code, outcome.stderr
-    trials = project.lines("trials.jsonl")
-    assert 12 == len(trials)
-    assert all(trial["transcript"]["usage"]["output_tokens"] for trial in trials)
-    assert {1, 3} == {len(trial["transcript"]["turn_durations"]) for trial in trials}
-    helsinki = {trial["id"]: trial["transcript"]["tool_calls"] for trial in trials if "helsinki" in trial["id"]}
-    assert {"get_current_weather"} == {call["name"] for found in helsinki.values() for call in found}
 
 
 @pytest.mark.usefixtures("simulated_here")

@@ -114,15 +114,3 @@ def test_a_dataset_beside_the_config_comes_first_and_is_all_that_kevals_own_conf
 
     assert (2, True) == (missing.code, "the dataset cannot be read" in missing.stderr), missing.stderr
     assert (0, "") == (both.code, both.stderr)
-
-
-def test_names_of_models_are_those_of_litellm(project: Project) -> None:
-    config = CONFIG.replace("model: simulated/judge", "model: gemini/gemini-3-pro")
-    project.write(eval_yaml=config, questions_jsonl=QUESTIONS)
-
-    plans = [
-        project.keval("run", "eval.yaml", "--dry-run", "--json", *flags).data
-        for flags in ((), ("-m", "judge=gemini/gemini-4"), ("-m", "judge=claude-x"))[:2]
-    ]
-
-    assert ["google/gemini-3-pro", "google/gemini-4"] == [plan["judges"]["judge"]["model"] for plan in plans]

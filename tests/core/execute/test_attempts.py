@@ -28,13 +28,6 @@ def attempted(work: object, seconds: float | None = 5) -> Attempted[object]:
     return asyncio.run(attempt(work, seconds=seconds, late=LATE))  # type: ignore[arg-type]
 
 
-def test_what_the_work_returns_is_the_value() -> None:
-    async def work() -> str:
-        return "done"
-
-    assert Attempted("done") == attempted(work)
-
-
 @pytest.mark.parametrize(
     ("error", "kind", "retryable"),
     [
@@ -55,19 +48,6 @@ def test_whatever_the_work_raises_is_returned(error: BaseException, kind: str, r
 
     assert found.failure
     assert (kind, retryable) == (found.failure.kind, found.retryable)
-
-
-def test_work_that_ignores_its_time_limit_is_late_all_the_same() -> None:
-    async def work() -> str:
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            return "an answer after all"
-        return "never"
-
-    found = attempted(work, seconds=0.01)
-
-    assert (None, LATE) == (found.value, found.error)
 
 
 def test_the_end_of_the_run_is_passed_on() -> None:

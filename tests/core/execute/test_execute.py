@@ -212,15 +212,6 @@ def test_the_manifest_has_the_options_of_metrics_and_judges(project: Project) ->
     )
 
 
-def test_attempts_end_at_max_attempts(project: Project) -> None:
-    project.write(eval_yaml=CONFIG, questions_jsonl=lines({"busy": 9}))
-
-    outcome = project.keval("run", "eval.yaml")
-
-    (trial,) = project.lines("trials.jsonl")
-    assert (3, "rate_limit", 2) == (outcome.code, trial["failure"]["kind"], len(trial["attempts"]))
-
-
 def test_a_trial_that_hangs_fails_at_its_timeout_and_is_attempted_again(project: Project) -> None:
     project.write(
         eval_yaml=CONFIG.replace("timeout_seconds: 5", "timeout_seconds: 0.05"),

@@ -123,16 +123,6 @@ def test_judgements_cost_tokens_too_and_what_needs_none_is_scored(project: Proje
     assert 10 == sum(line["metric"] == "completeness" and line["value"] == 3 for line in project.lines("scores.jsonl"))
 
 
-def test_recorded_answers_cost_nothing(project: Project) -> None:
-    answers = "".join(
-        json.dumps({"id": f"q{n}", "response": "So.", "usage": USAGE, "model_calls": 1}) + "\n" for n in range(9)
-    )
-    config = CONFIG.replace("scripted: {}", "old: {type: recorded, path: old.jsonl}")
-    project.write(eval_yaml=config, questions_jsonl=dataset(9), old_jsonl=answers)
-
-    assert 0 == project.keval("run", "eval.yaml", "--budget", "tokens=100").code
-
-
 def test_a_plan_tells_its_budget_and_a_wrong_one_is_refused(project: Project) -> None:
     project.write(eval_yaml=f"{CONFIG}\nbudget: {{tokens: 1000}}", questions_jsonl=dataset(2))
 

@@ -76,25 +76,6 @@ def test_a_flag_gives_an_agent_another_model(project: Project) -> None:
     )
 
 
-def test_what_stands_in_headers_and_env_never_reaches_the_disk(project: Project) -> None:
-    secret = 'to"ken-ąę'
-    project.write(
-        eval_yaml="""
-        dataset: {path: questions.jsonl}
-        agents: {scripted: {}}
-        contexts: {web: {type: notes, headers: {Authorization: "Bearer ${KEVAL_CANARY}"}}}
-        conditions: {it: {contexts: [web]}}
-        metrics: [double/length]
-        """,
-        questions_jsonl=json.dumps({"id": "a", "question": "How?", "says": f"it is {secret}!"}) + "\n",
-    )
-
-    outcome = project.keval("run", "eval.yaml", env={"KEVAL_CANARY": secret})
-
-    (trial,) = project.lines("trials.jsonl")
-    assert (0, "it is [secret]!") == (outcome.code, trial["output"])
-
-
 def test_secrets_are_found_in_whatever_comes_from_outside(project: Project) -> None:
     secret = "sk-canary-7"
     call = {"name": "look", "arguments": {"id": secret, "model": [secret], secret: {"stage": secret}}, "result": secret}
@@ -117,16 +98,6 @@ def test_secrets_are_found_in_whatever_comes_from_outside(project: Project) -> N
     told = {"id": "[secret]", "model": ["[secret]"], "[secret]": {"stage": "[secret]"}}
     assert (0, told, "[secret]") == (outcome.code, kept["arguments"], kept["result"])
     assert ["Say [secret]"] == [rubric["instructions"] for rubric in project.read("manifest.json")["rubrics"].values()]
-
-
-def test_a_key_that_is_an_ordinary_word_damages_no_line(project: Project) -> None:
-    project.write(eval_yaml=CONFIG, questions_jsonl=QUESTIONS)
-
-    for key in ("sample", "openai", "modelled", "assistant", "baseline"):
-        outcome = project.keval("run", "eval.yaml", "-o", key, env={"OPENAI_API_KEY": key})
-        shown = project.keval("show", "latest", "-o", key, "--json", "--trial", "modelled/baseline/a/1")
-
-        assert (0, 0, "openai/gpt-test", "a") == (outcome.code, shown.code, shown.data["model"], shown.data["sample"])
 
 
 def test_a_context_with_a_defect_is_told_and_the_others_too(project: Project) -> None:

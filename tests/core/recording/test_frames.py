@@ -98,18 +98,6 @@ def test_each_damaged_byte_is_an_error_with_its_place(tmp_path: Path) -> None:
     assert 2 * len(first) == len(places)
 
 
-def test_a_damaged_head_does_not_make_a_writer_cut_off_what_follows(tmp_path: Path) -> None:
-    first, second = encoded_frame(FIRST, [b"1"]), encoded_frame(SECOND, [b"2"])
-    path = written(tmp_path)
-    damaged = first.replace(b'"bytes":', b'"bytes":9')
-    path.write_bytes(damaged + second)
-
-    with pytest.raises(RunError, match="the frame at byte 0 is damaged"):
-        written(tmp_path, second)
-
-    assert damaged + second == path.read_bytes()
-
-
 @pytest.mark.parametrize(
     ("content", "problem"),
     [

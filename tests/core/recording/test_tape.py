@@ -19,7 +19,6 @@ from keval.records.transcript import Refusal
 from keval.records.trial import Failure
 
 ASKER = Asker("agent", "a", "a/b/c/1", 1, 1)
-OVER = TrialError("no answer within 1 s", kind="timeout")
 LATE = Failure("agent", "timeout", "no answer within 60 s")
 
 
@@ -138,15 +137,6 @@ def test_a_call_with_other_arguments_is_a_miss_that_names_them() -> None:
     asyncio.run(play())
 
 
-def test_a_stream_comes_in_its_recorded_chunks() -> None:
-    async def play() -> list[bytes]:
-        one = attempt(asked("a", 1, 2, chunks=(b"x", b"y", b"z")))
-        response = await one.tape.ask(request("a"))
-        return [chunk async for chunk in response.chunks]
-
-    assert [b"x", b"y", b"z"] == asyncio.run(play())
-
-
 @pytest.mark.parametrize(
     ("error", "raised", "text"),
     [
@@ -190,13 +180,6 @@ def test_an_attempt_that_was_late_ends_when_nothing_else_is_left(abandoned: bool
         return one.tape.missed is None
 
     assert asyncio.run(play())
-
-
-@pytest.mark.parametrize(("failure", "error"), [(LATE, OVER), (None, None)])
-def test_an_answer_that_came_too_late_is_too_late_again(failure: Failure | None, error: TrialError | None) -> None:
-    one = attempt(asked("a", 1, 2), failure=failure)
-
-    assert error is one.tape.overruled(None, OVER)
 
 
 def test_what_was_abandoned_otherwise_waits_until_it_is_given_up() -> None:

@@ -240,26 +240,6 @@ def test_two_processes_do_not_write_to_one_run(killed: Project) -> None:
     assert "another process is writing to" in outcome.stderr
 
 
-def test_a_run_that_was_killed_while_it_was_judged_is_judged_to_its_end(project: Project) -> None:
-    config = """
-    dataset: {path: questions.jsonl}
-    agents: {scripted: {}}
-    judges: {reader: {key: level, journal: journal.txt}}
-    rubrics: [tone.yaml]
-    execution: {max_concurrent: 1}
-    """
-    levels = [{"id": name, "question": "q", "answer": "g", "level": 3} for name in "abc"]
-    tone = "instructions: Is it polite?\nlevels: {1: No., 2: Hardly., 3: Fairly., 4: Yes., 5: Very.}\n"
-    project.write(eval_yaml=config, tone_yaml=tone, questions_jsonl=lines(levels))
-    project.fork("run", "eval.yaml", env={"READER_DIES_AFTER": "2"})
-
-    outcome = project.keval("resume", "latest", "--json")
-
-    assert (0, 3) == (outcome.code, outcome.data["arms"][0]["scored"])
-    judged = [line.split()[0] for line in (project.root / "journal.txt").read_text("utf-8").splitlines()]
-    assert ["a", "b", "c"] == judged
-
-
 def test_the_time_of_a_run_is_what_it_was_worked_on(ran: Project) -> None:
     first = ran.read("manifest.json")["elapsed"]
     began = time.perf_counter()

@@ -251,30 +251,6 @@ def test_judging_a_finished_run_again_asks_about_every_answer(project: Project) 
     assert 9 == len(project.lines("scores.jsonl"))
 
 
-def test_only_what_is_missing_can_be_judged(project: Project) -> None:
-    config = CONFIG.replace("reader: {}", "reader: {journal: journal.txt}")
-    project.write(eval_yaml=config, questions_jsonl=ABC)
-    first = project.keval("run", "eval.yaml", env={"READER_BREAKS_ON": "b"})
-
-    outcome = project.keval("score", "latest", "--missing", "--json")
-
-    asked = (project.root / "journal.txt").read_text(encoding="utf-8").splitlines()
-    assert (3, 0) == (first.code, outcome.code)
-    assert ["a", "b", "c", "b"] == [line.split()[0] for line in asked]
-    assert [3, 3, 3] == [arm["n"] for arm in outcome.data["arms"]]
-
-
-def test_a_pass_of_other_scorers_takes_over_what_one_that_was_killed_has_scored(project: Project) -> None:
-    config = CONFIG.replace("reader: {}", "reader: {}")
-    project.write(eval_yaml=config + "execution: {max_concurrent: 1}\n", questions_jsonl=ABC)
-    project.fork("run", "eval.yaml", env={"READER_DIES_AFTER": "2"})
-
-    outcome = project.keval("score", "latest", "--metric", "double/length", "--json")
-
-    scored = {arm["metric"]: (arm["scored"], arm["missing"]) for arm in outcome.data["arms"]}
-    assert (3, (2, 1), (3, 0)) == (outcome.code, scored["completeness"], scored["double/length"])
-
-
 def test_a_judge_without_a_type_is_the_one_that_speaks_to_its_model(project: Project) -> None:
     models = {
         "openai/gpt-4o": "openai",
@@ -294,21 +270,6 @@ def test_a_judge_without_a_type_is_the_one_that_speaks_to_its_model(project: Pro
     named = [judge["model"] for plan in plans for judge in plan.values()]
     assert "google/gemini-3-pro" == named[2]
     assert ["anthropic/claude-opus-5-5", "openai/gpt-4o"] == named[3:]
-
-
-@pytest.mark.usefixtures("simulated_here")
-def test_a_judge_that_its_model_means_changes_with_its_model(project: Project) -> None:
-    config = CONFIG.replace("judges: {reader: {}}", "judge: {model: simulated/judge}")
-    project.write(eval_yaml=config, questions_jsonl=ABC)
-    other = ("--model", "judges.openai=anthropic/claude-x")
-    no_key = {"ANTHROPIC_API_KEY": None}
-
-    plan = project.keval("run", "eval.yaml", "--dry-run", "--json", *other)
-    project.keval("run", "eval.yaml", "-q")
-    scored = project.keval("score", "latest", *other, env=no_key)
-
-    assert ["anthropic"] == [judge["type"] for judge in plan.data["judges"].values()]
-    assert (2, True) == (scored.code, "ANTHROPIC_API_KEY" in scored.stderr)
 
 
 def test_a_judge_that_is_named_stays_when_its_model_changes(project: Project) -> None:
@@ -427,17 +388,6 @@ def test_why_judges_failed_is_in_the_report(project: Project) -> None:
     outcome = project.keval("run", "eval.yaml")
 
     assert (3, True) == (outcome.code, "strict: 9 × down" in outcome.stdout)
-
-
-def test_a_judge_that_a_pass_added_is_asked_again_by_its_label(project: Project) -> None:
-    project.write(eval_yaml=CONFIG, questions_jsonl=ABC)
-    project.keval("run", "eval.yaml")
-    project.keval("score", "latest", "--judge", "strict")
-
-    outcome = project.keval("score", "latest", "--json")
-
-    assert (0, {"reader", "strict"}) == (outcome.code, {arm["judge"] for arm in outcome.data["arms"]})
-    assert 18 == len(project.lines("scores.jsonl"))
 
 
 def test_scoring_gives_no_agent_another_model(project: Project) -> None:

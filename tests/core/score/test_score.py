@@ -99,16 +99,6 @@ def test_a_judge_grades_by_rubric_in_the_rubrics_scale(project: Project) -> None
     assert (1.0, 3.0) == (scale["low"], scale["high"])
 
 
-def test_a_judge_that_cannot_be_reached_leaves_the_trials_unscored(project: Project) -> None:
-    config = CONFIG + "judges: {strict: {down: true}}\nrubrics: [double/brevity]\n"
-    project.write(eval_yaml=config, questions_jsonl=QUESTIONS)
-
-    outcome = project.keval("run", "eval.yaml", "--json")
-
-    failures = [line["failure"]["kind"] for line in project.lines("scores.jsonl") if line["judge"]]
-    assert (3, ["down", "down"]) == (outcome.code, failures)
-
-
 def test_facts_of_hook_plugins_are_frozen_in_the_run(project: Project) -> None:
     own = json.dumps({"id": "own", "question": "rain", "facts": {"truth": "rain"}}) + "\n"
     config = CONFIG.replace("double/length", "double/uses_fact") + "plugins: [double/facts]\n"
@@ -150,16 +140,6 @@ def test_a_scoring_that_was_interrupted_shows(project: Project) -> None:
     said = " ".join(report.stdout.split())
     assert f"1 scores are missing: scoring was interrupted; `{command}` completes it." in said
     assert "missing" not in completed.stdout
-
-
-def test_a_hook_that_is_none_is_told_before_anything_runs(project: Project) -> None:
-    project.write(eval_yaml=CONFIG, questions_jsonl=QUESTIONS)
-
-    outcome = project.keval("run", "eval.yaml", "-p", "double/unknown-hook")
-
-    assert 2 == outcome.code
-    assert "a hook plugin does not fit this version of keval: unknown hook 'keval_sample_fact'" in outcome.stderr
-    assert not (project.root / "results").exists()
 
 
 def test_a_narrowed_run_is_scored_again_as_it_was_narrowed(project: Project) -> None:
@@ -213,15 +193,6 @@ def test_a_busy_judge_is_asked_again(project: Project) -> None:
     assert (0, 2.0) == (outcome.code, outcome.data["arms"][1]["mean"])
 
 
-def test_a_secret_in_a_score_never_reaches_the_disk(project: Project) -> None:
-    config = CONFIG + JUDGED + "{strict: {odd: 'I am ${JUDGE_TOKEN}'}}\n"
-    project.write(eval_yaml=config, questions_jsonl=QUESTIONS)
-
-    project.keval("run", "eval.yaml", env={"JUDGE_TOKEN": "hush-hush"})
-
-    assert {"I am [secret]"} == {line["reason"] for line in project.lines("scores.jsonl") if line["judge"]}
-
-
 def test_a_rubric_is_graded_once_and_by_its_own_levels(project: Project) -> None:
     config = CONFIG + "judges: {strict: {}}\nrubrics:\n  - double\n"
     config += "  - double/brevity: {instructions: 'Is it short?', levels: {1: long, 2: short, 9: gone}}\n"
@@ -250,28 +221,6 @@ def test_hook_plugins_are_told_what_happens(project: Project) -> None:
     assert 4 == len(told)
 
 
-def test_a_hook_that_fails_costs_the_run_nothing(project: Project) -> None:
-    project.write(eval_yaml=CONFIG, questions_jsonl=QUESTIONS)
-
-    with pytest.warns(
-        RuntimeWarning, match="keval-doubles 1.0 failed in keval_trial_finished: ConnectionError: nobody listens"
-    ):
-        outcome = project.keval("run", "eval.yaml", "-p", "double/clumsy")
-
-    assert (0, 2) == (outcome.code, len(project.lines("scores.jsonl")))
-
-
-def test_a_hook_that_would_never_be_awaited_is_refused(project: Project) -> None:
-    project.write(eval_yaml=CONFIG, questions_jsonl=QUESTIONS)
-
-    outcome = project.keval("run", "eval.yaml", "-p", "double/later")
-
-    assert (2, True) == (
-        outcome.code,
-        "keval_trial_finished is not awaited; write it as a plain function" in outcome.stderr,
-    )
-
-
 def test_earlier_hook_plugins_win_over_later_ones(project: Project) -> None:
     plugins = "plugins: [double/facts: {truth: first}, double/other-facts: {truth: second}]\n"
     project.write(eval_yaml=CONFIG + plugins, questions_jsonl=QUESTIONS)
@@ -288,16 +237,6 @@ def test_the_facts_that_hooks_add_are_in_no_prompt(project: Project) -> None:
     project.keval("run", "eval.yaml")
 
     assert {"You know {}.aaaaaaaaaa", "You know {}.bbbbbbbbbb"} == {t["output"] for t in project.lines("trials.jsonl")}
-
-
-def test_a_value_that_is_no_measurement_is_unscored(project: Project) -> None:
-    config = CONFIG.replace("double/length", "double/characters: {each: 1.0e+200}")
-    project.write(eval_yaml=config, questions_jsonl=QUESTIONS)
-
-    outcome = project.keval("run", "eval.yaml", "--json")
-
-    (arm,) = outcome.data["arms"]
-    assert (3, None, 2) == (outcome.code, arm["mean"], arm["failed"])
 
 
 @pytest.mark.parametrize(("low", "high"), [(-math.inf, 1.0), (0.0, 0.0), (1.0, 0.0), (0.0, math.nan)])

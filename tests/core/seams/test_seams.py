@@ -180,4 +180,8 @@ def test_a_judges_timeout_is_retried(project: Project) -> None:
 
     (score,) = project.lines("scores.jsonl")
     attempts = [failure["kind"] for failure in score["judgement"]["attempts"]]
-    assert (3, "timeout", ["timeout", "timeout"]) == (outcome.code, score["failure"]["kind"], attempts)
+    failure = score["failure"]
+    assert (3, ["timeout", "timeout"]) == (outcome.code, attempts)
+    assert ("timeout", "no judgement within 0.05 s", None) == tuple(
+        failure[key] for key in ("kind", "message", "traceback")
+    )

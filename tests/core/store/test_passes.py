@@ -423,20 +423,6 @@ def test_a_real_judge_in_place_of_a_simulated_one_is_not_called_simulated(projec
     assert {"model": "openai/gpt-4o"} == manifest["judges"]["openai"]["options"]
 
 
-def test_a_judge_that_takes_too_long_is_unscored_and_says_so(judged: Project) -> None:
-    config = CONFIG.replace("max_concurrent: 1", "timeout_seconds: 0.05, retry: {max_attempts: 1}")
-    judged.write(eval_yaml=config.replace("reader: {", "reader: {hangs: true, "))
-
-    outcome = judged.keval("run", "eval.yaml", "-o", "slow")
-
-    (scores,) = judged.root.glob("slow/*/*/scores.jsonl")
-    failures = [json.loads(line)["failure"] for line in scores.read_text(encoding="utf-8").splitlines()]
-    assert (3, {("timeout", "no judgement within 0.05 s", None)}) == (
-        outcome.code,
-        {(failure["kind"], failure["message"], failure["traceback"]) for failure in failures},
-    )
-
-
 def test_claims_that_a_judge_does_not_tell_of_are_unknown(judged: Project) -> None:
     outcome = judged.keval("score", "latest", "--judge", "strict", "--json")
 
@@ -444,17 +430,6 @@ def test_claims_that_a_judge_does_not_tell_of_are_unknown(judged: Project) -> No
     told = {entry["judge"]: (entry["judgements"], entry["told"]) for entry in outcome.data["judging"]}
     assert {"reader": [], "strict": None} == claims
     assert {"reader": (3, 3), "strict": (3, 0)} == told
-
-
-def test_a_run_of_another_version_is_told_apart_from_a_damaged_one(judged: Project) -> None:
-    manifest = judged.read("manifest.json")
-    del manifest["format"]
-    (judged.run_directory() / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-
-    outcome = judged.keval("report", "latest")
-
-    assert 2 == outcome.code
-    assert "manifest.json has format None, and this version of keval reads format 3 only" in outcome.stderr
 
 
 def test_a_secret_that_is_written_out_is_refused(judged: Project) -> None:

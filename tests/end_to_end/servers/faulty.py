@@ -44,9 +44,6 @@ def weather(arguments: dict[str, Any], meta: dict[str, Any]) -> list[dict[str, A
     return text(answer)
 
 
-if WAY == "exits":
-    sys.stderr.write("the licence has expired\n")
-    sys.exit(3)
 if WAY == "slow":
     time.sleep(60)
 tool = Tool(weather, {"city": {"type": "string"}}, ("city",), "Get the current weather in a city.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -57,18 +56,6 @@ def test_alpha_is_that_of_krippendorffs_example() -> None:
     found = panel(OBSERVERS)
 
     assert (0.815, 11) == (round(found["alpha"], 3), found["n"])
-
-
-def test_kappa_of_a_pair_is_one_minus_the_ratio_of_squared_differences() -> None:
-    rng = random.Random(7)
-    first = [rng.randint(1, 5) for _ in range(60)]
-    second = [min(5, max(1, level + rng.choice([-1, 0, 0, 1, 2]))) for level in first]
-
-    (pair,) = panel([first, second])["pairs"]
-
-    observed = sum((a - b) ** 2 for a, b in zip(first, second, strict=True)) / 60
-    by_chance = sum((a - b) ** 2 for a in first for b in second) / 60**2
-    assert pytest.approx(1 - observed / by_chance) == pair["kappa"]
 
 
 def test_the_spread_of_a_judge_pools_the_variances_within_answers() -> None:

@@ -7,13 +7,10 @@ import math
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 from keval.analysis.stats.intervals import bca_interval
-from keval.analysis.stats.moments import Estimate, FloatArray, estimate, moments
-
-scores = st.floats(0, 1, allow_nan=False)
+from keval.analysis.stats.moments import Estimate, estimate, moments
 
 
 @pytest.mark.parametrize("n", [2, 15, 1000])
@@ -58,33 +55,6 @@ def test_clusters_of_unequal_size_have_the_standard_error_and_freedom_of_bell_an
     gram = np.array(columns) @ np.array(columns).T
     freedom = np.trace(gram) ** 2 / np.sum(gram**2)
     assert pytest.approx((math.sqrt(variance), freedom), rel=1e-9) == (found.stderr, found.df)
-
-
-def test_clusters_of_single_samples_are_no_clusters() -> None:
-    values = np.random.default_rng(3).normal(size=20)
-
-    alone, clustered = estimate(values), estimate(values, np.arange(20))
-
-    assert pytest.approx((alone.stderr, alone.df)) == (clustered.stderr, clustered.df)
-
-
-@settings(max_examples=30)
-@given(st.lists(st.lists(scores, min_size=1, max_size=4), min_size=2, max_size=10), st.integers(2, 5))
-def test_duplicating_repetitions_never_narrows_the_error(repetitions: list[list[float]], times: int) -> None:
-    def means(scores: list[list[float]]) -> FloatArray:
-        return np.array([np.mean(values) for values in scores])
-
-    once, often = estimate(means(repetitions)), estimate(means([values * times for values in repetitions]))
-
-    assert pytest.approx((once.n, once.stderr), abs=1e-9) == (often.n, often.stderr)
-
-
-def test_duplicating_samples_within_clusters_never_narrows_the_error() -> None:
-    values, clusters = np.array([0.1, 0.9, 0.4, 0.7]), np.arange(4)
-
-    once, often = estimate(values, clusters), estimate(np.repeat(values, 3), np.repeat(clusters, 3))
-
-    assert pytest.approx((once.stderr, once.df)) == (often.stderr, often.df)
 
 
 def test_too_little_is_unknown_and_not_zero() -> None:
