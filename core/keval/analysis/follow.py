@@ -10,10 +10,10 @@ from typing import TypeAlias
 
 import attrs
 
-from keval.analysis.stats.summarise import Summariser, is_current
+from keval.analysis.stats.summarise import Summariser
 from keval.errors import RunError
 from keval.files import open_input, undamaged
-from keval.records.manifest import Manifest
+from keval.records.manifest import Manifest, is_current
 from keval.records.prices import Cost
 from keval.records.scores import ScoreLine
 from keval.records.summary import ArmTrials, FailureTally, JudgingTotal, Summary

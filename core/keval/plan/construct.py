@@ -15,7 +15,6 @@ from keval.config.structure import structure
 from keval.config.variables import interpolate
 from keval.errors import ConfigError, PluginError, Problem, RunError
 from keval.plan.plan import ResolvedPlugin, Scorers
-from keval.recording.loose import open_loose
 from keval.records.scores import Rubric, Scale
 from keval.seams import registry
 
@@ -252,6 +251,8 @@ def _check_recorded(constructor: Constructor, context: ResolvedPlugin) -> None:
     ]
     for place, results in found[:1]:
         try:
+            from keval.recording.loose import open_loose  # only a run that asks for recorded results reads any
+
             open_loose(results)
         except RunError as error:
             constructor.problem((*place, "results", "recorded"), str(error))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -14,7 +15,9 @@ from keval.dataset.samples import Samples
 from keval.errors import ConfigError, Problem, RunError
 from keval.plan.build import make_plan
 from keval.plan.plan import Plan
-from keval.recording.recording import Recording
+
+if TYPE_CHECKING:  # it reads files that only a replay has
+    from keval.recording.recording import Recording
 from keval.records.manifest import Manifest
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import attrs
 
 from keval.records.prices import Price
-from keval.records.scores import Rubric, Scale, Scorer
+from keval.records.scores import Rubric, Scale, ScoreLine, Scorer
 
 FORMAT = 3
 """The version of the run directory. Runs of another format are not read."""
@@ -81,9 +81,9 @@ class ServerEntry:
     """What one server offered before the first trial: tool names, and a SHA-256 of the tools' definitions.
 
     `listing` is the SHA-256 of a blob of the run, which has the definitions and the server's instructions as JSON; see
-    `keval.records.servers`. `interventions` is what the config changes, first to last, as written.
-    `original_sha256` and `original_listing` are from before that. `aliases` maps a tool's name to the one that agents get, as another server
-    has a tool of that name; `tools` and `listing` have the names that agents get, and `sha256` is of the others.
+    `keval.records.servers`. `interventions` is what the config changes, first to last, as written. `original_sha256`
+    and `original_listing` are from before that. `aliases` maps a tool's name to the one that agents get, as another
+    server has a tool of that name; `tools` and `listing` have the names that agents get, and `sha256` is of the others.
 
     `shared` says whether the condition's trials share the server, `sharing` why, and `isolation_verified` is false
     where keval cannot know that trials are kept apart. `answers` is set where the server was played to live agents.
@@ -269,3 +269,10 @@ class Manifest:
     def scorer(self, scorer: Scorer) -> ScorerEntry | None:
         """Return the entry of a scorer, if the run has it."""
         return next((entry for entry in self.scorers if entry.scorer == scorer), None)
+
+
+def is_current(line: ScoreLine, scorer: ScorerEntry | None) -> bool:
+    """Return whether a score is by the version of its scorer in the manifest; an interrupted pass may leave others."""
+    if scorer is None or line.digest != scorer.digest:
+        return False
+    return line.judgement is None or line.judgement.repetition <= scorer.repetitions

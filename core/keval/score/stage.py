@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 import attrs
 
-from keval.analysis.expectations import ExpectationCheck
-from keval.analysis.gates import with_gates
-from keval.analysis.regression import Regression
 from keval.config.evaluation import Execution
 from keval.execute.models.budget import Meter
 from keval.execute.models.exchange import ModelExchange
@@ -27,6 +25,9 @@ from keval.score.scoring import Grader, ScoredTrial
 from keval.seams.interfaces import Judge
 from keval.store.scores import Pass, ScoringSpec
 from keval.store.writer import RunWriter
+
+if TYPE_CHECKING:
+    from keval.analysis.regression import Regression
 
 
 @attrs.frozen
@@ -85,6 +86,9 @@ class Scoring:
             manifest = self.replaying.counted(manifest) if self.replaying else manifest
             # Before the scores replace earlier ones, so that there is no score by a scorer that the manifest lacks.
             self.writer.write_manifest(manifest)
+        from keval.analysis.expectations import ExpectationCheck  # they import NumPy
+        from keval.analysis.gates import with_gates
+
         run, expectations = self.writer.run, ExpectationCheck()  # a run keeps its manifest, once read
         summary = run.summary(expectations.watch(run.trials()))
         summary = with_gates(run, summary, expectations, regression=self.regression)

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Literal
 import attrs
 import orjson
 
-from keval.analysis.stats.summarise import is_current, summarise
 from keval.dataset.samples import Samples
 from keval.errors import RunError
 from keval.files import LineFile, read_input, read_json, read_lines, undamaged
-from keval.records.manifest import Manifest
+from keval.records.manifest import Manifest, is_current
 from keval.records.reviews import Review, answer_digest, standing
 from keval.records.sample import Sample
 from keval.records.scores import ScoreLine
@@ -108,6 +107,8 @@ class Run:
     def summary(self, trials: Iterable[Trial] | None = None) -> Summary:
         """Summarise the trials, or those given, and scores of the run; gates are not decided. Raises RunError."""
         read = self.trials() if trials is None else trials
+        from keval.analysis.stats.summarise import summarise  # NumPy takes a tenth of a second to import
+
         return summarise(self.manifest, read, self._known_scores(), [*self.reviews_file.read()])
 
     def written_summary(self) -> Summary | None:

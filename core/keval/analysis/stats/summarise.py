@@ -13,7 +13,7 @@ from keval.analysis.stats.tally import JudgingTally, Tally, ToolTally
 from keval.analysis.stats.worth import with_worth
 from keval.records.costs import Rates
 from keval.records.effects import Arm
-from keval.records.manifest import Manifest, ScorerEntry
+from keval.records.manifest import Manifest, is_current
 from keval.records.reviews import Review
 from keval.records.scores import Judgement, ScoreLine, Scorer
 from keval.records.servers import Sharing
@@ -23,13 +23,6 @@ from keval.records.trial import Trial
 if TYPE_CHECKING:
     from keval.analysis.stats.findings import Findings
     from keval.analysis.stats.people import ReviewTally
-
-
-def is_current(line: ScoreLine, scorer: ScorerEntry | None) -> bool:
-    """Return whether a score is by the version of its scorer in the manifest; an interrupted pass may leave others."""
-    if scorer is None or line.digest != scorer.digest:
-        return False
-    return line.judgement is None or line.judgement.repetition <= scorer.repetitions
 
 
 def summarise(
