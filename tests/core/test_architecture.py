@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 CORE = ROOT / "core" / "keval"
 # From the bottom up: a module may import from its own room and from those before it.
 FLOORS = [
-    {"errors", "input_file", "live", "loopback", "supervisor", "traffic", "interventions", "tokens"},
+    {"errors", "input_file", "live", "supervisor", "traffic", "interventions", "tokens"},
     {"endings"},
     {"records", "redaction"},
     {"scores", "reviews"},
@@ -53,10 +53,9 @@ FLOORS = [
     {"plan"},
     {"execute"},
     {"score"},
-    {"stages", "doctor", "offers", "ablation"},
-    {"pipeline", "session", "forecast"},
-    {"power", "replay", "planned_replay", "play"},
-    {"scripting"},
+    {"doctor", "offers", "ablation", "forecast"},
+    {"power", "run"},
+    {"play"},
     {"report"},
     {"visits"},
     {"plugin"},
@@ -65,7 +64,7 @@ FLOORS = [
     {"__main__"},
 ]
 MEMBERS = sorted(path.parent for path in ROOT.glob("*/*/pyproject.toml") if path.parts[-3] != "tests")
-MOST_LINES = 290
+MOST_LINES = 500
 HEAVY = (
     "mcp",
     "openai",

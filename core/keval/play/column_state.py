@@ -7,8 +7,8 @@ import asyncio
 import attrs
 
 from keval.play.records import Column
-from keval.play.talk import Talk, is_conversational
-from keval.play.writing import PlayRun
+from keval.run.interactive import InteractiveRun
+from keval.run.trial_conversation import TrialConversation
 
 
 @attrs.define(eq=False)
@@ -19,7 +19,7 @@ class ColumnState:
     """
 
     column: Column
-    talk: Talk | None = None
+    talk: TrialConversation | None = None
     answered: int = 0
     asking: asyncio.Task[None] | None = None
 
@@ -35,11 +35,11 @@ class ColumnState:
             await talk.close()
 
 
-def column_states(run: PlayRun) -> dict[str, ColumnState]:
+def column_states(run: InteractiveRun) -> dict[str, ColumnState]:
     """Return the state of every agent under every condition of a run, by column."""
     manifest, found = run.manifest, dict[str, ColumnState]()
     for agent, about in manifest.agents.items():
-        remembers = is_conversational(run.worker, agent)
+        remembers = run.is_conversational(agent)
         for condition, entry in manifest.conditions.items():
             tools = tuple(tool for server in entry.servers.values() for tool in server.tools)
             column = Column(agent, condition, about.model, about.simulated, tools, remembers=remembers)

@@ -14,10 +14,10 @@ from keval.errors import PlayError, suggestion
 from keval.play.column_state import ColumnState, column_states
 from keval.play.posing import Posed, pose
 from keval.play.records import Answer, AnswerState, Asked, Column, Question
-from keval.play.talk import STOPPED, Talk
-from keval.play.writing import PlayRun
 from keval.records.scores import ScoreLine
 from keval.records.trial import Trial, TrialKey
+from keval.run.interactive import InteractiveRun
+from keval.run.trial_conversation import STOPPED, TrialConversation
 from keval.seams.live import Feed, LiveEvent
 
 
@@ -25,7 +25,7 @@ from keval.seams.live import Feed, LiveEvent
 class Columns:
     """Asks the columns of one run, and keeps what was asked and answered."""
 
-    run: PlayRun
+    run: InteractiveRun
     feed: Feed
     conversation: int = attrs.field(default=1, init=False)
     _states: dict[str, ColumnState] = attrs.field(init=False)
@@ -154,10 +154,8 @@ class Columns:
             raise self._broken
 
     def _check_budget(self) -> None:
-        meter = self.run.meter
-        if not meter.admits_trial():
-            meter.leave_out_trials()
-            raise PlayError(meter.told())
+        if refusal := self.run.budget_refusal():
+            raise PlayError(refusal)
 
     async def _forget(self) -> None:
         """End the present conversation, if anything was asked in it."""
@@ -171,31 +169,29 @@ class Columns:
         if key is None:
             return
         run = self.run
-        talk = state.talk = state.talk or Talk(run.worker, run.outbox, key.agent, key.condition)
+        talk = state.talk = state.talk or run.converse(key.agent, key.condition)
         talk.is_stopped = False
         self._idle.clear()
         state.asking = self._spawn(self._answer_all(state, talk, posed, key))
 
     def _begun(self, state: ColumnState, posed: Posed) -> TrialKey | None:
         """Begin a trial, or leave it out, if the budget does not hold it."""
-        column, sample, meter = state.column, posed.asked.id, self.run.meter
+        column, sample = state.column, posed.asked.id
         repetition = self._times[column.id, sample] + 1
         trial = f"{column.id}/{sample}/{repetition}"
         if trial not in posed.trials:
             posed.trials.append(trial)
-        if not meter.admits_trial():
-            meter.leave_out_trials()
-            self._answers[trial] = Answer(
-                column.id, trial, repetition, "left_out", self.feed.count, problem=meter.told()
-            )
+        if refusal := self.run.budget_refusal():
+            self._answers[trial] = Answer(column.id, trial, repetition, "left_out", self.feed.count, problem=refusal)
             return None
-        meter.begin_trial()
         self._times[column.id, sample] = repetition
         self._answers[trial] = Answer(column.id, trial, repetition, "answering", self.feed.count)
         self.run.begin_trial()
         return TrialKey(trial, column.agent, column.condition, sample, repetition)
 
-    async def _answer_all(self, state: ColumnState, talk: Talk, posed: Sequence[Posed], first: TrialKey) -> None:
+    async def _answer_all(
+        self, state: ColumnState, talk: TrialConversation, posed: Sequence[Posed], first: TrialKey
+    ) -> None:
         """Ask a column; when it returns, the answers are written."""
         key: TrialKey | None = first
         try:
