@@ -55,7 +55,6 @@ FLOORS = [
     {"score"},
     {"doctor", "offers", "ablation", "forecast"},
     {"power", "run"},
-    {"play"},
     {"report"},
     {"visits"},
     {"plugin"},
@@ -147,12 +146,11 @@ def test_the_core_names_no_plugin_and_no_word_of_weather() -> None:
     transports = {"http", "sse", "stdio"}
     roles = {"models", "servers"}  # names of proxies, by which the core asks for them
     commands = {"view"}  # of plugins, by which an option of the core's asks for them
-    rooms = {"play"}  # of the core, whose page is a command
     wires = {"anthropic", "gemini"}
     keys = {"simulated", "tap", "recorded"}  # of manifest and summary, of contexts, and of `results:`
     # The one place that says what k-eval's words mean here.
     dialect = CORE / "config" / "k_eval.py"
-    known = plugin_names() - transports - roles - commands - wires - keys - rooms
+    known = plugin_names() - transports - roles - commands - wires - keys
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno} names {node.value!r}"
         for path in CORE.rglob("*.py")

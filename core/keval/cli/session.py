@@ -65,7 +65,7 @@ def carry_out(
 
     try:
         with progress:
-            return run_to_end(work, stop and Interruption(stop, grace, last_words))
+            return run_to_end(work, Interruption(stop, grace, last_words) if stop is not None else None)
     except KeyboardInterrupt:
         last_words()
         raise SystemExit(130) from None

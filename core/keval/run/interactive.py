@@ -109,7 +109,7 @@ class InteractiveRun:
         reach_loopback(os.environ)
         plan = _interactive_plan(evaluation)
         redactor = Redactor() if after is None else after._active.redact
-        async with ActiveRun.open(plan, RunOptions([("play", _Listener(feed))], redactor)) as run:
+        async with ActiveRun.open(plan, RunOptions([("keval/feed", _Listener(feed))], redactor)) as run:
             await steps.bring_up(run)
             run.create(root)
             await steps.freeze(run, ())  # questions are added when they are asked

@@ -6,7 +6,7 @@ finished run can be scored again by the same steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -55,19 +55,19 @@ async def bring_up(run: ActiveRun, *, recorded: bool = False, before: Manifest |
     run.prices = find_prices(plan.evaluation, plan.askers, run.ready.endpoints, before)
 
 
-async def freeze(run: ActiveRun, samples: Iterable[Sample]) -> None:
+async def freeze(run: ActiveRun, samples: Sequence[Sample]) -> None:
     """Write the samples of a new run, with what hook plugins know of them. Raises PreflightError, RunError."""
     with run.writer.freezing(run.redact) as write:
         await _write_samples(run, samples, write)
 
 
-async def add_samples(run: ActiveRun, samples: Iterable[Sample]) -> None:
+async def add_samples(run: ActiveRun, samples: Sequence[Sample]) -> None:
     """Write further samples of a run that goes on, as `freeze` does. Raises PreflightError, RunError."""
     with run.writer.adding(run.redact) as write:
         await _write_samples(run, samples, write)
 
 
-async def _write_samples(run: ActiveRun, samples: Iterable[Sample], write: Callable[[Sample], bool]) -> None:
+async def _write_samples(run: ActiveRun, samples: Sequence[Sample], write: Callable[[Sample], bool]) -> None:
     async for sample in run.hooks.with_facts(samples, run.plan.evaluation.execution.max_concurrent):
         if write(sample):  # agents are asked what the dataset says, and scorers read what is written
             run.samples[sample.id] = sample

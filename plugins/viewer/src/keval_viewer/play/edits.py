@@ -6,17 +6,23 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-import attrs
+from keval.plugin import (
+    ConfigError,
+    Evaluation,
+    InteractiveRun,
+    OfferedTool,
+    Selection,
+    Source,
+    effective,
+    select,
+    suggestion,
+    with_bases,
+    with_data,
+)
+from keval_viewer.play.as_yaml import yaml_text
+from keval_viewer.play.records import Edit, EditableCondition, EditableTool
 
-from keval.config.derived_contexts import with_bases
-from keval.config.evaluation import Evaluation
-from keval.config.load import effective, read
-from keval.config.select import Selection, select
-from keval.config.source import Source
-from keval.errors import ConfigError, suggestion
-from keval.play.as_yaml import yaml_text
-from keval.play.records import Edit, EditableCondition, EditableTool
-from keval.run.interactive import InteractiveRun, OfferedTool
+__all__ = ["condition_yaml", "editable_conditions", "edited"]
 
 Tools = Callable[[str], Sequence[OfferedTool]]
 """Returns the tools of a condition that is up."""
@@ -42,7 +48,7 @@ def edited(evaluation: Evaluation, edit: Edit, tools: Tools) -> Evaluation:
         data = _with_condition(data, evaluation, edit, tools)
     elif edit.name is not None or edit.system_prompt is not None or edit.descriptions:
         raise ConfigError("the edit names no condition; say which one it changes")
-    found = _reread(evaluation, data)
+    found = with_data(evaluation, data)
     models = tuple(f"agents.{label}={model}" for label, model in edit.models.items())
     changed = select(found, Selection(models=models))
     if effective(changed) == effective(evaluation):
@@ -70,7 +76,7 @@ def condition_yaml(evaluation: Evaluation, condition: str, written: Evaluation, 
     text = yaml_text(sections)
     if Source.parse(text, "the YAML", written.source.base).data != sections:
         raise ConfigError("the condition cannot be written as YAML: it would be read as another one")
-    InteractiveRun.check(_reread(written, merged))
+    InteractiveRun.check(with_data(written, merged))
     return text
 
 
@@ -79,14 +85,6 @@ def _entry(data: Any, condition: str) -> dict[str, Any]:
     conditions = data.get("conditions") if isinstance(data, dict) else None
     entry = conditions.get(condition) if isinstance(conditions, dict) else None
     return entry if isinstance(entry, dict) else {}
-
-
-def _reread(evaluation: Evaluation, data: dict[str, Any]) -> Evaluation:
-    """Read an evaluation again from other data, which has what the command line chose before."""
-    found = read(Source(evaluation.source.name, evaluation.source.base, data))
-    implied = {spec.label for spec in evaluation.judges if spec.implied}
-    judges = tuple(attrs.evolve(spec, implied=spec.label in implied) for spec in found.judges)
-    return attrs.evolve(found, judges=judges, limit=evaluation.limit, sample_ids=evaluation.sample_ids)
 
 
 def _with_condition(data: dict[str, Any], evaluation: Evaluation, edit: Edit, tools: Tools) -> dict[str, Any]:

@@ -7,10 +7,11 @@ from collections.abc import Collection, Sequence
 
 import attrs
 
-from keval.errors import PlayError, suggestion
-from keval.play.records import Asked
-from keval.records.sample import Sample
-from keval.run.interactive import InteractiveRun
+from keval import Sample
+from keval.plugin import InteractiveRun, suggestion
+from keval_viewer.play.records import Asked, PlayError
+
+__all__ = ["Posed", "pose"]
 
 
 @attrs.define(eq=False)

@@ -9,19 +9,35 @@ from pathlib import Path
 
 import attrs
 
-from keval.config.evaluation import DatasetFile, Evaluation
-from keval.config.load import load
-from keval.config.select import Selection, select
-from keval.dataset.samples import Samples
-from keval.errors import PlayError, suggestion
-from keval.play.columns import Columns
-from keval.play.edits import condition_yaml, editable_conditions, edited
-from keval.play.keeping import keep
-from keval.play.records import Asked, Column, Edit, EditableCondition, KeptSample, Question, Standings
-from keval.play.standings import standings_of
-from keval.run.interactive import InteractiveRun
-from keval.seams.live import Feed
-from keval.store.run import Run
+from keval import Run
+from keval.plugin import (
+    Arm,
+    DatasetFile,
+    Evaluation,
+    Feed,
+    InteractiveRun,
+    Samples,
+    ScorerScale,
+    Selection,
+    load,
+    select,
+    suggestion,
+)
+from keval_viewer.play.columns import Columns
+from keval_viewer.play.edits import condition_yaml, editable_conditions, edited
+from keval_viewer.play.keeping import keep
+from keval_viewer.play.records import (
+    Asked,
+    Column,
+    Edit,
+    EditableCondition,
+    KeptSample,
+    PlayError,
+    Question,
+    Standings,
+)
+
+__all__ = ["Play"]
 
 
 @attrs.define(eq=False)
@@ -196,7 +212,7 @@ class Play:
             reference: Column | None = self._columns.column(against)
         else:
             reference = next((column for column in self.columns if column.is_on), None)
-        return standings_of(self._columns.run, len(self.questions), reference)
+        return _standings_of(self._columns.run, len(self.questions), reference)
 
     def keep_sample(
         self, question: str, path: str | Path | None = None, *, answer: str | None = None, looked_up: bool = False
@@ -261,3 +277,22 @@ async def _end(columns: Columns, closing: AsyncExitStack) -> None:
     """Stop what is in flight, and end a run."""
     await columns.close()
     await closing.aclose()
+
+
+def _standings_of(run: InteractiveRun, questions: int, against: Column | None) -> Standings:
+    """Return how the columns stand after so many questions, and how the others differ from the column `against`.
+
+    Columns that were asked nothing are left out of the differences.
+    """
+    manifest = run.manifest
+    reference = None if against is None else Arm(against.agent, against.condition, manifest.run)
+    differences, expenses = ((), ()) if reference is None else run.differences(reference)
+    return Standings(
+        questions,
+        None if against is None else against.id,
+        tuple(ScorerScale(entry.metric, entry.judge, entry.scale) for entry in manifest.scorers),
+        run.arm_scores(),
+        run.arm_trials(),
+        differences,
+        expenses,
+    )

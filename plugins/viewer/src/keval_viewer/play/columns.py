@@ -10,15 +10,12 @@ from typing import Any
 
 import attrs
 
-from keval.errors import PlayError, suggestion
-from keval.play.column_state import ColumnState, column_states
-from keval.play.posing import Posed, pose
-from keval.play.records import Answer, AnswerState, Asked, Column, Question
-from keval.records.scores import ScoreLine
-from keval.records.trial import Trial, TrialKey
-from keval.run.interactive import InteractiveRun
-from keval.run.trial_conversation import STOPPED, TrialConversation
-from keval.seams.live import Feed, LiveEvent
+from keval import ScoreLine, Trial
+from keval.plugin import STOPPED, Feed, InteractiveRun, LiveEvent, TrialConversation, TrialKey, suggestion
+from keval_viewer.play.posing import Posed, pose
+from keval_viewer.play.records import Answer, AnswerState, Asked, Column, PlayError, Question
+
+__all__ = ["Columns"]
 
 
 @attrs.define(eq=False)
@@ -28,7 +25,7 @@ class Columns:
     run: InteractiveRun
     feed: Feed
     conversation: int = attrs.field(default=1, init=False)
-    _states: dict[str, ColumnState] = attrs.field(init=False)
+    _states: dict[str, _ColumnState] = attrs.field(init=False)
     _posed: list[Posed] = attrs.field(factory=list, init=False)
     _answers: dict[str, Answer] = attrs.field(factory=dict, init=False)
     _times: Counter[tuple[str, str]] = attrs.field(factory=Counter, init=False)
@@ -38,7 +35,7 @@ class Columns:
     _broken: BaseException | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._states = column_states(self.run)
+        self._states = _column_states(self.run)
         self._idle.set()
 
     @property
@@ -140,7 +137,7 @@ class Columns:
             task.cancel()
         await asyncio.gather(*tasks, *(state.leave() for state in self._states.values()), return_exceptions=True)
 
-    def _state(self, column: str) -> ColumnState:
+    def _state(self, column: str) -> _ColumnState:
         if column not in self._states:
             hint = suggestion(column, self._states) or f"; columns: {', '.join(self._states)}"
             raise PlayError(f"no column {column!r}{hint}")
@@ -163,7 +160,7 @@ class Columns:
         if self._present():
             self.conversation += 1
 
-    def _ask(self, state: ColumnState, posed: Sequence[Posed]) -> None:
+    def _ask(self, state: _ColumnState, posed: Sequence[Posed]) -> None:
         """Ask a column these questions, one after the other, until one has no answer."""
         key = self._begun(state, posed[0])
         if key is None:
@@ -174,7 +171,7 @@ class Columns:
         self._idle.clear()
         state.asking = self._spawn(self._answer_all(state, talk, posed, key))
 
-    def _begun(self, state: ColumnState, posed: Posed) -> TrialKey | None:
+    def _begun(self, state: _ColumnState, posed: Posed) -> TrialKey | None:
         """Begin a trial, or leave it out, if the budget does not hold it."""
         column, sample = state.column, posed.asked.id
         repetition = self._times[column.id, sample] + 1
@@ -190,7 +187,7 @@ class Columns:
         return TrialKey(trial, column.agent, column.condition, sample, repetition)
 
     async def _answer_all(
-        self, state: ColumnState, talk: TrialConversation, posed: Sequence[Posed], first: TrialKey
+        self, state: _ColumnState, talk: TrialConversation, posed: Sequence[Posed], first: TrialKey
     ) -> None:
         """Ask a column; when it returns, the answers are written."""
         key: TrialKey | None = first
@@ -262,3 +259,39 @@ class Columns:
     def tell(self, what: str) -> None:
         """Tell readers of the feed that something changed."""
         self.feed.publish(LiveEvent("play_changed", "", 0, time.time(), {"what": what}))
+
+
+@attrs.define(eq=False)
+class _ColumnState:
+    """A column: what it was asked in the present conversation, how many questions of it it has answered.
+
+    `asking` is what asks it just now.
+    """
+
+    column: Column
+    talk: TrialConversation | None = None
+    answered: int = 0
+    asking: asyncio.Task[None] | None = None
+
+    def now(self, asked: int) -> Column:
+        """Return the column as it is after so many questions of the present conversation."""
+        is_answering = self.asking is not None
+        return attrs.evolve(self.column, is_answering=is_answering, is_level=is_answering or self.answered == asked)
+
+    async def leave(self) -> None:
+        """End its side of the conversation."""
+        talk, self.talk, self.answered = self.talk, None, 0
+        if talk is not None:
+            await talk.close()
+
+
+def _column_states(run: InteractiveRun) -> dict[str, _ColumnState]:
+    """Return the state of every agent under every condition of a run, by column."""
+    manifest, found = run.manifest, dict[str, _ColumnState]()
+    for agent, about in manifest.agents.items():
+        remembers = run.is_conversational(agent)
+        for condition, entry in manifest.conditions.items():
+            tools = tuple(tool for server in entry.servers.values() for tool in server.tools)
+            column = Column(agent, condition, about.model, about.simulated, tools, remembers=remembers)
+            found[column.id] = _ColumnState(column)
+    return found
