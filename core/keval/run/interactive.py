@@ -45,6 +45,7 @@ if TYPE_CHECKING:  # what decides and adds up is imported when such a run is ope
     from keval.analysis.expectations import ExpectationCheck
     from keval.analysis.stats.effects import Kind
     from keval.analysis.stats.summarise import Summariser
+    from keval.records.costs import Rates
 
 _NO_DATASET = Dataset(None, Samples.of(()), "")
 
@@ -81,6 +82,7 @@ class InteractiveRun:
     _outbox: RunOutbox
     _scores: Pass
     _grader: Grader
+    _rates: Rates
     _lines: dict[str, bytes]
     _summariser: Summariser
     _expectations: ExpectationCheck
@@ -133,6 +135,7 @@ class InteractiveRun:
                             outbox,
                             scores,
                             grader,
+                            run.meter.rates,
                             lines,
                             Summariser(run.manifest),
                             ExpectationCheck(),
@@ -251,14 +254,14 @@ class InteractiveRun:
 
     def cost(self, trial: Trial) -> float | None:
         """Return what an answer cost in US dollars, with its attempts; `None` if that is unknown."""
-        told, rates = [*(attempt.transcript for attempt in trial.attempts), trial.transcript], self._active.meter.rates
-        return _sum(rates.attempt(trial.agent, each) for each in told if each is not None)
+        told = [*(attempt.transcript for attempt in trial.attempts), trial.transcript]
+        return _sum(self._rates.attempt(trial.agent, each) for each in told if each is not None)
 
     def judging_cost(self, scores: Iterable[ScoreLine]) -> float | None:
         """Return what the judgements behind these scores of a trial cost; `None` if that is unknown."""
-        found, rates = ((line.judge, line.judgement) for line in scores), self._active.meter.rates
+        found = ((line.judge, line.judgement) for line in scores)
         judged = {(judge, each.repetition): each for judge, each in found if judge and each}
-        return _sum(rates.judgement(judge, each) for (judge, _), each in judged.items())
+        return _sum(self._rates.judgement(judge, each) for (judge, _), each in judged.items())
 
     def arm_scores(self) -> tuple[ArmScore, ...]:
         """Return the mean of each arm by each scorer so far, with its interval."""
