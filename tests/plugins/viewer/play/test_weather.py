@@ -14,7 +14,7 @@ from tests.plugins.viewer.play.test_play import played
 
 pytestmark = pytest.mark.usefixtures("simulated_here")
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "weather"
+EXAMPLE = Path(__file__).parents[4] / "examples" / "weather"
 ONE = """
 agents: {openai: {model: simulated/weather}}
 contexts: {weather: {}}
