@@ -224,6 +224,22 @@ def test_planning_the_example_imports_no_sdk() -> None:
     assert "[]" == done.stderr.strip()
 
 
+def test_the_flow_of_a_run_imports_nothing_that_decides_or_reports() -> None:
+    later = (
+        "keval.analysis.gates",
+        "keval.analysis.comparison",
+        "keval.report",
+        "keval.cli",
+        "keval.analysis.stats.findings",
+        "numpy",
+    )
+    code = f"import sys\nimport keval.run.flow\nprint([name for name in {later!r} if name in sys.modules])"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "[]" == done.stdout.strip()
+
+
 def test_every_hook_is_documented() -> None:
     specs = [value for name, value in vars(hookspecs).items() if name.startswith("keval_")]
 
