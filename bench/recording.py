@@ -53,7 +53,8 @@ def compare(agent: str, model: str) -> None:
     """Print what recording costs one agent; the environment leads to its model."""
     from keval.config.load import load
     from keval.plan.build import make_plan
-    from keval.run.pipeline import run_plan
+    from keval.run.active_run import RunOptions
+    from keval.run.flow import run_plan
 
     config = {
         "dataset": {"path": "q.jsonl"},
@@ -72,7 +73,7 @@ def compare(agent: str, model: str) -> None:
         plan = make_plan(load(Path("eval.yaml")))
 
         def cpu(*, record: bool) -> float:
-            asyncio.run(run_plan(plan, Path("results"), record=record))
+            asyncio.run(run_plan(plan, Path("results"), RunOptions(record=record)))
             return float(Path("cpu.txt").read_text(encoding="utf-8"))
 
         cpu(record=True), cpu(record=False)

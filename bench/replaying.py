@@ -27,9 +27,9 @@ def compare(agent: str, model: str) -> None:
     from keval.config.select import Selection
     from keval.plan.build import make_plan
     from keval.redaction import Redactor
-    from keval.run.pipeline import run_plan
-    from keval.run.planned_replay import planned_replay
-    from keval.run.replay import replay_run
+    from keval.run.active_run import RunOptions
+    from keval.run.flow import run_plan
+    from keval.run.replay import planned_replay, replay_run
 
     config = {
         "dataset": {"path": "q.jsonl"},
@@ -53,7 +53,7 @@ def compare(agent: str, model: str) -> None:
         plan = make_plan(load(Path("eval.yaml")))
         recorded, replayed = [], []
         for number in range(RUNS + 1):
-            *took, (run, summary) = cost(run_plan(plan, Path("results"), record=True))
+            *took, (run, summary) = cost(run_plan(plan, Path("results"), RunOptions(record=True)))
             with planned_replay(Path("eval.yaml"), Selection(), run, "fail", Redactor()) as (again, replay):
                 *took_again, (_, again_summary) = cost(replay_run(replay, again, Path("results")))
             assert [sum(arm.failed for arm in each.trials) for each in (summary, again_summary)] == [0, 0]

@@ -177,7 +177,8 @@ def compare(load: str, port: int) -> None:
     """Print what viewers cost a run of this load, in the working directory."""
     from keval.config.load import load as read
     from keval.plan.build import make_plan
-    from keval.run.pipeline import run_plan
+    from keval.run.active_run import RunOptions
+    from keval.run.flow import run_plan
 
     questions = [{"id": str(number), "question": "What is the weather in Rome?"} for number in range(LOADS[load])]
     Path("eval.yaml").write_text(json.dumps(config(load, port)), encoding="utf-8")
@@ -188,7 +189,7 @@ def compare(load: str, port: int) -> None:
 
         def run(count: int) -> Measured:
             readers, before, began = Readers(viewer, count), viewer.cpu, time.perf_counter()
-            asyncio.run(run_plan(plan, results, [("bench/readers", readers)]))
+            asyncio.run(run_plan(plan, results, RunOptions([("bench/readers", readers)])))
             wall = time.perf_counter() - began
             readers.end()
             share = (viewer.cpu - before + readers.cpu) / wall

@@ -85,10 +85,6 @@ class OutageError(RunError):
     """A model's endpoint has been down for so long that the run stops; what was finished is kept."""
 
 
-class PlayError(KevalError):
-    """What is wanted of a play cannot be done, or not now."""
-
-
 class TrialError(KevalError):
     """What adapters and contexts raise when a trial cannot be completed.
 

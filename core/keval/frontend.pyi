@@ -24,23 +24,6 @@ from keval.cli.options import (
     choice_options as choice_options,
     results_option as results_option,
 )
-from keval.config.evaluation import Evaluation as Evaluation
-from keval.config.load import load as load
-from keval.config.secrets import learn_config as learn_config
-from keval.config.select import Selection as Selection, select as select
-from keval.errors import PlayError as PlayError
-from keval.play import (
-    Answer as Answer,
-    Asked as Asked,
-    Column as Column,
-    Edit as Edit,
-    EditableCondition as EditableCondition,
-    EditableTool as EditableTool,
-    KeptSample as KeptSample,
-    Play as Play,
-    Question as Question,
-    Standings as Standings,
-)
 from keval.recording.recording import traffic_of as traffic_of
 from keval.records.prices import dollars as dollars
 from keval.records.reviews import (

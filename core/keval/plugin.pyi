@@ -1,7 +1,20 @@
 """What plugins import, besides the records in `keval`: the seams, and what passes through them."""
 
 # What all plugins may use
-from keval.config.load import read_record as read_record
+# Others
+from keval.config.derived_contexts import with_bases as with_bases
+from keval.config.evaluation import DatasetFile as DatasetFile, Evaluation as Evaluation
+from keval.config.load import (
+    effective as effective,
+    load as load,
+    read_record as read_record,
+    with_data as with_data,
+)
+from keval.config.secrets import learn_config as learn_config
+from keval.config.select import Selection as Selection, select as select
+from keval.config.source import Source as Source
+from keval.dataset.read import read_dataset as read_dataset
+from keval.dataset.samples import Samples as Samples, sample_of as sample_of
 from keval.errors import (
     ConfigError as ConfigError,
     FieldError as FieldError,
@@ -20,6 +33,7 @@ from keval.errors import (
 from keval.execute.trial.worker import open_worker as open_worker
 from keval.files import (
     LineFile as LineFile,
+    explained as explained,
     open_input as open_input,
     read_input as read_input,
     replacing as replacing,
@@ -116,6 +130,8 @@ from keval.records.traffic import (
     ServerExchange as ServerExchange,
 )
 from keval.records.trial import TrialKey as TrialKey
+from keval.run.interactive import InteractiveRun as InteractiveRun, OfferedTool as OfferedTool
+from keval.run.trial_conversation import STOPPED as STOPPED, TrialConversation as TrialConversation
 from keval.run.visits import Visits as Visits
 from keval.score.rubrics import read_rubric as read_rubric
 from keval.seams.contexts import (

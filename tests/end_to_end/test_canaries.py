@@ -211,7 +211,7 @@ def test_a_defect_tells_no_canary(project: Project, monkeypatch: pytest.MonkeyPa
     def broken(root: Path, *args: object) -> None:
         raise RuntimeError(TOLD)
 
-    monkeypatch.setattr("keval.run.pipeline.RunWriter.create", broken)
+    monkeypatch.setattr("keval.store.writer.RunWriter.create", broken)
     with gateway(tells) as environ:
         code, said = told(environ, "run", "eval.yaml")
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from keval.cli.interruption import Interruption
 from keval.cli.options import (
     GateFlags,
     budget_option,
@@ -21,7 +20,7 @@ from keval.cli.options import (
     view_option,
     wide_option,
 )
-from keval.cli.session import ablated, finish, log_watchers, run_to_end, tell_replaced
+from keval.cli.session import ablated, carry_out, finish, log_watchers, tell_replaced
 from keval.config.evaluation import Evaluation
 from keval.config.load import load, rebuild
 from keval.config.secrets import learn_config
@@ -30,11 +29,11 @@ from keval.config.variables import filling
 from keval.records.manifest import Manifest
 from keval.report.console import message_console
 from keval.report.plan import print_notices
-from keval.report.terminal import redactor, tell
-from keval.store.run import Run, find_run
+from keval.report.terminal import redactor
+from keval.store.run import find_run
 
 if TYPE_CHECKING:  # it imports what `--help` does not need
-    from keval.run.pipeline import Watchers
+    from keval.run.active_run import Watchers
 
 _POSITIVE = click.IntRange(min=1)
 
@@ -85,11 +84,11 @@ def command(
     The run's manifest is the config. If the dataset, a plugin, a variable or a server's tools changed since the run
     began, it is refused with the differences. Scores that are missing are made afterwards.
     """
-    from keval.execute.admission import Stop
     from keval.execute.bringup.resumption import Resumption, check_resumable
     from keval.plan.build import make_plan
     from keval.report.progress import Progress
-    from keval.run.pipeline import resume_run
+    from keval.run.active_run import RunOptions
+    from keval.run.flow import resume_run
 
     log = log_watchers(log_format)
     found = find_run(run, output_dir)
@@ -118,33 +117,19 @@ def command(
         if extend:  # those of the run's own config were shown when it began
             print_notices(plan, messages)
         done = len(found.trial_ids(failed=not retry_failed))
-        progress, stop = Progress(messages, plan.trial_count, done), Stop()
-
-        def interrupted() -> None:
-            progress.stop()
-            tell(f"interrupted; `keval resume {found.path}` goes on")
-
-        interruption = Interruption(stop, plan.evaluation.execution.grace_seconds, interrupted)
+        progress = Progress(messages, plan.trial_count, done)
+        watchers = [("keval/progress", progress), *log, *viewers]
+        options = RunOptions(watchers, hidden, regression=regression, record=record)
         resumption = Resumption(retry_failed=retry_failed, extended=extend is not None, force=force)
-        try:
-            with progress:
-                watchers = [("keval/progress", progress), *log, *viewers]
-                work = resume_run(
-                    found,
-                    plan,
-                    watchers,
-                    resumption=resumption,
-                    redactor=hidden,
-                    stop=stop,
-                    regression=regression,
-                    record=record,
-                )
-                summary = run_to_end(work, interruption)
-        except KeyboardInterrupt:
-            interrupted()
-            raise SystemExit(130) from None
+        resumed, summary = carry_out(
+            resume_run(found, plan, resumption, options),
+            progress,
+            lambda: f"interrupted; `keval resume {found.path}` goes on",
+            stop=options.stop,
+            grace=plan.evaluation.execution.grace_seconds,
+        )
     tell_replaced(hidden.replaced, quiet=quiet)
-    finish(Run(found.path), summary, wide=wide, as_json=as_json, quiet=quiet, strict=gate_flags.strict)
+    finish(resumed, summary, wide=wide, as_json=as_json, quiet=quiet, strict=gate_flags.strict)
 
 
 def _repetitions(evaluation: Evaluation, manifest: Manifest, extend: Path | None) -> int:

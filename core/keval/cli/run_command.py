@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Literal
 import attrs
 import click
 
-from keval.cli.interruption import Interruption
 from keval.cli.options import (
     GateFlags,
     gate_options,
@@ -22,21 +21,20 @@ from keval.cli.options import (
     view_option,
     wide_option,
 )
-from keval.cli.session import ablated, finish, log_watchers, run_to_end, tell_replaced
+from keval.cli.session import ablated, carry_out, finish, log_watchers, tell_replaced
 from keval.config.load import load
 from keval.config.secrets import learn_config
 from keval.config.select import Selection, select
-from keval.execute.admission import Stop
 from keval.report.console import data_console, message_console, print_json
 from keval.report.plan import describe, print_notices, print_plan
-from keval.report.terminal import redactor, tell
+from keval.report.terminal import redactor
 from keval.store.run import find_run
 
 if TYPE_CHECKING:  # it imports what a dry run does not need
     from keval.execute.replaying import Replay
     from keval.plan.plan import Plan
     from keval.report.progress import Progress
-    from keval.run.pipeline import Watchers
+    from keval.run.active_run import Watchers
 
 
 @click.command("run")
@@ -101,33 +99,26 @@ def command(
             return
 
         from keval.report.progress import Progress
+        from keval.run.active_run import RunOptions
 
-        progress, stop = Progress(messages, plan.trial_count), Stop()
-
-        def interrupted() -> None:
-            progress.stop()
-            tell(_interrupted(progress, is_replay=played is not None))
-
-        interruption = Interruption(stop, plan.evaluation.execution.grace_seconds, interrupted)
+        progress = Progress(messages, plan.trial_count)
         watchers = [("keval/progress", progress), *log, *viewers]
-        try:
-            with progress:
-                if played is None:
-                    from keval.run.pipeline import run_plan
+        options = RunOptions(watchers, hidden, regression=regression, record=record)
+        if played is None:
+            from keval.run.flow import run_plan
 
-                    work = run_plan(
-                        plan, output_dir, watchers, redactor=hidden, stop=stop, regression=regression, record=record
-                    )
-                else:
-                    from keval.run.replay import replay_run
+            work = run_plan(plan, output_dir, options)
+        else:
+            from keval.run.replay import replay_run
 
-                    work = replay_run(
-                        played, plan, output_dir, watchers, redactor=hidden, stop=stop, regression=regression
-                    )
-                run, summary = run_to_end(work, interruption)
-        except KeyboardInterrupt:
-            interrupted()
-            raise SystemExit(130) from None
+            work = replay_run(played, plan, output_dir, options)
+        run, summary = carry_out(
+            work,
+            progress,
+            lambda: _interrupted(progress, is_replay=played is not None),
+            stop=options.stop,
+            grace=plan.evaluation.execution.grace_seconds,
+        )
     tell_replaced(hidden.replaced, quiet=quiet)
     finish(run, summary, wide=wide, as_json=as_json, quiet=quiet, strict=gate_flags.strict)
 
@@ -138,7 +129,7 @@ def _planned(
 ) -> Iterator[tuple[Plan, Replay | None]]:
     """Yield the plan, and the replay that it is of, if it is one."""
     if replay is not None:
-        from keval.run.planned_replay import planned_replay
+        from keval.run.replay import planned_replay
 
         with planned_replay(config, selection, find_run(replay, output_dir), misses, redactor()) as planned:
             yield planned

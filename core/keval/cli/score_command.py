@@ -18,13 +18,13 @@ from keval.cli.options import (
     results_option,
     wide_option,
 )
-from keval.cli.session import finish, log_watchers, run_to_end
+from keval.cli.session import carry_out, finish, log_watchers
 from keval.config.load import rebuild_scoring
 from keval.config.secrets import learn_config
 from keval.config.select import Selection, select
 from keval.report.console import message_console
 from keval.report.progress import Progress
-from keval.report.terminal import redactor, tell
+from keval.report.terminal import redactor
 from keval.store.run import find_run
 
 
@@ -64,7 +64,8 @@ def command(
     scorer and leave the others. Scoring that was interrupted goes on where it stopped when it is asked for again.
     """
     from keval.plan.build import make_scoring_plan
-    from keval.run.pipeline import rescore
+    from keval.run.active_run import RunOptions
+    from keval.run.flow import rescore
 
     log = log_watchers(log_format)
     found = find_run(run, output_dir)
@@ -84,20 +85,10 @@ def command(
     plan = make_scoring_plan(evaluation, found.manifest)
     regression = gate_flags.regression(output_dir, found)
     progress = Progress(message_console(quiet=quiet), 0)
-    work = rescore(
-        found,
-        evaluation,
-        plan,
-        [("keval/progress", progress), *log],
-        missing=missing,
-        judge_repetitions=judge_repetitions,
-        redactor=redactor(),
-        regression=regression,
+    options = RunOptions([("keval/progress", progress), *log], redactor(), regression=regression)
+    _, summary = carry_out(
+        rescore(found, plan, options, missing=missing, judge_repetitions=judge_repetitions),
+        progress,
+        lambda: f"interrupted; the same command goes on where scoring {found.path} stopped",
     )
-    try:
-        with progress:
-            summary = run_to_end(work)
-    except KeyboardInterrupt:
-        tell(f"interrupted; the same command goes on where scoring {found.path} stopped")
-        raise SystemExit(130) from None
     finish(found, summary, wide=wide, as_json=as_json, quiet=quiet, strict=gate_flags.strict)

@@ -6,7 +6,7 @@ import gc
 import os
 import shlex
 from collections import Counter
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
@@ -14,6 +14,8 @@ from rich.console import Console
 from keval.analysis.gates import RunOutcome, outcome_of, were_all_made
 from keval.cli.interruption import Interruption
 from keval.config.evaluation import Evaluation
+from keval.execute.admission import Stop
+from keval.execute.bringup.resources import reach_loopback
 from keval.records.cassettes import REPLAY_MISS
 from keval.records.summary import Summary
 from keval.redaction import MARK
@@ -23,13 +25,13 @@ from keval.report.headline import decided_on
 from keval.report.overview import print_report
 from keval.report.progress import EventLog
 from keval.report.tables import print_tables
-from keval.report.terminal import log_as_json
-from keval.run.loopback import reach_loopback
+from keval.report.terminal import log_as_json, tell
 from keval.store.converter import to_plain
 from keval.store.run import Run
 
 if TYPE_CHECKING:  # it imports what a report does not need
-    from keval.run.pipeline import Watchers
+    from keval.report.progress import Progress
+    from keval.run.active_run import Watchers
 
 T = TypeVar("T")
 
@@ -42,6 +44,31 @@ def run_to_end(work: Coroutine[Any, Any, T], interruption: Interruption | None =
     reach_loopback(os.environ)
     gc.freeze()  # modules stay loaded, so collections need not look at them
     return (interruption or Interruption()).run(work)
+
+
+def carry_out(
+    work: Coroutine[Any, Any, T],
+    progress: Progress,
+    interrupted: Callable[[], str],
+    *,
+    stop: Stop | None = None,
+    grace: float = 0.0,
+) -> T:
+    """Run what runs or scores, and show its progress; if it is interrupted, print what goes on, and exit with 130.
+
+    With a `stop`, trials in flight may finish for `grace` seconds.
+    """
+
+    def last_words() -> None:
+        progress.stop()
+        tell(interrupted())
+
+    try:
+        with progress:
+            return run_to_end(work, Interruption(stop, grace, last_words) if stop is not None else None)
+    except KeyboardInterrupt:
+        last_words()
+        raise SystemExit(130) from None
 
 
 def ablated(evaluation: Evaluation) -> Evaluation:

@@ -18,7 +18,7 @@ from keval.seams import registry
 from keval.seams.hooks import hookimpl
 
 if TYPE_CHECKING:  # it imports what a dry run does not need
-    from keval.run.pipeline import Watchers
+    from keval.run.active_run import Watchers
 
 _COMMAND = "view"
 """The command of a plugin that shows runs; it is called as `keval view RESULTS --run RUN [--no-browser]`."""

@@ -34,6 +34,14 @@ def read(source: Source) -> Evaluation:
     return attrs.evolve(evaluation, problems=tuple(reader.problems), notices=translated.notices)
 
 
+def with_data(evaluation: Evaluation, data: dict[str, Any]) -> Evaluation:
+    """Read an evaluation again from other data, such as `effective` returns; what the command line chose stays."""
+    found = read(Source(evaluation.source.name, evaluation.source.base, data))
+    implied = {spec.label for spec in evaluation.judges if spec.implied}
+    judges = tuple(attrs.evolve(spec, implied=spec.label in implied) for spec in found.judges)
+    return attrs.evolve(found, judges=judges, limit=evaluation.limit, sample_ids=evaluation.sample_ids)
+
+
 def rebuild(manifest: Manifest, place: str) -> Evaluation:
     """Return the evaluation that a run was made of; `place` is what errors call its manifest."""
     evaluation = _reread(manifest, manifest.config, place)

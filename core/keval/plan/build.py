@@ -134,7 +134,7 @@ def make_scoring_plan(evaluation: Evaluation, manifest: Manifest) -> ScoringPlan
     middleware = constructor.plugins("keval.middleware", evaluation.middleware, "handle")
     hooks = _hooks(constructor)
     constructor.problems += gate_problems(evaluation, scorers, manifest)
-    return _finished(constructor.problems, lambda: ScoringPlan(scorers, tuple(middleware), tuple(hooks)))
+    return _finished(constructor.problems, lambda: ScoringPlan(evaluation, scorers, tuple(middleware), tuple(hooks)))
 
 
 def hook_plugins(resolved: Iterable[ResolvedPlugin]) -> list[HookPlugin]:

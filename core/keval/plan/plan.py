@@ -120,9 +120,15 @@ class Scorers:
 class ScoringPlan:
     """What scoring a finished run needs: the scorers, middleware and hook plugins."""
 
+    evaluation: Evaluation
     scorers: Scorers
     middleware: tuple[ResolvedPlugin, ...] = ()
     hooks: tuple[ResolvedPlugin, ...] = ()
+
+    @property
+    def askers(self) -> tuple[ResolvedPlugin, ...]:
+        """The judges; no agent is asked."""
+        return self.scorers.judges
 
 
 @attrs.frozen

@@ -1,1 +1,1 @@
-"""The flow of a run, from a plan to a summary; each command chooses its steps."""
+"""The run in progress, and its steps, from which running, resuming, scoring again, replaying and play choose."""

@@ -13,15 +13,11 @@ from keval.config.evaluation import Evaluation
 from keval.config.load import load, read
 from keval.config.select import Selection, select
 from keval.config.source import Source
-from keval.execute.replaying import Replay
+from keval.execute.bringup.resources import reach_loopback
 from keval.plan.build import make_plan
-from keval.plan.plan import Plan
-from keval.redaction import Redactor
 from keval.run.ablation import with_ablations
-from keval.run.loopback import reach_loopback
-from keval.run.pipeline import Watchers, run_plan
-from keval.run.planned_replay import planned_replay
-from keval.run.replay import replay_run
+from keval.run.active_run import RunOptions
+from keval.run.flow import run_plan
 from keval.store.run import Run, find_run
 
 T = TypeVar("T")
@@ -80,19 +76,20 @@ def evaluate(
         ablate=tuple(ablate),
     )
     reach_loopback(os.environ)
-    root, watchers = Path(results), [(f"hooks[{number}]", hook) for number, hook in enumerate(hooks)]
+    root = Path(results)
+    options = RunOptions([(f"hooks[{number}]", hook) for number, hook in enumerate(hooks)], record=record)
     if replay is None:
-        return _to_end(lambda: _run(select(_read(config), selection), root, watchers, record=record))
+        return _to_end(lambda: _run(select(_read(config), selection), root, options))
     if record:
         raise ValueError("a replay asks nobody whom `record` could record; `replay_misses='live'` records by itself")
     if not isinstance(config, str | Path):
         raise TypeError("a replay takes the path of a config, and no mapping")
-    redactor = Redactor()
-    with planned_replay(Path(config), selection, find_run(str(replay), root), replay_misses, redactor) as (
-        plan,
-        played,
-    ):
-        return _to_end(lambda: _replayed(played, plan, root, watchers, redactor))
+    from keval.run.replay import planned_replay, replay_run  # only a replay reads recordings
+
+    recorded = find_run(str(replay), root)
+    with planned_replay(Path(config), selection, recorded, replay_misses, options.redactor) as (plan, played):
+        run, _ = _to_end(lambda: replay_run(played, plan, root, options))
+        return run
 
 
 def _read(config: str | Path | Mapping[str, Any]) -> Evaluation:
@@ -101,15 +98,10 @@ def _read(config: str | Path | Mapping[str, Any]) -> Evaluation:
     return read(Source("the config", Path.cwd(), dict(config)))
 
 
-async def _run(evaluation: Evaluation, root: Path, watchers: Watchers, *, record: bool) -> Run:
+async def _run(evaluation: Evaluation, root: Path, options: RunOptions) -> Run:
     if evaluation.header.ablate:
         evaluation = await with_ablations(evaluation)
-    run, _ = await run_plan(make_plan(evaluation), root, watchers, record=record)
-    return run
-
-
-async def _replayed(replay: Replay, plan: Plan, root: Path, watchers: Watchers, redactor: Redactor) -> Run:
-    run, _ = await replay_run(replay, plan, root, watchers, redactor=redactor)
+    run, _ = await run_plan(make_plan(evaluation), root, options)
     return run
 
 

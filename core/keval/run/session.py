@@ -16,7 +16,7 @@ from keval.config.load import load
 from keval.config.select import Selection, select
 from keval.errors import ConfigError
 from keval.execute.bringup.preflight import preflight
-from keval.execute.bringup.resources import ResourceScope
+from keval.execute.bringup.resources import ResourceScope, reach_loopback
 from keval.execute.trial.conversation import OpenConversation, open_conversation
 from keval.execute.trial.trial_attempt import Try
 from keval.execute.trial.worker import PlanWorker
@@ -26,7 +26,6 @@ from keval.records.sample import Sample
 from keval.records.traffic import Blob
 from keval.records.transcript import Message, Transcript
 from keval.records.trial import Trial, TrialKey
-from keval.run.loopback import reach_loopback
 from keval.seams.live import LiveEvent
 from keval.seams.transcript_builder import Recorder
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from keval.execute.attempts import Patience
+from keval.execute.attempts import Patience, Sleep
 from keval.execute.bringup.preflight import Ready
 from keval.execute.replaying import LiveSide, ReplayingWorker
 from keval.execute.trial.worker import PlanWorker
@@ -21,7 +21,7 @@ from keval.score.judging import JudgeRunner, TrialJudge, Verdict
 from keval.seams.infrastructure import Worker
 
 
-async def at_once(seconds: float) -> None:
+async def _at_once(seconds: float) -> None:
     """Wait for none of these seconds: what is played is not busy."""
     await asyncio.sleep(0)
 
@@ -32,10 +32,11 @@ class Replaying:
 
     recording: Recording
     live: LiveSide | None = None
+    sleep: Sleep = _at_once
 
     def worker(self, plan: Plan, ready: Ready) -> Worker:
         """Return what runs the trials of a plan that is up."""
-        return ReplayingWorker(PlanWorker(plan, ready, at_once), self.recording, self.live)
+        return ReplayingWorker(PlanWorker(plan, ready, self.sleep), self.recording, self.live)
 
     def judge(self, played: JudgeRunner) -> TrialJudge:
         """Return what asks a judge."""

@@ -13,7 +13,7 @@ import pytest
 
 from keval.config.load import load
 from keval.plan.build import make_plan
-from keval.run.pipeline import run_plan
+from keval.run.flow import run_plan
 from tests.conftest import Project
 
 CONFIG = """

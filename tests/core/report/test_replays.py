@@ -92,7 +92,7 @@ def test_exports_have_it_in_their_metadata(project: Project, replayed: Run) -> N
         for name in ("junit", "otlp", "eee")
     }
     assert f'<property name="replayed_from" value="{ENTRY["run"]}"/>' in texts["junit"]
-    assert texts["otlp"].count('"keval.run.replay.recorded"') == 6
+    assert texts["otlp"].count('"keval.replay.recorded"') == 6
     assert f'"replayed_from": "{ENTRY["run"]}"' in texts["eee"]
 
 

@@ -19,7 +19,7 @@ from keval.execute.models.endpoints import ModelField, all_of, lead, resolve_mod
 from keval.execute.models.exchange import ModelExchange
 from keval.plan.build import hook_plugins
 from keval.plan.hooks import Hooks
-from keval.plan.plan import Plan, ResolvedPlugin
+from keval.plan.plan import Plan, ResolvedPlugin, ScoringPlan
 from keval.recording.loose import loose_recording
 from keval.recording.player import Player
 from keval.recording.recording import Recording
@@ -128,21 +128,19 @@ async def preflight(
 
 
 async def begin_judges(
-    judges: Sequence[ResolvedPlugin],
-    middleware: Sequence[ResolvedPlugin],
-    execution: Execution,
-    scope: ResourceScope,
-    redactor: Redactor,
-    *,
-    recorded: bool = False,
-) -> tuple[dict[str, Judge], dict[str, Endpoint], ModelExchange]:
+    plan: ScoringPlan, scope: ResourceScope, redactor: Redactor, hooks: Hooks, *, recorded: bool = False
+) -> Ready:
     """Bring up only what grading needs. Raises PreflightError with every problem."""
+    judges, execution = plan.scorers.judges, plan.evaluation.execution
     exchange, endpoints = await all_of(
-        [_begin_middleware(middleware, execution, scope, recorded=recorded), resolve_models(judges, execution, scope)]
+        [
+            _begin_middleware(plan.middleware, execution, scope, recorded=recorded),
+            resolve_models(judges, execution, scope),
+        ]
     )
     learn_endpoints(redactor, endpoints.values())
     models = await lead((), judges, endpoints, exchange, scope)
-    return await _begin("judge", judges, models, scope), endpoints, exchange
+    return Ready({}, await _begin("judge", judges, models, scope), {}, endpoints, exchange, hooks)
 
 
 async def _begin_middleware(

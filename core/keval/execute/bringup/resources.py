@@ -7,12 +7,26 @@ opened concurrently. So each context manager has a task that enters it, waits, a
 from __future__ import annotations
 
 import asyncio
+from collections.abc import MutableMapping
 from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
 from keval.seams.interfaces import Closable
 
 T = TypeVar("T")
+
+_LOOPBACK = ("127.0.0.1", "localhost")
+
+
+def reach_loopback(environ: MutableMapping[str, str]) -> None:
+    """Add loopback to the hosts that are reached without the environment's proxy, which every SDK reads.
+
+    The gateway and the tap listen there.
+    """
+    for name in ("NO_PROXY", "no_proxy"):
+        hosts = [host for host in environ.get(name, "").split(",") if host]
+        if "*" not in hosts:
+            environ[name] = ",".join([*hosts, *(host for host in _LOOPBACK if host not in hosts)])
 
 
 class ResourceScope:

@@ -12,6 +12,7 @@ import attrs
 
 from keval.config.evaluation import Budget
 from keval.records.costs import Rates
+from keval.records.manifest import Manifest
 from keval.records.prices import dollars
 from keval.records.scores import Judgement
 from keval.records.transcript import Transcript
@@ -85,9 +86,10 @@ class Meter:
         self._usd = Gauge(_billionths(self.budget.usd))
 
     @classmethod
-    def of(cls, run: Run, budget: Budget, rates: Rates, prerecorded: Collection[str] = ()) -> Meter:
+    def of(cls, run: Run, budget: Budget, manifest: Manifest) -> Meter:
         """Return a meter that has counted what a run has so far. Raises RunError."""
-        meter = cls(budget, rates, prerecorded)
+        meter = cls(budget)
+        meter.price(manifest)
         if budget != Budget():
             for trial in chain(run.retried_trials(), run.trials()):
                 meter._count_trial(trial)
@@ -100,6 +102,11 @@ class Meter:
                     last = (line.trial, line.judge, line.judgement)
                     meter._count_judgement(line.judge, line.judgement)
         return meter
+
+    def price(self, manifest: Manifest) -> None:
+        """Count from now on by the prices and the recorded agents that a manifest has."""
+        self.rates = Rates.of(manifest)
+        self.prerecorded = [label for label, entry in manifest.agents.items() if entry.recording]
 
     def admits_trial(self) -> bool:
         """Return whether another trial may begin."""

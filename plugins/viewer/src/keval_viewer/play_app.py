@@ -8,9 +8,10 @@ from pathlib import Path
 
 from starlette.applications import Starlette
 
-from keval.frontend import Evaluation, Play
+from keval.plugin import Evaluation
 from keval_viewer.app import build_app
 from keval_viewer.pages import PLAY_PAGES
+from keval_viewer.play import Play
 from keval_viewer.playing.session import PlaySession
 
 __all__ = ["play_app"]

@@ -14,7 +14,7 @@ from keval.frontend import budget_option, choice_options, results_option
 if TYPE_CHECKING:
     import socket
 
-    from keval.frontend import Evaluation, Selection
+    from keval.plugin import Evaluation, Selection
 
 __all__ = ["play"]
 
@@ -46,7 +46,8 @@ def play(
     """
     import asyncio  # `keval --help` need not wait for these
 
-    from keval.frontend import learn_config, load, redactor, select
+    from keval.frontend import redactor
+    from keval.plugin import learn_config, load, select
     from keval_viewer.hosting import listener_on
 
     evaluation = load(config)

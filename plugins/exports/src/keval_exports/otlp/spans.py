@@ -95,8 +95,8 @@ class Trace:
             "keval.complied": trial.complied,
             "keval.discarded_attempts": len(trial.attempts) or None,
             "keval.simulated": (trial.model in self.manifest.simulated) or None,
-            "keval.run.replay.run": replay and replay.run,
-            "keval.run.replay.recorded": replay and replay.recorded,
+            "keval.replay.run": replay and replay.run,
+            "keval.replay.recorded": replay and replay.recorded,
             "keval.model_calls": transcript and transcript.model_calls,
         }
         if self.content:

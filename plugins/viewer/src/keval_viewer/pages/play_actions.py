@@ -14,8 +14,8 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from keval import KevalError
-from keval.frontend import Asked, Edit, EditableCondition, PlayError
 from keval_viewer.page import rendered
+from keval_viewer.play import Asked, Edit, EditableCondition, PlayError
 from keval_viewer.playing.session import PlaySession
 
 __all__ = ["ROUTES"]

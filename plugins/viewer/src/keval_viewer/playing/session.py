@@ -9,18 +9,8 @@ from contextlib import asynccontextmanager, suppress
 import attrs
 
 from keval import KevalError, Run
-from keval.frontend import (
-    Answer,
-    Asked,
-    Column,
-    Edit,
-    EditableCondition,
-    Play,
-    PlayError,
-    Question,
-    counted,
-    dollars,
-)
+from keval.frontend import counted, dollars
+from keval_viewer.play import Answer, Asked, Column, Edit, EditableCondition, Play, PlayError, Question
 from keval_viewer.playing.answers import Row, row_of
 from keval_viewer.playing.progress import Progress
 from keval_viewer.playing.standings import Table, table_of

@@ -2,48 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-import attrs
+from keval.plugin import (
+    ConfigError,
+    Evaluation,
+    InteractiveRun,
+    OfferedTool,
+    Selection,
+    Source,
+    effective,
+    select,
+    suggestion,
+    with_bases,
+    with_data,
+)
+from keval_viewer.play.as_yaml import yaml_text
+from keval_viewer.play.records import Edit, EditableCondition, EditableTool
 
-from keval.config.derived_contexts import with_bases
-from keval.config.evaluation import Evaluation
-from keval.config.load import effective, read
-from keval.config.select import Selection, select
-from keval.config.source import Source
-from keval.errors import ConfigError, suggestion
-from keval.execute.bringup.servers import OpenedContext
-from keval.play.as_yaml import yaml_text
-from keval.play.planning import make_play_plan
-from keval.play.records import Edit, EditableCondition, EditableTool
+__all__ = ["condition_yaml", "editable_conditions", "edited"]
 
-Opened = Mapping[str, tuple[OpenedContext, ...]]
-"""The contexts of each condition that are up, in the order in which the condition names them."""
+Tools = Callable[[str], Sequence[OfferedTool]]
+"""Returns the tools of a condition that is up."""
 
 
-def editable_conditions(evaluation: Evaluation, opened: Opened) -> tuple[EditableCondition, ...]:
+def editable_conditions(evaluation: Evaluation, tools: Tools) -> tuple[EditableCondition, ...]:
     """Return what can be edited of each condition."""
     return tuple(
         EditableCondition(
             label,
             str(_entry(evaluation.source.data, label).get("system_prompt") or ""),
             condition.contexts,
-            tuple(tool for context in opened[label] for tool in _tools(context)),
+            tuple(EditableTool(tool.name, tool.server, tool.description, tool.original) for tool in tools(label)),
         )
         for label, condition in evaluation.conditions.items()
     )
 
 
-def edited(evaluation: Evaluation, edit: Edit, opened: Opened) -> Evaluation:
+def edited(evaluation: Evaluation, edit: Edit, tools: Tools) -> Evaluation:
     """Return an evaluation with an edit. Raises ConfigError: what is edited is not there, or becomes wrong."""
     data = deepcopy(effective(evaluation))
     if edit.condition is not None:
-        data = _with_condition(data, evaluation, edit, opened)
+        data = _with_condition(data, evaluation, edit, tools)
     elif edit.name is not None or edit.system_prompt is not None or edit.descriptions:
         raise ConfigError("the edit names no condition; say which one it changes")
-    found = _reread(evaluation, data)
+    found = with_data(evaluation, data)
     models = tuple(f"agents.{label}={model}" for label, model in edit.models.items())
     changed = select(found, Selection(models=models))
     if effective(changed) == effective(evaluation):
@@ -71,7 +76,7 @@ def condition_yaml(evaluation: Evaluation, condition: str, written: Evaluation, 
     text = yaml_text(sections)
     if Source.parse(text, "the YAML", written.source.base).data != sections:
         raise ConfigError("the condition cannot be written as YAML: it would be read as another one")
-    make_play_plan(_reread(written, merged))
+    InteractiveRun.check(with_data(written, merged))
     return text
 
 
@@ -82,36 +87,7 @@ def _entry(data: Any, condition: str) -> dict[str, Any]:
     return entry if isinstance(entry, dict) else {}
 
 
-def _reread(evaluation: Evaluation, data: dict[str, Any]) -> Evaluation:
-    """Read an evaluation again from other data, which has what the command line chose before."""
-    found = read(Source(evaluation.source.name, evaluation.source.base, data))
-    implied = {spec.label for spec in evaluation.judges if spec.implied}
-    judges = tuple(attrs.evolve(spec, implied=spec.label in implied) for spec in found.judges)
-    return attrs.evolve(found, judges=judges, limit=evaluation.limit, sample_ids=evaluation.sample_ids)
-
-
-def _tools(context: OpenedContext) -> Iterator[EditableTool]:
-    for offer in context.offers:
-        own = {alias: name for name, alias in context.aliases.get(offer.server, {}).items()}
-        originals = {tool["name"]: tool for tool in offer.original or offer.definitions}
-        for tool in offer.definitions:
-            original = originals.get(own.get(tool["name"], tool["name"]))
-            yield EditableTool(
-                tool["name"],
-                offer.server,
-                tool.get("description") or "",
-                None if original is None else original.get("description") or "",
-            )
-
-
-def _own_names(context: OpenedContext) -> Iterator[tuple[str, str]]:
-    """Yield the name of each tool of a context that agents get, and the one that it has in the context."""
-    for offer in context.offers:
-        own = {alias: name for name, alias in context.aliases.get(offer.server, {}).items()}
-        yield from ((tool, own.get(tool, tool)) for tool in offer.tools)
-
-
-def _with_condition(data: dict[str, Any], evaluation: Evaluation, edit: Edit, opened: Opened) -> dict[str, Any]:
+def _with_condition(data: dict[str, Any], evaluation: Evaluation, edit: Edit, tools: Tools) -> dict[str, Any]:
     label = edit.condition or ""
     if label not in evaluation.conditions:
         hint = suggestion(label, evaluation.conditions) or f"; conditions: {', '.join(evaluation.conditions)}"
@@ -122,7 +98,7 @@ def _with_condition(data: dict[str, Any], evaluation: Evaluation, edit: Edit, op
     entry = {**_entry(data, label)}
     if edit.system_prompt is not None:
         entry["system_prompt"] = edit.system_prompt
-    words = _by_context(edit, evaluation, opened)
+    words = _by_context(edit, tools)
     if words:
         contexts = data["contexts"] = {**data.get("contexts", {})}
         keeps = edit.name is not None
@@ -140,15 +116,10 @@ def _with_condition(data: dict[str, Any], evaluation: Evaluation, edit: Edit, op
     return {**data, "conditions": conditions}
 
 
-def _by_context(edit: Edit, evaluation: Evaluation, opened: Opened) -> dict[str, dict[str, str]]:
+def _by_context(edit: Edit, tools: Tools) -> dict[str, dict[str, str]]:
     """Return the new descriptions by context, under the names that tools have in it."""
     label = edit.condition or ""
-    contexts = evaluation.conditions[label].contexts
-    owners = {
-        tool: (context, own)
-        for context, found in zip(contexts, opened[label], strict=True)
-        for tool, own in _own_names(found)
-    }
+    owners = {tool.name: (tool.context, tool.own_name) for tool in tools(label)}
     words: dict[str, dict[str, str]] = {}
     for tool, description in edit.descriptions.items():
         if tool not in owners:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from keval.frontend import Asked, Edit, Play, PlayError
 from keval.plugin import ConfigError
+from keval_viewer.play import Asked, Edit, Play, PlayError
 from tests.conftest import Project
-from tests.core.play.test_play import TALKERS, played
+from tests.plugins.viewer.play.test_play import TALKERS, played
 
 pytestmark = pytest.mark.usefixtures("simulated_here")
 

@@ -7,10 +7,11 @@ from collections.abc import Collection, Sequence
 
 import attrs
 
-from keval.errors import PlayError, suggestion
-from keval.play.records import Asked
-from keval.play.writing import PlayRun
-from keval.records.sample import Sample
+from keval import Sample
+from keval.plugin import InteractiveRun, suggestion
+from keval_viewer.play.records import Asked, PlayError
+
+__all__ = ["Posed", "pose"]
 
 
 @attrs.define(eq=False)
@@ -33,7 +34,7 @@ class Posed:
 
 
 async def pose(
-    asked: Asked, present: Sequence[Posed], before: Sequence[Posed], run: PlayRun, conversation: int
+    asked: Asked, present: Sequence[Posed], before: Sequence[Posed], run: InteractiveRun, conversation: int
 ) -> Posed:
     """Make a sample of what is asked, and write it.
 
@@ -54,7 +55,7 @@ async def pose(
     if not asked.text.strip():
         raise PlayError("there is no question; type one, or choose a sample")
     answer = asked.answer if asked.answer and asked.answer.strip() else None
-    taken = {*run.plan.dataset.samples.ids, *(each.given.id for each in before)}
+    taken = {*run.dataset.ids, *(each.given.id for each in before)}
     if not present:
         given = Sample(_first_id(taken), asked.text, answer, facts=asked.facts, metadata=asked.metadata)
     else:
@@ -72,14 +73,14 @@ async def pose(
 
 
 async def _posed(
-    given: Sample, texts: tuple[str, ...], conversation: int, turn: int, run: PlayRun, *, is_chosen: bool = False
+    given: Sample, texts: tuple[str, ...], conversation: int, turn: int, run: InteractiveRun, *, is_chosen: bool = False
 ) -> Posed:
-    asked = await run.with_facts(given)
+    asked = await run.prepared(given)
     return Posed(given, asked, run.add_sample(asked), texts, conversation, turn, is_chosen)
 
 
-def _chosen(id: str, run: PlayRun) -> Sample:
-    samples = run.plan.dataset.samples
+def _chosen(id: str, run: InteractiveRun) -> Sample:
+    samples = run.dataset
     try:
         return samples.named(id)
     except KeyError:

@@ -13,16 +13,12 @@ import attrs
 import orjson
 import yaml
 
-from keval.config.evaluation import DatasetFile
-from keval.config.source import Source
-from keval.dataset.read import read_dataset
-from keval.dataset.samples import sample_of
-from keval.errors import ConfigError, PlayError
-from keval.files import explained
-from keval.play.as_yaml import yaml_text
-from keval.play.records import KeptSample
-from keval.records.sample import Sample
-from keval.store.lines import dump
+from keval import Sample
+from keval.plugin import ConfigError, DatasetFile, Source, dump, explained, read_dataset, sample_of
+from keval_viewer.play.as_yaml import yaml_text
+from keval_viewer.play.records import KeptSample, PlayError
+
+__all__ = ["keep"]
 
 
 def keep(sample: Sample, file: DatasetFile) -> KeptSample:

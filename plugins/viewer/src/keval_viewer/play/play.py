@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import attrs
 
-from keval.config.evaluation import DatasetFile, Evaluation
-from keval.config.load import load
-from keval.config.select import Selection, select
-from keval.dataset.samples import Samples
-from keval.errors import PlayError, suggestion
-from keval.execute.models.budget import Meter
-from keval.play.columns import Columns
-from keval.play.edits import condition_yaml, editable_conditions, edited
-from keval.play.keeping import keep
-from keval.play.planning import make_play_plan
-from keval.play.records import Asked, Column, Edit, EditableCondition, KeptSample, Question, Standings
-from keval.play.standings import standings_of
-from keval.play.writing import open_run
-from keval.redaction import Redactor
-from keval.run.loopback import reach_loopback
-from keval.seams.live import Feed
-from keval.store.run import Run
+from keval import Run
+from keval.plugin import (
+    Arm,
+    DatasetFile,
+    Evaluation,
+    Feed,
+    InteractiveRun,
+    Samples,
+    ScorerScale,
+    Selection,
+    load,
+    select,
+    suggestion,
+)
+from keval_viewer.play.columns import Columns
+from keval_viewer.play.edits import condition_yaml, editable_conditions, edited
+from keval_viewer.play.keeping import keep
+from keval_viewer.play.records import (
+    Asked,
+    Column,
+    Edit,
+    EditableCondition,
+    KeptSample,
+    PlayError,
+    Question,
+    Standings,
+)
+
+__all__ = ["Play"]
 
 
 @attrs.define(eq=False)
@@ -41,7 +52,6 @@ class Play:
     _evaluation: Evaluation
     _written: Evaluation
     feed: Feed = attrs.field(factory=Feed, init=False)
-    _redact: Redactor = attrs.field(factory=Redactor, init=False)
     _runs: list[Run] = attrs.field(factory=list, init=False)
     _columns: Columns = attrs.field(init=False)
     _closing: AsyncExitStack = attrs.field(init=False)
@@ -70,7 +80,6 @@ class Play:
             PlayError: there is no such column.
             PreflightError: a model or a server cannot be reached, or the run directory cannot be made.
         """
-        reach_loopback(os.environ)
         chosen = config if isinstance(config, Evaluation) else load(Path(config))
         named = tuple(f"{label}={model}" for label, model in (models or {}).items())
         selection = Selection(agents=tuple(agents), conditions=tuple(conditions), models=named)
@@ -115,12 +124,12 @@ class Play:
     @property
     def samples(self) -> Samples:
         """The dataset's samples, which can be asked; empty if the config has no dataset."""
-        return self._columns.run.plan.dataset.samples
+        return self._columns.run.dataset
 
     @property
     def conditions(self) -> tuple[EditableCondition, ...]:
         """What can be edited of each condition."""
-        return editable_conditions(self._evaluation, self._columns.run.ready.contexts)
+        return editable_conditions(self._evaluation, self._columns.run.tools)
 
     @property
     def is_answering(self) -> bool:
@@ -186,9 +195,9 @@ class Play:
             PreflightError: a model or a server cannot be reached.
         """
         async with self._editing:
-            changed = edited(self._evaluation, edit, self._columns.run.ready.contexts)
+            changed = edited(self._evaluation, edit, self._columns.run.tools)
             columns, closing = self._columns, self._closing
-            await self._begin(changed, meter=columns.run.meter)
+            await self._begin(changed, after=columns.run)
             for column in columns.all:
                 self._columns.switch(column.id, on=column.is_on)
             await _end(columns, closing)
@@ -203,7 +212,7 @@ class Play:
             reference: Column | None = self._columns.column(against)
         else:
             reference = next((column for column in self.columns if column.is_on), None)
-        return standings_of(self._columns.run, len(self.questions), reference)
+        return _standings_of(self._columns.run, len(self.questions), reference)
 
     def keep_sample(
         self, question: str, path: str | Path | None = None, *, answer: str | None = None, looked_up: bool = False
@@ -241,13 +250,13 @@ class Play:
         """
         return condition_yaml(self._evaluation, condition, self._written, name)
 
-    async def _begin(self, evaluation: Evaluation, wanted: Collection[str] = (), meter: Meter | None = None) -> None:
+    async def _begin(
+        self, evaluation: Evaluation, wanted: Collection[str] = (), after: InteractiveRun | None = None
+    ) -> None:
         """Bring an evaluation up, and begin a run."""
         closing = AsyncExitStack()
         try:
-            run = await closing.enter_async_context(
-                open_run(make_play_plan(evaluation), self._root, self._redact, self.feed, meter)
-            )
+            run = await closing.enter_async_context(InteractiveRun.open(evaluation, self._root, self.feed, after))
             columns = Columns(run, self.feed)
             for column in wanted:
                 columns.switch(column, on=True)
@@ -268,3 +277,22 @@ async def _end(columns: Columns, closing: AsyncExitStack) -> None:
     """Stop what is in flight, and end a run."""
     await columns.close()
     await closing.aclose()
+
+
+def _standings_of(run: InteractiveRun, questions: int, against: Column | None) -> Standings:
+    """Return how the columns stand after so many questions, and how the others differ from the column `against`.
+
+    Columns that were asked nothing are left out of the differences.
+    """
+    manifest = run.manifest
+    reference = None if against is None else Arm(against.agent, against.condition, manifest.run)
+    differences, expenses = ((), ()) if reference is None else run.differences(reference)
+    return Standings(
+        questions,
+        None if against is None else against.id,
+        tuple(ScorerScale(entry.metric, entry.judge, entry.scale) for entry in manifest.scorers),
+        run.arm_scores(),
+        run.arm_trials(),
+        differences,
+        expenses,
+    )

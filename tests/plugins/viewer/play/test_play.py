@@ -12,9 +12,9 @@ from typing import TypeVar
 import pytest
 
 from keval import Run, Usage, open_run
-from keval.frontend import Asked, Play, PlayError, Question
 from keval.plugin import ConfigError
 from keval.seams.live import EventKind
+from keval_viewer.play import Asked, Play, PlayError, Question
 from tests.conftest import Project
 from tests.reviewing import review
 

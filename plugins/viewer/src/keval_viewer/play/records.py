@@ -8,14 +8,29 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from keval.records.effects import Effect
-from keval.records.sample import Sample
-from keval.records.scores import ScoreLine
-from keval.records.summary import ArmScore, ArmTrials, ScorerScale
-from keval.records.trial import Trial
+from keval import KevalError, Sample, ScoreLine, Trial
+from keval.plugin import ArmScore, ArmTrials, Effect, ScorerScale
+
+__all__ = [
+    "Answer",
+    "AnswerState",
+    "Asked",
+    "Column",
+    "Edit",
+    "EditableCondition",
+    "EditableTool",
+    "KeptSample",
+    "PlayError",
+    "Question",
+    "Standings",
+]
 
 AnswerState: TypeAlias = Literal["answering", "scoring", "done", "failed", "stopped", "left_out"]
 """`left_out`: the budget did not let the column be asked. All but the first two are final."""
+
+
+class PlayError(KevalError):
+    """What is wanted of a play cannot be done, or not now."""
 
 
 @attrs.frozen

@@ -6,6 +6,8 @@ from typing import Any
 
 import yaml
 
+__all__ = ["yaml_text"]
+
 _WIDTH = 120
 
 

@@ -1,4 +1,4 @@
-"""A column's side of a conversation: what it is asked becomes trials, one after the other."""
+"""A conversation with one agent under one condition, of which each turn is a trial."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STOPPED = "stopped"
 
 
 @attrs.define(eq=False)
-class _TalkOutbox:
+class _TurnOutbox:
     """Hands on what a conversation reports, as of the trial that is under way; trials are written elsewhere."""
 
     run: Outbox
@@ -52,7 +52,7 @@ class _TalkOutbox:
         """A trial is written with its sample, by whoever asked."""
 
     def traffic(self, trial: str, traffic: Sequence[Traffic]) -> None:
-        """A play is not recorded."""
+        """What people ask is not recorded."""
 
 
 def is_conversational(worker: PlanWorker, agent: str) -> bool:
@@ -61,20 +61,20 @@ def is_conversational(worker: PlanWorker, agent: str) -> bool:
 
 
 @attrs.define(eq=False)
-class Talk:
-    """What one agent under one condition is asked in one conversation.
+class TrialConversation:
+    """What one agent under one condition is asked in one conversation; `InteractiveRun.converse` opens one.
 
-    After a turn that failed nobody knows what the agent remembers, so that it is not to be asked more. While it
+    After a turn that failed nobody knows what the agent remembers, so ask it no more. While it
     `is_stopped`, every turn fails. An agent that cannot hold a conversation is asked the whole of it each time, as in a
     run, with all its attempts.
     """
 
-    worker: PlanWorker
-    outbox: Outbox
     agent: str
     condition: str
+    worker: PlanWorker = attrs.field(repr=False)
+    outbox: Outbox = attrs.field(repr=False)
     is_stopped: bool = attrs.field(default=False, init=False)
-    _told: _TalkOutbox = attrs.field(init=False)
+    _told: _TurnOutbox = attrs.field(init=False)
     _open: OpenConversation | None = attrs.field(default=None, init=False)
     _recorder: Recorder | None = attrs.field(default=None, init=False)
     _info: TrialInfo | None = attrs.field(default=None, init=False)
@@ -83,7 +83,7 @@ class Talk:
     _scope: ResourceScope = attrs.field(factory=ResourceScope, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._told = _TalkOutbox(self.outbox)
+        self._told = _TurnOutbox(self.outbox)
 
     async def ask(self, key: TrialKey, sample: Sample, texts: Sequence[str]) -> Trial:
         """Ask the last `texts` of a sample; those before them were asked already. What goes wrong is a failed trial."""

@@ -10,25 +10,22 @@ from typing import Any
 
 import attrs
 
-from keval.errors import PlayError, suggestion
-from keval.play.column_state import ColumnState, column_states
-from keval.play.posing import Posed, pose
-from keval.play.records import Answer, AnswerState, Asked, Column, Question
-from keval.play.talk import STOPPED, Talk
-from keval.play.writing import PlayRun
-from keval.records.scores import ScoreLine
-from keval.records.trial import Trial, TrialKey
-from keval.seams.live import Feed, LiveEvent
+from keval import ScoreLine, Trial
+from keval.plugin import STOPPED, Feed, InteractiveRun, LiveEvent, TrialConversation, TrialKey, suggestion
+from keval_viewer.play.posing import Posed, pose
+from keval_viewer.play.records import Answer, AnswerState, Asked, Column, PlayError, Question
+
+__all__ = ["Columns"]
 
 
 @attrs.define(eq=False)
 class Columns:
     """Asks the columns of one run, and keeps what was asked and answered."""
 
-    run: PlayRun
+    run: InteractiveRun
     feed: Feed
     conversation: int = attrs.field(default=1, init=False)
-    _states: dict[str, ColumnState] = attrs.field(init=False)
+    _states: dict[str, _ColumnState] = attrs.field(init=False)
     _posed: list[Posed] = attrs.field(factory=list, init=False)
     _answers: dict[str, Answer] = attrs.field(factory=dict, init=False)
     _times: Counter[tuple[str, str]] = attrs.field(factory=Counter, init=False)
@@ -38,7 +35,7 @@ class Columns:
     _broken: BaseException | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._states = column_states(self.run)
+        self._states = _column_states(self.run)
         self._idle.set()
 
     @property
@@ -140,7 +137,7 @@ class Columns:
             task.cancel()
         await asyncio.gather(*tasks, *(state.leave() for state in self._states.values()), return_exceptions=True)
 
-    def _state(self, column: str) -> ColumnState:
+    def _state(self, column: str) -> _ColumnState:
         if column not in self._states:
             hint = suggestion(column, self._states) or f"; columns: {', '.join(self._states)}"
             raise PlayError(f"no column {column!r}{hint}")
@@ -154,10 +151,8 @@ class Columns:
             raise self._broken
 
     def _check_budget(self) -> None:
-        meter = self.run.meter
-        if not meter.admits_trial():
-            meter.leave_out_trials()
-            raise PlayError(meter.told())
+        if refusal := self.run.budget_refusal():
+            raise PlayError(refusal)
 
     async def _forget(self) -> None:
         """End the present conversation, if anything was asked in it."""
@@ -165,37 +160,35 @@ class Columns:
         if self._present():
             self.conversation += 1
 
-    def _ask(self, state: ColumnState, posed: Sequence[Posed]) -> None:
+    def _ask(self, state: _ColumnState, posed: Sequence[Posed]) -> None:
         """Ask a column these questions, one after the other, until one has no answer."""
         key = self._begun(state, posed[0])
         if key is None:
             return
         run = self.run
-        talk = state.talk = state.talk or Talk(run.worker, run.outbox, key.agent, key.condition)
+        talk = state.talk = state.talk or run.converse(key.agent, key.condition)
         talk.is_stopped = False
         self._idle.clear()
         state.asking = self._spawn(self._answer_all(state, talk, posed, key))
 
-    def _begun(self, state: ColumnState, posed: Posed) -> TrialKey | None:
+    def _begun(self, state: _ColumnState, posed: Posed) -> TrialKey | None:
         """Begin a trial, or leave it out, if the budget does not hold it."""
-        column, sample, meter = state.column, posed.asked.id, self.run.meter
+        column, sample = state.column, posed.asked.id
         repetition = self._times[column.id, sample] + 1
         trial = f"{column.id}/{sample}/{repetition}"
         if trial not in posed.trials:
             posed.trials.append(trial)
-        if not meter.admits_trial():
-            meter.leave_out_trials()
-            self._answers[trial] = Answer(
-                column.id, trial, repetition, "left_out", self.feed.count, problem=meter.told()
-            )
+        if refusal := self.run.budget_refusal():
+            self._answers[trial] = Answer(column.id, trial, repetition, "left_out", self.feed.count, problem=refusal)
             return None
-        meter.begin_trial()
         self._times[column.id, sample] = repetition
         self._answers[trial] = Answer(column.id, trial, repetition, "answering", self.feed.count)
         self.run.begin_trial()
         return TrialKey(trial, column.agent, column.condition, sample, repetition)
 
-    async def _answer_all(self, state: ColumnState, talk: Talk, posed: Sequence[Posed], first: TrialKey) -> None:
+    async def _answer_all(
+        self, state: _ColumnState, talk: TrialConversation, posed: Sequence[Posed], first: TrialKey
+    ) -> None:
         """Ask a column; when it returns, the answers are written."""
         key: TrialKey | None = first
         try:
@@ -266,3 +259,39 @@ class Columns:
     def tell(self, what: str) -> None:
         """Tell readers of the feed that something changed."""
         self.feed.publish(LiveEvent("play_changed", "", 0, time.time(), {"what": what}))
+
+
+@attrs.define(eq=False)
+class _ColumnState:
+    """A column: what it was asked in the present conversation, how many questions of it it has answered.
+
+    `asking` is what asks it just now.
+    """
+
+    column: Column
+    talk: TrialConversation | None = None
+    answered: int = 0
+    asking: asyncio.Task[None] | None = None
+
+    def now(self, asked: int) -> Column:
+        """Return the column as it is after so many questions of the present conversation."""
+        is_answering = self.asking is not None
+        return attrs.evolve(self.column, is_answering=is_answering, is_level=is_answering or self.answered == asked)
+
+    async def leave(self) -> None:
+        """End its side of the conversation."""
+        talk, self.talk, self.answered = self.talk, None, 0
+        if talk is not None:
+            await talk.close()
+
+
+def _column_states(run: InteractiveRun) -> dict[str, _ColumnState]:
+    """Return the state of every agent under every condition of a run, by column."""
+    manifest, found = run.manifest, dict[str, _ColumnState]()
+    for agent, about in manifest.agents.items():
+        remembers = run.is_conversational(agent)
+        for condition, entry in manifest.conditions.items():
+            tools = tuple(tool for server in entry.servers.values() for tool in server.tools)
+            column = Column(agent, condition, about.model, about.simulated, tools, remembers=remembers)
+            found[column.id] = _ColumnState(column)
+    return found

@@ -5,8 +5,8 @@ goes to all columns that are on, and each answer becomes a trial: scored by the 
 written to a run directory.
 """
 
-from keval.play.play import Play
-from keval.play.records import (
+from keval_viewer.play.play import Play
+from keval_viewer.play.records import (
     Answer,
     AnswerState,
     Asked,
@@ -15,6 +15,7 @@ from keval.play.records import (
     EditableCondition,
     EditableTool,
     KeptSample,
+    PlayError,
     Question,
     Standings,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "EditableTool",
     "KeptSample",
     "Play",
+    "PlayError",
     "Question",
     "Standings",
 ]

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from keval import open_run
-from keval.frontend import Answer, Asked, Play, Question, Standings
+from keval_viewer.play import Answer, Asked, Play, Question, Standings
 from tests.conftest import Project
-from tests.core.play.test_play import played
+from tests.plugins.viewer.play.test_play import played
 
 pytestmark = pytest.mark.usefixtures("simulated_here")
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "weather"
+EXAMPLE = Path(__file__).parents[4] / "examples" / "weather"
 ONE = """
 agents: {openai: {model: simulated/weather}}
 contexts: {weather: {}}

@@ -1,0 +1,166 @@
+"""The run in progress: what is up for it, the directory that it is written to, and what its manifest says so far."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import attrs
+
+from keval.config.evaluation import Budget
+from keval.config.secrets import learn_config
+from keval.errors import RunError
+from keval.execute.admission import Stop, StoppedError
+from keval.execute.bringup.preflight import Ready
+from keval.execute.bringup.resources import ResourceScope
+from keval.execute.live import Watching
+from keval.execute.models.budget import Meter
+from keval.execute.working_time import WorkingTime
+from keval.plan.build import hook_plugins
+from keval.plan.hooks import HookPlugin, Hooks
+from keval.plan.plan import Plan, ScoringPlan
+from keval.records.manifest import Manifest, RecordingEntry
+from keval.records.prices import Price
+from keval.records.sample import Sample
+from keval.records.scores import ScoreLine
+from keval.redaction import Redactor
+from keval.score.backlog import score_events
+from keval.score.scoring import Grader, ScoredTrial
+from keval.store.run import Run
+from keval.store.scores import Pass, ScoringSpec
+from keval.store.writer import RunWriter
+
+if TYPE_CHECKING:  # what a run does not need that is not recorded, not replayed, and held against no other
+    from keval.analysis.regression import Regression
+    from keval.recording.writer import RecordingWriter
+    from keval.score.replaying import Replaying
+
+Watchers: TypeAlias = Sequence[tuple[str, object]]
+"""Further hook plugins by name, such as a progress display."""
+
+
+@attrs.frozen
+class RunOptions:
+    """What a run is given besides its plan.
+
+    `redactor` learns the secrets of the config, and the keys of models. When `stop` is asked, trials in flight may
+    finish. `regression` holds the run against another. With `record`, the run keeps its traffic with models and
+    servers.
+    """
+
+    watchers: Watchers = ()
+    redactor: Redactor = attrs.field(factory=Redactor)
+    stop: Stop = attrs.field(factory=Stop)
+    regression: Regression | None = None
+    record: bool = False
+
+
+@attrs.define(eq=False)
+class ActiveRun:
+    """A run in progress. The steps of the flow (`keval.run.steps`) set what it has, in their order.
+
+    `samples` are those that are asked otherwise than they are written, by id. `replaying` is what plays a recorded run.
+    """
+
+    plan: Plan | ScoringPlan
+    options: RunOptions
+    hooks: Hooks
+    scope: ResourceScope
+    watching: Watching
+    budget: Budget
+    started: datetime = attrs.field(factory=lambda: datetime.now(UTC))
+    working: WorkingTime = attrs.field(factory=WorkingTime)
+    samples: dict[str, Sample] = attrs.field(factory=dict)
+    replaying: Replaying | None = None
+    ready: Ready = attrs.field(init=False)
+    prices: Mapping[str, Price] = attrs.field(init=False)
+    writer: RunWriter = attrs.field(init=False)
+    spec: ScoringSpec = attrs.field(init=False)
+    manifest: Manifest = attrs.field(init=False)
+    meter: Meter = attrs.field(init=False)
+    recording: RecordingWriter | None = attrs.field(default=None, init=False)
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, plan: Plan | ScoringPlan, options: RunOptions) -> AsyncIterator[ActiveRun]:
+        """Begin to work on a run; what is brought up for it is closed at the end."""
+        watching = Watching()
+        watchers = [HookPlugin(name, plugin) for name, plugin in (*options.watchers, watching.plugin)]
+        hooks = Hooks.of([*hook_plugins(plan.hooks), *watchers])
+        learn_config(options.redactor, plan.evaluation)
+        scope = ResourceScope()
+        try:
+            yield cls(plan, options, hooks, scope, watching, plan.evaluation.budget)
+        finally:
+            for error in await scope.close():
+                # The results are safe on disk.
+                warnings.warn(f"while closing: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=1)
+
+    @property
+    def redact(self) -> Redactor:
+        """What replaces secrets in all that is written."""
+        return self.options.redactor
+
+    @property
+    def run(self) -> Run:
+        """The run, for reading; it has what was written until now."""
+        return self.writer.run
+
+    def create(self, root: Path) -> None:
+        """Make a directory for the run. Raises PreflightError when that cannot be made."""
+        self.writer = RunWriter.create(root, self.plan.evaluation.folder, self.started)
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator[None]:
+        """Keep other processes from writing to the run, and tell those who look at it what it does. Raises RunError."""
+        with self.locked():
+            async with self.watching.telling(self.writer.path, self.hooks, self.redact):
+                yield
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from writing to the run.
+
+        An error that ends the run is raised as it is, where a task group wraps it. Raises RunError.
+        """
+        with self.writer.locked():
+            try:
+                yield
+            except ExceptionGroup as error:
+                first: Exception = error
+                while isinstance(first, ExceptionGroup):
+                    first = first.exceptions[0]
+                if isinstance(first, RunError | StoppedError):
+                    raise first from None
+                raise
+
+    def record_from(self, since: str) -> None:
+        """Note that the run is recorded from a time on."""
+        self.manifest = attrs.evolve(self.manifest, recording=RecordingEntry(since))
+
+    def grader(self, scores: Pass) -> AbstractContextManager[Grader]:
+        """Return what makes the scores that a pass lacks."""
+        return Grader.of(
+            self.plan.scorers,
+            self.ready.judges,
+            self.plan.evaluation.execution,
+            spec=self.spec,
+            lacks=scores.lacks,
+            exchange=self.ready.exchange,
+            meter=self.meter,
+            recording=self.recording,
+            judging=self.replaying.judge if self.replaying else None,
+            sleep=self.replaying.sleep if self.replaying else asyncio.sleep,
+        )
+
+    def write_scores(self, scores: Pass, scored: ScoredTrial) -> list[ScoreLine]:
+        """Write new scores of a trial to a pass, and tell them as live events; returns them as they are written."""
+        lines = scored.write(scores.write, self.redact)
+        for event in score_events(scored.trial, lines) if self.hooks.wants_events else ():
+            self.hooks.tell(event, self.redact)
+        return lines

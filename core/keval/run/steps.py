@@ -1,0 +1,275 @@
+"""The steps of a run, in their order: bring up, freeze, describe, begin, execute, score, summarise.
+
+Every trial is on disk before it counts as done, and is scored as it stands there, while others run or afterwards. So a
+finished run can be scored again by the same steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import attrs
+
+from keval.config.evaluation import failure_limit
+from keval.config.secrets import learn_endpoints
+from keval.execute.admission import Admission
+from keval.execute.bringup.description import describe_run, describe_scoring, listing_blobs
+from keval.execute.bringup.preflight import begin_judges, preflight
+from keval.execute.models.budget import Meter
+from keval.execute.models.endpoints import endpoints_by_model, endpoints_of
+from keval.execute.models.prices import find_prices
+from keval.execute.outbox import RunOutbox
+from keval.execute.trial.worker import PlanWorker
+from keval.plan.plan import Plan
+from keval.records.manifest import Manifest
+from keval.records.sample import Sample
+from keval.records.scores import Rubric, Scorer
+from keval.records.summary import Summary
+from keval.run.active_run import ActiveRun
+from keval.score.backlog import Backlog, Offer, late_judges
+from keval.score.digest import rubric_digest, scorer_digests
+from keval.score.scoring import ScoredTrial
+from keval.seams.infrastructure import Job
+from keval.store.journal import Journal
+from keval.store.scores import ScoringSpec
+
+if TYPE_CHECKING:
+    from keval.analysis.expectations import ExpectationCheck
+
+_RECORDED_AT_ONCE = 64
+"""Trials at once if all answers are recorded: no model is called, and keval waits only for the disk."""
+
+
+async def bring_up(run: ActiveRun, *, recorded: bool = False, before: Manifest | None = None) -> None:
+    """Start what the plan needs, and find what models cost; `before` is the manifest of a run that goes on.
+
+    Raises PreflightError.
+    """
+    plan = run.plan
+    if isinstance(plan, Plan):
+        run.ready = await preflight(plan, run.scope, run.redact, run.hooks, recorded=recorded)
+    else:
+        run.ready = await begin_judges(plan, run.scope, run.redact, run.hooks, recorded=recorded)
+    run.prices = find_prices(plan.evaluation, plan.askers, run.ready.endpoints, before)
+
+
+async def freeze(run: ActiveRun, samples: Sequence[Sample]) -> None:
+    """Write the samples of a new run, with what hook plugins know of them. Raises PreflightError, RunError."""
+    with run.writer.freezing(run.redact) as write:
+        await _write_samples(run, samples, write)
+
+
+async def add_samples(run: ActiveRun, samples: Sequence[Sample]) -> None:
+    """Write further samples of a run that goes on, as `freeze` does. Raises PreflightError, RunError."""
+    with run.writer.adding(run.redact) as write:
+        await _write_samples(run, samples, write)
+
+
+async def _write_samples(run: ActiveRun, samples: Sequence[Sample], write: Callable[[Sample], bool]) -> None:
+    async for sample in run.hooks.with_facts(samples, run.plan.evaluation.execution.max_concurrent):
+        if write(sample):  # agents are asked what the dataset says, and scorers read what is written
+            run.samples[sample.id] = sample
+
+
+def describe(run: ActiveRun, plan: Plan, before: Manifest | None = None) -> None:
+    """Make the manifest of a run that begins now. Scorers grade as often as in `before`, if the run goes on."""
+    run.spec = _spec(run, _repetitions(before))
+    rubrics, redact = _rubrics(run), run.redact
+    run.manifest = describe_run(
+        plan, run.ready, run.spec, run.run.id, run.started, rubrics=rubrics, prices=run.prices, redact=redact
+    )
+
+
+def describe_again(run: ActiveRun, before: Manifest, judge_repetitions: int | None = None) -> None:
+    """Add the scorers to the manifest of a finished run. They grade as often as before, or so often."""
+    run.spec = _spec(run, None if judge_repetitions else _repetitions(before), judge_repetitions)
+    scorers, endpoints, rubrics = run.plan.scorers, run.ready.endpoints, _rubrics(run)
+    run.manifest = describe_scoring(
+        before,
+        run.plan.evaluation,
+        scorers,
+        endpoints,
+        run.spec,
+        rubrics=rubrics,
+        prices=run.prices,
+        redact=run.redact,
+    )
+
+
+async def complete(run: ActiveRun, plan: Plan, *, done: Collection[str] = (), missing: bool = False) -> Summary:
+    """Do all that is left of a run that is described: run the trials that are not `done`, score and summarise.
+
+    With `missing`, only scores that are lacking are made. Raises RunError, and StoppedError when the run was asked to
+    stop while trials were run.
+    """
+    with keep_recording(run):
+        begin(run)
+        with run.working.kept(run.writer):
+            await execute_and_score(run, plan, done, missing=missing)
+            return summarise(run)
+
+
+def begin(run: ActiveRun) -> None:
+    """Write what a run is made of, and tell hook plugins that it begins or goes on. Raises RunError."""
+    if listings := listing_blobs(run.ready, run.redact):
+        run.writer.write_blobs(listings)
+    run.writer.write_manifest(run.manifest)
+    run.hooks.announce("keval_run_started", directory=run.writer.path, manifest=run.manifest)
+    watch_spending(run)
+
+
+@contextmanager
+def keep_recording(run: ActiveRun) -> Iterator[None]:
+    """Add to the recording of the run while the block runs, if it is recorded. Raises RunError."""
+    if run.manifest.recording is None:
+        yield
+        return
+    from keval.recording.writer import RecordingWriter  # a run that is not recorded does not need it
+
+    with RecordingWriter.of(run.manifest, run.writer.path, run.redact) as run.recording:
+        if run.recording is not None:
+            run.recording.begin(endpoints_by_model(run.plan.askers, run.ready.endpoints), run.ready.listed)
+        yield
+
+
+def watch_spending(run: ActiveRun) -> None:
+    """Count what the run uses up, with what it has so far, and tell hook plugins how endpoints keep up.
+
+    Raises RunError.
+    """
+    run.meter = Meter.of(run.run, run.budget, run.manifest)
+
+    def changed(model: str, at_once: int | None, down: bool) -> None:
+        run.hooks.announce("keval_endpoint_changed", model=model, at_once=at_once, down=down)
+
+    run.ready.exchange.watchers.append(changed)
+
+
+async def execute_and_score(run: ActiveRun, plan: Plan, done: Collection[str] = (), *, missing: bool = False) -> None:
+    """Run the trials that are not `done`, and score them as they finish; then score all that is left.
+
+    Raises RunError, StoppedError.
+    """
+    late = late_judges(plan.scorers.judges, plan.agents, run.ready.endpoints, run.budget)
+    with _scoring(run, missing=missing, done=done, late=late) as backlog:
+        async with backlog.as_they_finish() as offer:
+            told = await _execute(run, plan, done, offer)
+        run.ready.exchange.try_again("judge", backlog.down)
+        if backlog.left:
+            await backlog.score(trial for trial in run.run.trials() if trial.id in backlog.left)
+        _end(run, told, run.working.total())
+
+
+async def score(run: ActiveRun, *, missing: bool = False) -> None:
+    """Score all trials of a finished run; with `missing`, only make the scores that it lacks. Raises RunError."""
+    with _scoring(run, missing=missing) as backlog:
+        await backlog.score(run.run.trials())
+        _end(run, "", run.manifest.elapsed)
+
+
+def summarise(run: ActiveRun) -> Summary:
+    """Summarise the trials and scores on disk, and write the summary with its verdicts. Raises RunError."""
+    from keval.analysis.expectations import ExpectationCheck  # what runs trials elsewhere decides no gates
+
+    written, expectations = run.run, ExpectationCheck()  # a run keeps its manifest, once read
+    return conclude(run, written.summary(expectations.watch(written.trials())), expectations)
+
+
+def conclude(run: ActiveRun, summary: Summary, expectations: ExpectationCheck) -> Summary:
+    """Decide the gates, write the summary, and tell hook plugins that the run is finished. Raises RunError."""
+    from keval.analysis.gates import with_gates  # as in `summarise`
+
+    summary = with_gates(run.run, summary, expectations, regression=run.options.regression)
+    run.writer.write_summary(summary)
+    run.hooks.announce("keval_run_finished", directory=run.writer.path, summary=summary)
+    return summary
+
+
+async def _execute(run: ActiveRun, plan: Plan, done: Collection[str], offer: Offer) -> str:
+    """Run the trials that are not `done`, and offer each to be scored; returns why trials were left out, if any."""
+    execution, stop = plan.evaluation.execution, run.options.stop
+    count = sum(key.id not in done for key in plan.trials()) if done else plan.trial_count
+    admission = Admission(
+        (key for key in plan.trials() if key.id not in done),
+        stop,
+        run.meter,
+        None if execution.max_failures is None else failure_limit(execution.max_failures, count),
+        run.watching.begins,
+    )
+    worker = run.replaying.worker(plan, run.ready) if run.replaying else PlanWorker(plan, run.ready)
+    written, recording = run.run.samples, run.recording
+    async with Journal(run.run.trials_file, recording.append if recording else None) as journal:
+        outbox = RunOutbox(run.writer, journal, run.redact, run.hooks, admission, recording, offer)
+        while True:
+            job = Job(
+                manifest=run.manifest,
+                keys=admission.admitted(),
+                count=count,
+                sample=lambda name: run.samples.get(name) or written.named(name),
+                worker=worker,
+                outbox=outbox,
+                max_concurrent=_max_concurrent(plan),
+            )
+            await stop.run(plan.executor.plugin.execute(job), execution.grace_seconds)
+            if not admission.waits:
+                return admission.close()
+
+
+@contextmanager
+def _scoring(
+    run: ActiveRun, *, missing: bool, done: Collection[str] | None = None, late: Collection[str] = ()
+) -> Iterator[Backlog]:
+    """Yield what scores trials; the scores replace earlier ones when the block ends.
+
+    If trials are run, `done` are those that the run had before.
+    """
+    with run.run.scores_file.scoring(run.spec, missing=missing, of=done) as scores, run.grader(scores) as grader:
+
+        def keep(scored: ScoredTrial, late: bool) -> None:
+            lines = run.write_scores(scores, scored)
+            run.hooks.announce("keval_trial_scored", trial=scored.trial, scores=lines, late=late)
+
+        at_once = run.plan.evaluation.execution.max_concurrent
+        yield Backlog(grader, run.run.read_trial, keep, scores.note, at_once, {*late}, {*(done or ())})
+
+
+def _end(run: ActiveRun, told: str, elapsed: float | None) -> None:
+    """Write what the manifest says in the end. Scores count afterwards, so that none is by a scorer that it lacks."""
+    if run.recording is not None:
+        run.recording.append(b"")  # before the scores of these judgements count
+    told = "; ".join(filter(None, (told, run.meter.told())))
+    run.manifest = attrs.evolve(run.manifest, stopped=told or None, elapsed=elapsed)
+    if run.replaying is not None:
+        run.manifest = run.replaying.counted(run.manifest)
+    run.writer.write_manifest(run.manifest)
+
+
+def _spec(run: ActiveRun, earlier: Mapping[Scorer, int] | None, judge_repetitions: int | None = None) -> ScoringSpec:
+    """Return what is scored and how often, and let the redactor know the keys of all endpoints."""
+    plan, ready, execution = run.plan, run.ready, run.plan.evaluation.execution
+    planned = [item.plugin for item in plan.askers]
+    learn_endpoints(run.redact, endpoints_of(ready.endpoints, planned, ready.agents.values(), ready.judges.values()))
+    return ScoringSpec(
+        scorer_digests(plan.scorers, ready.endpoints, execution.seed),
+        plan.scorers.repetitions(judge_repetitions or execution.judge_repetitions, earlier),
+    )
+
+
+def _repetitions(before: Manifest | None) -> dict[Scorer, int]:
+    """Return how often each scorer of an earlier manifest graded an answer."""
+    return {entry.scorer: entry.repetitions for entry in before.scorers} if before else {}
+
+
+def _rubrics(run: ActiveRun) -> dict[str, Rubric]:
+    """Return what judges grade by, by digest: a rubric of one name may have said something else to another judge."""
+    scorers = run.plan.scorers
+    return {rubric_digest(rubric): rubric for rubric in (scorers.rubrics if scorers.judges else ())}
+
+
+def _max_concurrent(plan: Plan) -> int:
+    """Return how many trials may run at once."""
+    if all(agent.prerecorded for agent in plan.agents):
+        return _RECORDED_AT_ONCE
+    return plan.evaluation.execution.max_concurrent
