@@ -1,25 +1,14 @@
-"""What plugins import, besides the records in `keval`: the seams, and what passes through them."""
+"""What plugins import, besides the records in `keval`: the seams, and what passes through them.
 
-# What all plugins may use
-# Others
-from keval.config.derived_contexts import with_bases as with_bases
-from keval.config.evaluation import DatasetFile as DatasetFile, Evaluation as Evaluation
-from keval.config.load import (
-    effective as effective,
-    load as load,
-    read_record as read_record,
-    with_data as with_data,
-)
-from keval.config.secrets import learn_config as learn_config
-from keval.config.select import Selection as Selection, select as select
-from keval.config.source import Source as Source
-from keval.dataset.read import read_dataset as read_dataset
-from keval.dataset.samples import Samples as Samples, sample_of as sample_of
+The names are grouped by what they are for.
+"""
+# ruff: isort: skip_file
+
+# Errors, files and processes, for every plugin
 from keval.errors import (
     ConfigError as ConfigError,
     FieldError as FieldError,
     InterventionError as InterventionError,
-    MiddlewareError as MiddlewareError,
     ModelError as ModelError,
     PluginError as PluginError,
     PluginWarning as PluginWarning,
@@ -30,7 +19,6 @@ from keval.errors import (
     TrialError as TrialError,
     suggestion as suggestion,
 )
-from keval.execute.trial.worker import open_worker as open_worker
 from keval.files import (
     LineFile as LineFile,
     explained as explained,
@@ -39,46 +27,94 @@ from keval.files import (
     replacing as replacing,
 )
 from keval.processes import supervised as supervised
-from keval.records.cassettes import (
-    Deliver as Deliver,
-    ModelTraffic as ModelTraffic,
-    ReplayMissError as ReplayMissError,
-    ServerKeeper as ServerKeeper,
-    ServerTape as ServerTape,
-    ServerTraffic as ServerTraffic,
-    ServerTrafficKind as ServerTrafficKind,
-    Traffic as Traffic,
-    TrafficError as TrafficError,
-    Volatile as Volatile,
+from keval.store.lines import dump as dump
+from keval.store.converter import to_plain as to_plain
+from keval.seams.hooks import hookimpl as hookimpl
+
+# Agents: what an adapter implements, is handed, and fills
+from keval.seams.interfaces import (
+    Agent as Agent,
+    AgentChecker as AgentChecker,
+    Closable as Closable,
+    ConcurrencyLimited as ConcurrencyLimited,
+    ContextProvider as ContextProvider,
+    ContextSource as ContextSource,
+    Conversation as Conversation,
+    ConversationalAgent as ConversationalAgent,
+    DeclaresVolatile as DeclaresVolatile,
+    Judge as Judge,
+    Metric as Metric,
+    PlansSharing as PlansSharing,
+    Preparable as Preparable,
+    PrerecordedAgent as PrerecordedAgent,
+    ShowsServerInstructions as ShowsServerInstructions,
+    run_conversation as run_conversation,
 )
-from keval.records.effects import (
-    Arm as Arm,
-    Effect as Effect,
-    Interaction as Interaction,
-    PerProtocol as PerProtocol,
-    Repetitions as Repetitions,
-    VarianceComponents as VarianceComponents,
-    Verdict as Verdict,
+from keval.seams.contexts import (
+    BringUp as BringUp,
+    ClientPolicy as ClientPolicy,
+    Context as Context,
+    DynamicTools as DynamicTools,
+    Isolation as Isolation,
+    JudgeContext as JudgeContext,
+    Provision as Provision,
+    ServerSpec as ServerSpec,
+    TrialInfo as TrialInfo,
+    WorkingFolder as WorkingFolder,
 )
+from keval.seams.transcript_builder import (
+    JudgementRecorder as JudgementRecorder,
+    Recorder as Recorder,
+    report_request as report_request,
+    reporting_requests as reporting_requests,
+)
+from keval.seams.finish_reasons import (
+    CONTEXT_WINDOW as CONTEXT_WINDOW,
+    MAX_OUTPUT_TOKENS as MAX_OUTPUT_TOKENS,
+    REFUSAL as REFUSAL,
+    SILENCE as SILENCE,
+    Ending as Ending,
+)
+from keval.seams.live import Feed as Feed, LiveEvent as LiveEvent, Tell as Tell, Told as Told
+from keval.records.sample import Expectation as Expectation
+from keval.records.trial import TrialKey as TrialKey
+
+# MCP servers and the tap
+from keval.records.servers import (
+    CallLog as CallLog,
+    McpServer as McpServer,
+    ServerChannel as ServerChannel,
+    Sharing as Sharing,
+    ToolOffer as ToolOffer,
+    Transport as Transport,
+)
+from keval.records.traffic import (
+    Blob as Blob,
+    Content as Content,
+    ContentKind as ContentKind,
+    ServerExchange as ServerExchange,
+)
+from keval.records.tool_results import Media as Media, ToolResult as ToolResult
 from keval.records.interventions import (
     Describe as Describe,
     Faults as Faults,
     FixedResult as FixedResult,
     Intervention as Intervention,
     OtherResults as OtherResults,
-    RecordedResults as RecordedResults,
 )
-from keval.records.manifest import (
-    AgentEntry as AgentEntry,
-    ConditionEntry as ConditionEntry,
-    DatasetEntry as DatasetEntry,
-    JudgeEntry as JudgeEntry,
-    ScorerEntry as ScorerEntry,
-    SelectionEntry as SelectionEntry,
-    ServerEntry as ServerEntry,
+from keval.records.cassettes import (
+    Deliver as Deliver,
+    ReplayMissError as ReplayMissError,
+    ServerKeeper as ServerKeeper,
+    ServerTape as ServerTape,
+    ServerTraffic as ServerTraffic,
+    Traffic as Traffic,
+    TrafficError as TrafficError,
+    Volatile as Volatile,
 )
+from keval.run.visits import Visits as Visits
 
-# Models, middleware and prices
+# Models, middleware, prices, proxies, datasets, executors
 from keval.records.models import (
     Asker as Asker,
     Endpoint as Endpoint,
@@ -92,71 +128,7 @@ from keval.records.models import (
     response_headers as response_headers,
     retry_after_seconds as retry_after_seconds,
 )
-from keval.records.prices import Cost as Cost, Price as Price
-from keval.records.sample import Expectation as Expectation
-
-# Metrics, judges and rubrics
-from keval.records.scores import named_band as named_band
-
-# Contexts, MCP servers, and the proxy between them and agents
-from keval.records.servers import (
-    CallLog as CallLog,
-    McpServer as McpServer,
-    ServerChannel as ServerChannel,
-    Sharing as Sharing,
-    ToolOffer as ToolOffer,
-    Transport as Transport,
-)
-from keval.records.summary import (
-    Agreement as Agreement,
-    ArmScore as ArmScore,
-    ArmTrials as ArmTrials,
-    Compliance as Compliance,
-    GateResult as GateResult,
-    GivenUp as GivenUp,
-    JudgePair as JudgePair,
-    JudgeSpread as JudgeSpread,
-    JudgingTotal as JudgingTotal,
-    ScorerScale as ScorerScale,
-    ToolUse as ToolUse,
-    UnmetExpectation as UnmetExpectation,
-    UsageTotal as UsageTotal,
-)
-from keval.records.tool_results import Media as Media, ToolResult as ToolResult
-from keval.records.traffic import (
-    Blob as Blob,
-    Content as Content,
-    ContentKind as ContentKind,
-    ServerExchange as ServerExchange,
-)
-from keval.records.trial import TrialKey as TrialKey
-from keval.run.interactive import InteractiveRun as InteractiveRun, OfferedTool as OfferedTool
-from keval.run.trial_conversation import STOPPED as STOPPED, TrialConversation as TrialConversation
-from keval.run.visits import Visits as Visits
-from keval.score.rubrics import read_rubric as read_rubric
-from keval.seams.contexts import (
-    BringUp as BringUp,
-    ClientPolicy as ClientPolicy,
-    Context as Context,
-    DynamicTools as DynamicTools,
-    Isolation as Isolation,
-    JudgeContext as JudgeContext,
-    Provision as Provision,
-    ServerSpec as ServerSpec,
-    TrialInfo as TrialInfo,
-    WorkingFolder as WorkingFolder,
-)
-from keval.seams.finish_reasons import (
-    CONTEXT_WINDOW as CONTEXT_WINDOW,
-    MAX_OUTPUT_TOKENS as MAX_OUTPUT_TOKENS,
-    REFUSAL as REFUSAL,
-    SILENCE as SILENCE,
-    Ending as Ending,
-    EndingKind as EndingKind,
-)
-from keval.seams.hooks import hookimpl as hookimpl
-
-# Proxies, datasets, executors
+from keval.records.prices import Cost as Cost, Price as Price, dollars as dollars
 from keval.seams.infrastructure import (
     AppliesMiddleware as AppliesMiddleware,
     ConnectedServer as ConnectedServer,
@@ -176,41 +148,117 @@ from keval.seams.infrastructure import (
     ServerProxy as ServerProxy,
     Worker as Worker,
 )
+from keval.execute.trial.worker import open_worker as open_worker
 
-# Agents
-from keval.seams.interfaces import (
-    Agent as Agent,
-    AgentChecker as AgentChecker,
-    Closable as Closable,
-    ConcurrencyLimited as ConcurrencyLimited,
-    ContextProvider as ContextProvider,
-    ContextSource as ContextSource,
-    Conversation as Conversation,
-    ConversationalAgent as ConversationalAgent,
-    DeclaresVolatile as DeclaresVolatile,
-    Judge as Judge,
-    Metric as Metric,
-    PlansSharing as PlansSharing,
-    Preparable as Preparable,
-    PrerecordedAgent as PrerecordedAgent,
-    ShowsServerInstructions as ShowsServerInstructions,
-    run_conversation as run_conversation,
+# Metrics, judges and rubrics
+from keval.records.scores import (
+    Mark as Mark,
+    Scorer as Scorer,
+    marks_of as marks_of,
+    named_band as named_band,
 )
-from keval.seams.live import Feed as Feed, LiveEvent as LiveEvent, Tell as Tell, Told as Told
-from keval.seams.transcript_builder import (
-    JudgementRecorder as JudgementRecorder,
-    Recorder as Recorder,
-    report_request as report_request,
-    reporting_requests as reporting_requests,
-)
-from keval.store.converter import to_plain as to_plain
+from keval.score.rubrics import read_rubric as read_rubric
+from keval.config.load import read_record as read_record
 
-# Reading runs, and exporters
+# Runs for exporters: records, tables
 from keval.store.exporters import Exported as Exported, Exporter as Exporter
-from keval.store.lines import dump as dump
 from keval.store.tables import (
     SCORE_COLUMNS as SCORE_COLUMNS,
     TRIAL_COLUMNS as TRIAL_COLUMNS,
     score_row as score_row,
     trial_row as trial_row,
 )
+from keval.records.manifest import ScorerEntry as ScorerEntry
+from keval.records.summary import (
+    Agreement as Agreement,
+    ArmScore as ArmScore,
+    ArmTrials as ArmTrials,
+    GateResult as GateResult,
+    ScorerScale as ScorerScale,
+    ToolUse as ToolUse,
+)
+from keval.records.effects import (
+    Arm as Arm,
+    Effect as Effect,
+    Verdict as Verdict,
+    better_share as better_share,
+    is_flat as is_flat,
+)
+from keval.records.reviews import (
+    LONGEST_NAME as LONGEST_NAME,
+    LONGEST_NOTE as LONGEST_NOTE,
+    Chosen as Chosen,
+    JudgeAgreementWithPeople as JudgeAgreementWithPeople,
+    Review as Review,
+    answer_digest as answer_digest,
+)
+
+# The names from here on may change in any version.
+
+# Configs and runs for interactive front ends
+from keval.config.load import effective as effective, load as load, with_data as with_data
+from keval.config.evaluation import DatasetFile as DatasetFile, Evaluation as Evaluation
+from keval.config.select import Selection as Selection, select as select
+from keval.config.secrets import learn_config as learn_config
+from keval.config.source import Source as Source
+from keval.config.derived_contexts import with_bases as with_bases
+from keval.dataset.read import read_dataset as read_dataset
+from keval.dataset.samples import Samples as Samples, sample_of as sample_of
+from keval.run.interactive import InteractiveRun as InteractiveRun, OfferedTool as OfferedTool
+from keval.run.trial_conversation import STOPPED as STOPPED, TrialConversation as TrialConversation
+from keval.store.run import find_run as find_run, list_runs as list_runs
+from keval.store.live import (
+    LiveState as LiveState,
+    Pace as Pace,
+    TrialInFlight as TrialInFlight,
+    read_live as read_live,
+    watch as watch,
+)
+from keval.cli.options import (
+    budget_option as budget_option,
+    choice_options as choice_options,
+    results_option as results_option,
+)
+from keval.report.terminal import redactor as redactor
+
+# Findings for who shows them: comparisons, progress, timelines, and the report as data
+from keval.analysis.comparison import (
+    ArmComparison as ArmComparison,
+    Comparison as Comparison,
+    RunArm as RunArm,
+    SampleScores as SampleScores,
+    arms_of as arms_of,
+    compare_arms as compare_arms,
+    compare_runs as compare_runs,
+)
+from keval.analysis.question_comparisons import QuestionComparison as QuestionComparison, Tile as Tile
+from keval.analysis.outline import OutlineQuestion as OutlineQuestion
+from keval.analysis.follow import ArmProgress as ArmProgress, Follower as Follower, RunProgress as RunProgress
+from keval.analysis.reviews import review_findings as review_findings
+from keval.analysis.timeline import Lane as Lane, Step as Step, Timeline as Timeline, timelines as timelines
+from keval.analysis.stats.intervals import difference_interval as difference_interval, mean_interval as mean_interval
+from keval.recording.recording import traffic_of as traffic_of
+from keval.report.report import Report as Report
+from keval.report.claims import Block as Block, Claim as Claim
+from keval.report.effects import verdict_words as verdict_words
+from keval.report.compare import arm_block as arm_block, comparison_block as comparison_block
+from keval.report.contexts import (
+    ServerDifference as ServerDifference,
+    change_words as change_words,
+    servers_between as servers_between,
+)
+from keval.report.tools import entry_text as entry_text
+from keval.report.figures import (
+    counted as counted,
+    display_names as display_names,
+    interval as interval,
+    interval_of as interval_of,
+    number as number,
+    signed as signed,
+    time_span as time_span,
+    with_units as with_units,
+)
+from keval.report.lines import one_line as one_line
+from keval.report.runs import Headline as Headline, ListedRun as ListedRun
+from keval.report.totals import total_cost as total_cost
+from keval.report.trial_lists import worst_trials as worst_trials

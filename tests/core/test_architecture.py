@@ -16,7 +16,7 @@ from importlib_metadata import version
 from packaging.requirements import Requirement
 
 import keval
-from keval import frontend, plugin
+from keval import plugin
 from keval.seams import hooks as hookspecs
 from keval.seams.registry import GROUPS
 
@@ -25,7 +25,7 @@ CORE = ROOT / "core" / "keval"
 # From the bottom up: a module imports from its own room and from those before it.
 ROOMS = [
     *("errors", "redaction", "processes", "files", "records", "seams", "config", "dataset", "store", "plan"),
-    *("recording", "execute", "score", "analysis", "report", "run", "plugin", "cli", "pytest_plugin", "frontend"),
+    *("recording", "execute", "score", "analysis", "report", "run", "plugin", "cli", "pytest_plugin"),
     "__main__",
 ]
 KERNEL = {
@@ -33,7 +33,7 @@ KERNEL = {
     *("records", "seams", "config", "dataset", "plan", "store", "execute", "score", "run"),
 }
 KERNEL_LINES = 18_000
-LOOSE_MODULES = 9
+LOOSE_MODULES = 8
 MEMBERS = sorted(path.parent for path in ROOT.glob("*/*/pyproject.toml") if path.parts[-3] != "tests")
 MOST_LINES = 500
 HEAVY = (
@@ -110,14 +110,14 @@ def test_plugins_import_what_the_core_offers_and_nothing_deeper(member: Path) ->
         f"{path.relative_to(ROOT)} imports {module}"
         for path in (member / "src").rglob("*.py")
         for module in imported(path)
-        if room(module) not in (None, "plugin", "frontend")
+        if room(module) not in (None, "plugin")
         if (CORE / str(room(module))).is_dir() or (CORE / f"{room(module)}.py").is_file()
     ]
 
     assert [] == deeper
 
 
-@pytest.mark.parametrize("module", [keval, plugin, frontend], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [keval, plugin], ids=lambda module: module.__name__)
 def test_what_is_public_is_there_and_shown(module: ModuleType) -> None:
     names: list[str] = dir(module)
 
@@ -126,7 +126,7 @@ def test_what_is_public_is_there_and_shown(module: ModuleType) -> None:
 
 
 def test_no_name_is_public_twice() -> None:
-    public = [*dir(keval), *dir(plugin), *dir(frontend)]
+    public = [*dir(keval), *dir(plugin)]
 
     assert sorted(set(public)) == sorted(public)
 
@@ -144,7 +144,7 @@ def plugin_names() -> set[str]:
 def test_the_core_names_no_plugin_and_no_word_of_weather() -> None:
     transports = {"http", "sse", "stdio"}
     roles = {"models", "servers"}  # names of proxies, by which the core asks for them
-    commands = {"view"}  # of plugins, by which an option of the core's asks for them
+    commands = {"view", "html"}  # of plugins: a command and an exporter by which options of the core's ask for them
     wires = {"anthropic", "gemini"}
     keys = {"simulated", "tap", "recorded"}  # of manifest and summary, of contexts, and of `results:`
     # The one place that says what k-eval's words mean here.

@@ -10,11 +10,13 @@ from keval.analysis.expectations import ExpectationCheck
 from keval.analysis.gates import with_gates
 from keval.cli.options import GateFlags, gate_options, json_option, results_option, wide_option
 from keval.cli.session import finish
-from keval.errors import ConfigError
+from keval.errors import ConfigError, PluginError
 from keval.files import replacing
 from keval.plan.gates import Names, read_gates
 from keval.records.summary import Summary
 from keval.report.console import message_console, safe
+from keval.seams import registry
+from keval.store.exporters import RendersSummary
 from keval.store.run import Run, find_run
 
 _STDOUT = Path("-")
@@ -79,14 +81,16 @@ def _summary(run: Run, gate_flags: GateFlags, output_dir: Path) -> Summary:
 
 
 def _page(run: Run, summary: Summary) -> str:
-    from keval.report.page import Report, page  # import Jinja2
-
-    return page(Report(run, summary))
+    component = registry.find("keval.exporters", "html")
+    exporter = registry.load(component)()
+    if not isinstance(exporter, RendersSummary):
+        raise PluginError(f"{component.target} of {component.distribution} makes no page: it has no method render()")
+    return exporter.render(run, summary)
 
 
 def _markdown(run: Run, summary: Summary) -> str:
-    from keval.report.markdown import markdown  # imports Jinja2, too
-    from keval.report.page import Report
+    from keval.report.markdown import markdown  # imports NumPy
+    from keval.report.report import Report
 
     return markdown(Report(run, summary))
 

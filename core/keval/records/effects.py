@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from keval.records.scores import Scorer
+from keval.records.scores import Scale, Scorer
 
 Verdict: TypeAlias = Literal["better", "worse", "same", "unclear", "unknown"]
 
@@ -184,3 +185,16 @@ class VarianceComponents:
     def scorer(self) -> Scorer:
         """Who scored: a metric alone, or a rubric with its judge."""
         return (self.metric, self.judge)
+
+
+def better_share(difference: float, scale: Scale) -> float | None:
+    """Return a difference as a share of its scale, positive for the better; `None` for a scale without an end."""
+    if math.isinf(scale.high):
+        return None
+    share = difference / (scale.high - scale.low)
+    return -share if scale.better == "lower" else share
+
+
+def is_flat(effect: Effect) -> bool:
+    """Return whether nothing differs for any question."""
+    return effect.difference == 0 and not effect.stderr

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from keval.analysis.comparison import Comparison, RunArms, SampleChange
+from keval.analysis.comparison import ArmComparison, Comparison, RunArms, SampleChange
 from keval.records.effects import Effect
 from keval.records.summary import Summary
 from keval.report.averages import mean_lines
@@ -132,6 +132,14 @@ def _label(what: str, first: str) -> str:
     """Return what differs without the words that it shares with the first: `prompt of a`, `prompt of b`."""
     kind, _, label = what.rpartition(" ")
     return label if kind == first.rpartition(" ")[0] else what
+
+
+def arm_block(found: ArmComparison) -> Block:
+    """Return the block of the effects between two arms, without a title."""
+    arm, against = found.arm, found.against
+    means = {arm.run.manifest.run: found.means[0]}
+    means[against.run.manifest.run] = (*means.get(against.run.manifest.run, ()), *found.means[1])
+    return block_of("", claims_of(found.effects, found.scorers, means, lambda effect: effect.agent), {})
 
 
 def comparison_block(found: Comparison) -> Block:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -87,19 +86,6 @@ def change_lines(change: ListingChange, width: int, *, indent: int) -> Iterator[
         if text is not None:
             for line in folded(f"{mark} {one_line(text)}", width, indent=indent + 2, hanging=indent + 4):
                 yield Text(line, style)
-
-
-def word_diff(before: str | None, after: str | None) -> list[tuple[str, str]]:
-    """Return the words of two texts with what happened to each piece: ` ` stayed, `+` added, `-` left out."""
-    old, new = (before or "").split(), (after or "").split()
-    pieces: list[tuple[str, str]] = []
-    for kind, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if kind == "equal":
-            pieces.append((" ", " ".join(old[a:b])))
-            continue
-        pieces += [("-", " ".join(old[a:b]))] if b > a else []
-        pieces += [("+", " ".join(new[c:d]))] if d > c else []
-    return pieces
 
 
 def _sizes(change: ListingChange) -> str:

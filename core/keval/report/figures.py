@@ -101,19 +101,6 @@ def time_span(seconds: float) -> str:
     return f"{hours:,} h {minutes} min" if minutes else f"{hours:,} h"
 
 
-def better_share(difference: float, scale: Scale) -> float | None:
-    """Return a difference as a share of its scale, positive for the better; `None` for a scale without an end."""
-    if math.isinf(scale.high):
-        return None
-    share = difference / (scale.high - scale.low)
-    return -share if scale.better == "lower" else share
-
-
-def is_flat(effect: Effect) -> bool:
-    """Return whether nothing differs for any question."""
-    return effect.difference == 0 and not effect.stderr
-
-
 def display_names(scorers: Iterable[Scorer]) -> Mapping[Scorer, str]:
     """Return each scorer's name: the last part of the metric's with spaces in place of underscores.
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
+from keval.analysis.question_comparisons import QuestionComparison
 from keval.records.summary import Summary
 from keval.report.claims import Claim
 from keval.report.contexts import difference_texts
@@ -14,8 +15,7 @@ from keval.report.effects import verdict_words
 from keval.report.figures import interval, number, signed
 from keval.report.gates import gate_rows, unmet_texts
 from keval.report.headline import decided_on, origin_label
-from keval.report.page.comparisons import Comparison
-from keval.report.page.report import Report
+from keval.report.report import Report
 from keval.report.reviews import AGREEMENT_HEADS, agreement_cells, people_text, reviewed_text, warnings
 from keval.report.sentences import sentences
 from keval.report.tools import tool_texts
@@ -149,12 +149,12 @@ def _worse(report: Report) -> Iterator[str]:
     yield from blocks or ["None."]
 
 
-def _share(comparison: Comparison, question: int) -> float:
+def _share(comparison: QuestionComparison, question: int) -> float:
     worst = comparison.worst(question)
     return worst.share if worst else 0.0
 
 
-def _fallen(report: Report, comparison: Comparison, index: int) -> Sequence[str]:
+def _fallen(report: Report, comparison: QuestionComparison, index: int) -> Sequence[str]:
     question, worst = report.outline.questions[index], comparison.worst(index)
     told = f"{report.names[worst.scorer]} {signed(worst.value)}" if worst else ""
     return escaped(question.id), escaped(told), escaped(question.asked, 120)

@@ -11,10 +11,10 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from keval.records.effects import Effect, Verdict
+from keval.records.effects import Effect, Verdict, better_share
 from keval.records.manifest import Manifest
 from keval.records.summary import Summary
-from keval.report.figures import better_share, display_names, interval_of, signed
+from keval.report.figures import display_names, interval_of, signed
 from keval.report.lines import one_line, padded
 from keval.store.converter import to_plain
 

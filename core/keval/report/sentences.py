@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from keval.records.effects import SMALL_SHARE, Effect
+from keval.records.effects import SMALL_SHARE, Effect, better_share, is_flat
 from keval.records.scores import Scale, Scorer
 from keval.records.summary import Summary
 from keval.report.claims import grouped
 from keval.report.contrasts import contrast_sentences
-from keval.report.figures import EXPENSE_UNITS, better_share, counted, display_names, is_flat, number, signed
+from keval.report.figures import EXPENSE_UNITS, counted, display_names, number, signed
 from keval.report.headline import replay_sentences
 from keval.report.lines import joined
 from keval.report.losses import dropped_sentences

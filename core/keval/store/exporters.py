@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 
 import attrs
 
+from keval.records.summary import Summary
 from keval.store.run import Run
 
 
@@ -20,6 +21,15 @@ class Exported:
     files: tuple[Path, ...]
     left_out: tuple[str, ...] = ()
     sent: str = ""
+
+
+@runtime_checkable
+class RendersSummary(Protocol):
+    """An exporter that renders a run with a summary that it is handed, whose gates may be decided anew."""
+
+    def render(self, run: Run, summary: Summary) -> str:
+        """Return one text, such as a page. Raises RunError: the run is damaged."""
+        ...
 
 
 @runtime_checkable

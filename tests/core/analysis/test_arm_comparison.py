@@ -8,7 +8,9 @@ import attrs
 import pytest
 
 from keval import RunError, open_run
-from keval.frontend import RunArm, arm_differences, arms_of, compare_arms, ranked_scores
+from keval.plugin import RunArm, arms_of, compare_arms
+from keval_viewer.report_page.arm_pairs import ranked_scores
+from keval_viewer.report_page.making import arm_differences
 from tests.conftest import Project
 
 CONFIG = """

@@ -12,20 +12,9 @@ from keval import Scale, Summary
 from keval.analysis.gates import decide
 from keval.analysis.regression import decide_regressions
 from keval.plan.gates import Names, parse
-from keval.plugin import (
-    Arm,
-    ArmScore,
-    ArmTrials,
-    Compliance,
-    Cost,
-    Effect,
-    GateResult,
-    GivenUp,
-    JudgingTotal,
-    ScorerScale,
-    UsageTotal,
-)
+from keval.plugin import Arm, ArmScore, ArmTrials, Cost, Effect, GateResult, ScorerScale
 from keval.records.scores import Scorer
+from keval.records.summary import Compliance, GivenUp, JudgingTotal, UsageTotal
 
 ARMS = [(agent, condition) for agent in ("a", "b") for condition in ("base", "docs")]
 SCORERS = [("m", None), ("r", "first"), ("r", "second")]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from keval import RunError, open_run
-from keval.frontend import Follower
+from keval.plugin import Follower
 from keval.store.converter import to_plain
 from tests.conftest import Project
 

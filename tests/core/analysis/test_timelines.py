@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from keval import Message, Sample, ToolCall, Transcript, Trial, Usage, open_run
-from keval.frontend import Step, Timeline, timelines, traffic_of
-from keval.plugin import ServerExchange
+from keval.plugin import ServerExchange, Step, Timeline, timelines, traffic_of
 from keval.records.cassettes import ModelTraffic, ServerTraffic, Traffic, TrafficError
 from keval.records.models import Asker, ModelRequest
 from keval.records.transcript import Refusal

@@ -21,7 +21,8 @@ from filelock import FileLock
 from rich.console import Console
 
 from keval import Manifest, Scale, Summary, open_run
-from keval.plugin import Arm, DatasetEntry, Effect, ScorerScale
+from keval.plugin import Arm, Effect, ScorerScale
+from keval.records.manifest import DatasetEntry
 from keval.report.runs import ListedRun, describe_runs, print_runs
 from tests.conftest import INSTALLED, Project, scale_of
 

@@ -10,10 +10,10 @@ import attrs
 import pytest
 
 from keval.config.evaluation import Retry
-from keval.errors import PluginWarning
+from keval.errors import MiddlewareError, PluginWarning
 from keval.execute.attempts import Stopwatch
 from keval.execute.models.exchange import ASKER_HEADER, ModelExchange
-from keval.plugin import Asker, Endpoint, MiddlewareError, ModelError, ModelRequest, ModelResponse, Next, Wire
+from keval.plugin import Asker, Endpoint, ModelError, ModelRequest, ModelResponse, Next, Wire
 from keval.recording.log import TrafficLog
 from keval.records.cassettes import ModelTraffic
 from keval.records.transcript import Refusal

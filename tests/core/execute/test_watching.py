@@ -11,7 +11,8 @@ from typing import TypeVar
 import pytest
 
 from keval import open_run
-from keval.frontend import LiveState, Trouble, list_runs, read_live, watch
+from keval.plugin import LiveState, list_runs, read_live, watch
+from keval.store.live import Trouble
 from tests.conftest import Project
 
 T = TypeVar("T")

@@ -9,8 +9,9 @@ import attrs
 import pytest
 
 from keval import Scale, Summary
-from keval.plugin import Arm, ArmScore, ArmTrials, Effect, GivenUp, ScorerScale, UsageTotal
+from keval.plugin import Arm, ArmScore, ArmTrials, Effect, ScorerScale
 from keval.records.scores import Scorer
+from keval.records.summary import GivenUp, UsageTotal
 from keval.report.averages import Winner, average_lines, averages
 from tests.conftest import Project
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from keval.plugin import GateResult, UnmetExpectation
+from keval.plugin import GateResult
+from keval.records.summary import UnmetExpectation
 from keval.report.gates import gate_lines, unmet_lines
 
 

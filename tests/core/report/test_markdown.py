@@ -8,10 +8,10 @@ import attrs
 import pytest
 
 from keval import open_run
+from keval.plugin import Report
 from keval.records.effects import Arm, Effect
 from keval.records.summary import GateResult
 from keval.report.markdown import MOST_CHARACTERS, escaped, markdown
-from keval.report.page import Report
 from tests import hostile
 from tests.conftest import Project
 

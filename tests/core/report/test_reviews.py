@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from keval import Run
-from keval.report.page import FRAGMENTS, Report
+from keval.plugin import Report
+from keval_viewer.report_page import FRAGMENTS
 from tests.conftest import Project
 from tests.reviewing import level, review
 

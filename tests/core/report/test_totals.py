@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from keval.plugin import ArmTrials, Cost, GivenUp, JudgingTotal, UsageTotal
+from keval.plugin import ArmTrials, Cost
 from keval.records.prices import dollars
-from keval.records.summary import Summary
+from keval.records.summary import GivenUp, JudgingTotal, Summary, UsageTotal
 from keval.report.totals import total_lines
 
 

@@ -12,7 +12,8 @@ from typing import Any
 import attrs
 import pytest
 
-from keval.plugin import Endpoint, Exchange, MiddlewareError, ModelError, ModelRequest, ModelResponse, Next, TrialError
+from keval.errors import MiddlewareError
+from keval.plugin import Endpoint, Exchange, ModelError, ModelRequest, ModelResponse, Next, TrialError
 from keval_clients.client import Client
 from tests.plugins.clients.conftest import FINE, Answer, Vendor, http, serve
 

@@ -20,7 +20,7 @@ import pytest
 from jsonschema import Draft7Validator
 
 from keval import Scale, open_run
-from keval.plugin import Repetitions
+from keval.records.effects import Repetitions
 from keval_eee import Eee
 from keval_eee.aggregate import results
 from keval_eee.correctness import is_correct
@@ -590,7 +590,7 @@ def test_an_unknown_format_is_refused_with_the_nearest(project: Project) -> None
     far = refused(project.keval("export", "latest", "--format", "vellum-scroll"))
 
     assert "no exporter named 'ee' is installed; did you mean 'eee'?" in near
-    assert "no exporter named 'vellum-scroll' is installed; installed: csv, eee, junit, otlp, parquet" in far
+    assert "no exporter named 'vellum-scroll' is installed; installed: csv, eee, html, junit, otlp, parquet" in far
 
 
 def test_a_folder_that_cannot_be_written_is_refused(project: Project) -> None:

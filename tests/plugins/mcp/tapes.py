@@ -9,7 +9,8 @@ from typing import Any
 
 import attrs
 
-from keval.plugin import Deliver, PreflightError, ReplayMissError, ServerTraffic, ServerTrafficKind, TrafficError
+from keval.plugin import Deliver, PreflightError, ReplayMissError, ServerTraffic, TrafficError
+from keval.records.cassettes import ServerTrafficKind
 
 __all__ = ["Kept", "Tape"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from keval.analysis.timeline.timelines import AGENT, MODEL, USER
-from keval.frontend import Mark, Step, Timeline
+from keval.plugin import Mark, Step, Timeline
 from keval_viewer.marking import pieces_of, spans_of
 from keval_viewer.tracks import seconds_told, track_of
 from keval_viewer.wording import MOST_WORDS, differing

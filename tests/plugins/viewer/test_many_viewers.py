@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from keval.frontend import list_runs
+from keval.plugin import list_runs
 from keval_viewer.app import Serving
 from tests import viewing
 from tests.conftest import Project

@@ -20,10 +20,10 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from keval import KevalError
-from keval.frontend import resource
 from keval_loopback.serving import serve
 from keval_viewer.guard import Guard
 from keval_viewer.page import Page, rendered
+from keval_viewer.report_page.document import resource
 from keval_viewer.runs import UnknownRunError
 from keval_viewer.viewer import Viewer
 

@@ -30,7 +30,7 @@ def view(*, results: Path, chosen: str | None, port: int | None, browser: bool) 
     """
     import asyncio  # `keval --help` need not wait for it
 
-    from keval.frontend import find_run
+    from keval.plugin import find_run
     from keval_viewer.addresses import run_url
     from keval_viewer.hosting import listener_on
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import attrs
 
 from keval import Run, RunError, Summary
-from keval.frontend import Follower, LiveState, RunProgress, read_live, watch
+from keval.plugin import Follower, LiveState, RunProgress, read_live, watch
 from keval_viewer.streaming import Sent
 
 __all__ = ["Draw", "Following", "Seen"]

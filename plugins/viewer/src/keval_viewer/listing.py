@@ -13,8 +13,7 @@ from typing import Any, Literal, TypeAlias
 import attrs
 
 from keval import Run, RunError
-from keval.frontend import Headline, ListedRun, total_cost
-from keval.plugin import Cost
+from keval.plugin import Cost, Headline, ListedRun, total_cost
 from keval_viewer.runs import Runs, Written, lines_in, written
 
 __all__ = ["SORTS", "STATES", "Listing", "Query", "Row", "State"]

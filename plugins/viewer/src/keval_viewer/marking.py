@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import attrs
 
-from keval.frontend import Mark
+from keval.plugin import Mark
 
 __all__ = ["Piece", "pieces_of", "spans_of"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from keval.frontend import budget_option, choice_options, results_option
+from keval.plugin import budget_option, choice_options, results_option
 
 if TYPE_CHECKING:
     import socket
@@ -46,8 +46,7 @@ def play(
     """
     import asyncio  # `keval --help` need not wait for these
 
-    from keval.frontend import redactor
-    from keval.plugin import learn_config, load, select
+    from keval.plugin import learn_config, load, redactor, select
     from keval_viewer.hosting import listener_on
 
     evaluation = load(config)

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import attrs
 
 from keval import Run, ScoreLine
-from keval.frontend import Chosen, worst_trials
+from keval.plugin import Chosen, worst_trials
 
 __all__ = ["CHOICES", "Choice", "Item", "queue_of"]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from keval.frontend import Report, Tile
+from keval.plugin import Report, Tile
 
 __all__ = ["Choice", "Ranked", "choices_of", "ranked"]
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 import attrs
 
 from keval import KevalError, Run, RunError, Summary
-from keval.frontend import Report
+from keval.plugin import Report
 
 __all__ = ["Runs", "UnknownRunError", "Written", "lines_in", "read_ahead", "written"]
 

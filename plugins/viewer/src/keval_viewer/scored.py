@@ -8,8 +8,7 @@ from typing import Any
 import attrs
 
 from keval import Judgement, Run, Scale, ScoreLine
-from keval.frontend import Mark, display_names, marks_of
-from keval.plugin import named_band
+from keval.plugin import Mark, display_names, marks_of, named_band
 
 __all__ = ["Claim", "Shown", "Told", "shown_scores", "told_of"]
 

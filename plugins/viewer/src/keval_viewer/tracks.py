@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from keval.frontend import Lane, Step, Timeline
+from keval.plugin import Lane, Step, Timeline
 
 __all__ = ["HEIGHT", "Bar", "Row", "Tick", "Track", "lane_name", "seconds_told", "track_of"]
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import orjson
 
 from keval import Run, ScoreLine, Trial
-from keval.frontend import display_names
+from keval.plugin import display_names
 
 __all__ = ["trial_table"]
 

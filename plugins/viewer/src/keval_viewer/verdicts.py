@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from keval import Rubric, Run, Trial
-from keval.frontend import LONGEST_NAME, LONGEST_NOTE, Chosen, Review, answer_digest
+from keval.plugin import LONGEST_NAME, LONGEST_NOTE, Chosen, Review, answer_digest
 
 __all__ = ["Answer", "Verdict", "answer_of", "clean_name", "reviews_of", "rubrics_of"]
 

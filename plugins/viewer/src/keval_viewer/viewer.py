@@ -8,10 +8,11 @@ from pathlib import Path
 import attrs
 from jinja2 import Environment, PackageLoader
 
-from keval.frontend import dollars, environment, time_span
+from keval.plugin import dollars, time_span
 from keval_viewer import addresses
 from keval_viewer.following import Following
 from keval_viewer.listing import Listing
+from keval_viewer.report_page.rendering import environment
 from keval_viewer.runs import Runs
 
 __all__ = ["Viewer"]

@@ -8,8 +8,6 @@ from typing import Literal, TypeAlias
 
 import attrs
 
-__all__ = ["MOST_WORDS", "Difference", "Wording", "differing"]
-
 MOST_WORDS = 3_000
 """Of longer answers, the differences are not looked for: that may take a time that grows with the square."""
 
@@ -62,3 +60,16 @@ def _words(text: str) -> list[str]:
     words = _WORD.findall(text)
     rest = text[sum(map(len, words)) :]
     return [*words[:-1], words[-1] + rest] if words else []
+
+
+def word_diff(before: str | None, after: str | None) -> list[tuple[str, str]]:
+    """Return the words of two texts with what happened to each piece: ` ` stayed, `+` added, `-` left out."""
+    old, new = (before or "").split(), (after or "").split()
+    pieces: list[tuple[str, str]] = []
+    for kind, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            pieces.append((" ", " ".join(old[a:b])))
+            continue
+        pieces += [("-", " ".join(old[a:b]))] if b > a else []
+        pieces += [("+", " ".join(new[c:d]))] if d > c else []
+    return pieces

@@ -14,26 +14,22 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from keval import Run, Scale
-from keval.frontend import (
+from keval.plugin import (
     ArmComparison,
     Comparison,
+    Effect,
     RunArm,
     SampleScores,
-    arm_differences,
-    arm_effects,
-    arm_name,
     arms_of,
     better_share,
     compare_arms,
     compare_runs,
     display_names,
-    ranked_scores,
-    run_effects,
-    scatter,
 )
-from keval.plugin import Effect
 from keval_viewer.addresses import sample_url
 from keval_viewer.page import Page, rendered, run_of, run_route, viewer_of
+from keval_viewer.report_page.arm_pairs import arm_effects, arm_name, ranked_scores, run_effects, scatter
+from keval_viewer.report_page.making import arm_differences
 from keval_viewer.runs import written
 
 __all__ = ["PAGE", "RUNS_PAGE"]

@@ -13,13 +13,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from keval import Sample
-from keval.frontend import word_diff
 from keval.plugin import ConfigError
 from keval_viewer.page import Page, rendered
 from keval_viewer.pages import play_actions
 from keval_viewer.play import EditableCondition, PlayError
 from keval_viewer.playing.session import PlaySession
 from keval_viewer.streaming import event_stream
+from keval_viewer.wording import word_diff
 
 __all__ = ["PAGE"]
 

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from keval import Run, ScoreLine, Trial
-from keval.frontend import LONGEST_NAME, LONGEST_NOTE, answer_digest, display_names, review_findings
+from keval.plugin import LONGEST_NAME, LONGEST_NOTE, answer_digest, display_names, review_findings
 from keval_viewer.addresses import run_url, trial_url
 from keval_viewer.page import Page, rendered, run_of, run_route, viewer_of
 from keval_viewer.queue import CHOICES, Choice, Item, queue_of

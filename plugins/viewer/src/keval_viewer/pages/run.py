@@ -14,9 +14,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from keval import Run
-from keval.frontend import FRAGMENTS, Report, answers
+from keval.plugin import Report
 from keval_viewer.following import Draw, Seen
 from keval_viewer.page import Page, rendered, run_of, run_route, viewer_of
+from keval_viewer.report_page import FRAGMENTS, answers
 from keval_viewer.runs import read_ahead
 from keval_viewer.streaming import Sent, event_stream
 

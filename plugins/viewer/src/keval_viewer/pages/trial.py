@@ -11,8 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keval import Failure, Message, Run, RunError, Transcript, Trial
-from keval.frontend import timelines, traffic_of
-from keval.plugin import TrialKey
+from keval.plugin import TrialKey, timelines, traffic_of
 from keval_viewer.marking import pieces_of, spans_of
 from keval_viewer.neighbours import around
 from keval_viewer.page import Page, rendered, run_of, run_route

@@ -10,8 +10,7 @@ from typing import Literal, TypeAlias
 import attrs
 
 from keval import Run, ScoreLine
-from keval.frontend import counted, display_names, dollars, number, with_units
-from keval.plugin import ScorerEntry, named_band
+from keval.plugin import ScorerEntry, counted, display_names, dollars, named_band, number, with_units
 from keval_viewer.play import Answer, Column, Question
 from keval_viewer.playing.progress import Progress
 from keval_viewer.playing.steps import Said, Step, steps_of

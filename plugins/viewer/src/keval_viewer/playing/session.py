@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 import attrs
 
 from keval import KevalError, Run
-from keval.frontend import counted, dollars
+from keval.plugin import counted, dollars
 from keval_viewer.play import Answer, Asked, Column, Edit, EditableCondition, Play, PlayError, Question
 from keval_viewer.playing.answers import Row, row_of
 from keval_viewer.playing.progress import Progress

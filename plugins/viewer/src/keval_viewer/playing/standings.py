@@ -7,8 +7,7 @@ from typing import TypeAlias
 
 import attrs
 
-from keval.frontend import display_names, interval_of, is_flat, number, signed, with_units
-from keval.plugin import ArmScore, Effect
+from keval.plugin import ArmScore, Effect, display_names, interval_of, is_flat, number, signed, with_units
 from keval_viewer.play import Column, Standings
 
 __all__ = ["Standing", "Table", "table_of"]

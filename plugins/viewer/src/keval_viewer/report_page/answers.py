@@ -7,13 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import attrs
 from markupsafe import Markup
 
-from keval.records.scores import ScoreLine, named_band
-from keval.records.transcript import Message, ToolCall
-from keval.records.trial import Trial
-from keval.report.figures import counted, number
-from keval.report.page.outline import Arm, Question
-from keval.report.page.rendering import render
-from keval.report.page.report import Report
+from keval import Message, ScoreLine, ToolCall, Trial
+from keval.plugin import OutlineQuestion, Report, counted, named_band, number
+from keval_viewer.report_page.rendering import render
 
 
 @attrs.frozen
@@ -46,7 +42,7 @@ class _Answer:
     turns: Sequence[tuple[Sequence[Message], Sequence[ToolCall], Sequence[Message]]]
 
 
-def lines_of(report: Report, questions: Iterable[Question]) -> dict[str, list[ScoreLine]]:
+def lines_of(report: Report, questions: Iterable[OutlineQuestion]) -> dict[str, list[ScoreLine]]:
     """Read the scores of these questions, by trial. Raises RunError."""
     wanted = {question.id for question in questions}
     found: dict[str, list[ScoreLine]] = {}
@@ -56,13 +52,13 @@ def lines_of(report: Report, questions: Iterable[Question]) -> dict[str, list[Sc
     return found
 
 
-def answers(report: Report, question: Question, scores: Mapping[str, Sequence[ScoreLine]]) -> Markup:
+def answers(report: Report, question: OutlineQuestion, scores: Mapping[str, Sequence[ScoreLine]]) -> Markup:
     """Render the answers of all arms to a question. `scores` are by trial; those of other trials are ignored.
 
     Raises RunError.
     """
     trials = [report.run.trial(name) for name in question.trials]
-    by_arm: dict[Arm, list[_Answer]] = {}
+    by_arm: dict[tuple[str, str], list[_Answer]] = {}
     for trial in sorted(trials, key=lambda trial: trial.repetition):
         shown = _answer(report, trial, scores.get(trial.id, ()))
         by_arm.setdefault((trial.agent, trial.condition), []).append(shown)
@@ -76,7 +72,7 @@ def answers(report: Report, question: Question, scores: Mapping[str, Sequence[Sc
     )
 
 
-def _means(report: Report, index: int, arms: Sequence[Arm]) -> Iterator[tuple[str, Sequence[str]]]:
+def _means(report: Report, index: int, arms: Sequence[tuple[str, str]]) -> Iterator[tuple[str, Sequence[str]]]:
     """Yield a row of the table of scores: the metric, and the mean of each arm over its repetitions."""
     values = report.outline.values
     for scorer, name in report.names.items():

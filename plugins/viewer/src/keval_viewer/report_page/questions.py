@@ -9,15 +9,11 @@ from typing import Any
 import attrs
 from markupsafe import Markup
 
-from keval.records.scores import Scorer
-from keval.report.figures import number, signed
-from keval.report.page.answers import answers, lines_of
-from keval.report.page.comparisons import Comparison, Tile
-from keval.report.page.drawing import PITCH, tile_paths
-from keval.report.page.outline import Question
-from keval.report.page.rendering import anchor, embedded, render
-from keval.report.page.report import Report
-from keval.report.page.slices import labels_of, metadata_keys
+from keval.plugin import OutlineQuestion, QuestionComparison, Report, Scorer, Tile, number, signed
+from keval_viewer.report_page.answers import answers, lines_of
+from keval_viewer.report_page.drawing import PITCH, tile_paths
+from keval_viewer.report_page.rendering import anchor, embedded, render
+from keval_viewer.report_page.slices import labels_of, metadata_keys
 
 MOST_BYTES = 20_000_000
 """How much of transcripts a page holds."""
@@ -51,13 +47,13 @@ class _Cells:
 @attrs.frozen
 class _Row:
     anchor: str
-    question: Question
+    question: OutlineQuestion
     asked: str
     cells: Sequence[_Cells]
     notes: Sequence[str]
 
 
-def ranked(report: Report, comparisons: Sequence[Comparison]) -> list[int]:
+def ranked(report: Report, comparisons: Sequence[QuestionComparison]) -> list[int]:
     """Return the indexes of the questions, the worst first: failed trials, then what fell most in any comparison."""
 
     def badness(index: int) -> tuple[int, float]:
@@ -139,7 +135,7 @@ def _row(report: Report, index: int, columns: Mapping[Scorer, int]) -> _Row:
     )
 
 
-def _cells(report: Report, comparison: Comparison, index: int, columns: Mapping[Scorer, int]) -> _Cells:
+def _cells(report: Report, comparison: QuestionComparison, index: int, columns: Mapping[Scorer, int]) -> _Cells:
     tiles = comparison.tiles.get(index, ())
 
     def told(tile: Tile | None) -> str:
@@ -152,7 +148,7 @@ def _cells(report: Report, comparison: Comparison, index: int, columns: Mapping[
     return _Cells(tile_paths(tiles, columns), "\n".join(map(told, tiles)), told(worse), told(better))
 
 
-def _notes(question: Question) -> Iterator[str]:
+def _notes(question: OutlineQuestion) -> Iterator[str]:
     if question.failed:
         yield f"{question.failed} failed"
     if question.unscored:

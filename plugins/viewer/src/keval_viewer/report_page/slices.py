@@ -9,12 +9,9 @@ import attrs
 import numpy as np
 from markupsafe import Markup
 
-from keval.analysis.stats.intervals import difference_interval, mean_interval
-from keval.records.scores import Scale, Scorer
-from keval.report.page.comparisons import Comparison
-from keval.report.page.outline import Question
-from keval.report.page.rendering import render
-from keval.report.page.report import Report
+from keval import Scale
+from keval.plugin import OutlineQuestion, QuestionComparison, Report, Scorer, difference_interval, mean_interval
+from keval_viewer.report_page.rendering import render
 
 MOST_SLICES = 12
 """Values of a key up to which it makes slices."""
@@ -44,7 +41,7 @@ class _Row:
 class _Table:
     """One comparison in the slices of one key."""
 
-    comparison: Comparison
+    comparison: QuestionComparison
     rows: Sequence[_Row]
 
 
@@ -67,7 +64,7 @@ def labels_of(value: Any) -> list[str]:
     return [str(value).lower() if isinstance(value, bool) else str(value)]
 
 
-def metadata_keys(questions: Sequence[Question], most: int = _MOST_LABELS) -> dict[str, list[str]]:
+def metadata_keys(questions: Sequence[OutlineQuestion], most: int = _MOST_LABELS) -> dict[str, list[str]]:
     """Return the keys of metadata that divide the questions, each with its values in order: 2 to `most` of them."""
     found: dict[str, dict[str, None]] = {}
     for question in questions:
@@ -103,7 +100,7 @@ def _key(report: Report, key: str, values: Sequence[str]) -> _Key:
     return _Key(key, [(value, len(found)) for value, found in members.items()], tables, others)
 
 
-def _rows(report: Report, comparison: Comparison, members: Sequence[Sequence[int]]) -> Iterator[_Row]:
+def _rows(report: Report, comparison: QuestionComparison, members: Sequence[Sequence[int]]) -> Iterator[_Row]:
     """Yield a row for each metric that differs for any question."""
     values: dict[Scorer, dict[int, float]] = {}
     sources = _sources(report)

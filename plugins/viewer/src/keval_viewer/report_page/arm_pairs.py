@@ -8,15 +8,22 @@ from collections.abc import Callable, Iterator, Sequence
 import attrs
 from markupsafe import Markup
 
-from keval.analysis.comparison import ArmComparison, Comparison, RunArm, SampleScores
-from keval.records.scores import Scale, Scorer
-from keval.report.claims import block_of, claims_of
-from keval.report.compare import comparison_block
-from keval.report.figures import number, signed
-from keval.report.lines import one_line
-from keval.report.page.drawing import Axis, axis_of
-from keval.report.page.effects import forest
-from keval.report.page.rendering import render
+from keval import Scale
+from keval.plugin import (
+    ArmComparison,
+    Comparison,
+    RunArm,
+    SampleScores,
+    Scorer,
+    arm_block,
+    comparison_block,
+    number,
+    one_line,
+    signed,
+)
+from keval_viewer.report_page.drawing import Axis, axis_of
+from keval_viewer.report_page.effects import forest
+from keval_viewer.report_page.rendering import render
 
 _SIDE = 330.0
 """The side of the scatter, in pixels."""
@@ -57,11 +64,7 @@ def arm_name(arm: RunArm, among: RunArm) -> str:
 
 def arm_effects(found: ArmComparison) -> Markup:
     """Render the effects between two arms as a forest plot, without a title."""
-    arm, against = found.arm, found.against
-    means = {arm.run.manifest.run: found.means[0]}
-    means[against.run.manifest.run] = (*means.get(against.run.manifest.run, ()), *found.means[1])
-    claims = claims_of(found.effects, found.scorers, means, lambda effect: effect.agent)
-    return forest(block_of("", claims, {}), found.effects)
+    return forest(arm_block(found), found.effects)
 
 
 def run_effects(found: Comparison) -> Markup:

@@ -9,12 +9,10 @@ from typing import Any
 import attrs
 from markupsafe import Markup
 
-from keval.analysis.comparison import ArmComparison
-from keval.records.manifest import Manifest
-from keval.report.contexts import ServerDifference, change_words, server_differences, servers_between, word_diff
-from keval.report.page.rendering import render
-from keval.report.page.report import Report
-from keval.report.tools import entry_text
+from keval import Manifest
+from keval.plugin import ArmComparison, Report, ServerDifference, change_words, entry_text, servers_between
+from keval_viewer.report_page.rendering import render
+from keval_viewer.wording import word_diff
 
 
 @attrs.frozen
@@ -43,7 +41,7 @@ def differences(report: Report) -> Markup:
         for label, agent in manifest.agents.items()
     ]
     changed: dict[str, list[ServerDifference]] = {}
-    for each in server_differences(report.run):
+    for each in report.server_differences:
         changed.setdefault(each.condition, []).append(each)
     return render(
         "differences.html",

@@ -7,14 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 import attrs
 from markupsafe import Markup
 
-from keval.records.effects import Effect
-from keval.report.claims import Block, Claim
-from keval.report.contrasts import all_blocks
-from keval.report.effects import verdict_words
-from keval.report.figures import EXPENSE_UNITS, display_names
-from keval.report.page.drawing import Axis, axis_around_zero
-from keval.report.page.rendering import render
-from keval.report.page.report import Report
+from keval.plugin import Block, Claim, Effect, Report, display_names, verdict_words
+from keval_viewer.report_page.drawing import Axis, axis_around_zero
+from keval_viewer.report_page.rendering import render
 
 
 @attrs.frozen
@@ -47,7 +42,7 @@ class _Section:
 def effects(report: Report) -> Markup:
     """Render the effects of conditions and agents, on scores and on what an answer costs."""
     summary = report.summary
-    found = all_blocks(summary)
+    found = report.blocks
     several = any(block.about != "condition" for block in found)
     sections = [
         _Section(block, [*_tables(block.claims)], block.about, closed=block.about == "condition" and several)
@@ -59,7 +54,7 @@ def effects(report: Report) -> Markup:
         interactions=summary.interactions,
         every=[*summary.effects, *(effect for contrast in summary.contrasts for effect in contrast.effects)],
         names=report.names,
-        expenses=[*_expenses(summary.expenses)],
+        expenses=report.expenses,
     )
 
 
@@ -96,11 +91,3 @@ def _rows(claims: Iterable[Claim]) -> Iterator[_Row]:
     for group in by_name.values():
         for position, claim in enumerate(group):
             yield _Row(claim, 0 if position else len(group), verdict_words(claim))
-
-
-def _expenses(effects: Iterable[Effect]) -> Iterator[tuple[str, Effect]]:
-    """Yield effects on what an answer costs with the name of the resource; those that are 0 throughout say nothing."""
-    for effect in effects:
-        if effect.difference is not None and (effect.difference or effect.stderr):
-            name, unit = effect.metric.replace("_", " "), EXPENSE_UNITS[effect.metric]
-            yield name if unit == name else f"{name} ({unit})", effect

@@ -8,14 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 from markupsafe import Markup
 
-from keval.records.scores import Scale
-from keval.records.summary import ArmScore
-from keval.report.page.drawing import Axis, Histogram, axis_of, histogram
-from keval.report.page.rendering import render
-from keval.report.page.report import Report
-from keval.report.reviews import judging_lines
-from keval.report.tools import HEADS, tool_cells, used_tools
-from keval.report.totals import PARETO, worth
+from keval import Scale
+from keval.plugin import ArmScore, Report
+from keval_viewer.report_page.drawing import Axis, Histogram, axis_of, histogram
+from keval_viewer.report_page.rendering import render
 
 
 @attrs.frozen
@@ -44,10 +40,10 @@ def distributions(report: Report) -> Markup:
         empty=[metric.name for metric in metrics if not any(spread.drawn for spread in metric.spreads)],
         variance=report.summary.variance,
         names=report.names,
-        agreement=judging_lines(report.summary),
+        agreement=report.judging,
         infinite=math.isinf,
-        worth=worth,
-        pareto=PARETO,
+        worth=report.worth,
+        pareto=report.pareto,
     )
 
 
@@ -58,7 +54,7 @@ def trials(report: Report) -> Markup:
 
 def tools(report: Report) -> Markup:
     """Render how the trials of each condition used each tool; nothing for a run without tools."""
-    return render("tools.html", conditions=used_tools(report.summary), heads=HEADS, cells=tool_cells)
+    return render("tools.html", conditions=report.tools, heads=report.tool_heads, cells=report.tool_cells)
 
 
 def _metrics(report: Report) -> Iterator[_Metric]:

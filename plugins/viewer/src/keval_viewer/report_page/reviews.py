@@ -7,12 +7,8 @@ from collections.abc import Iterator, Sequence
 import attrs
 from markupsafe import Markup
 
-from keval.analysis.reviews import review_findings
-from keval.records.reviews import JudgeAgreementWithPeople, Review
-from keval.report.figures import display_names
-from keval.report.page.rendering import render
-from keval.report.page.report import Report
-from keval.report.reviews import AGREEMENT_HEADS, agreement_cells, reviewed_text, rubric_name, warnings
+from keval.plugin import JudgeAgreementWithPeople, Report, Review
+from keval_viewer.report_page.rendering import render
 
 _MOST_NOTES = 200
 _MOST_PEOPLE = 8
@@ -34,19 +30,19 @@ def reviews(report: Report) -> Markup:
 
     It is read from the run's reviews as they are now, unlike the rest of the report's summary.
     """
-    found = review_findings(report.run)
-    names = display_names(entry.scorer for entry in report.summary.scorers)
+    texts = report.reviews
+    found = texts.found if texts else None
     notes = [each for each in report.run.reviews() if each.note] if found and found.notes else []
     return render(
         "reviews.html",
         found=found,
-        reviewed=reviewed_text(found) if found else "",
-        warnings=[*warnings(found)] if found else [],
-        heads=AGREEMENT_HEADS,
-        cells=agreement_cells,
-        plain=rubric_name,
+        reviewed=texts.reviewed if texts else "",
+        warnings=texts.warnings if texts else [],
+        heads=texts.heads if texts else (),
+        cells=texts.cells if texts else None,
+        plain=texts.rubric if texts else None,
         matrices=[(each, [*_matrix(each)]) for each in found.judges] if found else [],
-        names=names,
+        names=report.names,
         most_people=_MOST_PEOPLE,
         rubrics=list(dict.fromkeys(each.metric for arm in found.arms for each in arm.levels)) if found else [],
         notes=_latest(notes),

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
-from keval.records.scores import Scale, Scorer
-from keval.report.page.comparisons import Tile
+from keval import Scale
+from keval.plugin import Scorer, Tile
 
 TILE = 14
 """The side of a tile of the heat map, in pixels."""

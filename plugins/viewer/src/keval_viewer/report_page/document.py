@@ -7,18 +7,21 @@ import hashlib
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 
+import attrs
 from markupsafe import Markup
 
-from keval.report.page.arms import distributions, tools, trials
-from keval.report.page.effects import effects
-from keval.report.page.making import differences, making
-from keval.report.page.overview import findings, gates, header
-from keval.report.page.questions import MOST_BYTES, questions, transcripts
-from keval.report.page.rendering import render
-from keval.report.page.report import Report
-from keval.report.page.reviews import reviews
-from keval.report.page.slices import slices
+from keval import Run, Summary
+from keval.plugin import Exported, Report, replacing
+from keval_viewer.report_page.arms import distributions, tools, trials
+from keval_viewer.report_page.effects import effects
+from keval_viewer.report_page.making import differences, making
+from keval_viewer.report_page.overview import findings, gates, header
+from keval_viewer.report_page.questions import MOST_BYTES, questions, transcripts
+from keval_viewer.report_page.rendering import render
+from keval_viewer.report_page.reviews import reviews
+from keval_viewer.report_page.slices import slices
 
 FRAGMENTS: Mapping[str, Callable[[Report], Markup]] = {
     "header": header,
@@ -54,6 +57,24 @@ def page(report: Report, most_bytes: int = MOST_BYTES) -> str:
     )
 
 
+@attrs.frozen
+class Html:
+    """A page of the run: one file, `report.html`, that needs nothing from elsewhere."""
+
+    def render(self, run: Run, summary: Summary) -> str:
+        """Return the page of a run with a summary, whose gates may be decided anew. Raises RunError."""
+        return page(Report(run, summary))
+
+    def export(self, run: Run, to: Path) -> Exported:
+        """Write the page to the folder `to`, which is made where it is missing. Raises RunError."""
+        text = self.render(run, run.written_summary() or run.summary())
+        to.mkdir(parents=True, exist_ok=True)
+        path = to / "report.html"
+        with replacing(path) as file:
+            file.write(text.encode("utf-8", "replace"))
+        return Exported((path,))
+
+
 def _policy(style: str, script: str) -> str:
     """Return the content security policy: nothing is fetched, and only keval's own script and style apply."""
     return "; ".join(
@@ -75,4 +96,4 @@ def _digest(text: str) -> str:
 @cache
 def resource(name: str) -> str:
     """Return a file that pages are made with, such as `page.css`."""
-    return files("keval.report.page").joinpath("templates", name).read_text(encoding="utf-8")
+    return files("keval_viewer.report_page").joinpath("templates", name).read_text(encoding="utf-8")

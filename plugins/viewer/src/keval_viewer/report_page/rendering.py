@@ -11,8 +11,8 @@ from urllib.parse import quote
 from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from keval.report.figures import interval, number, signed
-from keval.report.page.drawing import PITCH, TILE
+from keval.plugin import interval, number, signed
+from keval_viewer.report_page.drawing import PITCH, TILE
 
 _LONGEST = 20_000
 """Characters of one text that the page shows."""
@@ -39,7 +39,7 @@ def embedded(data: Any) -> Markup:
 
 @cache
 def _own() -> Environment:
-    return environment(PackageLoader("keval.report.page"))
+    return environment(PackageLoader("keval_viewer.report_page"))
 
 
 def environment(loader: BaseLoader) -> Environment:

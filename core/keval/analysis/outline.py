@@ -20,7 +20,7 @@ Arm: TypeAlias = tuple[str, str]
 
 
 @attrs.frozen
-class Question:
+class OutlineQuestion:
     """A sample that was asked: its text, what was lost of its trials, and how long its transcripts are.
 
     `trials` are the ids of its trials. `unscored` counts scores without a value, `claims` the claims that judges could
@@ -44,7 +44,7 @@ class Outline:
     `values` has for each arm and scorer the mean over repetitions by the question's index, where there is one.
     """
 
-    questions: tuple[Question, ...]
+    questions: tuple[OutlineQuestion, ...]
     values: Mapping[Arm, Mapping[Scorer, Mapping[int, float]]]
 
 
@@ -73,7 +73,7 @@ def read_outline(run: Run) -> Outline:
     index = {name: number for number, name in enumerate(order)}
     values = _values(run.manifest, _counted(run.scores(), counts), index)
     questions = tuple(
-        Question(
+        OutlineQuestion(
             id=name,
             asked=found.asked,
             metadata=found.metadata,

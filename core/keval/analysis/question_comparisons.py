@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
+from keval.analysis.outline import Arm, Outline
 from keval.analysis.stats.contrasts import ablated
-from keval.records.effects import SMALL_SHARE
+from keval.records.effects import SMALL_SHARE, better_share
 from keval.records.manifest import Manifest
 from keval.records.scores import Scale, Scorer
-from keval.report.figures import better_share
-from keval.report.page.outline import Arm, Outline
 
 _STEPS = (0.025, 0.15, 0.35, 0.65)
 """Shares of a scale from which a difference has the next darker colour."""
@@ -40,7 +39,7 @@ class Tile:
 
 
 @attrs.frozen
-class Comparison:
+class QuestionComparison:
     """An arm and the arm that it is measured against; without `against`, the arm alone.
 
     `tiles` has for each question, by its index, the metrics that both arms have a score of. An `ablation` holds an arm
@@ -72,7 +71,7 @@ class Comparison:
         return self.against is not None and best is not None and best.share >= SMALL_SHARE - 1e-9
 
 
-def compare(manifest: Manifest, outline: Outline, scales: Mapping[Scorer, Scale]) -> tuple[Comparison, ...]:
+def compare(manifest: Manifest, outline: Outline, scales: Mapping[Scorer, Scale]) -> tuple[QuestionComparison, ...]:
     """Return the comparisons of a run: conditions with the baseline, agents with the first, then ablations.
 
     A run with a single arm has that arm alone, with its means in place of differences.
@@ -106,7 +105,7 @@ def _lacking(manifest: Manifest) -> Iterator[tuple[Arm, Arm, str]]:
                 yield (agent, label), (agent, of), f"{agent}: {label} against {of}"
 
 
-def _pair(arm: Arm, against: Arm, label: str, outline: Outline, scales: Mapping[Scorer, Scale]) -> Comparison:
+def _pair(arm: Arm, against: Arm, label: str, outline: Outline, scales: Mapping[Scorer, Scale]) -> QuestionComparison:
     ours, theirs = outline.values.get(arm, {}), outline.values.get(against, {})
     differences = {
         scorer: {n: value - theirs[scorer][n] for n, value in ours[scorer].items() if n in theirs[scorer]}
@@ -127,10 +126,10 @@ def _pair(arm: Arm, against: Arm, label: str, outline: Outline, scales: Mapping[
             else:
                 tile = Tile(scorer, difference, share, telling=not trait)
             tiles.setdefault(number, []).append(tile)
-    return Comparison(arm, against, label, tiles)
+    return QuestionComparison(arm, against, label, tiles)
 
 
-def _alone(arm: Arm, outline: Outline, scales: Mapping[Scorer, Scale]) -> Comparison:
+def _alone(arm: Arm, outline: Outline, scales: Mapping[Scorer, Scale]) -> QuestionComparison:
     """Return the means of an arm, coloured by how far they are from the middle of their scale."""
     tiles: dict[int, list[Tile]] = {}
     for scorer, means in outline.values.get(arm, {}).items():
@@ -141,7 +140,7 @@ def _alone(arm: Arm, outline: Outline, scales: Mapping[Scorer, Scale]) -> Compar
         for number, mean in means.items():
             share = 2 * (better_share(mean - middle, scale) or 0.0)
             tiles.setdefault(number, []).append(Tile(scorer, mean, share, telling=True))
-    return Comparison(arm, None, f"{arm[0]}: {arm[1]}", tiles)
+    return QuestionComparison(arm, None, f"{arm[0]}: {arm[1]}", tiles)
 
 
 def _share(tile: Tile) -> float:

@@ -14,9 +14,10 @@ import attrs
 import pytest
 
 from keval import open_run
+from keval.plugin import Report
 from keval.records.effects import Arm, Effect
 from keval.records.summary import GateResult, UnmetExpectation
-from keval.report.page import FRAGMENTS, Report, answers, lines_of, page
+from keval_viewer.report_page import FRAGMENTS, answers, lines_of, page
 from tests import hostile
 from tests.conftest import Project
 

@@ -1,0 +1,10 @@
+"""The page of a run that people share, and its fragments, which a server can give one by one.
+
+A `keval.plugin.Report` goes in and HTML comes out, with all text of others escaped: `page` for the whole, `FRAGMENTS`
+for its parts, `answers` for one question. `Html` is the exporter that writes the page.
+"""
+
+from keval_viewer.report_page.answers import answers, lines_of
+from keval_viewer.report_page.document import FRAGMENTS, Html, page
+
+__all__ = ["FRAGMENTS", "Html", "answers", "lines_of", "page"]
