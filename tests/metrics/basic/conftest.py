@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pytest
-
 from keval import Message, Sample, ToolCall, Transcript, Trial, Usage
-
-MakeTrial = Callable[..., Trial]
 
 
 def make_trial(
@@ -38,8 +34,3 @@ def make_trial(
     )
     sample = Sample("s1", "How?", answer, turns=turns, facts=facts or {}, metadata=metadata or {})
     return Trial("t1", sample, "agent", "condition", 1, transcript)
-
-
-@pytest.fixture
-def trial() -> MakeTrial:
-    return make_trial

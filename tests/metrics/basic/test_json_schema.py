@@ -2,16 +2,14 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from keval import Trial
 from keval_metrics_basic import JsonSchema
-
-MakeTrial = Callable[..., Trial]
+from tests.metrics.basic.conftest import make_trial as trial
 
 SCHEMA = {
     "type": "object",
@@ -39,7 +37,6 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     ("said", "value"),
     [
         (FITS, 1.0),
-        (f"\n{FITS}\n", 1.0),
         (f"Here you are:\n```json\n{FITS}\n```\nAnything else?", 1.0),
         (f"  ````JSON \n{FITS}\n  ````\n```json\n5\n```", 1.0),
         (f"```json\n{FITS}", 1.0),
@@ -49,29 +46,27 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         (f"```\n{FITS}\n```", 0.0),
         ('{"city": 5}', 0.0),
         ('{"days": []}', 0.0),
-        ("5", 0.0),
-        ("Oslo", 0.0),
         ("", 0.0),
         ('{"city": "Oslo"', 0.0),
     ],
 )
-def test_an_answer_is_json_that_fits(said: str, value: float, trial: MakeTrial) -> None:
+def test_an_answer_is_json_that_fits(said: str, value: float) -> None:
     assert value == JsonSchema(schema=SCHEMA).score(trial(said)).value
 
 
 @pytest.mark.parametrize("said", ["NaN", "[Infinity]", "1e999", "[" * 200_000 + "]" * 200_000, "9" * 5000])
-def test_what_no_json_reader_takes_is_no_json(said: str, trial: MakeTrial) -> None:
+def test_what_no_json_reader_takes_is_no_json(said: str) -> None:
     score = JsonSchema(schema={}).score(trial(said))
 
     assert 0.0 == score.value
     assert score.reason.startswith("the answer is no JSON: ")
 
 
-def test_blocks_count_only_if_fenced(trial: MakeTrial) -> None:
+def test_blocks_count_only_if_fenced() -> None:
     assert 0.0 == JsonSchema(schema=SCHEMA, fenced=False).score(trial(f"```json\n{FITS}\n```")).value
 
 
-def test_the_reason_is_the_first_error_and_the_details_have_the_others(trial: MakeTrial) -> None:
+def test_the_reason_is_the_first_error_and_the_details_have_the_others() -> None:
     score = JsonSchema(schema=SCHEMA).score(trial('```json\n{"days": [1, "two", "three"]}\n```'))
 
     assert "$: 'city' is a required property (3 errors)" == score.reason
@@ -79,7 +74,7 @@ def test_the_reason_is_the_first_error_and_the_details_have_the_others(trial: Ma
     assert ["$", "$.days[1]", "$.days[2]"] == [error["path"] for error in score.details["errors"]]
 
 
-def test_the_details_are_bounded(trial: MakeTrial) -> None:
+def test_the_details_are_bounded() -> None:
     score = JsonSchema(schema=SCHEMA).score(trial(json.dumps({"city": "Oslo", "days": ["x" * 1000] * 100})))
 
     assert score.reason.endswith("(20 or more errors)")
@@ -88,7 +83,7 @@ def test_the_details_are_bounded(trial: MakeTrial) -> None:
 
 
 @pytest.mark.parametrize("reference", [SCHEMA, json.dumps(SCHEMA)])
-def test_the_reference_is_a_schema_as_data_or_text(reference: Any, trial: MakeTrial) -> None:
+def test_the_reference_is_a_schema_as_data_or_text(reference: Any) -> None:
     metric = JsonSchema(reference="facts.shape")
 
     values = [metric.score(trial(said, facts={"shape": reference})).value for said in (FITS, "{}")]
@@ -107,7 +102,7 @@ def test_the_reference_is_a_schema_as_data_or_text(reference: Any, trial: MakeTr
         ('{"$ref": "http://a.example/b"}', "answer of the sample is not a JSON Schema: it refers to 'http://a.example/b'"),
     ],
 )  # fmt: skip
-def test_without_a_usable_schema_the_answer_is_unscored(answer: str | None, reason: str, trial: MakeTrial) -> None:
+def test_without_a_usable_schema_the_answer_is_unscored(answer: str | None, reason: str) -> None:
     score = JsonSchema().score(trial("{}", answer))
 
     assert score.value is None
@@ -115,7 +110,7 @@ def test_without_a_usable_schema_the_answer_is_unscored(answer: str | None, reas
 
 
 @pytest.mark.parametrize("facts", [{"shape": {"const": object()}}, {"shape": {"enum": {1}}}])
-def test_a_reference_that_json_cannot_hold_is_unscored(facts: dict[str, Any], trial: MakeTrial) -> None:
+def test_a_reference_that_json_cannot_hold_is_unscored(facts: dict[str, Any]) -> None:
     score = JsonSchema(reference="facts.shape").score(trial("{}", facts=facts))
 
     assert score.value is None
@@ -142,7 +137,7 @@ def test_an_option_that_is_no_schema_is_refused(schema: dict[str, Any], problem:
     assert problem in str(caught.value)
 
 
-def test_the_draft_is_what_the_schema_says(trial: MakeTrial) -> None:
+def test_the_draft_is_what_the_schema_says() -> None:
     """Draft 7 has a list of schemas under `items`, draft 2020-12 under `prefixItems`."""
     schema = {"$schema": "http://json-schema.org/draft-07/schema#", "items": [{"type": "string"}]}
 
@@ -151,7 +146,7 @@ def test_the_draft_is_what_the_schema_says(trial: MakeTrial) -> None:
         JsonSchema(schema={"items": [{"type": "string"}]})
 
 
-def test_references_within_the_schema_are_followed(trial: MakeTrial) -> None:
+def test_references_within_the_schema_are_followed() -> None:
     schema = {
         "$id": "https://a.example/root",
         "$defs": {"name": {"$id": "name", "type": "string"}, "age": {"$anchor": "age", "type": "integer"}},
@@ -172,16 +167,14 @@ def test_references_within_the_schema_are_followed(trial: MakeTrial) -> None:
         ({"$ref": "#/unknown/a", "unknown": {"a": {"$ref": "http://a.example/b"}}}, "{}"),
     ],
 )
-def test_a_schema_that_cannot_be_applied_leaves_the_answer_unscored(
-    schema: dict[str, Any], said: str, trial: MakeTrial
-) -> None:
+def test_a_schema_that_cannot_be_applied_leaves_the_answer_unscored(schema: dict[str, Any], said: str) -> None:
     score = JsonSchema(schema=schema).score(trial(said))
 
     assert score.value is None
     assert score.reason.startswith("the schema cannot be applied to this answer: ")
 
 
-def test_a_schema_may_stand_in_a_file(tmp_path: Path, trial: MakeTrial) -> None:
+def test_a_schema_may_stand_in_a_file(tmp_path: Path) -> None:
     file = tmp_path / "shape.json"
     file.write_text(json.dumps(SCHEMA), encoding="utf-8")
 
@@ -241,7 +234,7 @@ HUNG: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", HUNG)
-def test_a_schema_that_takes_too_long_is_given_up(trial: MakeTrial, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_schema_that_takes_too_long_is_given_up(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("keval_metrics_basic.json_schema._SECONDS", 0.1)
     schema, said = HUNG[name]
 
@@ -258,19 +251,11 @@ def test_a_schema_that_takes_too_long_is_given_up(trial: MakeTrial, name: str, m
         ({"pattern": "^(a+)+$"}, f'"{LONG}"', 0.0),
         ({"patternProperties": {"^a": {"type": "integer"}}}, '{"ab": 1, "c": "x"}', 1.0),
         ({"patternProperties": {"^a": {"type": "integer"}}}, '{"ab": "x"}', 0.0),
-        (
-            {"patternProperties": {"^a": {}}, "properties": {"b": {}}, "additionalProperties": False},
-            '{"a1": 1, "b": 2}',
-            1.0,
-        ),
-        (
-            {"patternProperties": {"^a": {}}, "properties": {"b": {}}, "additionalProperties": False},
-            '{"a1": 1, "c": 2}',
-            0.0,
-        ),
+        (NARROW, '{"a1": 1, "b": 2}', 1.0),
+        (NARROW, '{"a1": 1, "c": 2}', 0.0),
     ],
 )
-def test_patterns_of_a_schema_are_searched_for(trial: MakeTrial, schema: Any, said: str, value: float) -> None:
+def test_patterns_of_a_schema_are_searched_for(schema: Any, said: str, value: float) -> None:
     assert value == JsonSchema(schema=schema).score(trial(said)).value
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
-
-import pytest
 
 from keval import Message, Sample, ToolCall, Transcript, Trial
 
@@ -21,8 +19,6 @@ WEATHER: Mapping[str, Any] = {
     ],
 }
 """A Thursday to a Monday."""
-
-MakeTrial = Callable[..., Trial]
 
 
 def make_trial(
@@ -53,13 +49,3 @@ def make_trial(
     )
     sample = Sample("s1", question, history=tuple(spoken), facts=facts)
     return Trial("t1", sample, "agent", "condition", 1, transcript, characteristics=characteristics or {})
-
-
-@pytest.fixture
-def trial() -> MakeTrial:
-    return make_trial
-
-
-@pytest.fixture
-def weather() -> Mapping[str, Any]:
-    return WEATHER

@@ -1,34 +1,117 @@
-"""Telling advice from what only looks like it, and advice to be outdoors from mention of the outdoors."""
+"""Telling advice from what only looks like it, and the weather and its denial from other words."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from keval import Trial
 from keval_metrics_weather import Accuracy
-from keval_metrics_weather.reading.advice import advice, flow_of
-from keval_metrics_weather.reading.likes import acknowledged, suggested_outdoors
+from keval_metrics_weather.preferences import acknowledged, suggested_outdoors
+from keval_metrics_weather.reading.advice import advice, flow_of, reasons_given
+from keval_metrics_weather.reading.conditions import conditions, groups_of
 from keval_metrics_weather.reading.words import read
 from keval_metrics_weather.wording import AWARENESS, FLOW, ITEMS, OUTDOOR, RECOMMENDING
+from tests.metrics.weather.conftest import make_trial as trial
 
-MakeTrial = Callable[..., Trial]
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Rain", {"rain"}),
+        ("Clear", {"clear"}),
+        ("Clouds", {"clouds"}),
+        ("Snow", {"snow"}),
+        ("Thunderstorm", {"thunderstorm"}),
+        ("Squall", {"thunderstorm"}),
+        ("Mist", {"mist"}),
+        ("Fog", {"mist"}),
+        ("Sand", {"mist"}),
+        ("Ash", {"mist"}),
+        ("few clouds", {"clear", "clouds"}),
+        ("thunderstorm with light rain", {"thunderstorm", "rain"}),
+        ("Plasma", set()),
+    ],
+)
+def test_openweathers_conditions_fall_into_the_documents_groups(text: str, expected: set[str]) -> None:
+    assert expected == groups_of(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Take the train to the terrain park",
+        "sunset is at nine and sunscreen helps",
+        "Since you dislike rain",
+        "I know you don't like rain",
+        "Wear a rain jacket",
+        "To be clear, I mean this",
+        "cloudberries and brainstorms",
+    ],
+)
+def test_words_that_are_not_the_weather_are_no_condition(text: str) -> None:
+    assert () == conditions(read(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It is raining", "asserted"),
+        ("It's not cold, rain is coming", "asserted"),
+        ("no rain", "denied"),
+        ("It won't rain", "denied"),
+        ("rain isn't expected", "denied"),
+        ("a rain-free day", "denied"),
+        ("it is no longer raining", "denied"),
+        ("no snow, sleet or rain", "denied"),
+        ("if it rains", "possible"),
+        ("a 20 % chance of rain", "possible"),
+        ("it might rain", "possible"),
+    ],
+)
+def test_assertion_possibility_and_denial_are_told_apart(text: str, expected: str) -> None:
+    assert expected == conditions(read(text))[-1].stance
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("You won't need an umbrella", ()),
+        ("No umbrella needed, but bring a jacket", ("jacket",)),
+        ("no need for an umbrella or a jacket", ()),
+        ("Leave the umbrella at home", ()),
+        ("Don't forget your umbrella", ("umbrella",)),
+        ("Don’t go out without an umbrella", ("umbrella",)),
+        ("No, you should not need an umbrella", ()),
+        ("You should bring boots", ("should", "boots")),
+        ("My recommendation: layers", ("recommend", "layers")),
+        ("coaty hats-off jackets", ("hat", "jacket")),
+    ],
+)
+def test_advice_is_what_the_text_affirms(text: str, expected: tuple[str, ...]) -> None:
+    assert expected == advice(read(text), RECOMMENDING, ITEMS).words
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("because it rains", ("because",)),
+        ("due to the wind, since it's cold", ("due to", "since")),
+        ("it was warm, since Monday", ()),
+    ],
+)
+def test_reasons_are_whole_words_and_not_times(text: str, expected: tuple[str, ...]) -> None:
+    assert expected == reasons_given(read(text), ("because", "due to", "since"))
 
 
 @pytest.mark.parametrize(
     "text",
     [
         "Sunscreen, sunglasses and a cap are advisable.",
-        "Parka, mittens, lined boots.",
         "Drink plenty and stay in the shade.",
         "I'd take the train tomorrow.",
-        "It would be best to stay in.",
         "Snow may cause problems, so drive carefully.",
         "Stay safe and dress warmly!",
         "I would advise postponing the drive.",
         "A walk along the river would be lovely.",
-        "You could visit the castle.",
         "Don't forget a water bottle.",
     ],
 )
@@ -40,15 +123,12 @@ def test_advice_is_seen_in_many_words(text: str) -> None:
     "text",
     [
         "Stay safe!",
-        "Enjoy your day!",
         "Bundle of joy it is not!",
         "I'd take boring any day.",
         "A blanket of fog lies over the town.",
         "Skiers have recommended the north side, and the jackets in the shops are half price.",
         "Once I have your dates I can suggest what to pack.",
-        "You can check the website of the service.",
         "Nothing to prepare for.",
-        "It should stay sunny.",
     ],
 )
 def test_what_only_looks_like_advice_is_none(text: str) -> None:
@@ -61,10 +141,8 @@ def test_what_only_looks_like_advice_is_none(text: str) -> None:
         ("Since you love hiking, the trail would be fine.", ("trail",)),
         ("Get outside for a swim!", ("outside", "swim")),
         ("Stay indoors, it is chilly outside.", ()),
-        ("Gloves if you go outside.", ()),
         ("Outside, the snow is knee-deep.", ()),
         ("Avoid outdoor sports.", ()),
-        ("Outdoor activities are not recommended.", ()),
         ("Visit the water park.", ()),
         ("The trains are running.", ()),
     ],
@@ -78,10 +156,8 @@ def test_only_advice_to_be_outdoors_counts(text: str, expected: tuple[str, ...])
     [
         ("If you're not keen on the cold, wear a coat.", True),
         ("Knowing that you can't stand rain, take an umbrella.", True),
-        ("I know the cold isn't your thing.", True),
         ("Given your love of the outdoors, go for a walk.", True),
         ("Would you like the forecast?", False),
-        ("If you'd like, I can check.", False),
         ("You might like the museum.", False),
     ],
 )
@@ -119,7 +195,7 @@ def test_words_of_order_are_told_from_headings_and_dates(text: str, expected: tu
     ],
 )
 def test_what_is_said_of_others_is_not_held_against_the_asked_place(
-    question: str, answer: str, expected: float, trial: MakeTrial
+    question: str, answer: str, expected: float
 ) -> None:
     city = "Munich" if "München" in question else "Oslo"
     weather = {"city": city, "current": {"temperature": 10, "main_condition": "Clear"}}
@@ -129,7 +205,7 @@ def test_what_is_said_of_others_is_not_held_against_the_asked_place(
     assert (expected, False) == (score.value, score.neutral)
 
 
-def test_each_place_that_is_asked_about_is_held_to_its_own_weather(trial: MakeTrial) -> None:
+def test_each_place_that_is_asked_about_is_held_to_its_own_weather() -> None:
     rome = {"city": "Rome", "current": {"temperature": 20}}
     weather = {"city": "Oslo", "current": {"temperature": 5}, "others": [rome]}
 

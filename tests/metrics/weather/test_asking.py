@@ -1,17 +1,15 @@
-"""Telling a question back from an offer, and what an answer takes for granted."""
+"""Telling a question back from an offer, and a failure from other words."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from keval import Trial
 from keval_metrics_weather import ActionPlanning, AmbiguityHandling, ContextRetention, RecommendationQuality
-from keval_metrics_weather.reading.asking import asking, assumed
+from keval_metrics_weather.reading.asking import alternatives_offered, asking, assumed
+from keval_metrics_weather.reading.failures import failures
 from keval_metrics_weather.reading.words import read
-
-MakeTrial = Callable[..., Trial]
+from keval_metrics_weather.wording import MISSING
+from tests.metrics.weather.conftest import make_trial as trial
 
 
 @pytest.mark.parametrize(
@@ -21,17 +19,14 @@ MakeTrial = Callable[..., Trial]
         ("Sure! Which city are you in?", True, False),
         ("Tell me where you're pitching your tent and I'll check Saturday for you.", True, False),
         ("Give me a town and I'll tell you if it'll dry.", True, False),
-        ("Kindly confirm the city and country.", True, False),
         ("For which place do you want the weather?", True, False),
         ("Is that for Espoo again, or a different city?", True, False),
         ("To check Sunday I need to know:\n1. **Where** are you hiking?\n2. **When** do you start?", True, True),
         ("Which dates?", False, True),
         ("What date is the wedding?", False, True),
         ("When are you travelling? Once I have your dates I can check.", False, True),
-        ("Would you like the forecast for the next days?", False, False),
         ("Would you like the weather of another city?", False, False),
         ("Let me know if you need a forecast for another city!", False, False),
-        ("I can tell you the weather for any city.", False, False),
         ("What else can I do for you today?", False, False),
         ("It's 5 °C in the city.", False, False),
     ],
@@ -52,7 +47,7 @@ def test_what_is_taken_for_granted_is_noticed(text: str) -> None:
 IN_OSLO = [("Weather in Oslo?", "It's 5 °C in Oslo."), ("Tell me a fact about clouds.", "They are heavy.")]
 
 
-def test_asking_for_the_place_is_right_in_a_conversation_too(trial: MakeTrial) -> None:
+def test_asking_for_the_place_is_right_in_a_conversation_too() -> None:
     asked = trial("Happy to help! Which city would you like to know about?", "What's the weather?", history=IN_OSLO)
 
     others = [metric.score(asked) for metric in (RecommendationQuality(), ActionPlanning(), ContextRetention())]
@@ -61,7 +56,7 @@ def test_asking_for_the_place_is_right_in_a_conversation_too(trial: MakeTrial) -
     assert [True] * 3 == [score.neutral for score in others]
 
 
-def test_a_place_named_before_is_clear_where_the_answer_takes_it_so(trial: MakeTrial) -> None:
+def test_a_place_named_before_is_clear_where_the_answer_takes_it_so() -> None:
     takes, assumes = (
         AmbiguityHandling().score(trial(said, "What's the weather?", history=IN_OSLO))
         for said in ("It's 5 °C in Oslo.", "Assuming you mean Oslo, it's 5 °C.")
@@ -74,12 +69,48 @@ def test_a_place_named_before_is_clear_where_the_answer_takes_it_so(trial: MakeT
     ("question", "expected"),
     [
         ("is it nice out?", ["no location"]),
-        ("good weather for camping?", ["no location"]),
         ("Will I be ok in boots today?", ["no location"]),
         ("temperature near home", ["no location"]),
         ("Will I need sunscreen in Malaga?", ["no time"]),
         ("What should I pack for our trip to Lucca?", ["no time"]),
     ],
 )
-def test_what_a_question_leaves_open_is_noticed(question: str, expected: list[str], trial: MakeTrial) -> None:
+def test_what_a_question_leaves_open_is_noticed(question: str, expected: list[str]) -> None:
     assert expected == AmbiguityHandling().score(trial("It's 20 °C.", question)).details["unclear"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "You don't have to take an umbrella.",
+        "It's mild, so you really can't find a better day.",
+        "It can't get any nicer.",
+        "If you don't have an umbrella, buy one.",
+        "I don't have to warn you of anything.",
+        "You can't tell the sea from the sky.",
+    ],
+)
+def test_what_one_need_not_or_cannot_do_is_no_missing_data(text: str) -> None:
+    assert () == failures(read(text), (), MISSING).missing
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I don't have live weather data.", "don't have"),
+        ("I told you I can't get it.", "can't get"),
+        ("As you know, I currently can't tell.", "can't tell"),
+        ("I asked for it, but it couldn't find Atlantis.", "couldn't find"),
+        ("The service doesn't have data for it.", "doesn't have"),
+        ("I have no data to show.", "no data"),
+        ("I was unable to find it.", "unable to"),
+    ],
+)
+def test_missing_data_is_admitted_by_the_speaker_or_of_a_service(text: str, expected: str) -> None:
+    assert any(expected in words for words in failures(read(text), (), MISSING).missing)
+
+
+def test_where_an_answer_points_to_is_listed_in_the_same_order_in_every_process() -> None:
+    text = read("You can visit the site, check the radar or ask the office; alternatively, wait.")
+
+    assert ("ask", "check", "visit", "wait", "alternatively") == alternatives_offered(text)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from keval import Trial
 from keval_metrics_weather import AmbiguityHandling, Repeatability
-
-MakeTrial = Callable[..., Trial]
+from tests.metrics.weather.conftest import make_trial as trial
+from tests.metrics.weather.test_retention import ASKING_BACK
 
 CLARIFYING = "I'd be happy to help! Could you please specify which city you'd like to know about?"
 
@@ -23,17 +20,13 @@ CLARIFYING = "I'd be happy to help! Could you please specify which city you'd li
         ("What's the weather?", "It's 15°C.", 0.7),
         ("What's the weather?", "No idea.", 0.2),
         ("Will it rain in Paris?", "Which day do you mean?", 0.9),
-        ("Weather?", "For example, ask about a city.", 0.7),
         ("Something about Oslo", "Hm.", 0.2),
-        ("Foo bar", "Hm.", 0.2),
         ("Hi! What's the weather?", "Which city do you mean?", 1.0),
-        ("Hello, should I take an umbrella?", "Which city do you mean?", 1.0),
         ("Thanks! And what's the weather?", "No idea.", 0.2),
-        ("Thanks. What's the weather", "No idea.", 0.2),
         ("Hi, the weather please, thanks", "No idea.", 0.2),
     ],
 )
-def test_ambiguity_handling(question: str, answer: str, expected: float, trial: MakeTrial) -> None:
+def test_ambiguity_handling(question: str, answer: str, expected: float) -> None:
     score = AmbiguityHandling().score(trial(answer, question))
 
     assert (expected, False) == (score.value, score.neutral)
@@ -48,17 +41,14 @@ def test_ambiguity_handling(question: str, answer: str, expected: float, trial: 
         ("Is it cold there?", [("Weather in Oslo?", "5°C")]),
         ("I hate cold weather.", ()),
         ("Thanks!", ()),
-        ("Hi there, how are you?", ()),
         ("Thanks, I'll take the umbrella!", ()),
         ("Ok, thank you for the weather update, bye!", ()),
         ("Will it rain in Paris at 5pm?", ()),
-        ("Will it rain in Paris at 17:30?", ()),
         ("Is it going to rain in Paris in the evening?", ()),
         ("Will it rain in Paris soon?", ()),
-        ("Will it rain in Paris in the next hours?", ()),
     ],
 )
-def test_a_clear_message_is_neutral(question: str, history: list[tuple[str, str]], trial: MakeTrial) -> None:
+def test_a_clear_message_is_neutral(question: str, history: list[tuple[str, str]]) -> None:
     score = AmbiguityHandling().score(trial("Which city?", question, history=history))
 
     assert (0.5, True) == (score.value, score.neutral)
@@ -82,30 +72,41 @@ BEFORE = [("What's the weather in Helsinki?", "Temperature: 15°C. I recommend a
         ("It feels like 15°C outside right now. I recommend an umbrella.", 0.7),
     ],
 )
-def test_repeatability(answer: str, expected: float, trial: MakeTrial) -> None:
+def test_repeatability(answer: str, expected: float) -> None:
     score = Repeatability().score(trial(answer, "Weather in Helsinki?", history=BEFORE))
 
     assert (expected, False) == (score.value, score.neutral)
 
 
+COMPLETE = "It's 8 °C in Dublin. I recommend a warm coat and an umbrella, as it rains a little all day."
+
+
 @pytest.mark.parametrize(
-    ("question", "history"),
+    ("history", "question", "answer", "expected"),
     [
-        ("Weather in Helsinki?", ()),
-        ("Weather in Paris?", BEFORE),
-        ("Weather in Helsinki tomorrow?", BEFORE),
-        ("Tell me a joke about Helsinki, the second longest you know", BEFORE),
+        ((), "Weather in Helsinki?", "15°C", None),
+        (BEFORE, "Weather in Paris?", "15°C", None),
+        (BEFORE, "Weather in Helsinki tomorrow?", "15°C", None),
+        (BEFORE, "Tell me a joke about Helsinki, the second longest you know", "15°C", None),
+        ([("What should I wear?", ASKING_BACK)], "What should I wear?", COMPLETE, None),
+        ([("What should I wear?", COMPLETE)], "What should I wear?", ASKING_BACK, 0.0),
+        ([("What should I wear in Dublin?", COMPLETE)], "Again: what should I wear?", COMPLETE, 1.0),
+        ([("What should I wear in Dublin?", COMPLETE)], "Sorry, what should I wear?", "Hm.", 0.0),
+        ([("Wear what in Dublin?", COMPLETE), ("And in Rome?", "9 °C")], "Wear what?", COMPLETE, None),
+        ([("I'm in Dublin.", "Fine."), ("Wear what?", COMPLETE)], "Wear what in Dublin?", COMPLETE, 1.0),
+        ([("Wear what?", COMPLETE), ("Wear what?", ASKING_BACK)], "Wear what?", COMPLETE, 1.0),
+        ([("Is Dublin windy?", COMPLETE)], "Do I need gloves in Dublin?", COMPLETE, None),
     ],
 )
-def test_repeatability_is_neutral_without_a_like_question(
-    question: str, history: list[tuple[str, str]], trial: MakeTrial
+def test_repeatability_compares_answers_to_like_questions_about_one_place(
+    history: list[tuple[str, str]], question: str, answer: str, expected: float | None
 ) -> None:
-    score = Repeatability().score(trial("15°C", question, history=history))
+    score = Repeatability().score(trial(answer, question, history=history))
 
-    assert (0.5, True) == (score.value, score.neutral)
+    assert (0.5 if expected is None else expected, expected is None) == (score.value, score.neutral)
 
 
-def test_repeatability_compares_with_the_latest_like_question(trial: MakeTrial) -> None:
+def test_repeatability_compares_with_the_latest_like_question() -> None:
     history = [*BEFORE, ("Weather in Helsinki?", "It is 30°C and I suggest a hat."), ("Thanks", "Any time!")]
 
     score = Repeatability().score(trial("It is 30°C and I suggest a hat.", "Helsinki weather?", history=history))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from keval import Trial
 from keval_metrics_weather import Debuggability, ImplementationEffort, IntegrationSimplicity
+from tests.metrics.weather.conftest import make_trial as trial
 
-MakeTrial = Callable[..., Trial]
 Rated = ImplementationEffort | IntegrationSimplicity | Debuggability
 
 GADK = {
@@ -51,9 +50,7 @@ THIRD = {
         (Debuggability(), 1.0, 0.35, 0.4),
     ],
 )
-def test_frameworks_are_rated_by_their_characteristics(
-    metric: Rated, gadk: float, ms: float, third: float, trial: MakeTrial
-) -> None:
+def test_frameworks_are_rated_by_their_characteristics(metric: Rated, gadk: float, ms: float, third: float) -> None:
     scores = [metric.score(trial("15°C", characteristics=known)).value for known in (GADK, MS, THIRD)]
 
     assert [gadk, ms, third] == scores
@@ -61,13 +58,13 @@ def test_frameworks_are_rated_by_their_characteristics(
 
 @pytest.mark.parametrize("metric", [ImplementationEffort(), IntegrationSimplicity(), Debuggability()])
 @pytest.mark.parametrize("unknown", [None, {}, {"learning": "low"}])
-def test_an_unknown_framework_is_neutral(metric: Rated, unknown: Mapping[str, Any] | None, trial: MakeTrial) -> None:
+def test_an_unknown_framework_is_neutral(metric: Rated, unknown: Mapping[str, Any] | None) -> None:
     score = metric.score(trial("15°C", characteristics=unknown))
 
     assert (0.5, True) == (score.value, score.neutral)
 
 
-def test_a_descriptive_error_message_counts_for_debuggability(trial: MakeTrial) -> None:
+def test_a_descriptive_error_message_counts_for_debuggability() -> None:
     descriptive = "I couldn't reach the weather service: it timed out after 10 seconds."
 
     scores = [Debuggability().score(trial(said, characteristics=MS)).value for said in (descriptive, "Sorry.")]
@@ -75,7 +72,7 @@ def test_a_descriptive_error_message_counts_for_debuggability(trial: MakeTrial) 
     assert [0.45, 0.35] == scores
 
 
-def test_effort_is_shown_with_what_it_is_made_of(trial: MakeTrial) -> None:
+def test_effort_is_shown_with_what_it_is_made_of() -> None:
     score = ImplementationEffort().score(trial("15°C", characteristics=GADK))
 
     assert "5 files, medium setup, medium code complexity: effort 1" == score.reason

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -55,7 +54,7 @@ def test_letters_with_combining_accents_do_not_shift_the_marks() -> None:
     [
         (
             "RecommendationQuality",
-            lambda: make_trial("I recommend a warm jacket, because it may rain.", "What should I wear in Oslo?"),
+            make_trial("I recommend a warm jacket, because it may rain.", "What should I wear in Oslo?"),
             [
                 ("jacket", "specific items", "good"),
                 ("because", "reasons", "good"),
@@ -63,7 +62,7 @@ def test_letters_with_combining_accents_do_not_shift_the_marks() -> None:
         ),
         (
             "TaskCompletion",
-            lambda: make_trial("Sorry, I couldn't retrieve the weather.", "How is Oslo?"),
+            make_trial("Sorry, I couldn't retrieve the weather.", "How is Oslo?"),
             [
                 ("Sorry", "error or missing information", "bad"),
                 ("couldn't retrieve", "error or missing information", "bad"),
@@ -71,7 +70,7 @@ def test_letters_with_combining_accents_do_not_shift_the_marks() -> None:
         ),
         (
             "ContextRetention",
-            lambda: make_trial(
+            make_trial(
                 "Tomorrow Helsinki has 4 °C. As you hate the cold, dress warmly.",
                 "So what should I pack?",
                 history=HISTORY,
@@ -85,7 +84,7 @@ def test_letters_with_combining_accents_do_not_shift_the_marks() -> None:
         ),
         (
             "Repeatability",
-            lambda: make_trial("It is 9 °C, perhaps. Take an umbrella.", "How is Helsinki tomorrow?", history=ASKED),
+            make_trial("It is 9 °C, perhaps. Take an umbrella.", "How is Helsinki tomorrow?", history=ASKED),
             [
                 ("9 °C", "different temperature information", "bad"),
                 ("perhaps", "random language", "bad"),
@@ -94,14 +93,14 @@ def test_letters_with_combining_accents_do_not_shift_the_marks() -> None:
         ),
         (
             "AmbiguityHandling",
-            lambda: make_trial("Which city do you mean? You can try Oslo, for example.", "Will it rain?"),
+            make_trial("Which city do you mean? You can try Oslo, for example.", "Will it rain?"),
             [
                 ("you mean", "clarification asked for", "good"),
             ],
         ),
         (
             "ErrorRecovery",
-            lambda: make_trial(
+            make_trial(
                 "The service is unavailable. Please check the radar app.",
                 "How is Oslo?",
                 calls=[ToolCall("get_current_weather", error="down", executions=1)],
@@ -110,7 +109,7 @@ def test_letters_with_combining_accents_do_not_shift_the_marks() -> None:
         ),
         (
             "AdaptationQuality",
-            lambda: make_trial(
+            make_trial(
                 "Take a warm coat.",
                 weather={"city": "Oslo", "current": {"temperature": -3, "main_condition": "Snow"}},
                 preferences={"dislikes_cold": True},
@@ -119,7 +118,7 @@ def test_letters_with_combining_accents_do_not_shift_the_marks() -> None:
         ),
         (
             "ActionPlanning",
-            lambda: make_trial("Take an umbrella first. Then it rains, 4 °C.", "Do I need an umbrella in Oslo?"),
+            make_trial("Take an umbrella first. Then it rains, 4 °C.", "Do I need an umbrella in Oslo?"),
             [
                 ("umbrella", "advice before weather", "bad"),
                 ("Then", "logical flow", "good"),
@@ -127,7 +126,7 @@ def test_letters_with_combining_accents_do_not_shift_the_marks() -> None:
         ),
         (
             "Debuggability",
-            lambda: make_trial(
+            make_trial(
                 "An error occurred: the weather service cannot be reached.", characteristics={"errors": "framework"}
             ),
             [("error", "descriptive error message", "good")],
@@ -135,10 +134,8 @@ def test_letters_with_combining_accents_do_not_shift_the_marks() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_metric_marks_what_counted(
-    metric: str, trial: Callable[[], Trial], expected: list[tuple[str, str, str]]
-) -> None:
-    found = read(metric, trial())
+def test_a_metric_marks_what_counted(metric: str, trial: Trial, expected: list[tuple[str, str, str]]) -> None:
+    found = read(metric, trial)
 
     assert expected == [mark for mark in found if mark in expected], found
 

@@ -13,10 +13,10 @@ import pytest
 from keval import Sample
 from keval.config.evaluation import DatasetFile
 from keval.dataset.read import read_dataset
-from keval_metrics_weather.places import places_in_answer, places_in_question
+from keval_metrics_weather.reading.places import places_in_answer, places_in_question
 from keval_weather.ground_truth import GroundTruth
-from keval_weather.names import fold
 from keval_weather.snapshot import load_snapshot
+from keval_weather.source import fold
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "weather"
 QUESTIONS: list[Sample] = [*read_dataset(DatasetFile(EXAMPLE / "questions.jsonl")).samples]

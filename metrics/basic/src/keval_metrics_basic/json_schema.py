@@ -1,25 +1,172 @@
-"""Structured answers: is the answer JSON, and of the expected shape."""
+"""JSON Schema: scores whether an answer is JSON that fits a schema, within a time limit."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 import regex
 
 from keval import Score, Trial
 from keval.plugin import read_input
-from keval_metrics_basic.bounded import time_limit
-from keval_metrics_basic.evidence import NO_TRANSCRIPT, excerpt
-from keval_metrics_basic.references import is_place, no_reference, value_at
-from keval_metrics_basic.schemas import SchemaMisfitError, compiled
+from keval_metrics_basic.text import NO_TRANSCRIPT, excerpt, is_place, listed, no_reference, value_at
 
-__all__ = ["JsonSchema"]
+if TYPE_CHECKING:
+    from jsonschema.protocols import Validator
+
+Keyword: TypeAlias = Callable[[Any, Any, Any, Any], Any]
+
+_deadline: ContextVar[float] = ContextVar("_deadline")
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Let validators that `bounded` returned work this long; then they raise TimeoutError."""
+    token = _deadline.set(time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
+
+
+def bounded(draft: Any) -> type[Validator]:
+    """Return the validator class of a draft, with keywords that keep to `time_limit`."""
+    from jsonschema.validators import extend  # takes 40 ms, as in `schemas`
+
+    own: dict[str, Keyword] = {"pattern": _pattern, "patternProperties": _pattern_properties}
+    if additional := draft.VALIDATORS.get("additionalProperties"):
+        own["additionalProperties"] = _without_matching(additional)
+    keywords = {name: _checked(own.get(name, keyword)) for name, keyword in draft.VALIDATORS.items()}
+    limited: type[Validator] = extend(draft, keywords)  # type: ignore[no-untyped-call]
+    return limited
+
+
+def _remaining() -> float:
+    left = _deadline.get() - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left
+
+
+def _found(pattern: str, text: str) -> bool:
+    return regex.search(pattern, text, timeout=_remaining()) is not None
+
+
+def _checked(keyword: Keyword) -> Keyword:
+    def checked(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        _remaining()
+        yield from keyword(validator, value, instance, schema) or ()
+
+    return checked
+
+
+def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[Any]:
+    from jsonschema import ValidationError
+
+    if validator.is_type(instance, "string") and not _found(pattern, instance):
+        yield ValidationError(f"{instance!r} does not match {pattern!r}")
+
+
+def _pattern_properties(validator: Any, patterns: Mapping[str, Any], instance: Any, schema: Any) -> Iterator[Any]:
+    if validator.is_type(instance, "object"):
+        for pattern, part in patterns.items():
+            for key, value in instance.items():
+                if _found(pattern, key):
+                    yield from validator.descend(value, part, path=key, schema_path=pattern)
+
+
+def _without_matching(keyword: Keyword) -> Keyword:
+    """Hand `additionalProperties` only what no pattern matches, so that it need not match patterns itself."""
+
+    def narrowed(validator: Any, value: Any, instance: Any, schema: Any) -> Any:
+        patterns = schema.get("patternProperties")
+        if patterns and validator.is_type(instance, "object"):
+            instance = {key: item for key, item in instance.items() if not any(_found(each, key) for each in patterns)}
+            schema = {name: part for name, part in schema.items() if name != "patternProperties"}
+        return keyword(validator, value, instance, schema)
+
+    return narrowed
+
+
+_PATTERNS = '"patternProperties"'
+
+
+class SchemaMisfitError(ValueError):
+    """What was given as a schema is none, or cannot be used."""
+
+
+def compiled(schema: Mapping[str, Any]) -> Validator:
+    """Return a validator of a schema, by its `$schema` or for draft 2020-12. Raises SchemaMisfitError."""
+    try:
+        return _compiled(json.dumps(schema))
+    except SchemaMisfitError:
+        raise
+    except RecursionError as error:
+        raise SchemaMisfitError("it is nested too deeply") from error
+    except (TypeError, ValueError) as error:
+        raise SchemaMisfitError(f"it cannot be used: {excerpt(str(error), 200)}") from error
+
+
+@lru_cache(maxsize=128)
+def _compiled(text: str) -> Validator:
+    # These take 40 ms, which only this metric needs.
+    from jsonschema import Draft202012Validator, FormatChecker, SchemaError
+    from jsonschema.validators import validator_for
+    from referencing import Registry, Resource
+    from referencing.jsonschema import DRAFT202012
+
+    schema = json.loads(text)
+    latest: Any = Draft202012Validator
+    dialect = schema.get("$schema", latest.META_SCHEMA["$schema"])
+    chosen: Any = validator_for({"$schema": dialect}, default=latest) if isinstance(dialect, str) else latest
+    if chosen.META_SCHEMA["$schema"].rstrip("#") != str(dialect).rstrip("#"):
+        raise SchemaMisfitError(f"its $schema {excerpt(str(dialect))!r} is no known draft of JSON Schema")
+    if schema and not schema.keys() & chosen.VALIDATORS.keys():
+        raise SchemaMisfitError(f"it checks nothing, having only {listed(map(excerpt, schema))}")
+    try:
+        chosen.check_schema(schema, format_checker=FormatChecker(["regex"]))
+    except SchemaError as error:
+        raise SchemaMisfitError(f"at {error.json_path}: {excerpt(error.message, 200)}") from error
+    # An empty registry fetches nothing, where jsonschema's own asks the network.
+    registry: Registry[Any] = Registry()
+    resource = Resource.from_contents(schema, default_specification=DRAFT202012)
+    for reference in _lost_references(resource, registry.resolver_with_root(resource)):
+        raise SchemaMisfitError(
+            f"it refers to {excerpt(reference)!r}, which it does not hold; put that under $defs, as nothing is fetched"
+        )
+    if "unevaluatedProperties" in chosen.VALIDATORS and '"unevaluatedProperties"' in text and _PATTERNS in text:
+        raise SchemaMisfitError("it has both patternProperties and unevaluatedProperties; write additionalProperties")
+    # With `$schema` a part that refers to the whole would be checked by the draft's own class, without a time limit.
+    whole = {name: part for name, part in schema.items() if name != "$schema"}
+    validator: Validator = bounded(chosen)(whole, registry=registry)
+    return validator
+
+
+def _lost_references(resource: Any, resolver: Any) -> Iterator[str]:
+    """Yield each reference of a schema and its parts that leads nowhere."""
+    from referencing.exceptions import Unresolvable
+
+    inside = resolver.in_subresource(resource)
+    if isinstance(resource.contents, Mapping):
+        for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
+            reference = resource.contents.get(keyword)
+            if isinstance(reference, str):
+                try:
+                    inside.lookup(reference)
+                except Unresolvable:
+                    yield reference
+    for part in resource.subresources():
+        yield from _lost_references(part, inside)
+
 
 _MOST_ERRORS = 20
 _MOST_BYTES = 10_000_000

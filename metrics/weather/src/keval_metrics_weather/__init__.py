@@ -5,16 +5,11 @@ configuration is `Accuracy` here.
 """
 
 from keval_metrics_weather.accuracy import Accuracy
-from keval_metrics_weather.adaptation import AdaptationQuality
-from keval_metrics_weather.ambiguity import AmbiguityHandling
-from keval_metrics_weather.completion import TaskCompletion
-from keval_metrics_weather.efficiency import ResponseTime, ToolCallCount
+from keval_metrics_weather.behaviour import AmbiguityHandling, Repeatability
 from keval_metrics_weather.experience import Debuggability, ImplementationEffort, IntegrationSimplicity
-from keval_metrics_weather.planning import ActionPlanning
-from keval_metrics_weather.recommendations import RecommendationQuality
-from keval_metrics_weather.recovery import ErrorRecovery
-from keval_metrics_weather.repeatability import Repeatability
+from keval_metrics_weather.helpfulness import AdaptationQuality, RecommendationQuality, TaskCompletion
 from keval_metrics_weather.retention import ContextRetention
+from keval_metrics_weather.tool_use import ActionPlanning, ErrorRecovery, ResponseTime, ToolCallCount
 
 __all__ = [
     "Accuracy",

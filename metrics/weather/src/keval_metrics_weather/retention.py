@@ -1,4 +1,4 @@
-"""Context retention: what an answer remembers of the conversation (metrics-assessment.md, Functional Performance 4)."""
+"""Context retention: scores what an answer remembers of the conversation (metrics-assessment.md, 4)."""
 
 from __future__ import annotations
 
@@ -10,19 +10,12 @@ from typing import ClassVar
 import attrs
 
 from keval import Message, Scale, Score, Trial
-from keval_metrics_weather.clarification import unclear
-from keval_metrics_weather.likeness import ask_alike
-from keval_metrics_weather.mentions import cities_mentioned
-from keval_metrics_weather.options import not_negative, share
-from keval_metrics_weather.preferences import preferences_stated
-from keval_metrics_weather.queries import NO_LOCATION, Query, query
+from keval_metrics_weather.preferences import acknowledged, preferences_stated
+from keval_metrics_weather.questions import NO_LOCATION, Query, ask_alike, cities_mentioned, query, request, unclear
 from keval_metrics_weather.reading.asking import asking
-from keval_metrics_weather.reading.likes import acknowledged
-from keval_metrics_weather.reading.measurements import weather_data
-from keval_metrics_weather.reading.names import Place
-from keval_metrics_weather.reading.phrases import find, roots
+from keval_metrics_weather.reading.gazetteer import Place
 from keval_metrics_weather.reading.places import find_names
-from keval_metrics_weather.reading.said import Said
+from keval_metrics_weather.reading.statements import weather_data
 from keval_metrics_weather.reading.times import (
     NOW,
     PARTS_OF_DAY,
@@ -33,13 +26,9 @@ from keval_metrics_weather.reading.times import (
     times,
     times_of_day,
 )
-from keval_metrics_weather.reading.words import Text, read
-from keval_metrics_weather.request import request
-from keval_metrics_weather.scale import SCALE
-from keval_metrics_weather.tally import neutral, tally
+from keval_metrics_weather.reading.words import Said, Text, find, read, roots
+from keval_metrics_weather.scores import SCALE, neutral, not_negative, share, tally
 from keval_metrics_weather.wording import AWARENESS, ITEMS, OUTDOOR
-
-__all__ = ["ContextRetention"]
 
 _INCLUDING_THE_PRESENT = frozenset({TODAY, SEVERAL})
 _HOW_IT_IS = (

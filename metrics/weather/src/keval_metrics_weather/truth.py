@@ -1,4 +1,4 @@
-"""Truth: the weather a trial's answer is held to, from the sample's facts."""
+"""Truth: the weather that an answer is compared with, read from the sample's facts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ import attrs
 
 from keval_metrics_weather.reading.conditions import Group, groups_of
 from keval_metrics_weather.reading.times import NOW, SEVERAL, TODAY, TONIGHT
-
-__all__ = ["Day", "Truth", "truth_of"]
 
 # The plain type comes first, as asking the abstract one takes five times as long.
 _MAPPINGS = (dict, Mapping)

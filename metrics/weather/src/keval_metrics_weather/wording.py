@@ -5,25 +5,6 @@ A list that the document gives in full stands as it is; one that it only exempli
 
 from __future__ import annotations
 
-__all__ = [
-    "ALTERNATIVES",
-    "AWARENESS",
-    "CLARIFYING",
-    "ERRORS",
-    "FALLBACKS",
-    "FLOW",
-    "GUIDING",
-    "INDOOR",
-    "ITEMS",
-    "MISSING",
-    "OUTDOOR",
-    "RAINWEAR",
-    "REASONS",
-    "RECOMMENDING",
-    "WARMTH",
-    "WEATHER",
-]
-
 RECOMMENDING = ("recommend", "suggest", "should", "umbrella", "jacket")
 ITEMS = (
     "umbrella", "jacket", "coat", "boots", "raincoat", "scarf", "gloves", "hat", "sweater", "layers", "sunscreen",

@@ -18,8 +18,6 @@ from keval import Sample
 from keval.plugin import ContextSource, Isolation, PreflightError, ServerSpec, Sharing, supervised
 from keval_mcp import Http, Stdio, planned_sharing
 
-__all__ = ["Weather"]
-
 _MODULE = ("-m", "keval_weather.server")
 _INSTRUCTIONS = (
     "You have weather tools: look up the current weather or the forecast before you state a figure,"

@@ -12,12 +12,9 @@ import attrs
 
 from keval import Sample
 from keval.plugin import PreflightError, hookimpl
-from keval_metrics_weather.places import places_in_answer, places_in_question
-from keval_weather.choice import open_source
-from keval_weather.names import fold
-from keval_weather.source import MAX_DAYS, UnknownCityError, WeatherError
-
-__all__ = ["GroundTruth"]
+from keval_metrics_weather.reading.places import places_in_answer, places_in_question
+from keval_weather.snapshot import open_source
+from keval_weather.source import MAX_DAYS, UnknownCityError, WeatherError, fold
 
 _CURRENT_FIELDS = ("temperature", "feels_like", "humidity", "wind_speed", "main_condition", "description")
 _DAILY_FIELDS = ("date", "min_temp", "max_temp", "main_condition")

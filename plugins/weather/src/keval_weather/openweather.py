@@ -25,8 +25,6 @@ from keval_weather.source import (
     WeatherError,
 )
 
-__all__ = ["BASE_URL", "OpenWeather", "open_openweather"]
-
 BASE_URL = "https://api.openweathermap.org"
 _KEY_IN_URL = re.compile(r"(?<=appid=)[^&\s]+")
 

@@ -13,14 +13,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from keval_weather.choice import open_source
-from keval_weather.preferences import PreferenceStore
+from keval_weather.snapshot import open_source
 from keval_weather.source import KEY_VARIABLE
 
 if TYPE_CHECKING:
     import uvicorn
 
-__all__ = ["main"]
 
 _LOOPBACK = "127.0.0.1"
 _STDIN = 0
@@ -66,7 +64,7 @@ def _listen(port: int) -> socket.socket:
 
 
 async def _serve_stdio() -> None:
-    from keval_weather.tools import build_server  # imports the MCP SDK, which takes most of a second
+    from keval_weather.tools import PreferenceStore, build_server  # imports the MCP SDK, which takes most of a second
 
     async with open_source(os.environ) as source:
         await build_server(source, PreferenceStore()).run_stdio_async()
@@ -77,7 +75,7 @@ async def _serve_http(listener: socket.socket, path: str, exit_with_stdin: bool)
     import uvicorn  # with the MCP SDK, see above
     from mcp.server.transport_security import TransportSecuritySettings
 
-    from keval_weather.tools import build_server
+    from keval_weather.tools import PreferenceStore, build_server
 
     async with open_source(os.environ) as source:
         # State belongs to trials, not to sessions, so there are none: a client never finds its session gone.

@@ -1,9 +1,10 @@
-"""The bundled snapshot: one day's weather and forecast of some cities, so that nothing needs a key or a network."""
+"""The bundled snapshot: one day's weather and forecast of some cities, where no key of OpenWeather is set."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from datetime import date, timedelta
 from functools import cache
 from importlib.resources import files
@@ -11,10 +12,17 @@ from typing import Any, cast
 
 import attrs
 
-from keval_weather.names import fold
-from keval_weather.source import Current, Day, Forecast, SourceName, UnknownCityError
-
-__all__ = ["Snapshot", "load_snapshot"]
+from keval_weather.source import (
+    KEY_VARIABLE,
+    URL_VARIABLE,
+    Current,
+    Day,
+    Forecast,
+    SourceName,
+    UnknownCityError,
+    WeatherSource,
+    fold,
+)
 
 
 @attrs.frozen
@@ -90,3 +98,15 @@ def load_snapshot() -> Snapshot:
         )
         cities |= {fold(known): city for known in (name, *city.aliases)}
     return Snapshot(cities)
+
+
+@asynccontextmanager
+async def open_source(environment: Mapping[str, str]) -> AsyncIterator[WeatherSource]:
+    """Open the source that `environment` asks for: OpenWeather where its key is set, else the bundled snapshot."""
+    if key := environment.get(KEY_VARIABLE):
+        from keval_weather.openweather import BASE_URL, open_openweather  # imports httpx, which a snapshot never needs
+
+        async with open_openweather(key, environment.get(URL_VARIABLE) or BASE_URL) as openweather:
+            yield openweather
+    else:
+        yield load_snapshot()

@@ -1,26 +1,17 @@
-"""Where the weather comes from: what a source offers, and the JSON it gives."""
+"""Where the weather comes from: what a source offers, the JSON it gives, and when two names of a city are equal."""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from typing import Literal, Protocol, TypeAlias
 
-# The MCP SDK makes output schemas of these types and, before Python 3.12, cannot read typing's own inside another.
 from typing_extensions import TypedDict
 
 from keval import KevalError
 
-__all__ = [
-    "KEY_VARIABLE",
-    "MAX_DAYS",
-    "URL_VARIABLE",
-    "Current",
-    "Day",
-    "Forecast",
-    "SourceName",
-    "UnknownCityError",
-    "WeatherError",
-    "WeatherSource",
-]
+# The MCP SDK makes output schemas of these types and, before Python 3.12, cannot read typing's own inside another.
+
 
 KEY_VARIABLE = "OPENWEATHER_API_KEY"
 URL_VARIABLE = "OPENWEATHER_BASE_URL"
@@ -91,3 +82,16 @@ class WeatherSource(Protocol):
     async def forecast(self, city: str, days: int) -> Forecast:
         """Return the weather of up to `days` days, which is 1 to MAX_DAYS; raises what `current` does."""
         ...
+
+
+# Letters that Unicode does not take apart into a base letter and a mark.
+_UNDIVIDED = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"})
+_GAP = re.compile(r"[\W_]+")
+
+
+def fold(name: str) -> str:
+    """Return `name` without case, accents and punctuation: `São Paulo` and `SAO-PAULO` are both `sao paulo`."""
+    plain = unicodedata.normalize("NFKD", name).casefold().translate(_UNDIVIDED)
+    letters = unicodedata.normalize("NFKD", plain)
+    bare = "".join(letter for letter in letters if not unicodedata.combining(letter))
+    return _GAP.sub(" ", bare).strip()

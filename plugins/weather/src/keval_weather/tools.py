@@ -1,23 +1,118 @@
-"""The weather tools as an MCP server: what they are called, what they take, and whose state they touch."""
+"""The weather tools as an MCP server: what they take, and what they learn of users, kept apart by trial."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
+from urllib.parse import unquote
 
+import attrs
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 from pydantic import Field
 
 from keval import KevalError
-from keval_weather.preferences import Preferences, PreferenceStore
-from keval_weather.scope import Scope, find_scope
 from keval_weather.source import MAX_DAYS, Current, Forecast, WeatherError, WeatherSource
 
-__all__ = ["build_server"]
+_FIELDS = ("trial", "attempt", "preferences")
+
+
+class ScopeError(KevalError):
+    """A caller described its trial in a way that cannot be read."""
+
+
+@attrs.frozen
+class Scope:
+    """One attempt at a trial, with the preferences its users begin with; outside of keval all is one scope."""
+
+    trial: str = ""
+    attempt: str = ""
+    preferences: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+def find_scope(meta: Mapping[str, Any], headers: Mapping[str, str], environment: Mapping[str, str]) -> Scope:
+    """Read the scope from wherever keval put it; the place nearest to the call wins.
+
+    Behind the tap that is the call's `_meta` (`keval/trial`, `keval/attempt`, `keval/preferences`); over HTTP the
+    headers (`x-keval-trial` and so on, percent-encoded, the preferences as JSON); over stdio the server's environment
+    (`KEVAL_TRIAL` and so on). Raises ScopeError.
+    """
+    if "keval/trial" in meta:
+        trial, attempt, preferences = (meta.get(f"keval/{field}") for field in _FIELDS)
+        return _checked(trial, attempt, preferences, "the call's _meta")
+    if "x-keval-trial" in headers:
+        trial, attempt, text = (unquote(headers.get(f"x-keval-{field}", "")) for field in _FIELDS)
+        return _checked(trial, attempt, _parsed(text, "x-keval-preferences"), "the header x-keval-preferences")
+    trial, attempt, text = (environment.get(f"KEVAL_{field.upper()}", "") for field in _FIELDS)
+    return _checked(trial, attempt, _parsed(text, "KEVAL_PREFERENCES"), "KEVAL_PREFERENCES")
+
+
+def _parsed(text: str, place: str) -> Any:
+    try:
+        return json.loads(text or "{}")
+    except ValueError as error:
+        raise ScopeError(f"{place} holds no JSON ({error}); give it an object of names and values") from error
+
+
+def _checked(trial: Any, attempt: Any, preferences: Any, place: str) -> Scope:
+    if not isinstance(preferences, Mapping | None):
+        raise ScopeError(f"the preferences in {place} are {preferences!r}; give an object of names and values")
+    return Scope(str(trial or ""), str(attempt or ""), preferences or {})
+
+
+class Preferences(TypedDict):
+    """What is known about one user: flags such as `dislikes_cold`, and what was learned in words, oldest first."""
+
+    user_id: str
+    preferences: dict[str, Any]
+    insights: list[str]
+
+
+@attrs.frozen(eq=False)
+class PreferenceStore:
+    """Preferences by attempt at a trial and by user.
+
+    A user begins every attempt anew, with the preferences of its scope. Memory is bounded: beyond `capacity` users
+    the one not seen for longest is forgotten, and of a user's insights the newest `max_insights` are kept.
+    """
+
+    capacity: int = 10_000
+    max_insights: int = 50
+    _users: OrderedDict[tuple[str, str, str], Preferences] = attrs.field(factory=OrderedDict, init=False, repr=False)
+
+    def get(self, scope: Scope, user_id: str) -> Preferences:
+        """Return what is known about the user; the caller may change the copy."""
+        return _copy(self._seen(scope, user_id))
+
+    def learn(self, scope: Scope, user_id: str, flags: Mapping[str, bool], insight: str | None) -> Preferences:
+        """Set the flags given, keep an insight that is new, and return what is known now."""
+        known = self._seen(scope, user_id)
+        known["preferences"].update(flags)
+        if insight and insight not in known["insights"]:
+            known["insights"].append(insight)
+            del known["insights"][: -self.max_insights]
+        return _copy(known)
+
+    def _seen(self, scope: Scope, user_id: str) -> Preferences:
+        key = (scope.trial, scope.attempt, user_id)
+        if key not in self._users:
+            self._users[key] = Preferences(user_id=user_id, preferences=dict(scope.preferences), insights=[])
+            if len(self._users) > self.capacity:
+                self._users.popitem(last=False)
+        self._users.move_to_end(key)
+        return self._users[key]
+
+
+def _copy(known: Preferences) -> Preferences:
+    return Preferences(
+        user_id=known["user_id"], preferences=dict(known["preferences"]), insights=list(known["insights"])
+    )
+
 
 _City = Annotated[str, Field(description="Name of the city, for example Helsinki, New York or São Paulo")]
 _Days = Annotated[

@@ -8,13 +8,10 @@ from itertools import pairwise
 
 import attrs
 
-from keval_metrics_weather.reading.phrases import Hit
-from keval_metrics_weather.reading.said import Said, said
-from keval_metrics_weather.reading.words import Text, word_set
-
-__all__ = ["Asking", "alternatives_offered", "asking", "assumed"]
+from keval_metrics_weather.reading.words import Hit, Said, Text, said, word_set
 
 _SENTENCE_ENDS = frozenset(".!?\n")
+_CLAUSE_BEGINS = _SENTENCE_ENDS | {"", ";", ":", "and", "or", "please", ",", "*", "also", "then", "—"}
 _WHERE = word_set(
     "city cities town towns location locations place places village area region country zip postcode postal stadium"
     " where whereabouts destination airport address spot"
@@ -44,9 +41,7 @@ _POINTERS = word_set(
     " com org net map page agency noaa nws channel google news live"
 )
 _ALTERNATIVELY = word_set("alternative alternatives alternatively instead meanwhile meantime otherwise")
-_SITE = frozenset(
-    {"com", "org", "net", "gov", "no", "fi", "dk", "uk", "de", "pt", "hr", "be", "vn", "se", "ch", "ca", "au", "io"}
-)
+_SITE = word_set("com org net gov no fi dk uk de pt hr be vn se ch ca au io")
 
 
 @attrs.frozen
@@ -162,28 +157,14 @@ def assumed(text: Text) -> tuple[str, ...]:
 def alternatives_offered(text: Text) -> tuple[str, ...]:
     """Return the words by which an answer points to another source or way."""
     found: list[Hit] = []
-    for word in text.said & _POINTING:
+    for word in sorted(text.said & _POINTING):
         for at in text.index[word]:
             before = text.word_at(at - 1)
-            begins = before in _SENTENCE_ENDS or before in (
-                "",
-                ";",
-                ":",
-                "and",
-                "or",
-                "please",
-                ",",
-                "*",
-                "also",
-                "then",
-                "—",
-            )
-            if begins or (
-                before in ("can", "could", "may", "might", "to") and "you" in text.words[max(at - 4, 0) : at]
-            ):
+            may = before in ("can", "could", "may", "might", "to") and "you" in text.words[max(at - 4, 0) : at]
+            if may or before in _CLAUSE_BEGINS:
                 found.append((at, at, word))
     found += [(at, at, word) for word in sorted(text.said & _ALTERNATIVELY) for at in text.index[word][:1]]
-    for word in text.said & _POINTERS:
+    for word in sorted(text.said & _POINTERS):
         for at in text.index[word]:
             if _recommends(text, at):
                 found.append((at, at, word))

@@ -12,8 +12,6 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from keval_metrics_weather.reading.words import Text
 
-__all__ = ["Block", "Span", "blocks", "cells", "heads_of"]
-
 Span: TypeAlias = tuple[int, int]
 """The places of the first word of something and of the first word after it."""
 

@@ -6,10 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
-from keval_metrics_weather.reading.phrases import denied, find, hedged
-from keval_metrics_weather.reading.words import Text, read
-
-__all__ = ["VOCABULARY", "Condition", "Group", "Vocabulary", "conditions", "groups_of"]
+from keval_metrics_weather.reading.words import Text, denied, find, hedged, read, word_set
 
 Group: TypeAlias = Literal["rain", "clear", "clouds", "snow", "mist", "thunderstorm"]
 Vocabulary: TypeAlias = tuple[tuple[Group, tuple[str, ...]], ...]
@@ -26,26 +23,10 @@ _OPENWEATHER: dict[str, Group] = {"sand": "mist", "ash": "mist"}
 """OpenWeather's main groups that are no word for the weather in an answer (https://openweathermap.org/weather-conditions)."""
 
 _NOT_WEATHER_BEFORE: dict[str, frozenset[str]] = {
-    "rain": frozenset(
-        {
-            "jacket",
-            "jackets",
-            "coat",
-            "coats",
-            "boots",
-            "gear",
-            "poncho",
-            "hat",
-            "shoes",
-            "wear",
-            "radar",
-            "shell",
-            "gauge",
-        }
-    ),
-    "snow": frozenset({"boots", "gear", "chains", "shoes", "tires", "tyres"}),
-    "sun": frozenset({"protection", "hat", "cream", "screen", "glasses", "rises", "sets", "rise", "set"}),
-    "clear": frozenset({"that", "about", "idea", "picture", "answer"}),
+    "rain": word_set("jacket jackets coat coats boots gear poncho hat shoes wear radar shell gauge"),
+    "snow": word_set("boots gear chains shoes tires tyres"),
+    "sun": word_set("protection hat cream screen glasses rises sets rise set"),
+    "clear": word_set("that about idea picture answer"),
 }
 _SKY: frozenset[Group] = frozenset({"clear", "clouds"})
 _BARELY = frozenset({"partly", "partially", "mostly", "mainly", "few", "scattered", "some", "intermittently"})

@@ -1,4 +1,4 @@
-"""Failures: where an answer says that something failed or that it has not got what was asked for."""
+"""Failures: where an answer says that something failed or that data is missing."""
 
 from __future__ import annotations
 
@@ -7,18 +7,40 @@ from functools import lru_cache
 
 import attrs
 
-from keval_metrics_weather.reading.phrases import Hit, denied, find
-from keval_metrics_weather.reading.said import Said
-from keval_metrics_weather.reading.service_words import BROKEN, GETTING, KEPT, MEETING, NOT_DONE, SERVICES, TROUBLES
-from keval_metrics_weather.reading.words import Text, word_set
+from keval_metrics_weather.reading.words import Hit, Said, Text, denied, find, word_set
 
-__all__ = ["Failures", "failures"]
-
+GETTING = word_set(
+    "retrieve get fetch access find load reach pull obtain check connect provide give tell show see look determine"
+    " confirm locate say display complete process return answer bring retrieving getting fetching accessing finding"
+    " loading reaching pulling obtaining checking connecting looking reading querying contacting verify open query"
+    " contact read download retrieved fetched accessed found loaded reached obtained displayed returned received"
+    " receive shown verified determined located completed processed supply offer report"
+)
+SERVICES = word_set(
+    "service services api tool tools server servers provider source sources station lookup query request system"
+    " connection data feed backend call value reading readings figure figures measurement information database"
+    " network upstream forecast endpoint site result results details observations page"
+)
+BROKEN = word_set(
+    "down unavailable offline failed fails failing timeout refused unreachable broken empty missing inaccessible"
+    " overloaded interrupted malfunctioning outage"
+)
+NOT_DONE = word_set(
+    "respond responding answer answering available work working return returning come load loading sent reachable"
+    " deliver responded answered found accessible update updating through arrive supported included functioning back"
+    " known listed extend cover"
+)
+TROUBLES = word_set(
+    "error errors issue issues problem problems trouble snag hiccup glitch difficulty difficulties fault"
+)
+MEETING = word_set("hit ran run having had encountered encountering experiencing met was is seems an having an")
+KEPT = word_set(
+    "data reading readings information info forecast figures record records results result observations"
+    " measurements details access response reply luck"
+)
 _SENTENCE_ENDS = frozenset(".!?;\n|")
 _MARKS = frozenset(".!?;:,()\n—–-|")
-_ABLE = frozenset(
-    {"can", "could", "was", "am", "were", "is", "are", "did", "does", "do", "has", "have", "had", "would"}
-)
+_ABLE = word_set("can could was am were is are did does do has have had would")
 _BETWEEN = word_set("current live recent weather reliable real time such available more matching real-time further any")
 _ADDRESSED = frozenset({"you", "one", "people", "it", "they"})
 _SPEAKING = frozenset({"i", "we"})
@@ -139,10 +161,9 @@ def _inability(text: Text, errors: dict[int, str], missing: dict[int, str]) -> N
 
 def _services(text: Text, missing: dict[int, str]) -> None:
     """Find "the service is down", "the lookup came back empty", "the provider did not answer", "timed out"."""
-    for word in text.said & BROKEN:
-        for at in text.index[word]:
-            if _subject(text, at) and not denied(text, (at, at, word)):
-                missing.setdefault(at, _quote(text, at, at))
+    for at in text.places_of(BROKEN):
+        if _subject(text, at) and not denied(text, (at, at, "")):
+            missing.setdefault(at, _quote(text, at, at))
     for at in text.index.get("not", ()):
         if _subject(text, at) and not NOT_DONE.isdisjoint(text.words[at + 1 : at + 4]):
             missing.setdefault(at, _quote(text, at - 1, min(at + 3, len(text.words) - 1)))
@@ -169,24 +190,20 @@ def _subject(text: Text, at: int) -> bool:
 
 def _troubles(text: Text, errors: dict[int, str]) -> None:
     """Find "an issue in fetching", "having trouble getting", "hit a snag pulling up", "something went wrong"."""
-    for word in text.said & TROUBLES:
-        for at in text.index[word]:
-            if denied(text, (at, at, word)):
-                continue
-            before, after = text.words[max(at - 5, 0) : at], text.words[at + 1 : at + 6]
-            getting = not GETTING.isdisjoint(after) or not SERVICES.isdisjoint(after)
-            met = not MEETING.isdisjoint(before)
-            if (getting and (met or word.startswith("error"))) or (word.startswith("error") and _bare_error(text, at)):
-                errors.setdefault(at, _quote(text, at, at))
-            elif word in ("snag", "hiccup", "glitch") and met:
-                errors.setdefault(at, Said.at(text, at, at, word))
+    for at in text.places_of(TROUBLES):
+        word = text.words[at]
+        if denied(text, (at, at, word)):
+            continue
+        before, after = text.words[max(at - 5, 0) : at], text.words[at + 1 : at + 6]
+        getting = not GETTING.isdisjoint(after) or not SERVICES.isdisjoint(after)
+        met = not MEETING.isdisjoint(before)
+        if (getting and (met or word.startswith("error"))) or (word.startswith("error") and _bare_error(text, at)):
+            errors.setdefault(at, _quote(text, at, at))
+        elif word in ("snag", "hiccup", "glitch") and met:
+            errors.setdefault(at, Said.at(text, at, at, word))
     for at in text.index.get("wrong", ()):
-        if text.word_at(at - 1) in ("went", "gone", "goes") and text.word_at(at - 2) in (
-            "something",
-            "has",
-            "have",
-            "",
-        ):
+        went = text.word_at(at - 1) in ("went", "gone", "goes")
+        if went and text.word_at(at - 2) in ("something", "has", "have", ""):
             errors.setdefault(at, Said.at(text, at - 1, at, "went wrong"))
     for word in ("status", "returned", "code", "http"):
         for at in text.index.get(word, ()):
@@ -195,13 +212,8 @@ def _troubles(text: Text, errors: dict[int, str]) -> None:
 
 
 def _bare_error(text: Text, at: int) -> bool:
-    return text.word_at(at + 1) in (":", "occurred", "code", "message", "!", ".", "—") or text.word_at(at - 1) in (
-        "an",
-        "the",
-        "api",
-        "internal",
-        "server",
-    )
+    named = text.word_at(at - 1) in ("an", "the", "api", "internal", "server")
+    return named or text.word_at(at + 1) in (":", "occurred", "code", "message", "!", ".", "—")
 
 
 def _nothing_kept(text: Text, missing: dict[int, str]) -> None:

@@ -1,14 +1,15 @@
-"""The gazetteer: which names are places, from GeoNames (`places.txt`, made by `tools/make_places.py`)."""
+"""The gazetteer: which names are places, and how a name stands in a text."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
+from typing import NamedTuple
 
 import attrs
 
-__all__ = ["MOST_WORDS", "Gazetteer", "gazetteer"]
+from keval_metrics_weather.reading.words import Text, word_set
 
 MOST_WORDS = 4
 """The most words of a name in the table."""
@@ -57,3 +58,149 @@ def gazetteer() -> Gazetteer:
     names = frozenset([*towns, *words, *others])
     beginnings = frozenset([name[: name.index(" ")] for name in (*towns, *regions, *others) if " " in name])
     return Gazetteer(names, frozenset(words), frozenset(regions), others, beginnings)
+
+
+_TIMES = word_set(
+    "monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri sat sun january february march"
+    " april may june july august september october november december today tomorrow tonight now yesterday weekend"
+    " week day days morning afternoon evening night noon midnight spring summer autumn fall winter next last this"
+    " currently right later soon christmas easter midday dawn dusk sunrise sunset hour hours minute minutes month"
+    " months year"
+)
+_FUNCTION_WORDS = word_set(
+    "a an and any are as be been being but can could did do does for from had has have he hello her here hey hi his"
+    " how i if in into is it its just let like me more most my near no not of ok okay on or our out over please same"
+    " she should so some such tell than thank thanks that their them then there these they those to too under up us"
+    " was we well were what when where whether which who why will with would yes you your show give compare need"
+    " want planning visiting going also about around at between vs versus both good great get take the by what's"
+    " hows whats"
+)
+_WEATHER_WORDS = word_set(
+    "weather forecast forecasts temperature temperatures temp temps conditions condition rain rainy snow snowy"
+    " snowing raining sun sunny cloud cloudy clouds wind windy humid humidity hot cold warm cool chilly freezing"
+    " celsius fahrenheit degrees degree umbrella jacket coat outdoor outdoors indoor indoors uv api openweather high"
+    " low highs lows general english c f weekdays index feels current fog foggy storm stormy clear overcast dry wet"
+    " heat ice icy climate"
+)
+NO_NAMES = _TIMES | _FUNCTION_WORDS | _WEATHER_WORDS
+"""Capitalised words that are no name of a place."""
+
+NEVER_PLACES = NO_NAMES | word_set(
+    "pls plz thx tmrw tmr lol hiya anybody someone anyone kids kid sister brother mom dad mum wedding trip wear"
+    " bring pack nah yep yup sure joke fun fact hmm gonna wanna gotta im ive dont cant isnt time date"
+)
+"""Words of a question that are never a place, though the table may list one of that name."""
+
+NO_UNKNOWN_PLACES = NEVER_PLACES | word_set(
+    "town city area place places case advance detail details short person school work office home house bed garden"
+    " garage boots shoes sandals shorts jeans suit dress skirt jacket jackets tee shirt trainers sneakers heels"
+    " gloves general particular mind order fact total practice theory public private class college university"
+    " hospital church hotel tent car bus train plane boat traffic transit holiday vacation love danger trouble doubt"
+    " need water air space nature park parks pool gym beach woods forest mountains mountain hills hill countryside"
+    " country region state north south east west centre center downtown suburbs village valley lake river sea island"
+    " coast city's town's camp camping hiking running cycling walking swimming skiing sailing fishing golf tennis"
+    " football match game race marathon run walk hike ride swim picnic bbq barbecue party parties concert festival"
+    " event events wedding meeting workshop lunch dinner breakfast brunch drinks commute school's child children"
+    " baby dog dogs cat people everyone everything anything something nothing all each every other others another"
+    " many few several little bit lot lots one two three four five six seven eight nine ten half quarter couple"
+    " while moment present past future meantime end beginning middle start front back top bottom side left least"
+    " most once twice first second third sake real life layers advice outdoors sandal plants garden laundry washing"
+    " clothes outside inside sunday's my our your his her their its spring autumn winter celsius english metric"
+    " imperial kelvin f c question response answer reply words plain simple table list bullet bullets points json"
+    " text markdown format french german spanish italian finnish swedish"
+)
+"""Words in lower case that follow "in" or "for" without being a place that the table does not list."""
+
+
+BEFORE_A_PLACE = frozenset({"in", "for", "at", "near", "to", "from", "around", "of", "visiting", "about", "over"})
+LOCATING = frozenset({"in", "near", "at", "around", "visiting"})
+CONTRASTING = frozenset({"while", "whereas", "but", "and", "than", "versus", "vs", "or", "like", "as", "with"})
+SAYING = word_set(
+    "is has will enjoys sees gets currently stays remains at only sits reaches hits can looks should had was : ( ,"
+    " | – today tomorrow now tonight"
+)
+ANOTHER = frozenset({"and", "or", "vs", "versus", ","})
+_PARTICLES = word_set("de da do del di la le los las der den upon sur am el i")
+_MOST_WORDS = 4
+
+
+class Place(NamedTuple):
+    """A place named at offset `start`; `words` are its name in lower case without accents, `name` as written.
+
+    `key` is the same for all names of a place.
+    """
+
+    name: str
+    words: tuple[str, ...]
+    start: int
+    key: str
+
+
+def place_key(words: Iterable[str]) -> str:
+    """Return what all names of a place have in common: `munich` for München."""
+    return gazetteer().same(" ".join(words))
+
+
+def is_code(text: Text, at: int) -> bool:
+    """Say whether a word is a code such as `DE`, which says where a place is but names none."""
+    start = text.starts[at]
+    return len(text.words[at]) == 2 and not text.caseless and text.original[start : start + 2].isupper()
+
+
+def after_regions(text: Text, at: int) -> int:
+    """Return the place after the regions that say where a place is: "Mobile, Alabama", "Kingston (Jamaica)"."""
+    regions = gazetteer().regions
+    while at < len(text.words):
+        after = at + 1 if text.words[at] in (",", "(") else at
+        for count in (2, 1):
+            if " ".join(text.words[after : after + count]) in regions and _is_region(text, after, after > at):
+                after += count
+                break
+        else:
+            return at
+        at = after + 1 if text.word_at(after) == ")" else after
+    return at
+
+
+def _is_region(text: Text, at: int, apart: bool) -> bool:
+    """Say whether a word that may be a region's is one: short ones only in capitals or after a comma."""
+    return len(text.words[at]) > 3 or apart or text.capitalised(at) or text.caseless
+
+
+def is_name(text: Text, place: int) -> bool:
+    word = text.word_at(place)
+    if word[:1].isalpha() and word not in NO_NAMES and text.capitalised(place):
+        return len(word) > 1 or not word.isascii()  # a letter is none, as in Washington, D.C.
+    return False
+
+
+def name_at(text: Text, place: int) -> int:
+    """Count the words of the capitalised name that begins at a place, particles within it included."""
+    if place >= len(text.words) or not text.capitalised(place):
+        return 0
+    end = place
+    if text.words[place] == "the" and is_name(text, place + 1):
+        end += 1
+    while end - place < _MOST_WORDS:
+        if is_name(text, end):
+            end += 1
+            while end < len(text.words) and text.starts[end] == text.starts[end - 1]:
+                end += 1  # the second part of a name such as Xi'an
+        elif end > place and text.word_at(end) in _PARTICLES and is_name(text, end + 1):
+            end += 2
+        else:
+            break
+    return end - place
+
+
+def place_at(text: Text, first: int, end: int) -> Place:
+    start = text.starts[first]
+    if end == first + 1:
+        word = text.words[first]
+        name = text.original[start : start + len(word)]
+        name = name if name.lower() == word else text.written(first)
+        return Place(name, (word,), start, gazetteer().same(word))
+    last = text.starts[end - 1] + len(text.written(end - 1)) if text.starts[end - 1] != text.starts[end - 2] else 0
+    name = text.original[text.starts[first] : last] if last else text.written(first)
+    words = tuple(text.words[first:end])
+    return Place(name, words, text.starts[first], place_key(words))

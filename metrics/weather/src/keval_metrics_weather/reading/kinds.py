@@ -1,4 +1,4 @@
-"""Kinds: what each temperature of a text is the temperature of, told by the words around it."""
+"""Kinds: tells from the words around each temperature what it is the temperature of."""
 
 from __future__ import annotations
 
@@ -7,10 +7,54 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from keval_metrics_weather.reading.blocks import Span
-from keval_metrics_weather.reading.qualifiers import Kind, kind_after
 from keval_metrics_weather.reading.words import Text, word_set
 
-__all__ = ["Seen", "kinds"]
+Kind: TypeAlias = Literal["temperature", "high", "low", "feels_like", "water", "dew_point", "usual", "record", "bound"]
+"""A `bound` is none that it is said to have ("below 10 °C"); `usual` is what is normal for the season."""
+
+
+_AFTER: Mapping[str, Kind] = {
+    **dict.fromkeys(("high", "highs", "max", "maximum"), "high"),
+    **dict.fromkeys(("low", "lows", "min", "minimum", "overnight"), "low"),
+}
+_BY: Mapping[tuple[str, str], Kind] = {
+    ("by", "day"): "high",
+    ("by", "night"): "low",
+    ("at", "night"): "low",
+    ("feels", "like"): "feels_like",
+    ("wind", "chill"): "feels_like",
+    ("heat", "index"): "feels_like",
+    ("dew", "point"): "dew_point",
+    ("is", "typical"): "usual",
+    ("is", "normal"): "usual",
+    ("on", "average"): "usual",
+}
+_AT_THE: Mapping[str, Kind] = {"warmest": "high", "hottest": "high", "coldest": "low", "coolest": "low"}
+_GOES_ON = frozenset({"of", "is", "near", "around", "about", "pressure", ":", "will", "at"})
+
+
+def kind_after(text: Text, last: int) -> Kind | None:
+    """Return what the words right after a quantity say of it: "a 20 °C high", "26 °C max", "12 °C by night"."""
+    at = last + 1
+    if text.word_at(at) == "," and text.word_at(at + 1) == "overnight":
+        return "low"
+    while text.word_at(at) in ("(", "-", "with", "the") and at < last + 3:
+        at += 1
+    one, two, three = text.word_at(at), text.word_at(at + 1), text.word_at(at + 2)
+    if one in _AFTER:
+        return None if two in _GOES_ON or two[:1].isdigit() or text.word_at(at) == "\n" else _AFTER[one]
+    if (one, two) in _BY:
+        return None if three[:1].isdigit() or three in _GOES_ON else _BY[one, two]
+    if one == "during" and two == "the" and three in ("day", "night"):
+        return "high" if three == "day" else "low"
+    if one == "at" and two in ("the", "its") and three in _AT_THE:
+        return _AT_THE[three]
+    return None
+
+
+def of_the_air(kind: str) -> bool:
+    """Say whether a kind states the air's own temperature, which can be held against the truth."""
+    return kind in ("temperature", "high", "low")
 
 
 _Word: TypeAlias = Literal["felt", "high", "low", "rise", "fall", "plain", "usual", "record", "water", "dew", "now"]
@@ -60,12 +104,10 @@ _WATER_SAYS = word_set("to temp temperature temperatures is at : surface around 
 _FIRM = word_set("high highs max maximum low lows min minimum h l hi lo")
 _USUAL_OF = word_set("high highs low lows temperature temperatures range for value max min")
 _JOINING = frozenset({"and", "or", "to", "then", "-", "–"})
-_NEEDING_TO = frozenset(
-    {"up", "down", "gets", "drop", "drops", "dropping", "dip", "dips", "dipping", "fall", "falls"}
-) | {
-    *("falling", "cool", "cools", "cooling", "easing", "eases", "sinks", "sinking", "rise", "rises", "rising"),
-    *("climb", "climbs", "climbing", "warming"),
-}
+_NEEDING_TO = word_set(
+    "up down gets drop drops dropping dip dips dipping fall falls falling cool cools cooling easing eases sinks"
+    " sinking rise rises rising climb climbs climbing warming"
+)
 _BOUNDS = frozenset({"below", "above", "under", "over", "than"})
 _NEARLY = frozenset({"just", "slightly", "little", "bit"})
 _ABOUT = frozenset({"about", "around", "roughly", "a", "the"})
@@ -95,7 +137,7 @@ def kinds(text: Text, quantities: Sequence[Span], spans: Sequence[Sequence[Span]
     `spans` are, for each, the further parts of the text to read before: the heads of its row and column. A quantity
     with such heads is in a cell of its own, which nothing before it has a say in.
     """
-    marks = sorted([place for word in text.said & _EVENTS for place in text.index[word]])
+    marks = text.places_of(_EVENTS)
     found: list[Seen] = []
     state, outside = _NOTHING, _NOTHING
     done = 0

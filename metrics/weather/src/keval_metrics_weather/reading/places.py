@@ -1,26 +1,44 @@
-"""Places: what a text names as a place, by a gazetteer and by how the name stands."""
+"""Places: which places a question asks about, and which an answer names."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from functools import lru_cache
 
-from keval_metrics_weather.reading.gazetteer import gazetteer
-from keval_metrics_weather.reading.lexicon import NO_NAMES
-from keval_metrics_weather.reading.names import (
+from keval_metrics_weather.reading.gazetteer import (
+    ANOTHER,
     BEFORE_A_PLACE,
     CONTRASTING,
     LOCATING,
+    NEVER_PLACES,
+    NO_NAMES,
+    NO_UNKNOWN_PLACES,
     SAYING,
     Place,
     after_regions,
+    gazetteer,
     is_code,
+    is_name,
     name_at,
     place_at,
 )
-from keval_metrics_weather.reading.words import Text, read
+from keval_metrics_weather.reading.times import HOURS, PARTS_OF_DAY
+from keval_metrics_weather.reading.words import Text, read, word_set
 
-__all__ = ["find_names", "places_told"]
+OPENINGS = word_set(
+    "actually again ah alas alright amazing anyway apologies awesome back brilliant bye cheers congrats cool"
+    " correct dear excellent exactly fantastic fine goodbye good great greetings haha hello hey hi hmm honestly"
+    " hooray however indeed interesting lovely maybe meanwhile nah nope no noted oh ok okay once oops pardon perfect"
+    " please remind reminder right so sorry sure tell thank thanks then understood wait welcome well wonderful wow"
+    " wrong yay yeah yep yes yup"
+)
+_PASSED_OVER = OPENINGS | word_set("me you very much a lot that all i forgot more one thing") | frozenset(".!,;:—–-\n")
+
+
+def after_opening(text: Text) -> int:
+    """Return the place of a message's first word that is no opening: of "and" in "Oh dear, thanks. And tomorrow?"."""
+    return next((place for place, word in enumerate(text.words) if word not in _PASSED_OVER), len(text.words))
 
 
 def find_names(text: Text, names: Iterable[str]) -> dict[str, list[int]]:
@@ -99,3 +117,159 @@ def _unknown_in_prose(text: Text, at: int) -> int:
     if before != "in" and text.word_at(at + count) not in SAYING:
         return 0
     return count if text.words[at] not in gazetteer().regions else 0
+
+
+_TOPICS = word_set("weather forecast temperature temperatures temp temps conditions outlook wetter")
+_DAYS = word_set(
+    "today tomorrow tonight now currently right monday tuesday wednesday thursday friday saturday sunday mon tue"
+    " tues wed thu thurs fri sat sun tmrw tmr this next weekend later soon on please pls thx then again"
+)
+_AFTER_A_PLACE = (
+    _DAYS
+    | HOURS
+    | PARTS_OF_DAY
+    | _TOPICS
+    | ANOTHER
+    | {"", "?", ".", "!", "\n", ":", ";", "in", "at", "for", "weather's"}
+)
+_ASKED_ABOUT = frozenset({"looking", "doing", "today", "now", "like", "tomorrow", "this"})
+_NAMING = frozenset({"meant", "mean", "compare", "with", "love", "about", "visit", "not", "why"})
+_ADJECTIVES = frozenset({"nice", "normal", "fine", "boring", "surprise", "reading"})
+_GREETINGS = frozenset({"hello", "hi", "hey", "dear", "thanks", "thank", "you", "bye", "goodbye"})
+
+
+@lru_cache(maxsize=64)
+def places_asked(text: Text) -> tuple[Place, ...]:
+    """Return the places a user's message names, in free order ("Helsinki weather?") or lower case too."""
+    found: list[Place] = []
+    regions: list[Place] = []
+    at = 0
+    while at < len(text.words):
+        count = _asked_at(text, at, found)
+        if not count:
+            at += 1
+            continue
+        place = place_at(text, at, at + count)
+        alone = " ".join(place.words) in gazetteer().regions
+        (regions if alone else found).append(place)
+        at = after_regions(text, at + count)
+    if len(found) > 1:
+        found = [place for place in found if not _origin(text, place)] or found
+    return tuple(found or regions)
+
+
+def _origin(text: Text, place: Place) -> bool:
+    """Say whether a place is only where somebody comes from: "I'm from Oslo, how is it in Rome?"."""
+    at = bisect_left(text.starts, place.start)
+    return text.word_at(at - 1) == "from" and text.word_at(at - 2) in ("am", "come", "are", "is")
+
+
+def _asked_at(text: Text, at: int, found: list[Place]) -> int:
+    """Count the words of the place that a user's message names at a place of its words; 0 if none."""
+    word = text.words[at]
+    if (word in NEVER_PLACES and word != "the") or not word[0].isalpha() or is_code(text, at):
+        return 0
+    known = gazetteer()
+    count = known.longest(text.words, at)
+    if word == "the" and count < 2:
+        return 0
+    capital = not text.caseless and text.capitalised(at)
+    name = " ".join(text.words[at : at + count])
+    before = text.word_at(at - 1)
+    if before in _GREETINGS and at < 3 and capital and text.word_at(at + 1) not in _TOPICS:
+        return 0
+    if before == "am" or text.words[max(at - 2, 0) : at] == ["name", "is"] or _declined(text, at):
+        return 0  # somebody's name, or "not Oslo"
+    if count and name in known.regions and name not in known.names:
+        return count if before in LOCATING or before in ("for", "of") or capital else 0
+    if count and name not in known.words and (count > 1 or word not in OPENINGS):
+        longer = name_at(text, at) if capital else 0
+        return max(count, longer) if longer > count and not _capital_topic(text, at + count) else count
+    if count and _a_word_as_a_place(text, at, count, capital, found):
+        return count
+    return _unknown_asked(text, at, capital, found)
+
+
+def _declined(text: Text, at: int) -> bool:
+    """Say whether the words before a name rule it out: "not Oslo", "not in Oslo", "instead of Oslo"."""
+    first = at - 1 if text.word_at(at - 1) in LOCATING else at
+    before = text.words[max(first - 2, 0) : first]
+    if before in (["instead", "of"], ["rather", "than"]):
+        return True
+    return before[-1:] == ["not"] and before[0] not in ("or", "why")
+
+
+def _capital_topic(text: Text, at: int) -> bool:
+    return text.word_at(at) in _TOPICS or text.word_at(at) in gazetteer().regions
+
+
+def _a_word_as_a_place(text: Text, at: int, count: int, capital: bool, found: list[Place]) -> bool:
+    """Say whether a name that is a word, too, stands as a place: "in Nice?", "bath thursday?", "goes or breda"."""
+    before, following = text.word_at(at - 1), text.word_at(at + count)
+    leads = at == 0 or before in (".", "!", "?", "\n", ",") or at == after_opening(text)
+    region = following in gazetteer().regions or (
+        following == "," and text.word_at(at + count + 1) in gazetteer().regions
+    )
+    ends = following in _AFTER_A_PLACE or region
+    if capital and not leads:
+        return True
+    if leads:
+        about = following in _DAYS or following in _TOPICS or region or (capital and following in ("?", "."))
+        joined = following in ("or", "and", "vs") and gazetteer().longest(text.words, at + count + 1) > 0
+        return (about and (capital or len(text.words) <= 5)) or joined
+    if (
+        before in ("in", "near")
+        or (before in _TOPICS and text.words[at] not in _ADJECTIVES)
+        or (before in ("for", "at", "of") and text.word_at(at - 2) in _TOPICS)
+    ):
+        return ends
+    if before in ("or", "and", "vs") and found:
+        return ends
+    return before in ("how", "is") and following in _ASKED_ABOUT and text.said.isdisjoint(("it", "there"))
+
+
+def _unknown_name_stands(text: Text, at: int, count: int, found: list[Place]) -> bool:
+    before, following = text.word_at(at - 1), text.word_at(at + count)
+    if before in BEFORE_A_PLACE or (before in CONTRASTING and following in SAYING):
+        return True
+    begins = text.words[at] in OPENINGS or at == after_opening(text)
+    if begins:
+        region = following == "," and is_name(text, at + count + 1)
+        ends = following in ("", ".", "?") and at + count + 1 >= len(text.words)
+        alone = ends and text.words[at] not in OPENINGS
+        return following in _TOPICS or following in _DAYS - {"now", "on", "again", "please"} or region or alone
+    if before in _TOPICS or (before in ANOTHER and found):
+        return True
+    return following in _TOPICS or following in _DAYS or (before in _NAMING and following in _AFTER_A_PLACE)
+
+
+def _unknown_asked(text: Text, at: int, capital: bool, found: list[Place]) -> int:
+    """Count the words of a place that is not in the table: "in Rapla", "Rapla weather", "weather in wogga wogga"."""
+    before = text.word_at(at - 1)
+    if capital:
+        count = name_at(text, at)
+        return count if count and _unknown_name_stands(text, at, count, found) else 0
+    placed = before in ("in", "near") or (before in ("for", "at") and text.word_at(at - 2) in _TOPICS)
+    if not placed:
+        return 0
+    end = at
+    while end - at <= 3 and text.word_at(end).isalpha() and text.word_at(end) not in NO_UNKNOWN_PLACES:
+        if end > at and text.word_at(end) in gazetteer().regions:
+            break
+        end += 1
+    following = text.word_at(end)
+    stands = (
+        following in _AFTER_A_PLACE or following == "like" or following in gazetteer().regions or following in SAYING
+    )
+    inflected = text.words[at].endswith(("ing", "tion", "ness", "ment", "wear")) and end == at + 1
+    return end - at if stands and (not inflected or following in gazetteer().regions) else 0
+
+
+def places_in_question(text: str) -> tuple[str, ...]:
+    """Return the names of the places that a user's message asks about, as it spells them, each once."""
+    return tuple(dict.fromkeys([place.name for place in places_asked(read(text))]))
+
+
+def places_in_answer(text: str) -> tuple[str, ...]:
+    """Return the names of the places that an assistant's message is about, as it spells them, each once."""
+    return tuple(dict.fromkeys([place.name for place in places_told(read(text))]))

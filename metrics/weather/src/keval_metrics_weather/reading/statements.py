@@ -1,21 +1,138 @@
-"""Statements: each temperature and condition that a text states, with its kind, its place and its time."""
+"""Statements: what an answer says about the weather, for which place and for when."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
+import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
+from functools import cached_property, lru_cache
+from math import inf
 from typing import Any, NamedTuple
 
-from keval_metrics_weather.reading.blocks import Span, heads_of
-from keval_metrics_weather.reading.conditions import Condition
-from keval_metrics_weather.reading.kinds import Seen, kinds
-from keval_metrics_weather.reading.qualifiers import Kind
-from keval_metrics_weather.reading.quantities import Quantity
-from keval_metrics_weather.reading.times import LATER, NOW, PAST, TODAY, TONIGHT, hours_named
-from keval_metrics_weather.reading.where import SENTENCE_ENDS, Where
-from keval_metrics_weather.reading.words import Text
+import attrs
 
-__all__ = ["Statement", "condition_statements", "temperature_statements"]
+from keval_metrics_weather.reading.blocks import Span, heads_of
+from keval_metrics_weather.reading.conditions import VOCABULARY, Condition, Vocabulary, conditions
+from keval_metrics_weather.reading.gazetteer import Place, place_key
+from keval_metrics_weather.reading.kinds import Kind, Seen, kinds, of_the_air
+from keval_metrics_weather.reading.places import find_names, places_told
+from keval_metrics_weather.reading.temperatures import Quantity, quantities
+from keval_metrics_weather.reading.times import LATER, NOW, PAST, TODAY, TONIGHT, Time, hours_named, times
+from keval_metrics_weather.reading.words import Said, Text, read
+
+_SEAMS = frozenset({".", "!", "?", ";", ",", "\n", "|", "—", "and", "but", "while", "whereas", "however"})
+"""The words and marks at which a clause ends."""
+
+
+SENTENCE_ENDS = frozenset({".", "!", "?", "\n", "|"})
+_COMPARING_WITH = frozenset({"after", "than", "unlike", "from", "following", "since", "with", "to"})
+_RIGHT_AFTER = 4
+
+
+@attrs.frozen
+class Anchors:
+    """Offsets in a text that what stands near them belongs to, each with the number of its clause and a value.
+
+    `until` is the offset up to which each holds, and `lasting` the value that holds from there on.
+    """
+
+    starts: Sequence[int]
+    clauses: Sequence[int]
+    values: Sequence[str]
+    until: Sequence[float]
+    lasting: Sequence[str | None]
+
+    def near(self, clauses: tuple[int, int], offset: int, end: int, following: int) -> int | None:
+        """Return the number of the anchor that a mention from `offset` to `end` belongs to, `None` if there is none.
+
+        `clauses` are those that it begins and ends in. Its anchor is the one right after it ("25 °C yesterday"), else
+        the last before it in the same clause, else the next in the same clause (unless another mention, at `following`,
+        comes first), else the last one anywhere before.
+        """
+        after = bisect_right(self.starts, offset)
+        next_one = after < len(self.starts) and self.starts[after] < following and self.clauses[after] == clauses[1]
+        if next_one and self.starts[after] - end <= _RIGHT_AFTER:
+            return after
+        if after and self.clauses[after - 1] == clauses[0]:
+            return after - 1
+        if next_one:
+            return after
+        return after - 1 if after else None
+
+    def value(self, number: int | None, offset: int) -> str | None:
+        """Return what holds at an offset that belongs to an anchor."""
+        if number is None:
+            return None
+        return self.values[number] if offset < self.until[number] else self.lasting[number]
+
+
+@attrs.frozen
+class Where:
+    """How the clauses of a text hang together, and which places and times its parts are about."""
+
+    text: Text
+    seams: Sequence[int]
+    days: Anchors
+    places: Anchors
+
+    @classmethod
+    def of(cls, text: Text, places: Sequence[Place], times: Sequence[Time]) -> Where:
+        """Read a text's clauses."""
+        seams = [text.starts[place] for place in text.places_of(_SEAMS)]
+        named = [(place.start, place.key) for place in places if not _compared_with(text, place)]
+        days = _anchors(text, seams, [(time.start, time.day) for time in times])
+        return cls(text, seams, days, _anchors(text, seams, named))
+
+    def clause(self, offset: int) -> Span:
+        """Return from where to where the clause around an offset goes."""
+        number = bisect_right(self.seams, offset)
+        begin = self.seams[number - 1] if number else 0
+        return begin, self.seams[number] if number < len(self.seams) else len(self.text.plain)
+
+    def told(self, anchors: Anchors, mention: Span, following: int, heads: Sequence[Span] = ()) -> int | None:
+        """Return the anchor of a mention, given by its offsets: the one in its column's head, else the one near it."""
+        for first, last in heads:
+            begin, end = self.text.start_of(first), self.text.start_of(last)
+            number = bisect_left(anchors.starts, begin)
+            if number < len(anchors.starts) and anchors.starts[number] < end:
+                return number
+        clauses = bisect_right(self.seams, mention[0]), bisect_left(self.seams, mention[1])
+        return anchors.near(clauses, *mention, following)
+
+
+def _compared_with(text: Text, place: Place) -> bool:
+    """Say whether a place is only what another is compared with: "milder than Mikkeli: −5 °C"."""
+    at = bisect_left(text.starts, place.start)
+    if text.word_at(at - 1) in ("near", "outside"):
+        return True
+    return text.word_at(at - 1) in ("than", "unlike") and text.word_at(at + len(place.words)) not in ("(", "at", "is")
+
+
+def _anchors(text: Text, seams: Sequence[int], found: list[tuple[int, str]]) -> Anchors:
+    found.sort()
+    starts = [start for start, _ in found]
+    values = [value for _, value in found]
+    until = [inf] * len(found)
+    lasting: list[str | None] = [*values]
+    if PAST in values:
+        ends = [*(text.starts[place] for place in text.places_of(SENTENCE_ENDS)), len(text.plain)]
+        for number, (start, value) in enumerate(found):
+            if value == PAST:
+                until[number] = _end_of_the_past(text, start, ends[bisect_right(ends, start)])
+                lasting[number] = lasting[number - 1] if number else None
+    return Anchors(starts, [bisect_right(seams, start) for start in starts], values, until, lasting)
+
+
+def _end_of_the_past(text: Text, start: int, sentence_end: int) -> int:
+    """Return where a past day ends: with its sentence, or with its clause when it is compared with or came before."""
+    place = bisect_left(text.starts, start)
+    if _COMPARING_WITH.isdisjoint(text.words[max(place - 3, 0) : place]):
+        return sentence_end
+    commas = text.index.get(",", ())
+    at = bisect_right(commas, place)
+    if at < len(commas) and text.starts[commas[at]] < sentence_end and text.word_at(commas[at] + 1) != "when":
+        return text.starts[commas[at]]
+    return sentence_end
 
 
 _USUAL = frozenset({"typically", "usually", "normally", "averages", "average"})
@@ -86,20 +203,7 @@ def temperature_statements(where: Where, quantities: Sequence[Quantity]) -> list
         for named_day in _days(where, day, quantity, quantities, number):
             on = LATER if today and named_day in (None, NOW, TODAY, TONIGHT) else named_day
             for low, high, of in _parts(quantity, kind, says):
-                found.append(
-                    Statement(
-                        of,
-                        on,
-                        named,
-                        quantity.start,
-                        quantity.end,
-                        quantity.said,
-                        low,
-                        high,
-                        quantity.converted,
-                        quantity.vague,
-                    )
-                )
+                found.append(Statement(of, on, named, *quantity[2:5], low, high, *quantity[5:]))
     return found
 
 
@@ -210,23 +314,14 @@ def condition_statements(where: Where, conditions: Sequence[Condition]) -> list[
             heads = heads_of(where.text, bisect_left(where.text.starts, condition.start))
         place = where.told(where.places, mention, following, heads)
         day = where.told(where.days, mention, following, heads)
-        found.append(
-            Statement(
-                None,
-                where.days.value(day, condition.start),
-                where.places.value(place, condition.start),
-                condition.start,
-                condition.end,
-                condition.word,
-                condition=condition,
-            )
-        )
+        on, named = where.days.value(day, condition.start), where.places.value(place, condition.start)
+        found.append(Statement(None, on, named, *mention, condition.word, condition=condition))
     return found
 
 
 def _usual_sentences(text: Text) -> list[tuple[int, int]]:
     """Return from where to where a text says what is usual, rather than what is."""
-    marks = [place for word in text.said & _USUAL for place in text.index[word]]
+    marks = text.places_of(_USUAL)
     marks += [at for at in text.index.get("typical", ()) if text.word_at(at + 1) not in ("for", "of")]
     found = []
     for place in marks:
@@ -245,3 +340,97 @@ def _usual_sentences(text: Text) -> list[tuple[int, int]]:
             last += 1
         found.append((text.starts[first], text.start_of(last)))
     return found
+
+
+_MEASURED = re.compile(
+    r"\d(?<![\w.,]\d)\d{0,3}(?:[.,]\d{1,3})? ?(?:%|(?:percent|km/h|kmh|kph|mph|m/s|mm|cm|hpa|mbar|mb|knots?|kn)\b)"
+)
+_NAMED = re.compile(
+    r"\b(?:humidity|wind|winds|pressure|uv index)(?: speed)?(?: (?:is|of|at|around))?:? "
+    r"(\d{1,4}(?:[.,]\d{1,3})?)(?![.,]?\d|[:/-])"
+)
+_NAMES = frozenset({"humidity", "wind", "winds", "pressure", "uv"})
+
+
+@attrs.frozen
+class WeatherData:
+    """The measurements of a text as written, the weather it speaks of, and the offset of the first of both."""
+
+    measured: tuple[str, ...]
+    spoken: tuple[str, ...]
+    start: int | None
+
+
+@lru_cache(maxsize=64)
+def weather_data(text: Text) -> WeatherData:
+    """Return the temperatures and other measurements of a text and the conditions it asserts or denies."""
+    measured = [(each.start, each.said, each.end) for each in quantities(text, False)]
+    measured += [(match.start(), match.group(), match.end()) for match in _MEASURED.finditer(text.plain)]
+    if not text.said.isdisjoint(_NAMES):
+        known = {start for start, _, _ in measured}
+        named = _NAMED.finditer(text.plain)
+        measured += [(match.start(), match.group(), match.end()) for match in named if match.start(1) not in known]
+    measured.sort()
+    spoken = [each for each in conditions(text) if each.stance != "possible"]
+    figures = [Said.between(text, start, end, said) for start, said, end in measured]
+    words = [Said.between(text, each.start, each.end, each.word) for each in spoken]
+    return WeatherData(
+        tuple(dict.fromkeys(figures)),
+        tuple(dict.fromkeys(words)),
+        min([each.start for each in (*figures[:1], *words[:1])], default=None),
+    )
+
+
+@attrs.frozen(eq=False, slots=False)
+class Reading:
+    """What an answer says; each part is read when it is first asked for.
+
+    `names` are places that it is known to be about, which a table of places may not list.
+    """
+
+    text: Text
+    names: tuple[str, ...]
+    fahrenheit: bool
+
+    @cached_property
+    def places(self) -> Sequence[Place]:
+        """The places it names."""
+        told = {place.start: place for place in places_told(self.text)}
+        for name, starts in find_names(self.text, self.names).items():
+            words = tuple(read(name).words)
+            told |= {start: Place(name, words, start, place_key(words)) for start in starts}
+        return [told[start] for start in sorted(told)]
+
+    @cached_property
+    def _where(self) -> Where:
+        return Where.of(self.text, self.places, times(self.text))
+
+    @cached_property
+    def temperatures(self) -> Sequence[Statement]:
+        """Everything that it states in degrees."""
+        found = quantities(self.text, self.fahrenheit)
+        return temperature_statements(self._where, found) if found else ()
+
+    @cached_property
+    def of_the_air(self) -> Sequence[Statement]:
+        """The temperatures of the air."""
+        return [statement for statement in self.temperatures if of_the_air(statement.kind or "")]
+
+    def conditions(self, vocabulary: Vocabulary = VOCABULARY) -> Sequence[Statement]:
+        """Return the weather it speaks of."""
+        found = conditions(self.text, vocabulary)
+        return condition_statements(self._where, found) if found else ()
+
+
+@lru_cache(maxsize=64)
+def air_of(text: Text) -> Sequence[Statement]:
+    """Return the temperatures of the air that a text states, wherever and whenever they are."""
+    found = quantities(text, False)
+    stated = temperature_statements(Where.of(text, (), ()), found) if found else ()
+    return [statement for statement in stated if of_the_air(statement.kind or "")]
+
+
+@lru_cache(maxsize=64)
+def reading(text: Text, names: tuple[str, ...] = (), fahrenheit: bool = False) -> Reading:
+    """Return what a text says, the same for as long as the same is asked for."""
+    return Reading(text, names, fahrenheit)

@@ -11,22 +11,6 @@ from typing import NamedTuple
 
 from keval_metrics_weather.reading.words import Text, word_set
 
-__all__ = [
-    "HOURS",
-    "LATER",
-    "NOW",
-    "PARTS_OF_DAY",
-    "PAST",
-    "SEVERAL",
-    "TODAY",
-    "TONIGHT",
-    "Time",
-    "day_name",
-    "hours_named",
-    "times",
-    "times_of_day",
-]
-
 NOW = "now"
 TODAY = "today"
 TONIGHT = "tonight"
@@ -42,32 +26,15 @@ _CLOCK = re.compile(r"(\d(?<![\w:.,]\d)\d?)(?:[:.h](\d{2}))? ?(?:([ap])\.?m\b|(?
 _CLOCK_MARKS = (":", "am", "pm", "a.m", "p.m", "h0", "h1", "h3")
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _SHORT_WEEKDAYS = {
-    "mon": 0,
-    "tue": 1,
-    "tues": 1,
-    "wed": 2,
-    "thu": 3,
-    "thur": 3,
-    "thurs": 3,
-    "fri": 4,
-    "sat": 5,
-    "sun": 6,
+    name: number
+    for number, names in enumerate(("mon", "tue tues", "wed", "thu thur thurs", "fri", "sat", "sun"))
+    for name in names.split()
 }
 _MONTH_NAMES = (
-    ("january", "jan"),
-    ("february", "feb"),
-    ("march", "mar"),
-    ("april", "apr"),
-    ("may",),
-    ("june", "jun"),
-    ("july", "jul"),
-    ("august", "aug"),
-    ("september", "sep", "sept"),
-    ("october", "oct"),
-    ("november", "nov"),
-    ("december", "dec"),
-)
-_MONTHS = {name: number for number, names in enumerate(_MONTH_NAMES, 1) for name in names}
+    "january jan", "february feb", "march mar", "april apr", "may", "june jun", "july jul", "august aug",
+    "september sep sept", "october oct", "november nov", "december dec",
+)  # fmt: skip
+_MONTHS = {name: number for number, names in enumerate(_MONTH_NAMES, 1) for name in names.split()}
 _SIMPLE = {
     "now": NOW,
     "currently": NOW,
@@ -113,19 +80,13 @@ def times(text: Text) -> tuple[Time, ...]:
     found = []
     if "-" in text.plain:
         found += [Time(match.start(), f"{match[1]}-{match[2]}") for match in _ISO.finditer(text.plain)]
-    for word in text.said & _SIMPLE_WORDS:
-        found += [Time(*_simple(text, place, _SIMPLE[word])) for place in text.index[word]]
-    for word in text.said & _SHORT_WEEKDAY_WORDS:
-        found += [
-            Time(text.starts[place], f"weekday {_SHORT_WEEKDAYS[word]}")
-            for place in text.index[word]
-            if _abbreviates(text, place)
-        ]
-    for word in text.said & _MONTH_WORDS:
-        for place in text.index[word]:
-            number = _number_beside(text, place)
-            if number:
-                found.append(Time(text.starts[place], f"{_MONTHS[word]:02}-{number:02}"))
+    found += [_simple(text, place) for place in text.places_of(_SIMPLE_WORDS)]
+    for place in text.places_of(_SHORT_WEEKDAY_WORDS):
+        if _abbreviates(text, place):
+            found.append(Time(text.starts[place], f"weekday {_SHORT_WEEKDAYS[text.words[place]]}"))
+    for place in text.places_of(_MONTH_WORDS):
+        if number := _number_beside(text, place):
+            found.append(Time(text.starts[place], f"{_MONTHS[text.words[place]]:02}-{number:02}"))
     for place in text.index.get("this", ()):
         if text.word_at(place + 1) in _TODAYS_PARTS:
             found.append(Time(text.starts[place], TONIGHT))
@@ -187,7 +148,7 @@ def times_of_day(text: Text) -> frozenset[str]:
 
 def hours_named(text: Text) -> list[int]:
     """Return the offsets at which a text names an hour or a part of a day."""
-    found = [text.starts[place] for word in text.said & HOURS for place in text.index[word]]
+    found = [text.starts[place] for place in text.places_of(HOURS)]
     if any(mark in text.plain for mark in _CLOCK_MARKS):  # most texts name no time by the clock
         found += [match.start() for match in _CLOCK.finditer(text.plain)]
     found.sort()
@@ -209,22 +170,21 @@ def _counted_days(text: Text) -> Iterator[Time]:
             yield Time(start, f"+{_ORDINALS[before]}")
         elif text.word_at(place + 1) == "after" and text.word_at(place + 2) != "tomorrow":
             yield Time(start, "+2")
-    for word in text.said & _ORDINALS.keys() if ordinals else ():
-        for place in text.index[word]:
-            if text.words[place - 2 : place] == ["on", "the"] and text.word_at(place + 1) != "day":
-                yield Time(text.starts[place], f"+{_ORDINALS[word]}")
+    for place in text.places_of(_ORDINALS.keys()) if ordinals else ():
+        if text.words[place - 2 : place] == ["on", "the"] and text.word_at(place + 1) != "day":
+            yield Time(text.starts[place], f"+{_ORDINALS[text.words[place]]}")
 
 
-def _simple(text: Text, place: int, day: str) -> tuple[int, str]:
+def _simple(text: Text, place: int) -> Time:
     """Refine what a single word says: "the day after tomorrow", "in two days", "last week"."""
-    before = text.words[max(place - 2, 0) : place]
+    before, day = text.words[max(place - 2, 0) : place], _SIMPLE[text.words[place]]
     if day == "+1" and before == ["day", "after"]:
         day = "+2"
     elif day == SEVERAL and before[:1] == ["in"] and text.words[place] == "days" and (n := _counted(before[-1])):
         day = f"+{n}"
     elif (before[-1:] and before[-1] in _PAST_BEFORE and day not in (TODAY, "+1")) or text.word_at(place + 1) == "ago":
         day = PAST
-    return text.starts[place], day
+    return Time(text.starts[place], day)
 
 
 def _abbreviates(text: Text, place: int) -> bool:

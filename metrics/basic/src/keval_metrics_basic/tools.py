@@ -1,0 +1,329 @@
+"""Tools: scores whether the expected tool calls were made, in order, with their arguments and without errors."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import attrs
+from attrs.validators import ge
+
+from keval import Score, ToolCall, Trial
+from keval_metrics_basic.calls import (
+    WANTED,
+    Comparison,
+    ExpectedCall,
+    Tools,
+    agree,
+    are_named,
+    calls_at,
+    expected_of,
+    read_calls,
+    shown,
+    unlisted,
+)
+from keval_metrics_basic.text import excerpt, is_place, listed, no_reference, value_at
+
+
+@attrs.frozen
+class ToolCalled:
+    """Scores 1 if all of `tools`, or any with `match: any`, were called and none of `never`.
+
+    With neither, all tools of the reference; an empty list asks for no calls at all. A call that failed was a call.
+    """
+
+    tools: Tools | None = attrs.field(default=None, validator=are_named)
+    never: Tools = attrs.field(default=(), validator=are_named)
+    match: Literal["all", "any"] = "all"
+    arguments: Comparison = "subset"
+    reference: str = attrs.field(default="facts.tools", validator=is_place)
+
+    def score(self, trial: Trial) -> Score:
+        """Look for each expected call among the trial's, whatever their number and order."""
+        if self.tools is not None:
+            expected: tuple[ExpectedCall, ...] | None = read_calls(self.tools)
+        elif self.never:
+            expected = None
+        else:
+            value = value_at(trial.sample, self.reference)
+            expected = None if value is None else calls_at(value)
+            if expected is None:
+                return no_reference(trial.sample, self.reference, WANTED, "`tools` or `never`")
+        return self._verdict(trial, expected)
+
+    def _verdict(self, trial: Trial, expected: tuple[ExpectedCall, ...] | None) -> Score:
+        made = trial.transcript.tool_calls if trial.transcript else ()
+        calls = [shown(call.name, call.arguments) for call in made]
+        never = read_calls(self.never)
+        forbidden = [
+            shown(call.name, call.arguments) for call in made if any(tool.fits(call, self.arguments) for tool in never)
+        ]
+        missing = [tool for tool in expected or () if not any(tool.fits(call, self.arguments) for call in made)]
+        details: dict[str, Any] = {
+            "called": calls[:50],
+            "failed": sum(call.error is not None for call in made),
+            "missing": [str(tool) for tool in missing[:50]],
+            "forbidden": forbidden[:50],
+        }
+        called = f"called: {listed(calls) or 'nothing'}"
+        if forbidden:
+            return Score(0.0, f"called {listed(forbidden)}, which must never be called", details=details)
+        if expected == () and made:
+            return Score(0.0, f"no tool was to be called; {called}", details=details)
+        satisfied = expected is None or (
+            len(missing) < len(expected) if expected and self.match == "any" else not missing
+        )
+        unknown = unlisted(trial)
+        if unknown and (trial.transcript is None or not expected or never or not satisfied):
+            return Score(None, f"not all of the trial's tool calls are known: {unknown}; {called}", details=details)
+        if satisfied:
+            return Score(1.0, called, details=details)
+        wanted = "none of" if self.match == "any" else "no call of"
+        return Score(0.0, f"{wanted} {listed(map(str, missing))}; {called}", details=details)
+
+
+@attrs.frozen
+class ToolChoice:
+    """Scores 1 if any of `tools`, or all with `match: all`, are among the first `k` tools that the agent called.
+
+    A tool counts once, however often it was called, and arguments are not looked at. An empty list asks for no calls at
+    all.
+    """
+
+    k: int = attrs.field(default=1, validator=ge(1))
+    tools: Tools | None = attrs.field(default=None, validator=are_named)
+    match: Literal["any", "all"] = "any"
+    reference: str = attrs.field(default="facts.tools", validator=is_place)
+
+    def score(self, trial: Trial) -> Score:
+        """Look for the expected tools among the first that were called."""
+        expected = expected_of(self.tools, trial.sample, self.reference)
+        if expected is None:
+            return no_reference(trial.sample, self.reference, WANTED, "`tools`")
+        unknown = unlisted(trial)
+        if trial.transcript is None or unknown:
+            return Score(None, f"it is not known which tools were called first: {unknown}")
+        first = {call.name: call for call in reversed(trial.transcript.tool_calls)}
+        order = list(dict.fromkeys(call.name for call in trial.transcript.tool_calls))
+        chosen = [first[name] for name in order[: self.k]]
+        wanted = {tool.name: tool for tool in expected}
+        found = [name for name, tool in wanted.items() if any(tool.is_of(call) for call in chosen)]
+        rank = next((n for n, name in enumerate(order, 1) if any(t.is_of(first[name]) for t in wanted.values())), None)
+        details = {
+            "expected": [shown(name) for name in list(wanted)[:50]],
+            "called": [shown(name) for name in order[:50]],
+            "rank": rank,
+        }
+        called = f"called first: {listed(shown(call.name) for call in chosen) or 'nothing'}"
+        if not wanted:
+            return Score(0.0 if order else 1.0, f"no tool was to be called; {called}", details=details)
+        if len(found) == len(wanted) or (found and self.match == "any"):
+            return Score(1.0, called, details=details)
+        missing = listed(shown(name) for name in wanted if name not in found)
+        later = f"; the first of them came as number {rank}" if rank is not None and rank > self.k else ""
+        return Score(0.0, f"no call of {missing} among the first {self.k}; {called}{later}", details=details)
+
+
+@attrs.frozen
+class ToolSequence:
+    """Scores 1 if the calls of `tools`, or else of the reference, were made.
+
+    `exact` means these and no others; `in_order` allows others between them; `any_order` allows others and any order.
+    An empty list asks for no calls at all. `failed: skip` passes over calls that came back as an error.
+    """
+
+    tools: Tools | None = attrs.field(default=None, validator=are_named)
+    order: Literal["exact", "in_order", "any_order"] = "in_order"
+    arguments: Comparison = "subset"
+    failed: Literal["skip", "count"] = "skip"
+    reference: str = attrs.field(default="facts.tools", validator=is_place)
+
+    def score(self, trial: Trial) -> Score:
+        """Compare the trial's calls, of all its turns, with the expected ones."""
+        expected = expected_of(self.tools, trial.sample, self.reference)
+        if expected is None:
+            return no_reference(trial.sample, self.reference, WANTED, "`tools`")
+        unknown = unlisted(trial)
+        if trial.transcript is None or unknown:
+            return Score(None, f"not all of the trial's tool calls are known: {unknown}")
+        made = trial.transcript.tool_calls
+        # Where no call is wanted, one that failed is one too many.
+        skips = self.failed == "skip" and bool(expected)
+        counted = [call for call in made if call.error is None or not skips]
+        skipped = [call for call in made if call.error is not None and skips]
+        fault = self._fault(expected, counted)
+        calls = [shown(call.name, call.arguments) for call in counted]
+        details = {
+            "expected": [str(tool) for tool in expected[:50]],
+            "called": calls[:50],
+            "skipped": [shown(call.name, call.arguments) for call in skipped[:50]],
+        }
+        called = f"called: {listed(calls) or 'nothing'}"
+        if skipped:
+            called += f" (not counted, as failed: {listed(shown(call.name, call.arguments) for call in skipped)})"
+        return Score(0.0 if fault else 1.0, f"{fault}; {called}" if fault else called, details=details)
+
+    def _fault(self, expected: Sequence[ExpectedCall], made: Sequence[ToolCall]) -> str:
+        """Say what is wrong with the calls; empty when nothing is."""
+        if not expected:
+            return "no tool was to be called" if made else ""
+        if self.order == "exact":
+            return self._difference(expected, made)
+        if self.order == "in_order":
+            return self._gap(expected, made)
+        missing = _unmatched(expected, made, self.arguments)
+        return f"missing: {listed(map(str, missing))}" if missing else ""
+
+    def _difference(self, expected: Sequence[ExpectedCall], made: Sequence[ToolCall]) -> str:
+        for number, (tool, call) in enumerate(zip(expected, made, strict=False), start=1):
+            if not tool.fits(call, self.arguments):
+                return f"call {number} is not {tool}"
+        if len(expected) > len(made):
+            return f"call {len(made) + 1} is missing: {expected[len(made)]}"
+        extra = [call.name for call in made[len(expected) :]]
+        return f"{len(extra)} more than expected: {listed(shown(name) for name in extra)}" if extra else ""
+
+    def _gap(self, expected: Sequence[ExpectedCall], made: Sequence[ToolCall]) -> str:
+        rest = iter(made)
+        for index, tool in enumerate(expected):
+            # Each looks on where the last one was found.
+            if not any(tool.fits(call, self.arguments) for call in rest):
+                after = f" after {expected[index - 1]}" if index else ""
+                return f"no {tool}{after}"
+        return ""
+
+
+def _unmatched(expected: Sequence[ExpectedCall], made: Sequence[ToolCall], how: Comparison) -> list[ExpectedCall]:
+    """Return the expected calls that are left over when as many as possible have a call of their own.
+
+    A call may fit several of them (`get` and `get(city='Oslo')`), so one that is taken is handed on where its holder
+    can have another: augmenting paths, breadth first.
+    """
+    fitting = [[index for index, call in enumerate(made) if tool.fits(call, how)] for tool in expected]
+    holder: dict[int, int] = {}
+    held: dict[int, int] = {}
+    left_over = []
+    for start in range(len(expected)):
+        asked_by: dict[int, int] = {}
+        waiting = deque([start])
+        free: int | None = None
+        while waiting and free is None:
+            tool = waiting.popleft()
+            for call in fitting[tool]:
+                if call not in asked_by:
+                    asked_by[call] = tool
+                    if call not in holder:
+                        free = call
+                        break
+                    waiting.append(holder[call])
+        if free is None:
+            left_over.append(expected[start])
+        while free is not None:
+            tool = asked_by[free]
+            given_up = held.get(tool)
+            holder[free], held[tool] = tool, free
+            free = given_up
+    return left_over
+
+
+_MOST_CALLS = 200
+"""Calls of one tool that are looked at, and expected ones; an agent may loop."""
+
+
+@attrs.frozen
+class ArgumentMatch:
+    """Scores the share of expected arguments that calls of the agent had, averaged over the expected calls.
+
+    Each expected call is held against a call of its own, so that the shares add up to as much as possible; one that was
+    not made scores 0. With `arguments: exact`, an argument too many counts as a wrong one. Expected calls that name no
+    arguments are left out.
+    """
+
+    tools: Tools | None = attrs.field(default=None, validator=are_named)
+    arguments: Literal["subset", "exact"] = "subset"
+    reference: str = attrs.field(default="facts.tools", validator=is_place)
+
+    def score(self, trial: Trial) -> Score:
+        """Compare the arguments of the expected calls with those of the trial's calls, of all its turns."""
+        named = expected_of(self.tools, trial.sample, self.reference)
+        expected = [tool for tool in named or () if tool.arguments is not None]
+        if not expected:
+            return no_reference(trial.sample, self.reference, "a list of {name, arguments}", "`tools`")
+        unknown = unlisted(trial)
+        if trial.transcript is None or unknown:
+            return Score(None, f"not all of the trial's tool calls are known: {unknown}")
+        made = trial.transcript.tool_calls
+        pairs: list[tuple[ExpectedCall, ToolCall | None, float]] = []
+        for name in dict.fromkeys(tool.name for tool in expected):
+            wanted = [tool for tool in expected if tool.name == name][:_MOST_CALLS]
+            calls = [call for call in made if wanted[0].is_of(call)][:_MOST_CALLS]
+            pairs += _paired(wanted, calls, self.arguments)
+        value = sum(share for _, _, share in pairs) / len(pairs)
+        details = {
+            "calls": [
+                {"expected": str(tool), "called": call and shown(call.name, call.arguments), "share": round(share, 6)}
+                for tool, call, share in pairs[:50]
+            ]
+        }
+        lacking = [_told(tool, call) for tool, call, share in pairs if share < 1]
+        return Score(round(value, 6), listed(lacking) or "all expected arguments are there", details=details)
+
+
+def _paired(
+    expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], how: Literal["subset", "exact"]
+) -> list[tuple[ExpectedCall, ToolCall | None, float]]:
+    """Return each expected call of one tool with the call that it is held against, if there is one, and the share."""
+    if not calls:
+        return [(tool, None, 0.0) for tool in expected]
+    shares = [[_share(tool.arguments or {}, call.arguments, how) for call in calls] for tool in expected]
+    if len(expected) == 1:
+        best = max(range(len(calls)), key=lambda index: shares[0][index])
+        return [(expected[0], calls[best], shares[0][best])]
+    from scipy.optimize import linear_sum_assignment  # takes a fifth of a second to import
+
+    chosen = dict(zip(*(map(int, axis) for axis in linear_sum_assignment(shares, maximize=True)), strict=True))
+    return [
+        (tool, calls[chosen[row]], shares[row][chosen[row]]) if row in chosen else (tool, None, 0.0)
+        for row, tool in enumerate(expected)
+    ]
+
+
+def _share(expected: Mapping[str, Any], found: Any, how: Literal["subset", "exact"]) -> float:
+    """Return which share of the expected arguments a call has; of all arguments of both, if it is to be exact."""
+    if not isinstance(found, Mapping):  # models write what they like
+        return 0.0
+    right = sum(name in found and agree(value, found[name], how) for name, value in expected.items())
+    of = len(expected.keys() | found.keys()) if how == "exact" else len(expected)
+    return right / of if of else 1.0
+
+
+def _told(tool: ExpectedCall, call: ToolCall | None) -> str:
+    return f"{tool} got {shown(call.name, call.arguments)}" if call else f"no call for {tool}"
+
+
+@attrs.frozen
+class NoToolErrors:
+    """Scores 1 less the share of tool calls that came back as an error; neutral, at 1, without any call."""
+
+    def score(self, trial: Trial) -> Score:
+        """Count the trial's failed tool calls, each as the agent asked for it."""
+        unknown = unlisted(trial)
+        if trial.transcript is None or unknown:
+            return Score(None, f"it is not known which tool calls failed: {unknown}")
+        calls = trial.transcript.tool_calls
+        failed = [call for call in calls if call.error is not None]
+        details = {
+            "calls": len(calls),
+            "failed": len(failed),
+            "errors": [{"tool": excerpt(call.name), "error": excerpt(call.error or "", 500)} for call in failed[:20]],
+        }
+        if not calls:
+            return Score(1.0, "no tool calls", neutral=True, details=details)
+        if not failed:
+            return Score(1.0, f"none of {len(calls)} tool calls failed", details=details)
+        by_tool = Counter(excerpt(call.name) for call in failed)
+        names = listed(f"{name} ({count})" if count > 1 else name for name, count in by_tool.items())
+        first = excerpt(failed[0].error or "no message")
+        reason = f"{len(failed)} of {len(calls)} tool calls failed: {names}; first error: {first}"
+        return Score(round(1 - len(failed) / len(calls), 6), reason, details=details)

@@ -1,0 +1,193 @@
+"""Behaviour: scores how an answer meets a vague question or repeats itself (metrics-assessment.md, 13 and 14)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, TypeAlias
+
+import attrs
+
+from keval import Message, Scale, Score, Trial
+from keval_metrics_weather.questions import (
+    NO_LOCATION,
+    Query,
+    answer_to,
+    ask_alike,
+    clarifying,
+    only_asks_back,
+    query,
+    unclear,
+)
+from keval_metrics_weather.reading.advice import advice
+from keval_metrics_weather.reading.asking import asking, assumed
+from keval_metrics_weather.reading.statements import Statement, air_of, weather_data
+from keval_metrics_weather.reading.words import Said, Text, affirmed, find, read
+from keval_metrics_weather.scores import SCALE, Point, excerpt, neutral, not_negative, share, tally
+from keval_metrics_weather.wording import CLARIFYING, GUIDING, ITEMS, RECOMMENDING
+
+_PLACE = ("city", "location", "place", "town", "where")
+
+
+@attrs.frozen
+class AmbiguityHandling:
+    """Adds points for clarifying, sensible assumptions, help and guidance when the question is ambiguous.
+
+    An answer with none of them is penalised. Neutral when the question is clear.
+    """
+
+    scale: ClassVar[Scale] = SCALE
+
+    base: float = share(0.5)
+    clarification_points: float = not_negative(0.4)
+    assumption_points: float = not_negative(0.3)
+    helpful_points: float = not_negative(0.2)
+    location_points: float = not_negative(0.2)
+    guidance_points: float = not_negative(0.2)
+    unhandled_penalty: float = not_negative(0.3)
+    clarifying_phrases: tuple[str, ...] = CLARIFYING
+    assuming_phrases: tuple[str, ...] = (
+        "assume",
+        "assuming",
+        "presumably",
+        "if you mean",
+        "based on your last",
+        "your usual",
+    )
+    guiding_phrases: tuple[str, ...] = GUIDING
+
+    def score(self, trial: Trial) -> Score:
+        """Score how the answer handles what the question leaves open."""
+        open_points = unclear(trial)
+        if not open_points:
+            return neutral("the question is clear")
+        answer = read(trial.output)
+        asked = clarifying(answer, self.clarifying_phrases)
+        assuming = affirmed(answer, self.assuming_phrases) or assumed(answer)
+        guiding = affirmed(answer, self.guiding_phrases)
+        data = weather_data(answer)
+        helpful = (*data.measured, *data.spoken)
+        where = asked and NO_LOCATION in open_points and (asking(answer).place or find(answer, _PLACE))
+        handled = asked or assuming or guiding or helpful
+        return tally(
+            self.base,
+            (
+                ("clarification asked for", self.clarification_points, asked),
+                ("assumption made", self.assumption_points, assuming),
+                ("helpful all the same", self.helpful_points, helpful),
+                ("missing location asked for", self.location_points, bool(where)),
+                ("guidance", self.guidance_points, guiding),
+                ("ambiguity not handled", -self.unhandled_penalty, () if handled else open_points),
+            ),
+            answer,
+            unclear=list(open_points),
+        )
+
+
+_Place: TypeAlias = frozenset[tuple[str, ...]]
+
+
+@attrs.frozen
+class _Exchange:
+    """A question of the conversation with its answer; `place` is the city or cities it is about."""
+
+    question: Query
+    place: _Place
+    answer: str
+
+
+@attrs.frozen
+class Repeatability:
+    """Compares the answer with the one to the latest like question of the conversation.
+
+    Questions are alike when they are about the same places and days, want weather both or neither, and share at least
+    `similarity` of the keywords of the one with fewer. One that names no place is about the one the user named last,
+    and one whose answer only asked back is passed over. Temperatures agree up to `tolerance` °C, items when half of
+    them are the same. Neutral when no like question came before.
+    """
+
+    scale: ClassVar[Scale] = SCALE
+
+    base: float = share(0.7)
+    temperature_points: float = not_negative(0.3)
+    style_points: float = not_negative(0.3)
+    items_points: float = not_negative(0.2)
+    random_penalty: float = not_negative(0.1)
+    length_penalty: float = not_negative(0.1)
+    similarity: float = share(0.5)
+    tolerance: float = not_negative(2.0)
+    random_words: tuple[str, ...] = ("random", "randomly", "maybe", "perhaps", "guess")
+    recommending_words: tuple[str, ...] = RECOMMENDING
+    items: tuple[str, ...] = ITEMS
+
+    def score(self, trial: Trial) -> Score:
+        """Score the answer against `trial.history`."""
+        question = query(trial.question)
+        exchanges, place = _exchanges(trial.history)
+        place = _place(question) or place
+        before = next((exchange for exchange in reversed(exchanges) if self._alike(question, place, exchange)), None)
+        if before is None:
+            return neutral("no like question came before" if trial.history else "no history")
+        answer, earlier = read(trial.output), read(before.answer)
+        random = affirmed(answer, self.random_words)
+        lengths = sorted((len(answer.original), len(earlier.original)))
+        return tally(
+            self.base,
+            (
+                *self._temperatures(answer, answer_to(trial).of_the_air, air_of(earlier)),
+                *self._recommendations(answer, earlier),
+                ("random language", -self.random_penalty, random),
+                ("length differs", -self.length_penalty, lengths[0] * 2 < lengths[1]),
+            ),
+            answer,
+            compared_with=excerpt(before.question.text.original),
+        )
+
+    def _alike(self, question: Query, place: _Place, before: _Exchange) -> bool:
+        alike = place == before.place and ask_alike(question, before.question, self.similarity)
+        return alike and not only_asks_back(read(before.answer))
+
+    def _temperatures(self, answer: Text, new: Sequence[Statement], old: Sequence[Statement]) -> Iterator[Point]:
+        told = [Said.between(answer, each.start, each.end, each.said) for each in new[:1]]
+        shown = (*[each.said for each in old[:1]], *told)
+        if new and old and max(new[0].low - old[0].high, old[0].low - new[0].high) <= self.tolerance:
+            yield "same temperature information", self.temperature_points, shown
+        else:
+            what = "different temperature information" if new and old else "temperatures once and once not"
+            yield what, -self.temperature_points, shown
+
+    def _recommendations(self, answer: Text, earlier: Text) -> Iterator[Point]:
+        new = advice(answer, self.recommending_words, self.items)
+        old = advice(earlier, self.recommending_words, self.items)
+        if new.given and old.given:
+            yield "same recommendation style", self.style_points, True
+        elif new.given or old.given:
+            yield "recommends once and once not", -self.style_points, new.given or old.given
+        new_items, old_items = set(new.items), set(old.items)
+        if new_items or old_items:
+            same = 2 * len(new_items & old_items) >= len(new_items | old_items)
+            what, value = ("same items", self.items_points) if same else ("different items", -self.items_points)
+            # An item of both is the one that the new answer has.
+            yield what, value, tuple({item: item for item in (*old.items, *new.items)}.values())
+
+
+def _exchanges(history: tuple[Message, ...]) -> tuple[list[_Exchange], _Place]:
+    """Return what the user asked, in order, each with the last answer to it, and the place that was named last."""
+    found: list[_Exchange] = []
+    place: _Place = frozenset()
+    asked: Query | None = None
+    answer: str | None = None
+    for message in history:
+        if message.role == "assistant":
+            answer = message.text
+        elif message.role == "user":
+            if asked is not None and answer is not None:
+                found.append(_Exchange(asked, place, answer))
+            asked, answer = query(message.text), None
+            place = _place(asked) or place
+    if asked is not None and answer is not None:
+        found.append(_Exchange(asked, place, answer))
+    return found, place
+
+
+def _place(question: Query) -> _Place:
+    return frozenset(city.words for city in question.cities)

@@ -1,0 +1,237 @@
+"""Helpfulness: scores task completion, recommendations and adaptation to the user (metrics-assessment.md, 2, 3, 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from typing import ClassVar
+
+import attrs
+
+from keval import Scale, Score, Trial
+from keval_metrics_weather.preferences import acknowledged, preferences_of, suggested_indoors, suggested_outdoors
+from keval_metrics_weather.questions import answer_to, asked, asks_back, only_asks_back, request
+from keval_metrics_weather.reading.advice import Advice, advice, advice_against, reasons_given
+from keval_metrics_weather.reading.conditions import Group, conditions
+from keval_metrics_weather.reading.failures import failures
+from keval_metrics_weather.reading.statements import weather_data
+from keval_metrics_weather.reading.words import Text, affirmed, find, read
+from keval_metrics_weather.scores import SCALE, neutral, not_negative, share, tally
+from keval_metrics_weather.truth import truth_of
+from keval_metrics_weather.wording import (
+    AWARENESS,
+    CLARIFYING,
+    ERRORS,
+    INDOOR,
+    ITEMS,
+    MISSING,
+    OUTDOOR,
+    RAINWEAR,
+    REASONS,
+    RECOMMENDING,
+    WARMTH,
+    WEATHER,
+)
+
+
+@attrs.frozen
+class TaskCompletion:
+    """Adds points for figures, recommendations and substance; takes some off for errors and missing information.
+
+    An answer is substantial from `substantial` characters on, and too short below `shortest`.
+    """
+
+    scale: ClassVar[Scale] = SCALE
+
+    base: float = share(0.5)
+    numbers_points: float = not_negative(0.2)
+    recommendation_points: float = not_negative(0.2)
+    length_points: float = not_negative(0.1)
+    substantial: int = not_negative(80)
+    shortest: int = not_negative(20)
+    error_penalty: float = not_negative(0.3)
+    short_penalty: float = not_negative(0.2)
+    off_topic_penalty: float = not_negative(0.2)
+    error_words: tuple[str, ...] = ERRORS
+    missing_words: tuple[str, ...] = MISSING
+    weather_words: tuple[str, ...] = WEATHER
+    recommending_words: tuple[str, ...] = RECOMMENDING
+    items: tuple[str, ...] = ITEMS
+
+    def score(self, trial: Trial) -> Score:
+        """Score the answer's text against what the question wants."""
+        answer = read(trial.output)
+        length = len(answer.original.strip())
+        data = weather_data(answer)
+        advised = advice(answer, self.recommending_words, self.items).given
+        failing = failures(answer, self.error_words, self.missing_words).told
+        on_topic = data.measured or data.spoken or advised or find(answer, self.weather_words) or only_asks_back(answer)
+        wanted = request(trial).about_weather
+        return tally(
+            self.base,
+            (
+                ("figures", self.numbers_points, data.measured),
+                ("recommendations", self.recommendation_points, advised),
+                (f"substance, {length} characters", self.length_points, length >= self.substantial),
+                ("error or missing information", -self.error_penalty, failing),
+                (f"only {length} characters", -self.short_penalty, length < self.shortest),
+                ("nothing about the weather", -self.off_topic_penalty, wanted and not on_topic),
+            ),
+            answer,
+            characters=length,
+        )
+
+
+_GOING = (*INDOOR, *OUTDOOR)
+_NO = frozenset({"no", "nope"})
+_MARKS = frozenset(",.!;:—–-\n")
+
+
+@attrs.frozen
+class RecommendationQuality:
+    """Adds points for specific items, for reasons and for several recommendations.
+
+    Several are `several` different recommending words or items. What is advised against ("No, you won't need an
+    umbrella.") is advice where it was asked for and nothing is recommended. Neutral when advice was neither asked for
+    nor given, and when the answer must first ask for the location.
+    """
+
+    scale: ClassVar[Scale] = SCALE
+
+    base: float = share(0.5)
+    items_points: float = not_negative(0.2)
+    reasons_points: float = not_negative(0.2)
+    several_points: float = not_negative(0.1)
+    several: int = not_negative(3)
+    missing_penalty: float = not_negative(0.3)
+    recommending_words: tuple[str, ...] = RECOMMENDING
+    items: tuple[str, ...] = ITEMS
+    reason_words: tuple[str, ...] = REASONS
+    clarifying_phrases: tuple[str, ...] = CLARIFYING
+
+    def score(self, trial: Trial) -> Score:
+        """Score the recommendations of the answer."""
+        answer = read(trial.output)
+        given = advice(answer, self.recommending_words, self.items)
+        if not given.given:
+            if not request(trial).wants_advice:
+                return neutral("no recommendation was asked for and none given")
+            if asks_back(trial, self.clarifying_phrases):
+                return neutral("the question names no location, and the answer asks for it")
+            given = advice_against(answer, self.recommending_words, self.items)
+            if not (given.given or _says_no(answer)):
+                return tally(self.base, [("no recommendation, though one was asked for", -self.missing_penalty, True)])
+        return self._tally(answer, given)
+
+    def _tally(self, answer: Text, given: Advice) -> Score:
+        reasons = reasons_given(answer, self.reason_words)
+        acts = [act for act in given.acts if act not in given.words]
+        activities = affirmed(answer, _GOING) if acts or given.words else ()
+        count = max(len(given.words), len(given.items) + len(activities) if given.items else 0)
+        return tally(
+            self.base,
+            (
+                ("specific items", self.items_points, given.items),
+                ("reasons", self.reasons_points, reasons),
+                (
+                    f"{count} recommendations",
+                    self.several_points,
+                    count >= self.several and (*given.words, *activities),
+                ),
+            ),
+            answer,
+            recommendations=list(map(str, given.words or given.acts)),
+        )
+
+
+def _says_no(answer: Text) -> bool:
+    """Say whether an answer begins with a plain "No": "No, it stays dry." but not "No idea." or "No, I couldn't …"."""
+    if answer.word_at(0) not in _NO or not (answer.word_at(1) in _MARKS or len(answer.words) == 1):
+        return False
+    return not failures(answer, ERRORS, MISSING).told
+
+
+_COLD = ("cold", "chilly", "freezing", "frosty", "icy")
+_WET = ("rain", "thunderstorm")
+
+
+@attrs.frozen
+class AdaptationQuality:
+    """Adds points for warm clothing in the cold, protection from rain, and activities indoors or outdoors as preferred.
+
+    Preferences are the sample's and those the agent's tools learned during the conversation. It is cold up to
+    `cold` °C. Neutral without preferences, and when none of them bears on this weather.
+    """
+
+    scale: ClassVar[Scale] = SCALE
+
+    base: float = share(0.5)
+    cold_points: float = not_negative(0.15)
+    rain_points: float = not_negative(0.15)
+    activity_points: float = not_negative(0.15)
+    awareness_points: float = not_negative(0.1)
+    cold: float = 10.0
+    warmth_words: tuple[str, ...] = WARMTH
+    rain_words: tuple[str, ...] = RAINWEAR
+    indoor_words: tuple[str, ...] = INDOOR
+    outdoor_words: tuple[str, ...] = OUTDOOR
+    awareness_phrases: tuple[str, ...] = AWARENESS
+
+    def score(self, trial: Trial) -> Score:
+        """Score the answer against the known preferences and the weather asked about."""
+        calls = trial.transcript.tool_calls if trial.transcript else ()
+        liked = preferences_of(trial.sample.facts.get("preferences"), calls)
+        details = {
+            "preferences": list(liked.names),
+            "learned_from_conversations": liked.learned,
+            "learned_in_this_conversation": list(liked.learned_now),
+        }
+        if not liked.names:
+            return neutral("no preferences", **details)
+        answer = read(trial.output)
+        lows, groups = _weather_asked_about(trial)
+        cold = "dislikes_cold" in liked and self._is_cold(lows, trial)
+        wet = "dislikes_rain" in liked and _is_wet(groups, answer)
+        indoors = "prefers_indoor" in liked
+        outdoors = "outdoor_activities" in liked or "prefers_outdoor" in liked
+        aware = acknowledged(answer, self.awareness_phrases)
+        if not (cold or wet or indoors or outdoors or aware):
+            return neutral("none of the preferences bears on this weather", **details)
+        warmth = affirmed(answer, self.warmth_words) if cold else ()
+        shelter = affirmed(answer, self.rain_words) if wet else ()
+        inside = suggested_indoors(answer, self.indoor_words) if indoors else ()
+        outside = suggested_outdoors(answer, self.outdoor_words) if outdoors else ()
+        return tally(
+            self.base,
+            (
+                ("adapted to the cold", self.cold_points, warmth),
+                ("adapted to the rain", self.rain_points, shelter),
+                ("activities as preferred", self.activity_points, (*inside, *outside)),
+                ("awareness of preferences", self.awareness_points, aware),
+            ),
+            answer,
+            **details,
+        )
+
+    def _is_cold(self, lows: Sequence[float], trial: Trial) -> bool:
+        """Say whether it is cold: by the facts, else by the answer's own temperatures, else by its words."""
+        known = lows or [temperature.low for temperature in answer_to(trial).of_the_air]
+        return min(known) <= self.cold if known else bool(affirmed(read(trial.output), _COLD))
+
+
+def _is_wet(groups: Set[Group], answer: Text) -> bool:
+    """Say whether it rains: by the facts, else by what the answer says."""
+    if groups:
+        return not groups.isdisjoint(_WET)
+    return any(mention.stance != "denied" and not mention.groups.isdisjoint(_WET) for mention in conditions(answer))
+
+
+def _weather_asked_about(trial: Trial) -> tuple[Sequence[float], Set[Group]]:
+    """Return the lowest temperatures and the conditions of the moments asked about, as far as the facts know them."""
+    truth = truth_of(trial.sample.facts)
+    if truth is None:
+        return (), frozenset()
+    about = asked(trial, truth)
+    days = [truth.days[index] for index in about.days if index < len(truth.days)]
+    lows = [truth.temperature] if about.now else [day.low for day in days]
+    now = truth.conditions if about.now else frozenset()
+    return [low for low in lows if low is not None], now.union(*[day.conditions for day in days])

@@ -1,0 +1,390 @@
+"""Questions: what a user's message asks for, what it leaves open, and what the conversation before it settles."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+
+import attrs
+
+from keval import Message, Trial
+from keval_metrics_weather.preferences import preferences_stated
+from keval_metrics_weather.reading.advice import advice
+from keval_metrics_weather.reading.asking import asking, assumed
+from keval_metrics_weather.reading.gazetteer import Place
+from keval_metrics_weather.reading.places import OPENINGS, after_opening, places_asked, places_told
+from keval_metrics_weather.reading.statements import Reading, reading, weather_data
+from keval_metrics_weather.reading.times import NOW, SEVERAL, TODAY, TONIGHT, times, times_of_day
+from keval_metrics_weather.reading.words import Hit, Text, affirmed, find, read, word_set
+from keval_metrics_weather.truth import Truth, truth_of
+from keval_metrics_weather.wording import CLARIFYING, ITEMS, RECOMMENDING
+
+_EXAMPLES = ("for example", "for instance", "such as")
+_NO_MENTION = (*CLARIFYING, *_EXAMPLES)
+_SENTENCE_ENDS = (".", "!", "?", "\n")
+
+
+def cities_mentioned(message: Message) -> tuple[Place, ...]:
+    """Return the places a message is about; those that an assistant names to ask back or as examples are none."""
+    text = read(message.text)
+    return places_asked(text) if message.role == "user" else _cities_told(text)
+
+
+@lru_cache(maxsize=64)
+def _cities_told(text: Text) -> tuple[Place, ...]:
+    cities = places_told(text)
+    if not cities:
+        return ()
+    hits = [(text.starts[first], keyword in _EXAMPLES) for first, _, keyword in find(text, _NO_MENTION)]
+    asking = {start for start, example in hits if not example} | _starts(text, "?")
+    examples = {start for start, example in hits if example}
+    if not (asking or examples):
+        return cities
+    ends = sorted(start for mark in _SENTENCE_ENDS for start in _starts(text, mark))
+    sentences_asking = {bisect_left(ends, start) for start in asking}
+    first_examples: dict[int, int] = {}
+    for start in sorted(examples):
+        first_examples.setdefault(bisect_left(ends, start), start)
+    told = []
+    for city in cities:
+        sentence = bisect_left(ends, city.start)
+        if sentence not in sentences_asking and city.start < first_examples.get(sentence, len(text.plain)):
+            told.append(city)
+    return tuple(told)
+
+
+def _starts(text: Text, mark: str) -> set[int]:
+    return {text.starts[place] for place in text.index.get(mark, ())}
+
+
+NO_LOCATION = "no location"
+NO_TIME = "no time"
+SEVERAL_PLACES = "several places of that name"
+_VAGUE_GAP = "vague"
+_UNCLEAR = "unclear intent"
+
+_WEATHER = (
+    "weather", "temperature", "temp", "forecast", "outlook", "rain", "rainy", "snow", "snowy", "sun", "sunny",
+    "cloud", "cloudy", "wind", "windy", "humid", "humidity", "hot", "cold", "warm", "cool", "chilly", "freezing",
+    "storm", "thunderstorm", "fog", "foggy", "degree", "celsius", "fahrenheit", "climate", "drizzle", "overcast",
+    "mist", "haze", "heat", "ice", "icy", "dry", "wet", "clear",
+    "nice out", "outside", "suitable", "out there",
+    "muggy", "sunset", "uv",
+)  # fmt: skip
+_ADVICE = (
+    "should i", "should we", "recommend", "suggest", "advice", "advise", "umbrella", "jacket", "coat", "wear", "pack",
+    "bring", "dress", "what to do", "activity", "good day", "good idea", "good time", "do i need", "can i go",
+    "can i do", "could i do", "plan", "what to put on", "will i need", "packing", "which jacket",
+)  # fmt: skip
+_FUTURE = ("forecast", "will it", "going to", "later")
+_FUTURE_WITHOUT_A_DAY = ("will it", "will there", "will i", "will we", "going to", "later", "what will", "how will")
+_TRAVELLING = ("trip", "holiday", "vacation", "when we", "when i", "pack", "packing", "wedding", "flight")
+_SOON = ("soon", "shortly", "hour", "minutes", "right away")
+_FOLLOW_UPS = (["and"], ["what", "about"], ["how", "about"], ["same"])
+_POINTING_BACK = (["then"], ["that", "day"], ["those", "days"])
+_BEFORE_AN_EMPTY_IT = frozenset({"is", "was", "will", "does", "be"})
+_MOST_AROUND_A_PLACE = 3
+_MOST_AROUND_A_TIME = 3
+_ASKING = frozenset({"how", "what", "is", "are", "was", "will", "compare"})
+_VAGUE = ("something", "stuff", "whatever", "some info", "things", "that place", "over there")
+_NO_REQUEST = ("joke", "poem", "song", "story", "fun fact", "riddle", "haiku", "explain", "why")
+_NAMED_TIMES = word_set(
+    "january february march april may june july august september october november december spring summer autumn"
+    " winter year month season christmas easter"
+)
+_LIKE_WHAT = ("is it like", "what it like")
+_WONDERING = frozenset({"will", "should", "shall", "do", "can", "is", "are", "would"})
+_COURTESIES = frozenset({"hello", "hi", "hey", "thanks", "thank", "bye", "goodbye"})
+_FAREWELLS = frozenset({"thanks", "thank", "bye", "goodbye"})
+_MARKS = frozenset("?!.,;:-–—()|\n")
+
+
+@attrs.frozen
+class Query:
+    """A user's message: the places and days it names and what it wants.
+
+    It `follows_up` when it goes on from what was said: "And in London?", "So what should I pack?", "Is it warm then?",
+    or only a place. `gaps` is what makes it ambiguous if nothing was said before it, and `vague` says that its words
+    are.
+    """
+
+    text: Text
+    cities: tuple[Place, ...]
+    days: tuple[str, ...]
+    about_weather: bool
+    wants_advice: bool
+    wants_forecast: bool
+    follows_up: bool
+    vague: bool
+    gaps: tuple[str, ...] = ()
+
+    @property
+    def fahrenheit(self) -> bool:
+        """Whether it asks for degrees Fahrenheit."""
+        return "fahrenheit" in self.text.said
+
+    @property
+    def courtesy(self) -> bool:
+        """Whether it only greets, takes leave or tells what the user likes."""
+        if "?" not in self.text.said and not self.concerns_weather and preferences_stated(self.text):
+            return True
+        if after_opening(self.text) == len(self.text.words) and "?" not in self.text.said:
+            return True
+        return not _COURTESIES.isdisjoint(self.text.said) and (_is_farewell(self.text) or not self.concerns_weather)
+
+    @property
+    def concerns_weather(self) -> bool:
+        return self.about_weather or self.wants_advice
+
+
+@lru_cache(maxsize=32)
+def query(message: str | None) -> Query:
+    """Read a user's message; one that only states a preference is not about the weather."""
+    text = read(message)
+    cities = places_asked(text)
+    days = tuple(mention.day for mention in times(text))
+    wants_advice = any(not _asks_what_comes(text, hit) for hit in find(text, _ADVICE)) or _asks_what_to_wear(text)
+    asks = "?" in text.said or cities or days or wants_advice or not preferences_stated(text)
+    asked = Query(
+        text,
+        cities,
+        days,
+        about_weather=bool(asks and find(text, _WEATHER) and not find(text, _NO_REQUEST)),
+        wants_advice=wants_advice,
+        wants_forecast=wants_forecast(days) or bool(find(text, _FUTURE)),
+        follows_up=False,
+        vague=bool(find(text, _VAGUE)),
+    )
+    return attrs.evolve(asked, follows_up=_follows_up(asked), gaps=tuple(_gaps(asked)))
+
+
+def _asks_what_comes(text: Text, hit: Hit) -> bool:
+    """Say whether a "should I" asks for the weather: "What should I expect?"."""
+    return hit[2] == "should i" and text.word_at(hit[1] + 1) in ("expect", "know")
+
+
+def _asks_what_to_wear(text: Text) -> bool:
+    """Say whether a question is about things to wear: "Will I be ok in boots today?"."""
+    asks = "?" in text.said or text.word_at(after_opening(text)) in _WONDERING
+    return asks and bool(find(text, ITEMS))
+
+
+def wants_forecast(days: Iterable[str]) -> bool:
+    """Say whether one of the days is yet to come."""
+    return any(day not in (NOW, TODAY, TONIGHT) for day in days)
+
+
+def _follows_up(asked: Query) -> bool:
+    words = asked.text.words
+    first = after_opening(asked.text)
+    end = next((place for place in range(len(words), 0, -1) if words[place - 1] not in _MARKS), 0)
+    return (
+        any(words[first : first + len(opening)] == opening for opening in _FOLLOW_UPS)
+        or not {"so", "then"}.isdisjoint((*words[:1], *words[max(first - 1, 0) : first]))
+        or any(words[max(end - len(ending), 0) : end] == ending for ending in _POINTING_BACK)
+        or (words[max(end - 1, 0) : end] == ["it"] and words[end - 2] not in _BEFORE_AN_EMPTY_IT)
+        or (len(words) <= _MOST_AROUND_A_TIME + 3 and bool(find(asked.text, _LIKE_WHAT)))
+        or "there" in words[max(end - 2, 0) : end]
+        or _is_only_a_place(asked)
+        or (bool(asked.days) and not asked.cities and not asked.concerns_weather and len(words) <= _MOST_AROUND_A_TIME)
+    )
+
+
+def _is_only_a_place(asked: Query) -> bool:
+    """Say whether a message says no more than where: "In Edinburgh.", "Sorry, I meant Oslo."."""
+    if not asked.cities or asked.concerns_weather:
+        return False
+    named = {word for city in asked.cities for word in city.words}
+    around = [word for word in asked.text.words if word not in _MARKS and word not in named and word not in OPENINGS]
+    return len(around) <= _MOST_AROUND_A_PLACE and _ASKING.isdisjoint(around)
+
+
+def _gaps(asked: Query) -> Iterator[str]:
+    text = asked.text
+    if "?" not in text.said and preferences_stated(text):
+        return
+    if asked.courtesy:
+        return
+    words = sum(word not in _MARKS for word in text.words)
+    if asked.concerns_weather and not asked.cities:
+        yield NO_LOCATION
+    if asked.concerns_weather and _leaves_the_time_open(asked):
+        yield NO_TIME
+    if asked.vague or (words <= 2 and not asked.cities and not asked.days):
+        yield _VAGUE_GAP
+    if words <= 3 and not asked.concerns_weather and not asked.days and not asked.cities:
+        yield _UNCLEAR
+
+
+def _leaves_the_time_open(asked: Query) -> bool:
+    """Say whether a message asks of the future or of a journey without a day or an hour."""
+    text = asked.text
+    if asked.days or _names_an_hour(text) or not _NAMED_TIMES.isdisjoint(text.said):
+        return False
+    return bool(find(text, _FUTURE_WITHOUT_A_DAY) or (asked.cities and find(text, _TRAVELLING)))
+
+
+def _is_farewell(text: Text) -> bool:
+    """Say whether a message opens with thanks or a goodbye and asks for nothing: "Thanks, I'll take the umbrella!"."""
+    first = after_opening(text)
+    asks = "?" in text.said or (text.word_at(first) in _ASKING and text.word_at(first - 1) != "i")
+    return not (asks or _FAREWELLS.isdisjoint(text.words[:first]))
+
+
+def _names_an_hour(text: Text) -> bool:
+    return bool(times_of_day(text) or find(text, _SOON))
+
+
+def gaps_left(asked: Query, earlier: Sequence[Message]) -> tuple[str, ...]:
+    """Return what makes a message ambiguous: `no location`, `no time`, `vague`, `unclear intent`.
+
+    `earlier` is what was said before; a place named there fills a missing location, and a short follow-up is clear.
+    """
+    if not earlier:
+        return asked.gaps
+    filled = {_UNCLEAR}
+    if not asked.vague:
+        filled.add(_VAGUE_GAP)
+    if NO_LOCATION in asked.gaps and any(cities_mentioned(said) for said in earlier):
+        filled.add(NO_LOCATION)
+    if asked.follows_up and any(times(read(said.text)) for said in earlier if said.role == "user"):
+        filled.add(NO_TIME)
+    return tuple(gap for gap in asked.gaps if gap not in filled)
+
+
+_NO_KEYWORDS = OPENINGS | word_set(
+    "a about an and are at can could do does for give have how i in is it like me my of on or please show so tell"
+    " need the there to what will with would you your be"
+)
+
+
+def ask_alike(question: Query, other: Query, similarity: float) -> bool:
+    """Say whether two messages ask the same, wherever they ask it about.
+
+    They name the same days, want weather both or neither, and share at least `similarity` of the keywords of the one
+    with fewer.
+    """
+    if set(question.days) != set(other.days) or question.concerns_weather != other.concerns_weather:
+        return False
+    these, those = _keywords(question.text), _keywords(other.text)
+    fewer = min(len(these), len(those))
+    return len(these & those) >= similarity * fewer if fewer else these == those
+
+
+@lru_cache(maxsize=64)
+def _keywords(text: Text) -> frozenset[str]:
+    """Return the words that say what is asked, leaving out where: places are compared by themselves."""
+    places = {word for city in places_asked(text) for word in city.words}
+    return frozenset([word for word in text.said - _NO_KEYWORDS - places if word[:1].isalnum()])
+
+
+def request(trial: Trial) -> Query:
+    """Read the question; one that follows up takes over what it leaves out from the user's messages before it.
+
+    Those are its days, and what is asked for if it does not say so itself: "Do I need an umbrella tomorrow?" and, when
+    asked back, "In Edinburgh." The last message that stands by itself is the furthest back to look.
+    """
+    question = query(trial.question)
+    if not question.follows_up:
+        return question
+    days, forecast = question.days, question.wants_forecast
+    weather, advice = question.about_weather, question.wants_advice
+    open_request = not question.concerns_weather
+    for message in reversed(trial.history):
+        if message.role != "user":
+            continue
+        before = query(message.text)
+        if not question.days:
+            days = days or before.days
+            forecast = forecast or before.wants_forecast
+        if open_request:
+            weather, advice = weather or before.about_weather, advice or before.wants_advice
+        if before.concerns_weather and not before.follows_up:
+            break
+    return attrs.evolve(
+        question,
+        days=days,
+        wants_forecast=wants_forecast(days) if days else forecast,
+        about_weather=weather,
+        wants_advice=advice,
+    )
+
+
+@attrs.frozen
+class Asked:
+    """Whether a question is about the present, and which days of the forecast it is about, as indices."""
+
+    now: bool
+    days: tuple[int, ...]
+
+
+def asked(trial: Trial, truth: Truth) -> Asked:
+    """Return what the question is about.
+
+    A question that names no day and goes on from none is about now, or about all days when it asks for a forecast or
+    only those are known.
+    """
+    question = request(trial)
+    if not question.days:
+        everything = question.wants_forecast or (truth.temperature is None and not truth.conditions)
+        return Asked(True, tuple(range(len(truth.days))) if everything else (0,))
+    days = {index for day in question.days for index in truth.days_meant(day)}
+    return Asked(any(day in (NOW, TODAY, TONIGHT, SEVERAL) for day in question.days), tuple(sorted(days)))
+
+
+def answer_to(trial: Trial) -> Reading:
+    """Read the answer, knowing which places it was asked about."""
+    question = query(trial.question)
+    names = [place.name for place in question.cities]
+    truth = truth_of(trial.sample.facts)
+    if truth is not None and truth.city:
+        names.append(truth.city)
+    return reading(read(trial.output), tuple(dict.fromkeys(names)), question.fahrenheit)
+
+
+def unclear(trial: Trial) -> tuple[str, ...]:
+    """Return what the question leaves open.
+
+    A place that was named before settles a new question that names none only where the answer takes it so: not where
+    it asks for the place, or says which one it assumes.
+    """
+    question = query(trial.question)
+    gaps = gaps_left(question, trial.history) if question.gaps else ()
+    if question.courtesy:
+        return gaps
+    answer = read(trial.output)
+    asks = asking(answer)
+    found = dict.fromkeys(gaps)
+    open_place = not question.cities and (not question.follows_up or not trial.history)
+    if open_place and question.follows_up and any(cities_mentioned(message) for message in trial.history):
+        open_place = False
+    if open_place and (asks.place or (question.concerns_weather and assumed(answer))):
+        found[NO_LOCATION] = None
+    if asks.time and not question.days and not question.follows_up and question.concerns_weather:
+        found[NO_TIME] = None
+    if asks.several and question.cities:
+        found[SEVERAL_PLACES] = None
+    return tuple(found)
+
+
+def clarifying(answer: Text, phrases: tuple[str, ...] = CLARIFYING) -> tuple[str, ...]:
+    """Return the words by which an answer asks back."""
+    return tuple(dict.fromkeys((*asking(answer).found, *affirmed(answer, phrases))))
+
+
+def asks_back(trial: Trial, phrases: tuple[str, ...]) -> bool:
+    """Say whether the answer asks for the location or the time that the question lacks."""
+    gaps = unclear(trial)
+    if NO_LOCATION in gaps:
+        return bool(clarifying(read(trial.output), phrases))
+    return bool(gaps) and bool(asking(read(trial.output)))
+
+
+def only_asks_back(answer: Text, phrases: tuple[str, ...] = CLARIFYING) -> bool:
+    """Say whether an answer asks back and tells nothing: neither the weather nor what to do."""
+    return (
+        bool(clarifying(answer, phrases))
+        and weather_data(answer).start is None
+        and not advice(answer, RECOMMENDING, ITEMS).given
+    )

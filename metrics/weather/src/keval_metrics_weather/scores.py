@@ -1,0 +1,128 @@
+"""Scores: the scale that all of these metrics score on, the checks of their options, and how points add up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, TypeAlias, TypeVar
+
+import attrs
+from attrs.validators import and_, ge, le
+
+from keval import Scale, Score
+from keval_metrics_weather.reading.words import Said, Text
+
+SCALE = Scale(bands={"poor": 0.0, "acceptable": 0.4, "good": 0.7, "excellent": 0.9})
+"""From 0 to 1, each band from where the document lets it begin (metrics-assessment.md, Overview)."""
+
+
+T = TypeVar("T", int, float)
+
+
+def not_negative(default: T) -> T:
+    """Return a field for a number from 0 on: points, penalties (which are taken off), tolerances, counts."""
+    return attrs.field(default=default, validator=ge(0))
+
+
+def share(default: float) -> float:
+    """Return a field for a number from 0 to 1: a score, or part of a whole."""
+    return attrs.field(default=default, validator=and_(ge(0), le(1)))
+
+
+def check_rising(options: object, *names: str, strictly: bool = True) -> None:
+    """Check that options rise in the order of their names; unless `strictly`, neighbours may be equal.
+
+    Raises ValueError: they do not; the message begins with the option that is out of order.
+    """
+    for lower, higher in pairwise(names):
+        below, above = getattr(options, lower), getattr(options, higher)
+        if above < below or (strictly and above == below):
+            bound = "more than" if strictly else "at least"
+            raise ValueError(f"'{higher}' must be {bound} '{lower}', which is {below:g}: {above:g}")
+
+
+NEUTRAL = 0.5
+"""What the document gives where there is nothing to judge."""
+
+_LONGEST_EXCERPT = 80
+_MOST_SHOWN = 5
+Point: TypeAlias = tuple[str, float, tuple[str, ...] | bool]
+"""What is added to a score, or taken off it if negative, by how much, and what was found for it.
+
+It counts when something was found: words of the answer, which are shown, or the mere truth.
+"""
+
+
+@lru_cache(maxsize=256)
+def signed(value: float) -> str:
+    """Return a number of points with its sign: `+0.2`, `−0.3`."""
+    return f"{'−' if value < 0 else '+'}{abs(value):g}"
+
+
+@lru_cache(maxsize=64)
+def _beginning(base: float) -> str:
+    return f"{base:g} to begin with"
+
+
+def excerpt(text: str) -> str:
+    """Return a text short enough for a reason."""
+    return text if len(text) <= _LONGEST_EXCERPT else text[: _LONGEST_EXCERPT - 1] + "…"
+
+
+def tally(base: float, points: Iterable[Point], answer: Text | None = None, **details: Any) -> Score:
+    """Add the points that count up from a base, at most to 1; then take the penalties off, at least to 0.
+
+    The cap comes before the penalties, so that a surplus of points does not hide a fault. What was found in the
+    `answer` is marked there, see `marked`.
+    """
+    gained, lost = base, 0.0
+    reasons = [_beginning(base)]
+    evidence: list[dict[str, Any]] = []
+    marks: list[dict[str, Any]] = []
+    for what, value, found in points:
+        if not found:
+            continue
+        if value > 0:
+            gained += value
+        else:
+            lost -= value
+        if isinstance(found, bool):
+            reasons.append(f"{signed(value)} {what}")
+            evidence.append({"what": what, "points": value, "found": []})
+        else:
+            shown = ", ".join(found[:_MOST_SHOWN])
+            if len(shown) > _LONGEST_EXCERPT:
+                shown = ", ".join(map(excerpt, found[:_MOST_SHOWN]))
+            reasons.append(f"{signed(value)} {what} ({shown})")
+            evidence.append({"what": what, "points": value, "found": list(map(str, found))})
+            if answer is not None:
+                marks += marked(answer, found, what, "good" if value > 0 else "bad")
+    if marks:
+        details["marks"] = marks
+    total = max(0.0, min(1.0, gained) - lost)
+    return Score(round(total, 6), ", ".join(reasons), details={"base": base, "points": evidence, **details})
+
+
+def marked(answer: Text, found: Iterable[str], label: str, kind: str) -> list[dict[str, Any]]:
+    """Return the marks of what was found in an answer; what was found elsewhere, as in the question, has none."""
+    return [
+        mark(answer, each.start, each.end, label, kind)
+        for each in found
+        if isinstance(each, Said) and each.text is answer
+    ]
+
+
+def mark(answer: Text, start: int, end: int, label: str, kind: str) -> dict[str, Any]:
+    """Return the mark of what stands between two offsets of an answer, by the offsets of the answer as it was given.
+
+    A `kind` is `good`, `bad`, or `neutral` for what was read and counts for nothing.
+    """
+    if answer.joined:
+        start, end = answer.as_given(start), answer.as_given(end)
+    return {"start": start, "end": end, "label": label, "kind": kind}
+
+
+def neutral(reason: str, **details: Any) -> Score:
+    """Return the document's neutral score, with what there was nothing of."""
+    return Score(NEUTRAL, reason, neutral=True, details=details)

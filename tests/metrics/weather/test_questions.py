@@ -1,0 +1,92 @@
+"""What a question is about and leaves open, in the light of the conversation before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from keval_metrics_weather import Accuracy, ActionPlanning, AmbiguityHandling, RecommendationQuality, TaskCompletion
+from keval_metrics_weather.questions import only_asks_back, request
+from keval_metrics_weather.reading.words import read
+from tests.metrics.weather.conftest import WEATHER, make_trial as trial
+from tests.metrics.weather.test_retention import ASKING_BACK
+
+UMBRELLA_TOMORROW = [("Do I need an umbrella tomorrow?", ASKING_BACK)]
+PACKING = [
+    ("I'm flying to Helsinki tomorrow. What will the weather be like?", "Cloudy."),
+    ("Lovely, thank you!", "Sure."),
+]
+
+
+@pytest.mark.parametrize(
+    ("history", "question", "answer", "expected"),
+    [
+        (UMBRELLA_TOMORROW, "In Helsinki.", "Tomorrow there will be clouds in Helsinki, 10°C to 17°C.", 1.0),
+        (UMBRELLA_TOMORROW, "In Helsinki.", "It is currently 20°C in Helsinki.", 0.8),
+        (UMBRELLA_TOMORROW, "Sorry, I meant Helsinki.", "Tomorrow: 21°C to 24°C.", 0.7),
+        (PACKING, "So what should I pack for it?", "Tomorrow there will be clouds, 10°C to 17°C.", 1.0),
+        (PACKING, "So what should I pack?", "Tomorrow: 21°C to 24°C.", 0.7),
+        (PACKING, "Good to know. Is an umbrella needed then?", "Tomorrow: 21°C to 24°C.", 0.7),
+        ([*PACKING, ("And on Saturday?", "Sun.")], "What should I pack for that day?", "It'll be 24°C and clear.", 1.0),
+        ([*PACKING, ("Do I need a hat now?", "No.")], "So is a scarf better?", "It's 20°C.", 1.0),
+        (PACKING, "What should I wear?", "It's 20°C.", 1.0),
+        (PACKING, "How cold is it?", "It's 20°C.", 1.0),
+    ],
+)
+def test_a_message_is_about_the_day_of_those_it_goes_on_from(
+    history: Sequence[tuple[str, str]], question: str, answer: str, expected: float
+) -> None:
+    score = Accuracy().score(trial(answer, question, weather=WEATHER, history=history))
+
+    assert (expected, False) == (score.value, score.neutral)
+
+
+def test_an_answer_to_a_question_back_asks_for_what_was_asked_before() -> None:
+    asked, chat, own = (
+        request(trial("", said, history=UMBRELLA_TOMORROW)) for said in ("In Oslo.", "Thanks!", "And now?")
+    )
+
+    assert (("+1",), True, True) == (asked.days, asked.wants_advice, asked.wants_forecast)
+    assert ((), False, False) == (chat.days, chat.wants_advice, chat.wants_forecast)
+    assert (("now",), True, False) == (own.days, own.wants_advice, own.wants_forecast)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (ASKING_BACK, []),
+        ("I will take it into account in my recommendations.", []),
+        ("Got it, and my suggestions will reflect that.", []),
+        ("My recommendation is to stay in.", ["recommend"]),
+        ("I will be brief. Recommendation: a coat.", ["recommend", "coat"]),
+        ("I can recommend a coat.", ["recommend", "coat"]),
+    ],
+)
+def test_a_recommendation_offered_is_none_given(answer: str, expected: list[str]) -> None:
+    score = RecommendationQuality().score(trial(answer, "What should I wear in Oslo?"))
+
+    assert expected == score.details.get("recommendations", [])
+
+
+def test_only_asking_back_is_no_advice_no_plan_and_not_off_topic() -> None:
+    back = trial(ASKING_BACK, "How cold is it?", history=[("I'm in Oslo.", "Fine.")])
+
+    assert only_asks_back(read(ASKING_BACK))
+    assert not only_asks_back(read("It's 5 °C. Would you like the forecast?"))
+    assert "0.5 to begin with, +0.1 substance, 115 characters" == TaskCompletion().score(back).reason
+    assert ActionPlanning().score(back).neutral
+
+
+def test_a_follow_up_to_a_weather_question_wants_weather() -> None:
+    score = ActionPlanning().score(trial("Which city?", "And tomorrow?", history=[("Weather in Oslo?", "5 °C")]))
+
+    assert "0 to begin with, −0.2 no weather data" == score.reason
+
+
+def test_an_assistants_examples_do_not_tell_where_the_user_is() -> None:
+    history = [("What should I wear?", ASKING_BACK)]
+
+    score = AmbiguityHandling().score(trial(ASKING_BACK, "Again: what should I wear?", history=history))
+
+    assert ["no location"] == score.details["unclear"]
