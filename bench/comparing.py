@@ -9,9 +9,9 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from measure import Cost, measure
+from measure import Cost, measure, part
 
-SMALL, LARGE = 1_000, 10_000
+SMALL, LARGE = part(1_000), part(10_000)
 AGENTS, CONDITIONS = ("one", "two"), ("baseline", "with_docs")
 METRICS = ["basic/contains", "basic/similarity", "basic/turns", "basic/latency"]
 

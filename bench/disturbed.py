@@ -19,9 +19,9 @@ from pathlib import Path
 from statistics import median
 
 import attrs
-from measure import keval
+from measure import keval, part
 
-TRIALS, AT_ONCE, LATENCY, PAIRS = 2_000, 50, 0.2, 3
+TRIALS, AT_ONCE, LATENCY, PAIRS = part(2_000), 50, 0.2, part(3)
 FAULTS = "seed: 1\nfaults:\n  - {status: 429, share: 5%}\n  - {status: 500, share: 2%}\n"
 CONFIG = {
     "dataset": {"path": "q.jsonl"},

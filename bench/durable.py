@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from latency import model
-from measure import keval
+from measure import keval, part
 
-PAIRS, TRIALS, LATENCY, AT_ONCE = 5, 2_000, 0.05, 50
+PAIRS, TRIALS, LATENCY, AT_ONCE = part(5), part(2_000), 0.05, 50
 
 
 def pair(config: dict[str, Any]) -> tuple[float, float]:

@@ -16,8 +16,14 @@ import attrs
 import numpy as np
 from scipy import special
 
-from keval.analysis.stats.intervals import difference_interval, mean_interval, t_quantile
-from keval.analysis.stats.moments import FloatArray, IntArray, estimate
+from keval.analysis.stats.intervals import (
+    FloatArray,
+    IntArray,
+    difference_interval,
+    estimate,
+    mean_interval,
+    t_quantile,
+)
 from keval.analysis.stats.paired import p_value
 
 SIZES = (15, 30, 100)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from measure import Cost, keval
+from measure import Cost, keval, part
 
 AT_ONCE = 8
 
@@ -72,8 +72,8 @@ for line in sys.stdin:
         result = RESULTS.get(message["method"], {})
         print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
 """
-SERVERS = {"a server of the MCP SDK": (_SDK, 24, 4.0), "a server without an SDK": (_LIGHT, 48, 1.0)}
-"""By name: the script, how many trials, and what a model call takes, so that the servers need less than one core."""
+SERVERS = [("a server without an SDK", _LIGHT, part(48), 1.0), ("a server of the MCP SDK", _SDK, part(24), 4.0)]
+"""The name, the script, how many trials, and what a model call takes, so that the servers need less than one core."""
 
 
 @contextmanager
@@ -104,7 +104,7 @@ def run(script: str, isolation: str, trials: int) -> Cost:
 
 
 def main() -> None:
-    for name, (script, trials, latency) in SERVERS.items():
+    for name, script, trials, latency in SERVERS[: part(len(SERVERS))]:
         with model(latency):
             shared = run(script, "condition", trials)
             print(f"{name}, {trials} trials of {2 * latency:g} s at {AT_ONCE} at once, {os.cpu_count()} cores;")

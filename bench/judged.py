@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from measure import Cost, keval, measure
+from measure import Cost, keval, measure, part
 
-FEW, TRIALS, AT_ONCE = 200, 2_000, 32
+FEW, TRIALS, AT_ONCE = part(200), part(2_000), 32
 LATENCY, AT_ONCE_WITH_LATENCY = 0.2, 100
 
 MODEL = """

@@ -12,9 +12,8 @@ import sys
 import attrs
 import numpy as np
 
-from keval.analysis.stats.agreement import weighted_kappa
-from keval.analysis.stats.moments import FloatArray, IntArray
-from keval.analysis.stats.people import kappa_interval
+from keval.analysis.stats.agreement import kappa_interval, weighted_kappa
+from keval.analysis.stats.intervals import FloatArray, IntArray
 
 SIZES = (10, 20, 40, 100)
 ANSWERS = 2

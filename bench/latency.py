@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from measure import keval
+from measure import keval, part
 
-TRIALS, LATENCY, AT_ONCE = 2_000, 0.2, 100
+TRIALS, LATENCY, AT_ONCE = part(2_000), 0.2, 100
 
 _SERVER = """
 import asyncio, sys

@@ -14,6 +14,12 @@ from typing import Any
 import attrs
 
 INSTALLED = Path(__file__).parent / "installed"
+_SHARE = float(os.environ.get("BENCH_SHARE", "1"))
+
+
+def part(count: int, *, least: int = 1) -> int:
+    """Return the part of a count that `BENCH_SHARE` asks for, so that a test runs a script for a moment."""
+    return max(least, round(count * _SHARE))
 
 
 @attrs.frozen

@@ -5,10 +5,10 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from measure import Cost, keval
+from measure import Cost, keval, part
 
-SMALL, LARGE = 2_000, 20_000
-QUESTIONS = 200
+QUESTIONS = part(200)
+SMALL, LARGE = 10 * QUESTIONS, 100 * QUESTIONS
 
 
 def run(trials: int) -> Cost:

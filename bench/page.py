@@ -12,12 +12,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from measure import measure
+from measure import measure, part
 from playwright.sync_api import Browser, sync_playwright
 from recorded import prepare
 
-TRIALS = 10_000
-ROUNDS = 5
+TRIALS = part(10_000)
+ROUNDS = part(5)
 LIMIT = 2.0
 CHROMIUM = shutil.which("chromium")
 

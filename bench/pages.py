@@ -16,13 +16,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from measure import measure
+from measure import measure, part
 from playwright.sync_api import Page, sync_playwright
 from recorded import prepare
 
-TRIALS = 10_000
-ROUNDS = 7
-LOADS = 200
+TRIALS = part(10_000)
+ROUNDS = part(7)
+LOADS = part(200)
 TRIAL = "gadk/baseline/7/1"
 PAINTED = """() => new Promise((resolve) => new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) if (entry.name === "first-contentful-paint") resolve(entry.startTime);

@@ -13,9 +13,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from measure import Cost, measure
+from measure import Cost, measure, part
 
-SMALL, LARGE = 1_000, 10_000
+SMALL, LARGE = part(1_000), part(10_000)
 CITIES = ("Helsinki", "New York", "São Paulo", "Łódź", "Oslo", "Rome", "Kyoto", "Cape Town")
 SKIES = ("rain", "clear", "clouds", "snow", "mist")
 CONFIG = {

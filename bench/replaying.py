@@ -18,7 +18,9 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
-RUNS, TRIALS, AT_ONCE = 5, 60, 8
+from measure import part
+
+RUNS, TRIALS, AT_ONCE = part(5), part(60), 8
 
 
 def compare(agent: str, model: str) -> None:
@@ -26,10 +28,11 @@ def compare(agent: str, model: str) -> None:
     from keval.config.load import load
     from keval.config.select import Selection
     from keval.plan.build import make_plan
+    from keval.recording.replay import replay_run
+    from keval.recording.replay_plan import planned_replay
     from keval.redaction import Redactor
     from keval.run.active_run import RunOptions
     from keval.run.flow import run_plan
-    from keval.run.replay import planned_replay, replay_run
 
     config = {
         "dataset": {"path": "q.jsonl"},
@@ -78,8 +81,7 @@ def main() -> None:
     with gateway():
         for agent, model in NOT_SIMULATED.items():
             print(f"{agent}: ", end="", flush=True)
-            # -P: a script beside this one has the name of a package.
-            subprocess.run([sys.executable, "-P", __file__, agent, model], check=True)
+            subprocess.run([sys.executable, __file__, agent, model], check=True)
     print("wanted: less CPU than the recorded run takes")
 
 

@@ -30,11 +30,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import attrs
+from measure import part
 
 from keval.plugin import hookimpl
 
-ROUNDS, VIEWERS = 3, (1, 20)
-LOADS = {"busy": 200, "waiting": 1_000}
+ROUNDS, VIEWERS = part(3), (1, 20)
+LOADS = {"busy": part(200), "waiting": part(1_000)}
 """How many trials each load has."""
 LATENCY, AT_ONCE = 0.5, {"busy": 8, "waiting": 100}
 
@@ -84,7 +85,7 @@ class Viewer:
     @classmethod
     @contextmanager
     def serve(cls, results: Path) -> Iterator[Viewer]:
-        command = [sys.executable, "-P", "-m", "keval", "view", str(results), "--no-browser", "--port=0"]
+        command = [sys.executable, "-m", "keval", "view", str(results), "--no-browser", "--port=0"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             url = urlsplit(process.stdout.readline().strip())
@@ -114,7 +115,7 @@ class Readers:
     @hookimpl
     def keval_run_started(self, directory: Path) -> None:
         if self.count:
-            path = f"/runs/{directory.parent.name}/{directory.name}/events"
+            path = f"/runs/{directory.parent.name}/{directory.name}/events?running"
             options = [str(self.viewer.port), path, self.viewer.cookie, str(self.count)]
             command = [sys.executable, "-c", _READERS, *options]
             self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -240,8 +241,7 @@ def main() -> None:
     with gateway(), model(LATENCY) as port:
         for load, trials in LOADS.items():
             print(f"{load}: {trials} trials, {AT_ONCE[load]} at once", flush=True)
-            # -P: a script beside this one has the name of a package.
-            command = [sys.executable, "-P", __file__, load, str(port)]
+            command = [sys.executable, __file__, load, str(port)]
             subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": installed})
     print("wanted: at most x1.02")
 

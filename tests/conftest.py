@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from tests.processes import command
 
 INSTALLED = Path(__file__).parent / "installed"
-ON_PATH = [str(INSTALLED), str(Path(__file__).parent / "third_party" / "acme_brevity" / "src")]
+ON_PATH = [str(INSTALLED)]
 sys.path[:0] = ON_PATH
 # Where this is set, as in many containers, each process that a test starts would compile all of its SDK anew.
 sys.dont_write_bytecode = False

@@ -15,10 +15,10 @@ from keval.plugin import (
     ContextSource,
     Intervention,
     McpServer,
-    ServerKeeper,
+    ServerCassette,
     ServerSpec,
-    ServerTape,
-    ToolOffer,
+    ServerTrafficLog,
+    ToolListing,
     TrialInfo,
 )
 from keval_mcp import server_proxy
@@ -28,11 +28,11 @@ __all__ = ["Started", "started"]
 
 @attrs.frozen
 class Started:
-    """A context that is up; `offers` are what its servers listed."""
+    """A context that is up; `tool_listings` are what its servers listed."""
 
     source: ContextSource
     servers: Mapping[str, ConnectedServer]
-    offers: Sequence[ToolOffer]
+    tool_listings: Sequence[ToolListing]
 
     @asynccontextmanager
     async def open(self, sample: Sample, trial: str, **changes: Any) -> AsyncIterator[Context]:
@@ -54,14 +54,14 @@ async def started(
     label: str,
     *,
     start_ahead: int = 0,
-    keep: ServerKeeper | None = None,
-    played: ServerTape | None = None,
+    traffic_log: ServerTrafficLog | None = None,
+    cassette: ServerCassette | None = None,
     interventions: tuple[Intervention, ...] = (),
     **facts: Any,
 ) -> AsyncIterator[Started]:
     """Start a context provider and connect to its servers; `start_ahead` is how many trials are to come.
 
-    `keep` keeps what each server lists, or it is `played`. `interventions` are made to all.
+    `traffic_log` keeps what each server lists, or it is `cassette`. `interventions` are made to all.
     """
     async with AsyncExitStack() as stack:
         source: ContextSource = await stack.enter_async_context(provider.start(label, **facts))
@@ -69,7 +69,7 @@ async def started(
         for server in source.servers:
             assert isinstance(server, ServerSpec)
             planned = attrs.evolve(
-                server, start_ahead=start_ahead, keep=keep, played=played, interventions=interventions
+                server, start_ahead=start_ahead, traffic_log=traffic_log, cassette=cassette, interventions=interventions
             )
             connected[server.name] = await stack.enter_async_context(server_proxy().connect(planned))
-        yield Started(source, connected, [server.offer for server in connected.values()])
+        yield Started(source, connected, [server.tool_listing for server in connected.values()])

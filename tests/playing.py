@@ -12,8 +12,7 @@ import attrs
 import httpx2
 from starlette.applications import Starlette
 
-from keval_viewer.app import Serving
-from keval_viewer.play_app import play_app
+from keval_viewer.app import Serving, play_app
 from tests import viewing
 
 __all__ = ["Player", "play_served", "playing"]

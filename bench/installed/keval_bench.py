@@ -21,9 +21,9 @@ class Instant:
     """Answers at once, without a model."""
 
     async def run(self, sample: Sample, context: Context) -> Transcript:
-        with context.recorder.turn(sample.question):
-            context.recorder.said("Yes.")
-        return context.recorder.transcript()
+        with context.builder.turn(sample.question):
+            context.builder.said("Yes.")
+        return context.builder.transcript()
 
 
 @attrs.frozen
@@ -88,9 +88,9 @@ class OverHttp:
     )
 
     async def run(self, sample: Sample, context: Context) -> Transcript:
-        with context.recorder.turn(sample.question):
-            context.recorder.said((await self._connections.post()).decode())
-        return context.recorder.transcript()
+        with context.builder.turn(sample.question):
+            context.builder.said((await self._connections.post()).decode())
+        return context.builder.transcript()
 
     async def aclose(self) -> None:
         self._connections.close()

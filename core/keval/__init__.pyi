@@ -5,8 +5,8 @@ This module has what the author of a metric needs, and what reads a run: `from k
 """
 
 from keval.errors import KevalError as KevalError, RunError as RunError
+from keval.interactive.session import Session as Session
 from keval.records.manifest import Manifest as Manifest
-from keval.records.sample import Sample as Sample
 from keval.records.scores import (
     Judgement as Judgement,
     Rubric as Rubric,
@@ -21,9 +21,8 @@ from keval.records.transcript import (
     Transcript as Transcript,
     Usage as Usage,
 )
-from keval.records.trial import Attempt as Attempt, Failure as Failure, Trial as Trial
+from keval.records.trial import Attempt as Attempt, Failure as Failure, Sample as Sample, Trial as Trial
 from keval.run.evaluate import evaluate as evaluate
-from keval.run.session import Session as Session
 from keval.store.run import Run as Run, open_run as open_run
 
 __version__: str

@@ -152,9 +152,14 @@ class ServerLostError(TrialError):
         super().__init__(message, kind=kind, retryable=True)
 
 
-def suggestion(name: str, known: Iterable[Any]) -> str:
-    """Return `; did you mean 'x'?` for the nearest of the known names, or an empty text when none is near."""
+def suggestion(name: str, known: Iterable[Any], listed: str = "") -> str:
+    """Return `; did you mean 'x'?` for the nearest of the known names.
+
+    When none is near, return all of them after what `listed` calls them, or an empty text if it calls them nothing.
+    """
     from difflib import get_close_matches  # needed for an error only
 
-    near = get_close_matches(name, [str(each) for each in known], n=1, cutoff=0.6)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    names = [str(each) for each in known]
+    if near := get_close_matches(name, names, n=1, cutoff=0.6):
+        return f"; did you mean {near[0]!r}?"
+    return f"; {listed}: {', '.join(names) or 'none'}" if listed else ""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BufferedReader, BufferedWriter, RawIOBase
 from pathlib import Path
+from threading import Lock
 from typing import Any, TypeVar
 from zlib import crc32
 
@@ -165,6 +166,8 @@ def cut_torn_line(file: int) -> None:
 class LineFile:
     """Lines of a file, by the offsets at which they begin. The file stays open as long as the object lives.
 
+    Threads may share it, as those of a viewer do.
+
     `checks` are the CRC-32 of the lines, for files that may change while they are used.
     """
 
@@ -173,12 +176,14 @@ class LineFile:
         self._checks = checks
         self._path = path
         self._file = path.open("rb")
+        self._lock = Lock()
         weakref.finalize(self, self._file.close)
 
     def __getitem__(self, position: int) -> bytes:
         """Return a line. Raises ConfigError if it has changed."""
-        self._file.seek(self._starts[position])
-        line = self._file.readline()
+        with self._lock:
+            self._file.seek(self._starts[position])
+            line = self._file.readline()
         if self._checks is not None and crc32(line) != self._checks[position]:
             raise ConfigError([Problem(str(self._path), "the file has changed since it was checked; start again")])
         return line

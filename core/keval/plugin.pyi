@@ -27,8 +27,8 @@ from keval.files import (
     replacing as replacing,
 )
 from keval.processes import supervised as supervised
-from keval.store.lines import dump as dump
-from keval.store.converter import to_plain as to_plain
+from keval.store.serialization import dump as dump
+from keval.store.serialization import to_plain as to_plain
 from keval.seams.hooks import hookimpl as hookimpl
 
 # Agents: what an adapter implements, is handed, and fills
@@ -63,21 +63,18 @@ from keval.seams.contexts import (
     WorkingFolder as WorkingFolder,
 )
 from keval.seams.transcript_builder import (
-    JudgementRecorder as JudgementRecorder,
-    Recorder as Recorder,
+    JudgementBuilder as JudgementBuilder,
+    TranscriptBuilder as TranscriptBuilder,
     report_request as report_request,
     reporting_requests as reporting_requests,
-)
-from keval.seams.finish_reasons import (
     CONTEXT_WINDOW as CONTEXT_WINDOW,
     MAX_OUTPUT_TOKENS as MAX_OUTPUT_TOKENS,
     REFUSAL as REFUSAL,
     SILENCE as SILENCE,
-    Ending as Ending,
+    FinishReason as FinishReason,
 )
-from keval.seams.live import Feed as Feed, LiveEvent as LiveEvent, Tell as Tell, Told as Told
-from keval.records.sample import Expectation as Expectation
-from keval.records.trial import TrialKey as TrialKey
+from keval.seams.live_events import Feed as Feed, LiveEvent as LiveEvent, EmitEvent as EmitEvent, FeedItem as FeedItem
+from keval.records.trial import Expectation as Expectation, TrialKey as TrialKey
 
 # MCP servers and the tap
 from keval.records.servers import (
@@ -85,10 +82,10 @@ from keval.records.servers import (
     McpServer as McpServer,
     ServerChannel as ServerChannel,
     Sharing as Sharing,
-    ToolOffer as ToolOffer,
+    ToolListing as ToolListing,
     Transport as Transport,
 )
-from keval.records.traffic import (
+from keval.records.transcript import (
     Blob as Blob,
     Content as Content,
     ContentKind as ContentKind,
@@ -100,19 +97,19 @@ from keval.records.interventions import (
     Faults as Faults,
     FixedResult as FixedResult,
     Intervention as Intervention,
-    OtherResults as OtherResults,
+    ShuffledResults as ShuffledResults,
 )
 from keval.records.cassettes import (
     Deliver as Deliver,
     ReplayMissError as ReplayMissError,
-    ServerKeeper as ServerKeeper,
-    ServerTape as ServerTape,
+    ServerTrafficLog as ServerTrafficLog,
+    ServerCassette as ServerCassette,
     ServerTraffic as ServerTraffic,
     Traffic as Traffic,
     TrafficError as TrafficError,
     Volatile as Volatile,
 )
-from keval.run.visits import Visits as Visits
+from keval.interactive.served_context import ServedContext as ServedContext
 
 # Models, middleware, prices, proxies, datasets, executors
 from keval.records.models import (
@@ -127,8 +124,10 @@ from keval.records.models import (
     request_headers as request_headers,
     response_headers as response_headers,
     retry_after_seconds as retry_after_seconds,
+    Cost as Cost,
+    Price as Price,
+    dollars as dollars,
 )
-from keval.records.prices import Cost as Cost, Price as Price, dollars as dollars
 from keval.seams.infrastructure import (
     AppliesMiddleware as AppliesMiddleware,
     ConnectedServer as ConnectedServer,
@@ -161,8 +160,8 @@ from keval.score.rubrics import read_rubric as read_rubric
 from keval.config.load import read_record as read_record
 
 # Runs for exporters: records, tables
-from keval.store.exporters import Exported as Exported, Exporter as Exporter
-from keval.store.tables import (
+from keval.report.exporters import Exported as Exported, Exporter as Exporter
+from keval.report.data_frames import (
     SCORE_COLUMNS as SCORE_COLUMNS,
     TRIAL_COLUMNS as TRIAL_COLUMNS,
     score_row as score_row,
@@ -204,12 +203,12 @@ from keval.config.source import Source as Source
 from keval.config.derived_contexts import with_bases as with_bases
 from keval.dataset.read import read_dataset as read_dataset
 from keval.dataset.samples import Samples as Samples, sample_of as sample_of
-from keval.run.interactive import InteractiveRun as InteractiveRun, OfferedTool as OfferedTool
-from keval.run.trial_conversation import STOPPED as STOPPED, TrialConversation as TrialConversation
+from keval.interactive.interactive_run import InteractiveRun as InteractiveRun, OfferedTool as OfferedTool
+from keval.interactive.conversation import STOPPED as STOPPED, TrialConversation as TrialConversation
 from keval.store.run import find_run as find_run, list_runs as list_runs
-from keval.store.live import (
+from keval.store.live_state import (
     LiveState as LiveState,
-    Pace as Pace,
+    EndpointPace as EndpointPace,
     TrialInFlight as TrialInFlight,
     read_live as read_live,
     watch as watch,
@@ -219,7 +218,7 @@ from keval.cli.options import (
     choice_options as choice_options,
     results_option as results_option,
 )
-from keval.report.terminal import redactor as redactor
+from keval.report.terminal.messages import redactor as redactor
 
 # Findings for who shows them: comparisons, progress, timelines, and the report as data
 from keval.analysis.comparison import (
@@ -241,14 +240,14 @@ from keval.recording.recording import traffic_of as traffic_of
 from keval.report.report import Report as Report
 from keval.report.claims import Block as Block, Claim as Claim
 from keval.report.effects import verdict_words as verdict_words
-from keval.report.compare import arm_block as arm_block, comparison_block as comparison_block
+from keval.report.terminal.comparison import arm_block as arm_block, comparison_block as comparison_block
 from keval.report.contexts import (
     ServerDifference as ServerDifference,
     change_words as change_words,
     servers_between as servers_between,
 )
-from keval.report.tools import entry_text as entry_text
-from keval.report.figures import (
+from keval.report.terminal.tools import entry_text as entry_text
+from keval.report.words import (
     counted as counted,
     display_names as display_names,
     interval as interval,
@@ -258,7 +257,7 @@ from keval.report.figures import (
     time_span as time_span,
     with_units as with_units,
 )
-from keval.report.lines import one_line as one_line
-from keval.report.runs import Headline as Headline, ListedRun as ListedRun
+from keval.report.words import one_line as one_line
+from keval.report.terminal.runs import Headline as Headline, ListedRun as ListedRun
 from keval.report.totals import total_cost as total_cost
-from keval.report.trial_lists import worst_trials as worst_trials
+from keval.report.terminal.trials import worst_trials as worst_trials

@@ -56,7 +56,7 @@ class Evaluations:
         from keval.analysis.gates import were_all_made
         from keval.errors import KevalError
         from keval.report.gates import gate_rows, unmet_texts
-        from keval.report.losses import trial_lines, unscored_lines
+        from keval.report.totals import trial_lines, unscored_lines
 
         subtests = self._subtests()
         run, problem = None, ""

@@ -78,17 +78,11 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """Return a text with its secrets replaced."""
-        for needle in self._in_text:
-            if needle in text:
-                return self._hidden(text, MARK, 0)
-        return text
+        return self._hidden(text, self._in_text, MARK, 0)
 
     def content(self, content: bytes) -> bytes:
         """Return content of any kind with its secrets replaced."""
-        for needle in self._in_content:
-            if needle in content:
-                return self._hidden(content, MARK.encode(), 1)
-        return content
+        return self._hidden(content, self._in_content, MARK.encode(), 1)
 
     def data(self, value: Any) -> Any:
         """Return plain data with the secrets in its texts and keys replaced."""
@@ -129,8 +123,13 @@ class Redactor:
             return {name: self._record(name, item) for name, item in value.items()}
         return [self._record("", item) for item in value] if isinstance(value, list) else value
 
-    def _hidden(self, text: T, mark: T, kind: int) -> T:
+    def _hidden(self, text: T, needles: Iterable[T], mark: T, kind: int) -> T:
         """Replace every form, and leave what is replaced already: a secret may be part of the mark."""
+        for needle in needles:
+            if needle in text:
+                break
+        else:
+            return text
         pieces = text.split(mark)
         for form in self._forms:
             parted = [part for piece in pieces for part in piece.split(form[kind])]  # type: ignore[arg-type]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeAlias
 
@@ -17,12 +17,13 @@ from starlette.routing import Route
 from keval import Sample, Transcript
 from keval.plugin import Context, Endpoint, Model
 from keval_loopback.serving import serve
+from tests.agents.stage import ADAPTERS, OTHER_WIRES, Adapter, Stage
 
 Answer: TypeAlias = Response | dict[str, Any]
 
 
 @attrs.frozen
-class Asked:
+class QuestionInput:
     """A request as it arrived."""
 
     path: str
@@ -32,12 +33,11 @@ class Asked:
 
 @attrs.define
 class Scripted:
-    """An endpoint at `base`; `answers` are given in order, whatever is asked, each after `hold` if that is set."""
+    """An endpoint at `base`; `answers` are given in order, whatever is asked."""
 
     base: str
     answers: list[Answer]
-    asked: list[Asked] = attrs.field(factory=list)
-    hold: Callable[[], Awaitable[object]] | None = None
+    asked: list[QuestionInput] = attrs.field(factory=list)
 
     @property
     def model(self) -> Model:
@@ -46,9 +46,7 @@ class Scripted:
 
     async def answer(self, request: Request) -> Response:
         path = "/" + request.path_params["path"]
-        self.asked.append(Asked(path, dict(request.headers), await request.json()))
-        if self.hold is not None:
-            await self.hold()
+        self.asked.append(QuestionInput(path, dict(request.headers), await request.json()))
         answer = self.answers.pop(0)
         return answer if isinstance(answer, Response) else JSONResponse(answer)
 
@@ -81,7 +79,7 @@ class Played:
 
     transcript: Transcript
     error: Exception | None
-    asked: list[Asked]
+    asked: list[QuestionInput]
 
     @property
     def bodies(self) -> list[dict[str, Any]]:
@@ -122,6 +120,22 @@ def play(runner: asyncio.Runner, endpoints: Endpoints) -> Callable[..., Played]:
             except Exception as raised:  # noqa: BLE001 - the test looks at it
                 error = raised
             await agent.aclose()
-            return Played(context.recorder.transcript(), error, endpoint.asked)
+            return Played(context.builder.transcript(), error, endpoint.asked)
 
     return lambda *args, **rest: runner.run(trial(*args, **rest))
+
+
+@pytest.fixture(scope="session")
+def stage(runner: asyncio.Runner) -> Iterator[Stage]:
+    """A gateway and a server behind the tap, up for the tests of every adapter."""
+    opening = Stage.open()
+    yield runner.run(opening.__aenter__())
+    runner.run(opening.__aexit__(None, None, None))
+
+
+@pytest.fixture(params=[*ADAPTERS])
+def adapter(request: pytest.FixtureRequest) -> Adapter:
+    """Each adapter; a test may ask for one of `OTHER_WIRES` too, by `indirect`."""
+    if request.param == "claude-code":
+        pytest.importorskip("claude_agent_sdk", reason="keval-claude-code is installed apart")
+    return {**ADAPTERS, **OTHER_WIRES}[request.param]

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keval import Sample, Transcript
 from keval.execute.trial.reconciliation import check, merge
-from keval.plugin import Agent, Closable, Context, Endpoint, Model, Recorder
+from keval.plugin import Agent, Closable, Context, Endpoint, Model, TranscriptBuilder
 from keval_gateway import ChatCall, ChatReply, ChatRequest, wire_urls
 from keval_gateway.app import build_app
 from keval_loopback.serving import CLOSE, serve
@@ -33,12 +33,17 @@ Script: TypeAlias = Callable[[ChatRequest], ChatReply | Awaitable[ChatReply]]
 
 @attrs.frozen
 class Adapter:
-    """An adapter with its options; `passes_retry_after` where its SDK tells what the endpoint asked for."""
+    """An adapter with its options.
+
+    `passes_retry_after` where its SDK tells what the endpoint asked for, and `checks_replies` where it tells a reply
+    that is none from one that says nothing.
+    """
 
     module: str
     name: str
     options: dict[str, Any] = attrs.field(factory=dict)
     passes_retry_after: bool = True
+    checks_replies: bool = True
 
     def build(self, model: Model) -> Agent:
         agent: Agent = getattr(import_module(self.module), self.name)(model, **self.options)
@@ -53,6 +58,13 @@ ADAPTERS = {
     "anthropic": Adapter("keval_anthropic", "Anthropic"),
     "claude-code": Adapter("keval_claude_code", "ClaudeCode", passes_retry_after=False),
 }
+OTHER_WIRES = {
+    "gadk chat": Adapter("keval_gadk", "Gadk", {"api": "chat"}),
+    "gadk responses": Adapter("keval_gadk", "Gadk", {"api": "responses"}, checks_replies=False),
+    "gadk anthropic": Adapter("keval_gadk", "Gadk", {"api": "anthropic"}),
+    "ms responses": Adapter("keval_ms", "Ms", {"api": "responses"}),
+}
+"""Frameworks over the protocols that they do not choose by themselves."""
 
 
 @attrs.frozen
@@ -133,8 +145,8 @@ class Stage:
         self.read = asyncio.Event()
         agent = adapter.build(Model("simulated", "m", Endpoint("claude-sonnet-5-5", wire_urls(self.base), "key")))
         async with self.source.open(sample, "t1") as part:
-            recorder = Recorder(emit=self.note)
-            context = attrs.evolve(part, instructions=INSTRUCTIONS, streams=streams, recorder=recorder)
+            builder = TranscriptBuilder(emit=self.note)
+            context = attrs.evolve(part, instructions=INSTRUCTIONS, streams=streams, builder=builder)
             yield context, asyncio.create_task(agent.run(sample, context))
         if isinstance(agent, Closable):
             await agent.aclose()
@@ -144,7 +156,7 @@ class Stage:
             try:
                 transcript = merge(await running, context)
             except Exception as error:  # noqa: BLE001 - the test looks at it
-                return Outcome(merge(context.recorder.transcript(), context), error, self.requests, self.events)
+                return Outcome(merge(context.builder.transcript(), context), error, self.requests, self.events)
             check(transcript, context)
             return Outcome(transcript, None, self.requests, self.events)
 

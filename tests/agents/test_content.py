@@ -22,7 +22,7 @@ import pytest
 
 from keval import Sample, ToolCall
 from keval.execute.trial.reconciliation import check, merge
-from keval.plugin import Blob, Closable, Content, Context, Endpoint, Model, Recorder
+from keval.plugin import Blob, Closable, Content, Context, Endpoint, Model, TranscriptBuilder
 from keval_gateway import ChatCall, ChatReply, ChatRequest, wire_urls
 from keval_gateway.app import build_app
 from keval_loopback.serving import serve
@@ -98,9 +98,12 @@ async def play(
         agent = getattr(import_module(module), name)(
             Model("simulated", "m", Endpoint("claude-sonnet-5-5", wire_urls(base), "key")), **options
         )
-        sample, recorder = Sample("s1", "Show me all."), Recorder(keep=lambda blob: blobs.update({blob.sha256: blob}))
+        sample, builder = (
+            Sample("s1", "Show me all."),
+            TranscriptBuilder(keep=lambda blob: blobs.update({blob.sha256: blob})),
+        )
         given: Context = await stack.enter_async_context(source.open(sample, "t1"))
-        context = attrs.evolve(given, recorder=recorder)
+        context = attrs.evolve(given, builder=builder)
         transcript = merge(await agent.run(sample, context), context)
         check(transcript, context)
         logs = [server.log for server in context.servers if server.log is not None]

@@ -88,34 +88,6 @@ except ModelError:
     assert ["[]", "False"] == done.stdout.splitlines()
 
 
-def test_a_cancelled_trial_leaves_no_task_and_keeps_its_record(plain: Plain, runner: Any, scripted: Any) -> None:
-    context = Context()
-
-    async def scenario() -> list[object]:
-        async with scripted() as endpoint:
-            asked, never = asyncio.Event(), asyncio.Event()
-
-            async def silent() -> None:
-                asked.set()
-                await never.wait()
-
-            endpoint.hold = silent
-            agent = plain.build(endpoint.model)
-            await agent.prepare()
-            before = asyncio.all_tasks()
-            trial = asyncio.create_task(agent.run(SAMPLE, context))
-            await asked.wait()
-            trial.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await trial
-            left = [task for task in asyncio.all_tasks() - before if "uvicorn" not in repr(task)]
-            await agent.aclose()
-            return [*left]
-
-    assert [] == runner.run(scenario())
-    assert ["How are you?"] == [message.text for message in context.recorder.transcript().messages]
-
-
 def test_closing_the_adapter_closes_its_connections_and_it_can_be_used_again(
     plain: Plain, runner: Any, scripted: Any
 ) -> None:

@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.conftest import Outcome, Project
 
@@ -19,7 +20,7 @@ EVALUATION = """
       openai: {model: simulated/any}
     contexts: {pages: {type: acme/pages, folder: .}}
     conditions: {baseline: {}, with_pages: {contexts: [pages]}}
-    metrics: [acme]
+    metrics: [{acme/brevity: {limit: 25}}, acme/upkeep]
     judges: {lenient: {type: acme/lenient}}
     rubrics: [completeness]
     middleware: [{acme/patient: {times: 5}}, acme/meter]
@@ -88,6 +89,10 @@ def test_an_evaluation_runs_with_every_part_of_the_guide_and_is_exported(guide: 
         (call["name"], call["result"], call["executions"]) for call in calls
     }
     assert [("It is 42.", {"asked_on": "2026-01-15"})] == [(s["answer"], s["facts"]) for s in samples[:1]]
+    (configured,) = re.findall(
+        r"^```yaml\n(metrics:.*?)^```", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    assert yaml.safe_load(configured)["metrics"] == yaml.safe_load(EVALUATION)["metrics"][:1]
     assert {("acme/brevity", None), ("acme/upkeep", None), ("completeness", "lenient")} == {line[:2] for line in scores}
     manifest = guide.read("manifest.json")
     assert "acme-keval 1.2.3" == manifest["plugins"]["keval.executors:acme/pool"]

@@ -160,6 +160,8 @@ def test_yaml_is_a_valid_part_of_a_config(folder: Project, block: str) -> None:
     given = yaml.safe_load(block)
     if "jobs" in given:
         return  # a workflow, whose steps test_ci.py executes
+    if "acme/" in block:
+        return  # of a third party's package, which test_plugin_guide.py installs and runs
     if "expect" in given:
         record = folder.root / "record.yaml"
         record.write_text(yaml.safe_dump([given]), encoding="utf-8")

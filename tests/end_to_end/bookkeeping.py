@@ -129,7 +129,7 @@ def write(project: Project, *agents: str, **changes: Any) -> None:
         "rubrics": ["completeness"],
         "execution": {
             "num_repetitions": 3,
-            "timeout_seconds": max(_SECONDS.get(AGENTS[name].get("type", name), 1) for name in agents),
+            "timeout_seconds": max(_SECONDS.get(AGENTS[name].get("type", name), 2) for name in agents),
             "retry": {"max_attempts": 3, "initial_backoff_seconds": 0.01, "max_request_attempts": 2},
         },
         **changes,

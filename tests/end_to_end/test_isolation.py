@@ -95,7 +95,7 @@ def _told(project: Project) -> list[tuple[str, str, str]]:
         (
             counter(isolation="condition"),
             (True, "isolation: condition", False),
-            "shared by trials (isolation: condition); that it keeps trials apart is not verified\n",
+            "shared by trials (isolation: condition); whether it isolates trials is not verified\n",
         ),
     ],
 )
@@ -138,7 +138,7 @@ def test_each_trial_has_a_folder_of_its_own_with_a_copy_of_what_it_begins_with(
     [
         (
             {"fresh": False},
-            "eval.yaml:25:11: `fresh: false` makes no folder; give the path of one in place of the mapping",
+            "eval.yaml:25:11: `fresh: false` creates no folder; remove it, or give a path instead of the mapping",
         ),
         ({"copy": "absent"}, "absent', which is to be copied, is not a folder"),
     ],
@@ -197,4 +197,4 @@ def test_a_dry_run_says_which_servers_trials_will_share(project: Project) -> Non
     } == {label: (told["shared"], told["verified"]) for label, told in outcome.data["sharing"].items()}
     told = [line.split(None, 1)[1] for line in lines if line.startswith("  sharing")]
     assert "hints: shared if every tool is read-only by its hint, which shows when it starts" == told[0]
-    assert "remote: one for each trial (isolation: trial); that it keeps trials apart is not verified" == told[5]
+    assert "remote: one for each trial (isolation: trial); whether it isolates trials is not verified" == told[5]

@@ -21,7 +21,6 @@ from keval import Sample
 from keval.plugin import Asker, Endpoint, ProxyRoute
 from keval_gateway import ChatReply, model_proxy, wire_urls
 from keval_gateway.app import build_app
-from keval_gateway.process import run_gateway
 from keval_loopback.serving import serve
 from keval_mcp import Stdio
 from tests.contexts import started
@@ -55,12 +54,6 @@ def of_model(urls: Mapping[Any, str], key: str) -> Served:
 
 def of_server(url: str) -> Served:
     return Served(url, MCP, PING, url.split("/")[3])
-
-
-@asynccontextmanager
-async def gateway_of_a_run() -> AsyncIterator[Served]:
-    async with run_gateway("--responder=scripted") as running:
-        yield of_model(running.urls, running.key)
 
 
 @asynccontextmanager
@@ -124,8 +117,7 @@ async def viewer_by_hand() -> AsyncIterator[Served]:
 
 Serving: TypeAlias = Callable[[], AbstractAsyncContextManager[Served]]
 ALL: dict[str, list[Serving]] = {
-    "plugins/loopback/src/keval_loopback/listening.py": [
-        gateway_of_a_run,
+    "plugins/loopback/src/keval_loopback/loopback.py": [
         gateway_by_hand,
         proxy_before_models,
         tap_before_servers,
@@ -136,7 +128,7 @@ ALL: dict[str, list[Serving]] = {
 
 
 # It waits for one visitor; tests/plugins/mcp/test_browser.py holds whom it lets in.
-VISITED = "plugins/mcp/src/keval_mcp/server/browser.py"
+VISITED = "plugins/mcp/src/keval_mcp/server/tokens.py"
 
 
 def test_all_that_listens_is_walked_below() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import pytest
@@ -64,34 +63,3 @@ def test_token_that_keval_obtained_is_left_nowhere(project: Project, guarded: st
     assert 0 == outcome.code, outcome.stderr
     told = {line["condition"]: line["transcript"]["tool_calls"][0]["result"] for line in project.lines("trials.jsonl")}
     assert {"by_secret": "keval has [secret]", "by_key": "signer has [secret]"} == told
-
-
-@pytest.mark.parametrize(
-    ("wrong", "place", "problem"),
-    [
-        ({"client_secret": "written"}, "6:", "write client_secret: ${CLIENT_SECRET} and export that"),
-        ({"issuer": None}, "6:", "'issuer' must be the URL of the authorization server that knows the client_id"),
-        ({"algorithm": "RS255"}, "6:", "got 'RS255'"),
-        ({"scopes": "read"}, "6:", "unknown key 'scopes'; did you mean 'scope'?"),
-    ],
-)
-def test_mistake_in_a_login_has_its_place(
-    project: Project, wrong: dict[str, str | None], place: str, problem: str
-) -> None:
-    auth = {"client_id": "keval", "client_secret": "${PASSED}", "issuer": "http://127.0.0.1:9", **wrong}
-    given = json.dumps({name: value for name, value in auth.items() if value is not None})
-    config = f"""
-        dataset: {{path: questions.jsonl}}
-        agents: {{openai: {{model: openai/gpt-test}}}}
-        metrics: [basic/no_tool_errors]
-        contexts:
-          orders: {{type: http, url: "http://127.0.0.1:9",
-            auth: {given}}}
-        """
-    project.write(eval_yaml=config, questions_jsonl='{"question": "Who?"}\n')
-
-    outcome = project.keval("validate", "eval.yaml", env={"PASSED": "s3cret"})
-
-    assert 2 == outcome.code
-    (line,) = [line for line in outcome.stderr.splitlines() if problem in line]
-    assert line.removeprefix("error: ").startswith(f"eval.yaml:{place}"), outcome.stderr

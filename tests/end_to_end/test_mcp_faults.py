@@ -35,39 +35,22 @@ FAULTS = {
     ("http", "large-event"): LARGE,
     ("http", "restarts"): LOST,
     ("http", "forgets"): LOST,
-    ("sse", "hangs"): LOST,
     ("sse", "drops"): LOST,
-    ("sse", "unavailable"): LOST,
-    ("sse", "junk"): LOST,
     ("sse", "large"): LARGE,
     ("sse", "restarts"): LOST,
 }
-UNTAPPED = [
-    ("stdio", "dies"),
-    ("stdio", "hangs"),
-    ("stdio", "floods-stderr"),
-    ("http", "hangs"),
-    ("http", "drops"),
-    ("http", "unavailable"),
-    ("http", "junk"),
-    ("http", "forgets"),
-    ("sse", "hangs"),
-    ("sse", "drops"),
-    ("sse", "unavailable"),
-]
 QUICK = {("openai", "stdio", "dies"), ("openai", "http", "large-event"), ("openai", "stdio", "floods-stdout")}
-OWN = ("openai", "anthropic")
-AGENTS = (*OWN, "gadk", "ms")
 LATE = [("stdio", "hangs"), ("http", "hangs")]
 """Where the server goes on after the call that it never answers. Frameworks of others take it for lost if it is not
 behind the tap."""
-# Behind the tap it is keval that meets the fault: an agent hears of a lost server, or of a result that is too large.
-HEARD = [("stdio", "dies"), ("http", "large"), ("sse", "drops")]
+# Behind the tap it is keval that meets the fault: other agents only hear of a lost server, or of a result that is too
+# large. Without it, each meets the faults by itself; `anthropic` does so with the loop and the sessions of `openai`.
 TABLE = [("openai", fault, True) for fault in FAULTS if fault not in LATE]
-TABLE += [(agent, fault, True) for agent in AGENTS if agent != "openai" for fault in HEARD]
-TABLE += [
-    (agent, fault, False) for agent in AGENTS for fault in UNTAPPED if fault not in LATE or agent in ("gadk", "ms")
-]
+TABLE += [(agent, fault, True) for agent in ("gadk", "ms") for fault in (("stdio", "dies"), ("http", "large"))]
+UNTAPPED = [("stdio", "floods-stderr"), ("http", "drops"), ("http", "junk"), ("http", "forgets"), ("sse", "drops")]
+TABLE += [(agent, fault, False) for agent in ("openai", "gadk", "ms") for fault in UNTAPPED]
+TABLE += [("openai", ("stdio", "dies"), False), ("openai", ("http", "unavailable"), False)]
+TABLE += [("gadk", ("stdio", "hangs"), False), ("ms", ("http", "hangs"), False)]
 
 
 def _case(agent: str, fault: tuple[str, str], tap: bool) -> object:
@@ -118,8 +101,15 @@ def test_a_fault_costs_the_trial_it_affects_an_attempt_and_no_other_one(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", LATE, ids="-".join)
-@pytest.mark.parametrize(("agent", "tap"), [*((agent, True) for agent in AGENTS), *((agent, False) for agent in OWN)])
+@pytest.mark.parametrize(
+    ("agent", "fault", "tap"),
+    [
+        ("openai", ("stdio", "hangs"), True),
+        ("gadk", ("http", "hangs"), True),
+        ("ms", ("stdio", "hangs"), True),
+        ("openai", ("http", "hangs"), False),
+    ],
+)
 def test_a_call_that_is_never_answered_costs_no_attempt(
     weather: Callable[..., Project], agent: str, fault: tuple[str, str], tap: bool
 ) -> None:

@@ -148,22 +148,6 @@ def test_claude_code_streams_through_the_middleware(project: Project) -> None:
     assert [[], []] == leaked(seen, answered)
 
 
-def test_a_middleware_may_answer_in_the_models_place(project: Project) -> None:
-    message = {"role": "assistant", "content": "I am canned."}
-    body = {
-        "id": "c1",
-        "object": "chat.completion",
-        "created": 0,
-        "model": "m",
-        "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
-    }
-
-    outcome, trials = evaluate(project, [{"double/canned": {"body": body}}], {"question": NAMED})
-
-    assert (0, {"I am canned."}) == (outcome.code, {trial["output"] for trial in trials.values()})
-    assert [[], []] == [counted(project), read(project, "answered.jsonl")]
-
-
 def test_a_middleware_may_ask_again_of_which_the_agent_knows_nothing(project: Project) -> None:
     outcome, trials = evaluate(project, ["double/retrying"], {"question": BUSY}, {"question": BROKEN})
 

@@ -208,7 +208,8 @@ def test_calls_of_a_tool_that_changes_something_get_the_answers_of_their_sample_
         else:
             failures.append(trial.failure.message if trial.failure else "")
     assert [True] * 4 == [
-        "for this sample: only other samples have it, and `recover` is not read-only" in each for each in failures
+        "for this sample: only trials of other samples have this call, and `recover` is not read-only" in each
+        for each in failures
     ]
 
 
@@ -256,7 +257,9 @@ def test_recording_that_cannot_answer_is_told_at_its_place(recorded: Docs) -> No
     (foreign,) = told("{all: {contexts: [other]}}")
 
     assert "eval.yaml:8:45: no run at nowhere; give the directory of a run that was recorded" in nowhere
-    assert "eval.yaml:9:42: bare has no recording; `keval run --record` keeps one with a run" in without
-    assert "eval.yaml:11:23: the results are recorded ones already; derive from the context before that" in twice
+    assert "eval.yaml:9:42: bare has no recording; `keval run --record` makes one" in without
+    assert (
+        "eval.yaml:11:23: the results are recorded results; derive from the context that does not replace them" in twice
+    )
     assert any("expected fail or live or error, got 'maybe'" in line for line in maybe)
-    assert f"eval.yaml:6:3: the recording of {first.id} has nothing of the server 'other'; it has docs" in foreign
+    assert f"eval.yaml:6:3: the recording of {first.id} has no traffic of the server 'other', only of docs" in foreign

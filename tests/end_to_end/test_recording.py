@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -14,9 +15,9 @@ import pytest
 import yaml
 
 from keval.recording.frames import FrameKey, Frames, traffic_file
-from keval.recording.lines import read_endpoint, read_traffic
+from keval.recording.traffic_lines import read_endpoint, read_traffic
 from keval.records.cassettes import ModelTraffic
-from tests.conftest import ON_PATH, Outcome, Project
+from tests.conftest import ON_PATH, Outcome, Project, serve_here
 from tests.stdio_server import ENVIRONMENT
 
 MODEL = {"model": "simulated/double/scripted"}
@@ -58,16 +59,26 @@ def keval(project: Project, *args: str) -> Outcome:
     return project.keval(*args, env=env)
 
 
-@pytest.fixture
-def ran(project: Project, simulated_here: None) -> Project:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recorded run of four agents and two judges, with follow-up messages and refused requests."""
+    project = Project(tmp_path_factory.mktemp("made"))
     project.write(
         eval_yaml=yaml.safe_dump(CONFIG),
         questions_yaml=yaml.safe_dump([{"id": "twice", **TWICE}, {"id": "busy", **BUSY}]),
         verdict_yaml=yaml.safe_dump([{"text": json.dumps(VERDICT)}]),
     )
-    outcome = keval(project, "run", "eval.yaml", "--record")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(project.root)
+        serve_here(patch)
+        outcome = keval(project, "run", "eval.yaml", "--record")
     assert 0 == outcome.code, outcome.stderr
+    return project.root
+
+
+@pytest.fixture
+def ran(made: Path, project: Project, simulated_here: None) -> Project:
+    shutil.copytree(made, project.root, dirs_exist_ok=True)
     return project
 
 
@@ -102,7 +113,7 @@ def test_every_request_of_every_agent_and_judge_is_recorded(ran: Project) -> Non
     (endpoint,) = {*found.keys} - agents - judges
     (known,) = found.read(endpoint, read_endpoint)
     assert ("simulated/double/scripted", True, True) == (known.model, known.simulated, known.wants_trial)
-    assert {"openai-chat", "openai-responses", "anthropic", "gemini"} == {*known.wires}
+    assert {"openai-chat", "openai-responses", "anthropic", "gemini"} == {*known.urls}
     seen = Counter(
         (each["role"], each["label"], each["trial"], each["attempt"], entry["wire"], entry["path"], entry["status"])
         for entry in counted
@@ -159,8 +170,8 @@ def test_traffic_is_shown_with_what_is_new_in_each_request(ran: Project) -> None
     data = keval(ran, "show", "latest", "--trial", "openai/baseline/busy/1", "--traffic", "--json").data
 
     assert 0 == shown.code, shown.stderr
-    assert "  1 double/scripted is asked: POST /responses (openai-responses)  ended 2, " in shown.stdout
-    assert "  3 double/scripted is asked: POST /responses (openai-responses)  ended 4, " in shown.stdout
+    assert "  1 request to double/scripted: POST /responses (openai-responses)  ended 2, " in shown.stdout
+    assert "  3 request to double/scripted: POST /responses (openai-responses)  ended 4, " in shown.stdout
     assert '"… 1 as before"' in shown.stdout
     assert "anthropic, repetition 1, of openai/baseline/twice/1  1 exchanges" in shown.stdout
     assert "I am double/scripted." in shown.stdout
@@ -193,10 +204,8 @@ def test_a_run_can_be_recorded_from_a_resumption_on(mortal: Project) -> None:
     assert manifest["resumed"][0]["at"] == manifest["recording"]["since"]
     assert {"mortal/baseline/c/1"} == recorded_trials(mortal)
     earlier = mortal.keval("show", "latest", "--trial", "mortal/baseline/a/1", "--traffic")
-    assert "was not recorded; `keval run --record` keeps what passes" in without.stderr
-    assert (
-        f"has no traffic of 'mortal/baseline/a/1'; it was begun at {manifest['recording']['since']}" in earlier.stderr
-    )
+    assert "has no recording; `keval run --record` makes one" in without.stderr
+    assert f"has no traffic of 'mortal/baseline/a/1': it began at {manifest['recording']['since']}" in earlier.stderr
 
 
 def test_a_server_that_no_tap_watches_is_named(project: Project) -> None:
@@ -211,7 +220,7 @@ def test_a_server_that_no_tap_watches_is_named(project: Project) -> None:
     }
     project.write(eval_yaml=yaml.safe_dump(config), questions_yaml=yaml.safe_dump([{"id": "a", "question": "a?"}]))
 
-    with pytest.warns(RuntimeWarning, match="server 'direct': agents connect to it themselves, so that nothing of it"):
+    with pytest.warns(RuntimeWarning, match="server 'direct': agents connect to it directly, so nothing of it"):
         outcome = project.keval("run", "eval.yaml", "--record")
 
     assert 0 == outcome.code, outcome.stderr

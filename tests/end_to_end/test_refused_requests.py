@@ -78,7 +78,7 @@ def test_a_request_that_is_refused_alone_waits_for_a_quarter_of_the_backoff(proj
             raise ModelFault(429, "not now")
         return ChatReply("Fine.")
 
-    config = CONFIG.replace("  gadk: {model: google/gemini-test}\n", "").replace("_seconds: 0.01", "_seconds: 0.8")
+    config = CONFIG.replace("  gadk: {model: google/gemini-test}\n", "").replace("_seconds: 0.01", "_seconds: 0.2")
     project.write(eval_yaml=config, questions_jsonl=questions(6))
 
     with gateway(respond) as environ:
@@ -89,9 +89,9 @@ def test_a_request_that_is_refused_alone_waits_for_a_quarter_of_the_backoff(proj
         trial["sample"]: [refusal["waited"] for refusal in trial["transcript"]["refusals"]]
         for trial in project.lines("trials.jsonl")
     }
-    # The random numbers that full jitter takes with the seed of the run: 0.84, 0.76, 0.42.
+    # The random numbers that full jitter takes with the seed of the run.
     draws = random.Random(0)
-    assert [0.2 * draws.random(), 0.2 * draws.random(), 1.6 * draws.random()] == pytest.approx(
+    assert [0.05 * draws.random(), 0.05 * draws.random(), 0.4 * draws.random()] == pytest.approx(
         [*waited["q3"], *waited["q5"]]
     )
 
@@ -198,9 +198,8 @@ def test_an_endpoint_that_refuses_everything_as_too_much_stops_the_run(project: 
     assert [] == project.lines("trials.jsonl")
 
 
-@pytest.mark.parametrize("down", [8, pytest.param(9, marks=pytest.mark.slow)], ids=["first probe", "second probe"])
-def test_an_endpoint_that_comes_back_is_waited_for(project: Project, down: int) -> None:
-    refusals = down
+def test_an_endpoint_that_comes_back_is_waited_for(project: Project) -> None:
+    refusals = 8
 
     def respond(request: ChatRequest) -> ChatReply:
         nonlocal refusals

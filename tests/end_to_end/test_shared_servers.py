@@ -16,9 +16,9 @@ from tests.stdio_server import ENVIRONMENT
 CITIES = ("Helsinki", "Oslo", "Rome", "Lima", "Cairo", "Delhi", "Quito", "Turku")
 
 
-def _ask(weather: Callable[..., Project], agent: str, context: dict[str, Any]) -> tuple[Project, int]:
+def _ask(weather: Callable[..., Project], context: dict[str, Any]) -> tuple[Project, int]:
     project = weather(
-        ("gadk: ", f"{agent}: "),
+        ("gadk: ", "openai: "),
         ("weather: {}", f"weather: {json.dumps({**context, 'isolation': 'condition'})}"),
         ("retry: {", "retry: {max_attempts: 2, "),
         ("metrics: [weather/accuracy, weather/tool_call_count]", "metrics: [weather/tool_call_count]"),
@@ -33,12 +33,11 @@ def _attempts(trial: dict[str, Any]) -> list[tuple[str, bool]]:
     return [(attempt["failure"]["kind"], attempt["counted"]) for attempt in trial["attempts"]]
 
 
-@pytest.mark.parametrize("agent", ["openai", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gadk", "ms"))])
-def test_a_question_that_kills_a_shared_server_fails_alone(weather: Callable[..., Project], agent: str) -> None:
+def test_a_question_that_kills_a_shared_server_fails_alone(weather: Callable[..., Project]) -> None:
     args = ["-m", "tests.end_to_end.servers.killed", ".", str(len(CITIES))]
     server = {"type": "stdio", "command": sys.executable, "args": args, "env": ENVIRONMENT, "cwd": "."}
 
-    project, code = _ask(weather, agent, server)
+    project, code = _ask(weather, server)
 
     trials = {trial["sample"]: trial for trial in project.lines("trials.jsonl")}
     killer = trials.pop("Helsinki")
@@ -60,7 +59,7 @@ def test_a_question_that_kills_a_shared_server_fails_alone(weather: Callable[...
 @pytest.mark.slow
 def test_a_question_that_kills_a_remote_server_fails_alone(weather: Callable[..., Project]) -> None:
     with serving("killed", "http", together=len(CITIES)) as url:
-        project, code = _ask(weather, "openai", {"type": "http", "url": url})
+        project, code = _ask(weather, {"type": "http", "url": url})
 
     trials = {trial["sample"]: trial for trial in project.lines("trials.jsonl")}
     killer = trials.pop("Helsinki")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -40,7 +38,7 @@ def test_the_example_says_what_the_context_does_for_both_frameworks(example: tup
     assert 0 == outcome.code, outcome.stderr
     assert [
         "weather   3 questions × 2   gadk, ms   baseline → with_weather",
-        "SIMULATED MODEL: shows that keval works, not what a model can do",
+        "SIMULATED MODEL: the figures test keval, not a model",
     ] == outcome.stdout.splitlines()[:2]
     summary = project.read("summary.json")
     planning = {
@@ -87,59 +85,6 @@ def test_a_run_can_be_repeated_and_its_repetitions_differ(example: tuple[Project
     for name, output in first.items():
         answers[name.rpartition("/")[0]].add(output)
     assert max(map(len, answers.values())) > 1
-
-
-@pytest.mark.usefixtures("simulated_here")
-def test_what_a_trial_teaches_the_server_stays_in_that_trial(weather: Make) -> None:
-    samples = [
-        {"id": f"learn-{number}", "question": "I hate the cold, please remember that.", "facts": {"preferences": {}}}
-        for number in range(3)
-    ]
-    seeded = {"id": "seeded", "question": "What do you know about my weather preferences?"}
-    samples.append({**seeded, "facts": {"preferences": {"dislikes_wind": True}}})
-    project = weather(("gadk:", "ms:"))
-    text = "".join(json.dumps(sample) + "\n" for sample in samples)
-    (project.root / "questions.jsonl").write_text(text, encoding="utf-8")
-
-    outcome = project.run("eval.yaml", "--condition", "with_weather", "--repetitions", "2", "-j", "1")
-
-    assert 0 == outcome.code, outcome.stderr
-    results = [
-        json.loads(call["result"])["preferences"]
-        for name, made in sorted(calls(project).items())
-        for call in made
-        if "learn" not in name and call["name"] == "get_user_preferences"
-    ]
-    assert [{"dislikes_wind": True}] * 2 == results
-    taught = Counter(call["name"] for name, made in calls(project).items() for call in made if "learn" in name)
-    assert 6 <= taught["update_user_preferences_from_insight"]
-
-
-BROKEN_SERVERS = {
-    "no such command": (
-        "{type: stdio, command: no-such-server-anywhere}",
-        "'no-such-server-anywhere' not found",
-    ),
-    "ends at its start": (
-        "{type: stdio, command: python, args: [-c, \"import sys; sys.exit('no licence for this server')\"]}",
-        "no licence for this server",
-    ),
-    "nobody listens": ("{type: http, url: 'http://127.0.0.1:9/mcp'}", "weather"),
-}
-
-
-@pytest.mark.usefixtures("simulated_here")
-@pytest.mark.parametrize("case", BROKEN_SERVERS)
-def test_a_server_that_does_not_come_up_stops_the_run(weather: Make, case: str) -> None:
-    options, said = BROKEN_SERVERS[case]
-    project = weather(("weather: {}", f"weather: {options}"))
-
-    outcome = project.keval("run", "eval.yaml")
-
-    assert 2 == outcome.code
-    assert outcome.stderr.startswith("error: eval.yaml:6:3: server 'weather'"), outcome.stderr
-    assert said in outcome.stderr
-    assert not (project.root / "results").exists()
 
 
 @pytest.mark.slow

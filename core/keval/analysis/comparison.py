@@ -94,7 +94,7 @@ def compare_runs(run: Run, against: Run) -> Comparison:
         told = "; ".join(
             f"{each.path} has {', '.join(' '.join(arm) for arm in _arms(each.manifest))}" for each in (run, against)
         )
-        raise RunError(f"the runs have no agent and condition in common, by their labels: {told}")
+        raise RunError(f"the runs share no agent and condition (compared by label): {told}")
     entries = shared_scorers(run, against)
     effects, changes = [], []
     for agent, condition in arms:

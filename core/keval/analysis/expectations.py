@@ -8,9 +8,8 @@ from typing import TypeAlias
 
 import attrs
 
-from keval.records.sample import Expectation
 from keval.records.summary import GateResult, UnmetExpectation
-from keval.records.trial import Trial
+from keval.records.trial import Expectation, Trial
 
 _Check: TypeAlias = Callable[[Trial], str | None]
 """Returns a piece of an answer that does not meet an expectation; `None` for one that does."""

@@ -14,13 +14,13 @@ from keval.analysis.stats.summarise import Summariser
 from keval.errors import RunError
 from keval.files import open_input, undamaged
 from keval.records.manifest import Manifest, is_current
-from keval.records.prices import Cost
+from keval.records.models import Cost
 from keval.records.scores import ScoreLine
 from keval.records.summary import ArmTrials, FailureTally, JudgingTotal, Summary
 from keval.records.trial import Trial
-from keval.store.lines import read_score
-from keval.store.live import Trouble, refusal_kind, troubles
+from keval.store.live_state import ErrorCount, error_counts, refusal_kind
 from keval.store.run import Run
+from keval.store.serialization import read_score
 
 _Label: TypeAlias = tuple[str, str]
 """An agent and a condition."""
@@ -60,10 +60,10 @@ class RunProgress:
     failed: int
     retried: int
     arms: tuple[ArmProgress, ...]
-    failures: tuple[Trouble, ...]
-    retries: tuple[Trouble, ...]
-    refusals: tuple[Trouble, ...]
-    unscored: tuple[Trouble, ...]
+    failures: tuple[ErrorCount, ...]
+    retries: tuple[ErrorCount, ...]
+    refusals: tuple[ErrorCount, ...]
+    unscored: tuple[ErrorCount, ...]
     rate: float | None
     seconds_left: float | None
     cost: Cost
@@ -101,10 +101,10 @@ def progress_of(
         failed=sum(arm.failed for arm in arms),
         retried=sum(arm.retried for arm in arms),
         arms=tuple(arms),
-        failures=troubles(counts.failures),
-        retries=troubles(counts.retries),
-        refusals=troubles(counts.refusals),
-        unscored=troubles(counts.unscored),
+        failures=error_counts(counts.failures),
+        retries=error_counts(counts.retries),
+        refusals=error_counts(counts.refusals),
+        unscored=error_counts(counts.unscored),
         rate=rate,
         seconds_left=max(0, manifest.trials - finished) / rate if rate else None,
         cost=cost,

@@ -9,12 +9,11 @@ from typing import Literal, TypeAlias
 import attrs
 
 from keval.analysis.expectations import ExpectationCheck
-from keval.analysis.regression import Regression
+from keval.analysis.gate_language import SHARES, Function, Gate, Names, Operator, parse
 from keval.errors import RunError
-from keval.plan.gates import SHARES, Function, Gate, Names, Operator, parse
 from keval.records.effects import Effect
-from keval.records.prices import Cost
-from keval.records.scores import Scorer
+from keval.records.models import Cost
+from keval.records.scores import Scale, Scorer
 from keval.records.summary import ArmScore, ArmTrials, GateResult, GateVerdict, Summary, UsageTotal
 from keval.store.run import Run
 
@@ -67,7 +66,7 @@ class Figure:
 def of_score(entry: ArmScore | None) -> Figure:
     """Return the mean score of an arm."""
     if entry is None:
-        return Figure(lacks="the run has no such scores")
+        return Figure(lacks="the run has no scores of this metric")
     lost = [f"{count} {what}" for count, what in ((entry.neutral, "neutral"), (entry.unscored, "unscored")) if count]
     return _mean(entry.mean, entry.ci_low, entry.ci_high, entry.n, lost, alike=entry.stderr == 0)
 
@@ -212,7 +211,7 @@ def _decide_config(written: Iterable[str], names: Names, summary: Summary) -> li
         try:
             gate = parse(text, names)
         except ValueError as error:
-            results.append(_undecided(text, f"the run lacks what it is about: {error}"))
+            results.append(_undecided(text, f"not in this run: {error}"))
         else:
             results += decide([gate], summary)
     return results
@@ -238,7 +237,7 @@ def _each(gate: Gate, summary: Summary) -> Iterator[GateResult]:
         return
     arms = [arm for arm in summary.trials if _is_about(gate, arm, summary)]
     if not arms:
-        yield _undecided(gate.written, "the run has no arm that it is about")
+        yield _undecided(gate.written, "the gate refers to no arm of the run")
     for arm in arms:
         if gate.is_resource:
             yield _of_resource(gate, arm, summary)
@@ -351,3 +350,78 @@ def _holds(gate: Gate, value: float) -> bool:
 
 def _undecided(written: str, reason: str) -> GateResult:
     return GateResult(written, "undecided", None, None, None, "", reason, written=written)
+
+
+_FEWEST_ALIKE = 6
+"""Samples that show a change if all differ alike: the exact two-sided sign test has p = 2 * 0.5**6 = 0.03 there."""
+
+
+@attrs.frozen
+class Regression:
+    """The run that another is held against, and the largest drop that is allowed, in the units of each scale."""
+
+    against: Run
+    most: float = 0.0
+
+    def results(self, run: Run) -> list[GateResult]:
+        """Compare every arm and scorer that both runs have; undecided if there are none, or a run cannot be read."""
+        from keval.analysis.comparison import compare_runs  # needs NumPy, which takes a tenth of a second to import
+
+        try:
+            found = compare_runs(run, self.against)
+        except RunError as error:
+            return [_undecided_regression(self.against.id, str(error))]
+        scales = {entry.scorer: entry.scale for entry in found.scorers}
+        return decide_regressions(found.effects, scales, self.most)
+
+
+def decide_regressions(effects: Iterable[Effect], scales: Mapping[Scorer, Scale], most: float) -> list[GateResult]:
+    """Decide for each effect of kind `run` whether it is a drop, by the better direction of its scale.
+
+    It fails if the whole 95 % interval of the drop lies above `most`. Where neither run has a score, there is no gate.
+    """
+    compared = (effect for effect in effects if effect.kind == "run" and (effect.n or effect.dropped))
+    return [_decide(effect, scales[effect.scorer], most) for effect in compared]
+
+
+def _decide(effect: Effect, scale: Scale, most: float) -> GateResult:
+    verdict: GateVerdict = "undecided"
+    reason = f"too few samples that both runs have: n = {effect.n}"
+    low, high = effect.ci_low, effect.ci_high
+    if low is None and effect.stderr == 0 and (effect.n >= _FEWEST_ALIKE or not effect.difference):
+        low = high = effect.difference  # that of every sample; there is no interval if the scale has no end
+    if low is not None and high is not None:
+        least = low if scale.better == "lower" else -high
+        verdict, reason = "failed" if least > most else "held", ""
+    judge = f"@{effect.judge}" if effect.judge else ""
+    metric = f"{effect.agent}:{effect.condition}/{effect.metric}{judge}"
+    return GateResult(
+        gate=f"{metric} no more than {most:g} worse than in {effect.against.run}",
+        verdict=verdict,
+        value=effect.difference,
+        ci_low=low,
+        ci_high=high,
+        decided_on="interval",
+        reason=reason,
+        kind="regression",
+        agent=effect.agent,
+        condition=effect.condition,
+        metric=effect.metric,
+        judge=effect.judge,
+        threshold=most,
+        against=effect.against.run,
+    )
+
+
+def _undecided_regression(against: str, reason: str) -> GateResult:
+    return GateResult(
+        gate=f"no regression against {against}",
+        verdict="undecided",
+        value=None,
+        ci_low=None,
+        ci_high=None,
+        decided_on="interval",
+        reason=reason,
+        kind="regression",
+        against=against,
+    )

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from keval.analysis.stats.cells import Cell
+from keval.analysis.stats.score_sums import Cell
 from keval.records.manifest import Manifest
 from keval.records.scores import ScoreLine, Scorer
 from keval.records.transcript import Transcript

@@ -98,7 +98,7 @@ ASSUMPTIONS = (
 
 
 @attrs.frozen
-class Wanted:
+class PowerTarget:
     """What a run is to show: an effect in the units of the scale, or as a share of it, and with which power."""
 
     effect: float | None = None
@@ -160,7 +160,7 @@ class PowerPlan:
     needed: Forecast | None
 
 
-def plan_power(plan: Plan, wanted: Wanted, pilot: tuple[Manifest, Summary] | None = None) -> PowerPlan:
+def plan_power(plan: Plan, wanted: PowerTarget, pilot: tuple[Manifest, Summary] | None = None) -> PowerPlan:
     """Plan what a run must have to see an effect, and what it can see as it is. Each comparison is held to 5 % alone.
 
     Raises ConfigError: the plan compares nothing, or the pilot has none of its metrics.
@@ -193,18 +193,20 @@ def plan_power(plan: Plan, wanted: Wanted, pilot: tuple[Manifest, Summary] | Non
     )
 
 
-def _assumed(plan: Plan, wanted: Wanted, scorer: Scorer, scale: Scale) -> Iterator[MetricPower]:
+def _assumed(plan: Plan, wanted: PowerTarget, scorer: Scorer, scale: Scale) -> Iterator[MetricPower]:
     """Yield what a metric can see under each assumption."""
     span = scale.high - scale.low
     if math.isinf(span):
-        yield MetricPower(*scorer, scale, reason="its scale has no end, so that only a pilot tells its scatter")
+        yield MetricPower(*scorer, scale, reason="its scale is unbounded, so its scatter is unknown without a pilot")
         return
     for assumption in ASSUMPTIONS:
         about = MetricPower(*scorer, scale, assumed=assumption.name, sd=assumption.share * span, scored=1.0)
         yield _needed(plan, wanted, about, about.sd)
 
 
-def _piloted(plan: Plan, wanted: Wanted, scorer: Scorer, scale: Scale, run: tuple[Manifest, Summary]) -> MetricPower:
+def _piloted(
+    plan: Plan, wanted: PowerTarget, scorer: Scorer, scale: Scale, run: tuple[Manifest, Summary]
+) -> MetricPower:
     """Return what a metric can see if it scatters as in the pilot."""
     manifest, pilot = run
     known = [effect for effect in pilot.effects if effect.scorer == scorer and effect.stderr is not None]
@@ -265,7 +267,7 @@ def _sd(effect: Effect, arms: Iterable[ArmScore], had: float, repetitions: int) 
     return math.sqrt(variance), within / repetitions / variance if variance else None
 
 
-def _needed(plan: Plan, wanted: Wanted, about: MetricPower, doubled: float | None) -> MetricPower:
+def _needed(plan: Plan, wanted: PowerTarget, about: MetricPower, doubled: float | None) -> MetricPower:
     """Add to what is known of a metric how many questions it needs, and what it sees as planned.
 
     `doubled` is the standard deviation with twice the repetitions, if that is known.
@@ -281,7 +283,7 @@ def _needed(plan: Plan, wanted: Wanted, about: MetricPower, doubled: float | Non
     about = attrs.evolve(about, detectable=detectable)
     effect = wanted.on(about.scale)
     if effect is None:
-        told = "a share of a scale without an end is nothing" if wanted.effect is not None else ""
+        told = "an effect in percent needs a scale with two ends" if wanted.effect is not None else ""
         return attrs.evolve(about, reason=told)
     if effect > about.scale.high - about.scale.low:
         return attrs.evolve(about, effect=effect, reason="beyond the scale")

@@ -13,7 +13,7 @@ def review_findings(run: Run) -> ReviewFindings | None:
     """
     if not (found := [*run.reviews_file.read()]):
         return None
-    from keval.analysis.stats.people import ReviewTally  # NumPy takes a tenth of a second to import
+    from keval.analysis.stats.agreement import ReviewTally  # NumPy takes a tenth of a second to import
 
     tally = ReviewTally(run.manifest, found)
     for name in sorted({review.trial for review in run.reviews()}):

@@ -11,16 +11,14 @@ import attrs
 import orjson
 
 from keval.errors import PluginError, RunError
-from keval.recording.volatile import without_volatile
+from keval.recording.request_comparison import without_volatile
 from keval.records.cassettes import Volatile
 from keval.records.manifest import Manifest
-from keval.records.sample import Sample
 from keval.records.scores import ScoreLine
-from keval.records.trial import Trial
+from keval.records.trial import Sample, Trial
 from keval.seams import registry
-from keval.store.converter import to_plain
-from keval.store.lines import dump, sample_line, score_line, trial_line
 from keval.store.run import Run
+from keval.store.serialization import dump, sample_line, score_line, to_plain, trial_line
 
 _OF_THE_RUN = (
     "run",
@@ -243,7 +241,7 @@ def diff_runs(before: Run, now: Run, *, times: bool = False, limit: int | None =
     """
     for run in (before, now):
         if not run.trial_ids():
-            raise RunError(f"{run.path} has no trials, so there is nothing to compare; `keval resume` runs them")
+            raise RunError(f"{run.path} has no trials to compare; `keval resume` runs them")
     names = [run.manifest.run for run in (before, now)]
     if names[0] == names[1]:  # such as a recording and a part of it
         names = [str(run.path) for run in (before, now)]

@@ -17,9 +17,9 @@ from keval.errors import RunError, suggestion
 from keval.files import read_lines, replacing
 from keval.recording.frames import FrameFile, FrameKey, Frames, traffic_file
 from keval.records.manifest import Manifest, SelectionEntry
-from keval.records.traffic import Blob
-from keval.store.converter import to_json
+from keval.records.transcript import Blob
 from keval.store.run import Run
+from keval.store.serialization import to_json
 from keval.store.writer import RunWriter
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ _SHA256 = re.compile(rb"\b[0-9a-f]{64}\b")
 
 
 @attrs.frozen
-class Wanted:
+class TrimSelection:
     """What of a run is kept: samples, agents and conditions, and the first `repetitions`. Empty means all of them."""
 
     samples: Collection[str] = ()
@@ -49,7 +49,7 @@ class Trimmed:
     without_traffic: tuple[str, ...]
 
 
-def trim(run: Run, wanted: Wanted, to: Path) -> Trimmed:
+def trim(run: Run, wanted: TrimSelection, to: Path) -> Trimmed:
     """Copy a part of a recorded run to a new directory, with its traffic, scores and blobs, and its summary anew.
 
     The copy names no folder of this machine: relative paths of its config start where it is used.
@@ -109,7 +109,7 @@ def _copied(run: Run, manifest: Manifest, frames: Frames, writer: RunWriter) -> 
     return Trimmed(writer.run, len(trials), tuple(sorted(trials - asked)))
 
 
-def _narrowed(run: Run, wanted: Wanted) -> Manifest:
+def _narrowed(run: Run, wanted: TrimSelection) -> Manifest:
     """Return the manifest as if only what is wanted had been run. Raises RunError."""
     manifest = run.manifest
     samples = _chosen(run, "sample", run.samples.ids, wanted.samples)

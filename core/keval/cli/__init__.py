@@ -15,9 +15,9 @@ __all__ = ["main"]
 
 _COMMANDS = {
     "run": "Run an evaluation and show what its contexts do.",
-    "resume": "Go on with a run that was interrupted, or add to it.",
+    "resume": "Continue an interrupted run, or add to it.",
     "validate": "Check a config and its dataset, and run nothing.",
-    "power": "Say how many questions show an effect, and what they cost.",
+    "power": "Say how many questions are needed to show an effect, and what they cost.",
     "record": "Make small recordings of large ones.",
     "score": "Score a finished run again, without calling an agent.",
     "report": "Show a run's report again.",
@@ -26,8 +26,8 @@ _COMMANDS = {
     "list": "List the runs in the results directory.",
     "show": "Show what a run was made of, or one of its trials.",
     "export": "Write a run in the format of others.",
-    "tools": "Show what the servers of a config offer, as a model gets it.",
-    "doctor": "Look whether what a run needs is there.",
+    "tools": "List the tools of a config's servers, as a model gets them.",
+    "doctor": "Check that what a run needs is there.",
     "plugins": "List what is installed, and where it comes from.",
     "schema": "Print the JSON Schema of a config.",
 }
@@ -61,7 +61,7 @@ class _Commands(click.Group):
             raise SystemExit(2) from error
 
     def invoke(self, ctx: click.Context) -> Any:
-        from keval.report.terminal import foreign, guarded, tell  # `keval --help` need not wait for it
+        from keval.report.terminal.messages import foreign, guarded, tell  # `keval --help` need not wait for it
 
         with guarded():
             try:

@@ -22,8 +22,13 @@ def command(runs: tuple[str, ...], output_dir: Path, as_json: bool) -> None:
     and the samples that got worse and better last.
     """
     from keval.analysis.comparison import compare_runs  # what a run needs to be compared takes a while to import
-    from keval.report.compare import describe_comparisons, describe_run, print_arms, print_comparisons
-    from keval.report.console import data_console, print_json
+    from keval.report.terminal.comparison import (
+        describe_comparisons,
+        describe_run,
+        print_arms,
+        print_comparisons,
+    )
+    from keval.report.terminal.console import data_console, print_json
 
     first, *others = (find_run(run, output_dir) for run in runs)
     named = [run.path.resolve() for run in (first, *others)]

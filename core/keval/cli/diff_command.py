@@ -33,8 +33,8 @@ def command(before: str, now: str, *, times: bool, limit: int | None, output_dir
     and how fast a run was made; so a replayed run is the same as its recording. Exits with 1 if they differ.
     """
     from keval.analysis.run_diff import diff_runs  # what reads runs takes a while to import
-    from keval.report.console import data_console, print_json
-    from keval.report.diff import describe_diff, print_diff
+    from keval.report.terminal.comparison import describe_diff, print_diff
+    from keval.report.terminal.console import data_console, print_json
 
     runs = [find_run(run, output_dir) for run in (before, now)]
     if len({run.path.resolve() for run in runs}) < len(runs):

@@ -1,8 +1,16 @@
-"""`keval doctor`: whether what a run needs is there, with a remedy for what is not."""
+"""`keval doctor`: whether what a run needs is there, one finding for each thing, with the remedy where it is not."""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import attrs
 import click
@@ -11,8 +19,149 @@ from keval.cli.options import json_option, results_option
 from keval.cli.session import run_to_end
 from keval.config.load import load
 from keval.config.secrets import learn_config
-from keval.report.console import print_json
-from keval.report.terminal import foreign, redactor
+from keval.errors import KevalError, PluginError, PreflightError
+from keval.execute.bringup.preflight import preflight
+from keval.execute.bringup.resources import ResourceScope
+from keval.plan.build import make_plan
+from keval.plan.plan import Plan
+from keval.redaction import Redactor
+from keval.report.terminal.console import print_json
+from keval.report.terminal.messages import foreign, redactor
+from keval.seams import registry
+from keval.seams.infrastructure import ModelProvider
+
+_OLDEST_PYTHON = (3, 11)
+_LITTLE_SPACE = 1_000_000_000
+_SKEW_SECONDS = 5.0
+
+
+@attrs.frozen
+class Finding:
+    """What was looked at, whether it is well, what was found, and what to do if it is not well.
+
+    `well` is `None` where it depends on what is to be run.
+    """
+
+    about: str
+    well: bool | None
+    found: str
+    remedy: str = ""
+
+
+async def examine(results: Path, plan: Plan | None, redactor: Redactor) -> AsyncIterator[Finding]:
+    """Look at everything, and with a plan also bring up what it needs, without asking a model."""
+    yield _python()
+    for finding in (*_plugins(), *_keys(), _disk(results), _clock(results)):
+        yield finding
+    async for finding in _served_models():
+        yield finding
+    if plan is not None:
+        async for finding in _brought_up(plan, redactor):
+            yield finding
+
+
+def _python() -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    oldest = ".".join(map(str, _OLDEST_PYTHON))
+    return Finding("python", sys.version_info[:2] >= _OLDEST_PYTHON, version, f"install Python {oldest} or newer")
+
+
+def _plugins() -> Iterator[Finding]:
+    components = [component for group in registry.groups() for component in registry.components(group)]
+    broken = 0
+    for component in components:
+        try:
+            registry.load(component)
+        except PluginError as error:
+            broken += 1
+            yield Finding("plugins", False, str(error), f"install {component.distribution} again, or remove it")
+    if not broken:
+        yield Finding("plugins", True, f"all {len(components)} can be imported")
+
+
+def _keys() -> Iterator[Finding]:
+    """Say of each provider of hosted models whether its key is set. Keys themselves are never shown."""
+    for name, _, variables in _providers():
+        if variables:
+            present = [variable for variable in variables if os.environ.get(variable)]
+            wanted = " or ".join(variables)
+            found = f"{name}: {present[0]} is set" if present else f"{name}: {wanted} is not set"
+            yield Finding("keys", bool(present) or None, found, f"export {wanted} to use its models")
+
+
+def _providers() -> Iterator[tuple[str, ModelProvider, Sequence[str]]]:
+    """Yield every provider of models that can be made, its name, and the variables that may hold its key."""
+    for component in registry.components("keval.models"):
+        try:
+            provider = registry.load(component)()
+        except Exception:  # noqa: BLE001, S112 - one that cannot be made is told of among the plugins, or by its run
+            continue
+        yield component.name, provider, getattr(provider, "key_variables", ())
+
+
+def _disk(results: Path) -> Finding:
+    folder = _nearest(results)
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            free = shutil.disk_usage(folder).free
+    except OSError as error:
+        return Finding("disk", False, f"{folder} cannot be written: {error.strerror}", "choose another with -o")
+    found = f"{folder} can be written, {free / 1e9:.1f} GB are free"
+    return Finding("disk", free >= _LITTLE_SPACE, found, "make room, or choose another disk with -o")
+
+
+def _clock(results: Path) -> Finding:
+    """Compare the clock with that of the disk, which is another machine's where that is mounted."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=_nearest(results)) as file:
+            skew = abs(os.fstat(file.fileno()).st_mtime - time.time())
+    except OSError:
+        return Finding("clock", None, "it cannot be compared with the disk's")
+    remedy = "synchronise the clocks, or times in runs will not fit each other"
+    return Finding("clock", skew < _SKEW_SECONDS, f"{skew:.1f} s from the clock of the disk", remedy)
+
+
+def _nearest(path: Path) -> Path:
+    """Return the folder, or the first above it that exists."""
+    return next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
+
+
+async def _served_models() -> AsyncIterator[Finding]:
+    """Connect to the models of providers that serve any name, as keval's own does."""
+    for name, provider, _ in _providers():
+        if not getattr(provider, "serves_any_name", False):
+            continue
+        try:
+            async with provider.open(["doctor"], 0) as endpoints:
+                url = urlsplit(next(iter(endpoints["doctor"].urls.values())))
+                _, writer = await asyncio.open_connection(url.hostname, url.port)
+                writer.close()
+                await writer.wait_closed()
+        except (KevalError, OSError) as error:
+            remedy = "install all of keval's packages in one version; connections to loopback must be allowed"
+            yield Finding("models", False, f"{name}: {error}", remedy)
+        else:
+            yield Finding("models", True, f"{name}: answers on {url.hostname}")
+
+
+async def _brought_up(plan: Plan, redactor: Redactor) -> AsyncIterator[Finding]:
+    """Bring up what a plan needs: models are resolved, servers started and their tools listed."""
+    scope = ResourceScope()
+    try:
+        ready = await preflight(plan, scope, redactor)
+    except PreflightError as error:
+        for problem in error.problems:
+            yield Finding("config", False, problem)
+    else:
+        for arm in plan.arms:
+            for tool_listing in ready.tool_listings(arm.label):
+                yield Finding(
+                    "servers", True, f"{arm.label}: {tool_listing.server} offers {len(tool_listing.tools)} tools"
+                )
+        yield Finding("config", True, f"{plan.trial_count} trials can begin")
+    finally:
+        await scope.close()
+
 
 _MARKS = {True: "ok", False: "FAULT", None: "-"}
 
@@ -26,9 +175,6 @@ def command(*, config: Path | None, output_dir: Path, as_json: bool) -> None:
 
     With CONFIG, its servers are started, too, and its models' keys are looked for. No model is asked.
     """
-    from keval.plan.build import make_plan
-    from keval.run.doctor import Finding, examine
-
     plan = None
     if config is not None:
         evaluation = load(config)

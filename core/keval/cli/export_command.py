@@ -14,10 +14,10 @@ from keval.cli.options import json_option, results_option
 from keval.config.structure import resolve_fields, structure
 from keval.config.variables import Interpolated
 from keval.errors import ConfigError, PluginError, Problem, RunError
-from keval.report.console import message_console, print_json, safe
-from keval.report.terminal import foreign
+from keval.report.exporters import Exporter
+from keval.report.terminal.console import message_console, print_json, safe
+from keval.report.terminal.messages import foreign
 from keval.seams import registry
-from keval.store.exporters import Exporter
 from keval.store.run import find_run
 
 _GROUP = "keval.exporters"

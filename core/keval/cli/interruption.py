@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import attrs
 
 from keval.execute.admission import Stop, StoppedError
-from keval.report.terminal import tell
+from keval.report.terminal.messages import tell
 
 T = TypeVar("T")
 
@@ -87,8 +87,8 @@ class Interruption:
         stop.ask()
         with suppress(OSError):  # a terminal that was closed
             tell(
-                f"stopping: trials in flight may finish within {self.grace:g} s, no other one begins;"
-                " Ctrl-C again stops at once"
+                f"stopping: no new trials start, and running trials have {self.grace:g} s to finish;"
+                " press Ctrl-C again to stop at once"
             )
 
     def _give_up(self) -> None:

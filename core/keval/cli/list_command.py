@@ -9,9 +9,9 @@ import click
 
 from keval.cli.options import json_option, results_option
 from keval.errors import RunError
-from keval.report.console import data_console, print_json
-from keval.report.runs import ListedRun, describe_runs, print_runs, run_rows
-from keval.report.terminal import tell
+from keval.report.terminal.console import data_console, print_json
+from keval.report.terminal.messages import tell
+from keval.report.terminal.runs import ListedRun, describe_runs, print_runs, run_rows
 from keval.store.run import list_runs
 
 
@@ -20,7 +20,7 @@ def _readable(root: Path) -> Iterator[ListedRun]:
         try:
             yield ListedRun(str(run.path), run.manifest, run.written_summary(), run.is_locked)
         except RunError as error:
-            tell(f"left out: {error}")
+            tell(f"skipped: {error}")
 
 
 @click.command("list")

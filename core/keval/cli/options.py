@@ -16,7 +16,7 @@ from keval.config.select import Selection
 from keval.errors import ConfigError, Problem
 
 if TYPE_CHECKING:  # they import what `--help` does not need
-    from keval.analysis.regression import Regression
+    from keval.analysis.gates import Regression
     from keval.store.run import Run
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -56,12 +56,12 @@ class GateFlags:
         """Return the run that `run`, or a new one, is held against. Raises ConfigError or RunError: there is none."""
         if self.against is None:
             return None
-        from keval.analysis.regression import Regression  # with it, what reads runs is imported
+        from keval.analysis.gates import Regression  # with it, what reads runs is imported
         from keval.store.run import open_run
 
         against = open_run(self.against, root)
         if run is not None and against.path.resolve() == run.path.resolve():
-            told = "the run would be compared with itself; name another one by its path or id"
+            told = "a run cannot be compared with itself; give the path or id of another run"
             raise ConfigError([Problem(f"--fail-on-regression {self.against}", told)])
         return Regression(against, self.max_regression)
 
@@ -86,7 +86,9 @@ _GATES = [
         help="Exit with 1 unless this holds: 'METRIC >= N'. Repeatable.",
     ),
     click.option(
-        "--fail-on-regression", metavar="RUN", help="Exit with 1 if any mean is surely worse than in RUN, a path or id."
+        "--fail-on-regression",
+        metavar="RUN",
+        help="Exit with 1 if any mean is clearly worse than in RUN, a path or id.",
     ),
     click.option(
         "--max-regression",
@@ -130,7 +132,7 @@ def view_option(function: F) -> F:
         with viewing(view) as viewers:
             return function(viewers=viewers, **rest)
 
-    told = "Show the run in the browser while it goes on and, in a terminal, after it, until Ctrl-C."
+    told = "Show the run in the browser while it runs and, in a terminal, afterwards until Ctrl-C."
     return click.option("--view", is_flag=True, help=told)(with_view)  # type: ignore[return-value]
 
 

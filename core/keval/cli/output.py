@@ -50,7 +50,7 @@ class _Guarded(io.RawIOBase):
                 return view.nbytes  # a run goes on when its messages are lost
             if error.errno == errno.EPIPE:
                 raise SystemExit(READER_GONE) from None
-            told = f"standard output cannot be written: {error.strerror}; what was run or scored is kept"
+            told = f"cannot write to standard output: {error.strerror}; finished trials and scores are saved"
             raise OutputError(told) from error
 
 

@@ -11,10 +11,10 @@ from keval.cli.options import json_option, results_option, selection_options
 from keval.config.load import load
 from keval.config.secrets import learn_config
 from keval.config.select import Selection, select
-from keval.report.console import data_console, print_json
-from keval.report.terminal import redactor
-from keval.store.converter import to_plain
+from keval.report.terminal.console import data_console, print_json
+from keval.report.terminal.messages import redactor
 from keval.store.run import find_run
+from keval.store.serialization import to_plain
 
 
 class _Size(click.ParamType[tuple[float, bool]]):
@@ -65,14 +65,14 @@ def command(
 
     Nothing is run. Without --pilot, it is assumed how much scores scatter.
     """
-    from keval.analysis.power import Wanted, plan_power
+    from keval.analysis.power import PowerTarget, plan_power
     from keval.plan.build import make_plan
-    from keval.report.power import print_power
+    from keval.report.terminal.planning import print_power
 
     evaluation = load(config)
     learn_config(redactor(), evaluation)
     plan = make_plan(select(evaluation, selection))
     size, is_share = effect or (None, False)
     found = find_run(pilot, output_dir) if pilot is not None else None
-    planned = plan_power(plan, Wanted(size, is_share, power), (found.manifest, found.summary()) if found else None)
+    planned = plan_power(plan, PowerTarget(size, is_share, power), (found.manifest, found.summary()) if found else None)
     print_json(to_plain(planned)) if as_json else print_power(planned, data_console())

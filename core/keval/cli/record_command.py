@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from keval.cli.options import json_option
-from keval.report.console import message_console, print_json, safe
-from keval.report.figures import counted
+from keval.report.terminal.console import message_console, print_json, safe
+from keval.report.words import counted
 from keval.store.run import Run, find_run
 
 
@@ -63,16 +63,16 @@ def trim_command(
     RUN is a path, an id or its start, or `latest`. The copy has the traffic, trials, scores and blobs of what is kept,
     and nothing of the rest; so it is small enough to be committed.
     """
-    from keval.analysis.trim import Wanted, trim  # imports what decompresses
+    from keval.analysis.trim import TrimSelection, trim  # imports what decompresses
 
     found = find_run(run, root)
-    wanted = Wanted([*_samples(found, samples)], agent, condition, repetitions)
+    wanted = TrimSelection([*_samples(found, samples)], agent, condition, repetitions)
     trimmed = trim(found, wanted, to)
     messages = message_console()
     if trimmed.without_traffic:
         first, *others = trimmed.without_traffic
         more = f" and {counted(len(others), 'other trial')}" if others else ""
-        told = f"note: {first}{more} have no traffic in the recording, so that they cannot be replayed"
+        told = f"note: {first}{more} are not in the recording and cannot be replayed"
         messages.print(safe(told, "yellow"), soft_wrap=True)
     if as_json:
         print_json({"path": str(to), "trials": trimmed.trials, "without_traffic": list(trimmed.without_traffic)})

@@ -7,16 +7,16 @@ from pathlib import Path
 import click
 
 from keval.analysis.expectations import ExpectationCheck
+from keval.analysis.gate_language import Names, read_gates
 from keval.analysis.gates import with_gates
 from keval.cli.options import GateFlags, gate_options, json_option, results_option, wide_option
 from keval.cli.session import finish
 from keval.errors import ConfigError, PluginError
 from keval.files import replacing
-from keval.plan.gates import Names, read_gates
 from keval.records.summary import Summary
-from keval.report.console import message_console, safe
+from keval.report.exporters import RendersSummary
+from keval.report.terminal.console import message_console, safe
 from keval.seams import registry
-from keval.store.exporters import RendersSummary
 from keval.store.run import Run, find_run
 
 _STDOUT = Path("-")

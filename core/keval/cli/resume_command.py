@@ -27,9 +27,9 @@ from keval.config.secrets import learn_config
 from keval.config.select import Selection, select
 from keval.config.variables import filling
 from keval.records.manifest import Manifest
-from keval.report.console import message_console
-from keval.report.plan import print_notices
-from keval.report.terminal import redactor
+from keval.report.terminal.console import message_console
+from keval.report.terminal.messages import redactor
+from keval.report.terminal.planning import print_notices
 from keval.store.run import find_run
 
 if TYPE_CHECKING:  # it imports what `--help` does not need
@@ -40,7 +40,7 @@ _POSITIVE = click.IntRange(min=1)
 
 @click.command("resume")
 @click.argument("run")
-@click.option("--retry-failed", is_flag=True, help="Run the trials that failed again, too.")
+@click.option("--retry-failed", is_flag=True, help="Also run failed trials again.")
 @click.option("--add-repetitions", type=_POSITIVE, metavar="N", help="Ask every question N more times.")
 @click.option(
     "--extend",
@@ -48,8 +48,8 @@ _POSITIVE = click.IntRange(min=1)
     metavar="CONFIG",
     help="Read this config, and run the samples, agents and conditions that it adds.",
 )
-@click.option("--force", is_flag=True, help="Go on although something changed; the manifest says what.")
-@click.option("--record", is_flag=True, help="Keep the traffic from now on; a recorded run does so anyway.")
+@click.option("--force", is_flag=True, help="Resume even if something changed; the manifest then says what.")
+@click.option("--record", is_flag=True, help="Record traffic from now on; a recorded run does so anyway.")
 @max_failures_option
 @budget_option
 @gate_options
@@ -86,7 +86,7 @@ def command(
     """
     from keval.execute.bringup.resumption import Resumption, check_resumable
     from keval.plan.build import make_plan
-    from keval.report.progress import Progress
+    from keval.report.terminal.progress import Progress
     from keval.run.active_run import RunOptions
     from keval.run.flow import resume_run
 
@@ -124,7 +124,7 @@ def command(
         resumed, summary = carry_out(
             resume_run(found, plan, resumption, options),
             progress,
-            lambda: f"interrupted; `keval resume {found.path}` goes on",
+            lambda: f"interrupted; `keval resume {found.path}` continues it",
             stop=options.stop,
             grace=plan.evaluation.execution.grace_seconds,
         )

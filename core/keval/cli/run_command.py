@@ -25,15 +25,15 @@ from keval.cli.session import ablated, carry_out, finish, log_watchers, tell_rep
 from keval.config.load import load
 from keval.config.secrets import learn_config
 from keval.config.select import Selection, select
-from keval.report.console import data_console, message_console, print_json
-from keval.report.plan import describe, print_notices, print_plan
-from keval.report.terminal import redactor
+from keval.report.terminal.console import data_console, message_console, print_json
+from keval.report.terminal.messages import redactor
+from keval.report.terminal.planning import describe, print_notices, print_plan
 from keval.store.run import find_run
 
 if TYPE_CHECKING:  # it imports what a dry run does not need
-    from keval.execute.replaying import Replay
     from keval.plan.plan import Plan
-    from keval.report.progress import Progress
+    from keval.recording.replay_plan import Replay
+    from keval.report.terminal.progress import Progress
     from keval.run.active_run import Watchers
 
 
@@ -42,18 +42,18 @@ if TYPE_CHECKING:  # it imports what a dry run does not need
 @selection_options
 @gate_options
 @click.option("--dry-run", is_flag=True, help="Print what would run, and run nothing.")
-@click.option("--record", is_flag=True, help="Keep the traffic with models and servers, so that it can be replayed.")
+@click.option("--record", is_flag=True, help="Record the traffic with models and servers, for --replay.")
 @click.option(
     "--replay",
     metavar="RUN",
-    help="Play the traffic that RUN recorded, and ask no model and no server; without CONFIG, as it was run then.",
+    help="Replay the recording of RUN, and call no model and no server; without CONFIG, with the config of RUN.",
 )
 @click.option(
     "--replay-misses",
     type=click.Choice(["fail", "live"]),
     default="fail",
     show_default=True,
-    help="What becomes of a trial that asks for what the recording does not have.",
+    help="What to do with a trial whose request is not in the recording.",
 )
 @view_option
 @results_option
@@ -84,7 +84,7 @@ def command(
     """
     if replay is not None and record:
         raise click.UsageError(
-            "--replay asks nobody whom --record could record; --replay-misses live records by itself"
+            "--replay calls no model or server that --record could record; --replay-misses live records by itself"
         )
     log, hidden, messages = log_watchers(log_format), redactor(), message_console(quiet=quiet)
     asked = attrs.evolve(selection, gates=gate_flags.gates)
@@ -98,7 +98,7 @@ def command(
                 print_plan(plan, data_console())
             return
 
-        from keval.report.progress import Progress
+        from keval.report.terminal.progress import Progress
         from keval.run.active_run import RunOptions
 
         progress = Progress(messages, plan.trial_count)
@@ -109,7 +109,7 @@ def command(
 
             work = run_plan(plan, output_dir, options)
         else:
-            from keval.run.replay import replay_run
+            from keval.recording.replay import replay_run
 
             work = replay_run(played, plan, output_dir, options)
         run, summary = carry_out(
@@ -129,7 +129,7 @@ def _planned(
 ) -> Iterator[tuple[Plan, Replay | None]]:
     """Yield the plan, and the replay that it is of, if it is one."""
     if replay is not None:
-        from keval.run.replay import planned_replay
+        from keval.recording.replay_plan import planned_replay
 
         with planned_replay(config, selection, find_run(replay, output_dir), misses, redactor()) as planned:
             yield planned
@@ -147,8 +147,8 @@ def _interrupted(progress: Progress, *, is_replay: bool) -> str:
     """Say where what was finished is, and which command goes on."""
     if progress.directory is None:
         return "interrupted"
-    kept = f"interrupted; what was finished is in {progress.directory}"
+    kept = f"interrupted; finished trials are in {progress.directory}"
     if is_replay:
         return f"{kept}; replay again"
     command = "score" if progress.scoring else "resume"
-    return f"{kept}; `keval {command} {progress.directory}` goes on"
+    return f"{kept}; `keval {command} {progress.directory}` continues it"

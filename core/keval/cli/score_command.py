@@ -22,9 +22,9 @@ from keval.cli.session import carry_out, finish, log_watchers
 from keval.config.load import rebuild_scoring
 from keval.config.secrets import learn_config
 from keval.config.select import Selection, select
-from keval.report.console import message_console
-from keval.report.progress import Progress
-from keval.report.terminal import redactor
+from keval.report.terminal.console import message_console
+from keval.report.terminal.messages import redactor
+from keval.report.terminal.progress import Progress
 from keval.store.run import find_run
 
 
@@ -36,7 +36,7 @@ from keval.store.run import find_run
 @judge_repetitions_option
 @budget_option
 @gate_options
-@click.option("--missing", is_flag=True, help="Only the scores that there are none of, or that failed.")
+@click.option("--missing", is_flag=True, help="Only make scores that are missing or failed.")
 @results_option
 @wide_option
 @json_option
@@ -89,6 +89,6 @@ def command(
     _, summary = carry_out(
         rescore(found, plan, options, missing=missing, judge_repetitions=judge_repetitions),
         progress,
-        lambda: f"interrupted; the same command goes on where scoring {found.path} stopped",
+        lambda: f"interrupted; run the same command again to continue scoring {found.path}",
     )
     finish(found, summary, wide=wide, as_json=as_json, quiet=quiet, strict=gate_flags.strict)

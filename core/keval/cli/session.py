@@ -19,18 +19,17 @@ from keval.execute.bringup.resources import reach_loopback
 from keval.records.cassettes import REPLAY_MISS
 from keval.records.summary import Summary
 from keval.redaction import MARK
-from keval.report.console import data_console, message_console, print_json, safe
 from keval.report.gates import gate_lines, unmet_lines
-from keval.report.headline import decided_on
-from keval.report.overview import print_report
-from keval.report.progress import EventLog
-from keval.report.tables import print_tables
-from keval.report.terminal import log_as_json, tell
-from keval.store.converter import to_plain
+from keval.report.terminal.console import data_console, message_console, print_json, safe
+from keval.report.terminal.messages import log_as_json, tell
+from keval.report.terminal.overview import decided_on, print_report
+from keval.report.terminal.progress import EventLog
+from keval.report.terminal.tables import print_tables
 from keval.store.run import Run
+from keval.store.serialization import to_plain
 
 if TYPE_CHECKING:  # it imports what a report does not need
-    from keval.report.progress import Progress
+    from keval.report.terminal.progress import Progress
     from keval.run.active_run import Watchers
 
 T = TypeVar("T")
@@ -121,7 +120,7 @@ def finish(
         failed = sum(arm.failed for arm in summary.trials)
         scores = sum(arm.failed + arm.missing for arm in summary.arms)
         unrun = summary.planned - sum(arm.trials for arm in summary.trials)
-        left = f", {unrun} were never run" if unrun else ""
+        left = f", {unrun} were not run" if unrun else ""
         left += f" ({summary.stopped})" if summary.stopped else ""
         messages.print(f"{failed} of {summary.planned} trials failed{left}, {scores} scores failed or are missing")
     messages.print(safe(str(run.path)), soft_wrap=True)
@@ -146,7 +145,7 @@ def _remedy(run: Run, summary: Summary) -> str:
         return ""  # a person asks again
     command = f"keval resume {shlex.quote(str(run.path))}"
     if sum(arm.trials for arm in summary.trials) < summary.planned:
-        return f"`{command}` runs the trials that are left"
+        return f"`{command}` runs the remaining trials"
     if any(arm.failed for arm in summary.trials):
         return f"`{command} --retry-failed` runs the failed trials again"
     return ""
@@ -161,7 +160,7 @@ def _missed(run: Run, summary: Summary) -> str:
         failed = ((f"{line.judge} of {line.trial}", line.failure) for line in lines if line.failure is not None)
     else:
         return ""
-    ask = "`--replay-misses live` asks models and servers anew, where a recording does not have what is asked"
+    ask = "`--replay-misses live` calls models and servers for requests that are not in the recording"
     first = next((f"{who}: {failure.message}" for who, failure in failed if failure.kind == REPLAY_MISS), "")
     return f"{first}\n{ask}"
 
@@ -169,8 +168,8 @@ def _missed(run: Run, summary: Summary) -> str:
 def tell_replaced(found: Counter[str], *, quiet: bool) -> None:
     """Tell which secrets were replaced in the files of a run, because scorers read what is written there."""
     for name, count in found.items():
-        told = f"note: {name} was replaced by {MARK} in {count} lines of the run, and scorers read them so"
-        remedy = "; add it to `public:` if it is no secret" if name.startswith("${") else ""
+        told = f"note: {name} was replaced by {MARK} in {count} lines of the run, so scorers see {MARK} there"
+        remedy = "; add it to `public:` if it is not a secret" if name.startswith("${") else ""
         message_console(quiet=quiet).print(safe(told + remedy, "yellow"), soft_wrap=True)
 
 

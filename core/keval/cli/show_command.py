@@ -9,23 +9,24 @@ import orjson
 
 from keval.cli.options import json_option, results_option
 from keval.errors import RunError
-from keval.report.console import data_console, print_json, print_json_array
 from keval.report.contexts import describe_differences, print_differences
 from keval.report.reviews import describe_reviews, print_reviews
-from keval.report.side_by_side import describe_sides, print_sides, side_by_side
-from keval.report.transcripts import Bands, print_run, print_trial
-from keval.report.trial_lists import (
+from keval.report.terminal.console import data_console, print_json, print_json_array
+from keval.report.terminal.trials import (
     describe_failed,
+    describe_sides,
     describe_unscored,
     describe_worst,
     print_failed,
+    print_sides,
     print_unscored,
     print_worst,
+    side_by_side,
     worst_trials,
 )
-from keval.store.converter import to_plain
-from keval.store.lines import score_line, trial_line
+from keval.report.transcripts import Bands, print_run, print_trial
 from keval.store.run import Run, find_run
+from keval.store.serialization import score_line, to_plain, trial_line
 
 _POSITIVE = click.IntRange(min=1)
 _WORST = 20
@@ -122,14 +123,14 @@ def _show_request(run: Run, name: str) -> None:
     transcript = run.trial(name).transcript
     if transcript is None or transcript.request is None:
         raise RunError(
-            f"the trial {name!r} has no model request: none was sent, or its agent did not report it to the recorder"
+            f"the trial {name!r} has no model request: none was sent, or its agent did not report it to the builder"
         )
     print_json(orjson.loads(run.blob(transcript.request)))
 
 
 def _show_traffic(run: Run, name: str, *, as_json: bool) -> None:
     # It imports what decompresses.
-    from keval.report.traffic import describe_traffic, print_traffic, traffic_of
+    from keval.report.transcripts import describe_traffic, print_traffic, traffic_of
 
     found = traffic_of(run, name)
     print_json(describe_traffic(found)) if as_json else print_traffic(found, data_console())

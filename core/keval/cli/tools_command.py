@@ -10,8 +10,8 @@ from keval.cli.options import json_option
 from keval.cli.session import run_to_end
 from keval.config.load import load
 from keval.config.secrets import learn_config
-from keval.report.console import data_console, print_json
-from keval.report.terminal import redactor
+from keval.report.terminal.console import data_console, print_json
+from keval.report.terminal.messages import redactor
 
 
 @click.command("tools")
@@ -24,10 +24,10 @@ def command(*, config: Path, contexts: tuple[str, ...], as_json: bool) -> None:
     Names, descriptions, parameters, hints, the server's instructions, and about how many tokens each tool takes in a
     model request; where a context is changed by the config, also what was before. No agent is started.
     """
-    from keval.execute.bringup.tool_listings import read_offers
-    from keval.report.tool_listings import describe_offers, print_offers
+    from keval.execute.bringup.preflight import read_tool_listings
+    from keval.report.terminal.tools import describe_tool_listings, print_tool_listings
 
     evaluation = load(config)
     learn_config(redactor(), evaluation)
-    found = run_to_end(read_offers(evaluation, contexts, redactor()))
-    print_json(describe_offers(found)) if as_json else print_offers(found, data_console())
+    found = run_to_end(read_tool_listings(evaluation, contexts, redactor()))
+    print_json(describe_tool_listings(found)) if as_json else print_tool_listings(found, data_console())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from keval.errors import ConfigError, PluginError, Problem
 from keval.processes import supervised
 from keval.records.manifest import Manifest
-from keval.report.terminal import tell
+from keval.report.terminal.messages import tell
 from keval.seams import registry
 from keval.seams.hooks import hookimpl
 
@@ -86,7 +86,7 @@ class _Viewer:
         with suppress(KeyboardInterrupt):
             self._has_spoken.wait()  # a short run may have ended before
             if self._process.poll() is None:
-                tell(f"the viewer goes on; Ctrl-C ends it: {self._url}")
+                tell(f"the viewer is still running; press Ctrl-C to stop it: {self._url}")
                 self._process.wait()
 
     def end(self) -> None:

@@ -9,10 +9,9 @@ import attrs
 
 from keval.config.evaluation import PluginSpec
 from keval.config.source import KeyPath, Source
-from keval.config.structure import resolve_fields, structure
-from keval.errors import FieldError, PluginError, suggestion
+from keval.config.structure import options_class, structure
+from keval.errors import FieldError, suggestion
 from keval.records.interventions import Intervention
-from keval.seams import registry
 
 CHANGES = tuple(field.name for field in attrs.fields(Intervention))
 """The keys by which an entry changes its context."""
@@ -48,18 +47,6 @@ def with_bases(specs: Iterable[PluginSpec], labels: Collection[str]) -> set[str]
     return wanted
 
 
-def own_options(context: str) -> Collection[str]:
-    """Return the names of a context plugin's own options; none, if it has no such fields or is not there."""
-    try:
-        target = registry.load(registry.find("keval.contexts", context))
-        if not isinstance(target, type) or not attrs.has(target):
-            return ()
-        resolve_fields(target)
-    except PluginError:
-        return ()  # reported when the plan is made
-    return {field.name for field in attrs.fields(target) if field.init}
-
-
 class _Reader:
     """Reads the entries of `contexts:` in any order, each once, and collects what is wrong."""
 
@@ -68,52 +55,50 @@ class _Reader:
         self.errors: list[FieldError] = []
         self._servers = servers
         self._read: dict[str, PluginSpec | None] = {}
-        self._open: list[str] = []
 
-    def context(self, label: str) -> PluginSpec | None:
-        """Return a context; `None` where what is wrong with it is reported."""
+    def context(self, label: str, chain: tuple[str, ...] = ()) -> PluginSpec | None:
+        """Return a context, from which those in `chain` derive; `None` where what is wrong with it is reported."""
         if label not in self._read:
-            self._open.append(label)
             entry = self.source.data["contexts"][label]
-            self._read[label] = self._derived(label, entry) if is_derived(entry) else self._changed(label)
-            self._open.pop()
+            of_server = not is_derived(entry)
+            self._read[label] = self._changed(label) if of_server else self._derived(label, entry, (*chain, label))
         return self._read[label]
 
     def _changed(self, label: str) -> PluginSpec | None:
         spec = self._servers.get(label)
         if spec is None or not any(key in CHANGES for key in spec.options):
             return spec
-        kept = own_options(spec.type)
+        plugin = options_class("keval.contexts", spec.type)
+        kept = [field.name for field in attrs.fields(plugin) if field.init] if plugin else ()
         changes = {key: value for key, value in spec.options.items() if key in CHANGES and key not in kept}
         if not changes:
             return spec
         options = {key: value for key, value in spec.options.items() if key not in changes}
         return self._with_change(attrs.evolve(spec, options=options, changes=changes), changes)
 
-    def _derived(self, label: str, entry: Mapping[str, Any]) -> PluginSpec | None:
+    def _derived(self, label: str, entry: Mapping[str, Any], chain: tuple[str, ...]) -> PluginSpec | None:
         path: KeyPath = ("contexts", label)
         base, labels = entry["from"], self.source.data["contexts"]
         changes = {key: value for key, value in entry.items() if key != "from"}
         for key in changes:
             if key not in CHANGES:
-                hint = suggestion(key, CHANGES) or f"; it can change: {', '.join(CHANGES)}"
-                told = f"unknown key {key!r}: a context that derives from another takes only what it changes{hint}"
-                self.errors.append(FieldError((*path, key), told, at_key=True))
+                hint = suggestion(key, CHANGES, "it can change")
+                problem = f"unknown key {key!r}: a context with `from:` takes only what it changes{hint}"
+                self.errors.append(FieldError((*path, key), problem, at_key=True))
         if not isinstance(base, str) or base not in labels:
-            others = [each for each in labels if each != label]
-            hint = suggestion(str(base), others) or f"; contexts: {', '.join(others) or 'none'}"
+            hint = suggestion(str(base), [each for each in labels if each != label], "contexts")
             self.errors.append(FieldError((*path, "from"), f"no context named {base!r}{hint}"))
             return None
-        if base in self._open:
-            circle = " → ".join([*self._open[self._open.index(base) :], base])
-            told = f"the context derives from itself ({circle}); let one of them be a server"
-            self.errors.append(FieldError((*path, "from"), told))
+        if base in chain:
+            circle = " → ".join([*chain[chain.index(base) :], base])
+            problem = f"the contexts derive from each other ({circle}); one of them must define a server"
+            self.errors.append(FieldError((*path, "from"), problem))
             return None
-        spec = self.context(base)
+        spec = self.context(base, chain)
         if spec is None:
             return None
-        derived = attrs.evolve(spec, label=label, path=path, origin=spec.origin or base, changes=dict(entry))
-        return self._with_change(derived, {key: value for key, value in changes.items() if key in CHANGES})
+        changed = attrs.evolve(spec, label=label, path=path, origin=spec.origin or base, changes=dict(entry))
+        return self._with_change(changed, {key: value for key, value in changes.items() if key in CHANGES})
 
     def _with_change(self, spec: PluginSpec, changes: Mapping[str, Any]) -> PluginSpec | None:
         intervention, errors = structure(Intervention, _unfolded(changes), spec.path, self.source.base)

@@ -15,7 +15,7 @@ from attrs.validators import ge, gt, optional
 from keval.config.source import KeyPath, Source
 from keval.errors import Problem
 from keval.records.interventions import Intervention
-from keval.records.prices import Price
+from keval.records.models import Price
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 _WRITTEN = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
@@ -144,7 +144,7 @@ class Budget:
 class Execution:
     """How trials are run. `timeout_seconds` bounds one attempt at a trial, or at a judgement.
 
-    When more than `max_failures` trials have failed, no other one begins; it is a number, or a share of the trials such
+    When more than `max_failures` trials have failed, no new trials start; it is a number, or a share of the trials such
     as `10%`. `grace_seconds` is how long trials in flight may go on after Ctrl-C. A model's reply of more than
     `max_reply_bytes` and a tool's result of more than `max_result_bytes` fail the attempt. A tool's result of more than
     `max_recorded_bytes` is cut in the record; with `keep_large_results` the whole of it is in the run's `blobs/`.
@@ -166,21 +166,6 @@ class Execution:
     retry: Retry = Retry()
     seed: int = 0
     executor: str | Mapping[str, Any] = "local"
-
-    @property
-    def largest_reply(self) -> int:
-        """`max_reply_bytes` in bytes."""
-        return size(self.max_reply_bytes)
-
-    @property
-    def largest_result(self) -> int:
-        """`max_result_bytes` in bytes."""
-        return size(self.max_result_bytes)
-
-    @property
-    def largest_recorded(self) -> int:
-        """`max_recorded_bytes` in bytes."""
-        return size(self.max_recorded_bytes)
 
 
 @attrs.frozen
@@ -287,6 +272,12 @@ class Evaluation:
     def baseline(self) -> str:
         """The condition that the others are compared with."""
         return self.header.baseline or next(iter(self.conditions))
+
+    def labels(self, section: Literal["agents", "conditions", "judges"]) -> tuple[str, ...]:
+        """Return the labels that the config or a flag gives; a flag may have left some of them out."""
+        written = self.source.data.get(section)
+        chosen = self.conditions if section == "conditions" else [spec.label for spec in getattr(self, section)]
+        return (*dict.fromkeys([*(written if isinstance(written, dict) else ()), *chosen]),)
 
     @property
     def executor(self) -> PluginSpec:

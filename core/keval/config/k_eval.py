@@ -6,7 +6,7 @@ names that LiteLLM gives them. Places of errors stay those of the user's file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +51,7 @@ def spellings(section: str, name: str) -> list[str]:
 
 def translate(source: Source) -> Translation:
     """Translate a config; one in keval's own words is returned unchanged."""
-    if not isinstance(source.data, dict):
-        return Translation(source)
-    dialect = _Dialect(source, dict(source.data))
+    dialect = _Dialect(source, deepcopy(source.data))
     written_for_k_eval = any(key in source.data for key in _SHORT_FORMS)
     for short, section in _SHORT_FORMS.items():
         if short in source.data and section in source.data:
@@ -62,11 +60,17 @@ def translate(source: Source) -> Translation:
     for noun in ("agent", "judge"):
         if noun in dialect.data:
             dialect.unfold(noun)
-    dialect.rename_prices()
+    for name in dialect.section("prices"):
+        if (model := model_name(name)) != name and model not in dialect.data["prices"]:
+            dialect.rename(("prices",), name, model)
     if "mcp_servers" in dialect.data:
         dialect.rename((), "mcp_servers", "contexts")
-    dialect.rename_in_entries()
-    dialect.translate_conditions(lenient=written_for_k_eval)
+    for section in ("agents", "judges"):
+        for label, entry in dialect.section(section).items():
+            dialect.data[section][label] = _entry(section, label, entry)
+    for label, condition in dialect.section("conditions").items():
+        if isinstance(condition, dict):
+            dialect.translate_condition(label, condition, lenient=written_for_k_eval)
     if written_for_k_eval:
         dialect.find_dataset()
     moved = source.moved(dialect.data, dialect.moves)
@@ -92,6 +96,11 @@ class _Dialect:
         self.problems: list[Problem] = []
         self.notices: list[Problem] = []
 
+    def section(self, name: str) -> dict[str, Any]:
+        """Return what a section maps, as it is now; nothing, if it is no mapping."""
+        entries = self.data.get(name)
+        return dict(entries) if isinstance(entries, dict) else {}
+
     def unfold(self, noun: str) -> None:
         """Make `agent:` or `judge:` the one entry of its section."""
         one = self.data.pop(noun)
@@ -107,14 +116,14 @@ class _Dialect:
         if "type" in one:
             filled, unset = interpolate(one["type"], (noun, "type"))
             if unset:
-                self.problems += [Problem(self.source.place(path), message) for path, message in unset]
+                self.problems += self.source.problems(unset)
                 return
             label = registry.label(f"keval.{section}", agent_type(str(filled)) if noun == "agent" else str(filled))
         self.data[section] = {label: one}
         self.moves[noun,] = (section, label)
 
     def rename(self, parent: KeyPath, old: str, new: str) -> None:
-        """Rename a key of the mapping at `parent`, which is a copy already."""
+        """Rename a key of the mapping at `parent`, which keeps its place there."""
         mapping: Any = self.data
         for step in parent:
             mapping = mapping[step]
@@ -123,47 +132,24 @@ class _Dialect:
         mapping.update(items)
         self.moves[*parent, old] = (*parent, new)
 
-    def rename_in_entries(self) -> None:
-        """Translate the types of agents, and the models of agents and judges."""
-        for section in ("agents", "judges"):
-            entries = self.data.get(section)
-            if isinstance(entries, dict):
-                self.data[section] = {label: _entry(section, label, entry) for label, entry in entries.items()}
-
-    def rename_prices(self) -> None:
-        """Translate the models that `prices` are given for."""
-        prices = self.data.get("prices")
-        if isinstance(prices, dict):
-            self.data["prices"] = dict(prices)
-            for name in prices:
-                if (model := model_name(name)) != name and model not in prices:
-                    self.rename(("prices",), name, model)
-
-    def translate_conditions(self, *, lenient: bool) -> None:
+    def translate_condition(self, label: str, condition: dict[str, Any], *, lenient: bool) -> None:
         """Read `mcp_servers` of a condition as its contexts. If it has both, `mcp_servers` stays and is an unknown key.
 
         k-eval enforces the required use of tools only where a condition has servers: `lenient` says to do the same.
         """
-        conditions = self.data.get("conditions")
-        if not isinstance(conditions, dict):
-            return
-        self.data["conditions"] = {k: dict(v) if isinstance(v, dict) else v for k, v in conditions.items()}
-        for label, condition in self.data["conditions"].items():
-            if not isinstance(condition, dict):
-                continue
-            if "mcp_servers" in condition and "contexts" not in condition:
-                self.rename(("conditions", label), "mcp_servers", "contexts")
-            for key in ("require_mcp_tool_use", "require_mcp_tool_success"):
-                if lenient and condition.get(key) is True and not condition.get("contexts"):
-                    del condition[key]
-                    told = f"{label!r} has no server, so {key} is not enforced there, as in k-eval"
-                    self.notice(("conditions", label, key), told)
+        if "mcp_servers" in condition and "contexts" not in condition:
+            self.rename(("conditions", label), "mcp_servers", "contexts")
+        for key in ("require_mcp_tool_use", "require_mcp_tool_success"):
+            if lenient and condition.get(key) is True and not condition.get("contexts"):
+                del condition[key]
+                told = f"{label!r} has no server, so {key} is not enforced (the same as k-eval)"
+                self.notice(("conditions", label, key), told)
 
     def find_dataset(self) -> None:
         """Take a dataset relative to the working directory, as k-eval does, if the config's folder does not have it."""
-        dataset = self.data.get("dataset")
-        path = dataset.get("path") if isinstance(dataset, dict) else None
-        if not isinstance(dataset, dict) or not isinstance(path, str) or "${" in path:
+        dataset = self.section("dataset")
+        path = dataset.get("path")
+        if not isinstance(path, str) or "${" in path:
             return
         if not (self.source.base / path).exists() and Path(path).is_file():
             found = Path(path).resolve()
@@ -172,21 +158,20 @@ class _Dialect:
             self.notice(("dataset", "path"), told)
 
     def problem(self, path: KeyPath, message: str, *, at_key: bool = False) -> None:
-        self.problems.append(Problem(self.source.place(path, key=at_key), message))
+        self.problems.append(self.source.problem(path, message, at_key=at_key))
 
     def notice(self, path: KeyPath, message: str) -> None:
-        self.notices.append(Problem(self.source.place(path, key=True), message))
+        self.notices.append(self.source.problem(path, message, at_key=True))
 
 
 def _entry(section: str, label: str, entry: Any) -> Any:
-    if entry is None and agent_type(label) != label:
-        return {"type": agent_type(label)} if section == "agents" else entry
-    if not isinstance(entry, Mapping):
+    """Translate the type of an agent, and the model of an agent or judge."""
+    if not isinstance(entry, dict | None):
         return entry
-    changed = dict(entry)
+    changed = entry or {}
     named = changed.get("type", label)
     if section == "agents" and isinstance(named, str) and agent_type(named) != named:
-        changed["type"] = agent_type(named)
+        changed = {**changed, "type": agent_type(named)}
     if isinstance(changed.get("model"), str):
-        changed["model"] = model_name(changed["model"])
-    return changed
+        changed = {**changed, "model": model_name(changed["model"])}
+    return changed or entry

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +13,7 @@ from keval.config.evaluation import Evaluation, Header, PluginSpec
 from keval.config.sections import NOUNS, SectionReader
 from keval.config.source import Source
 from keval.config.structure import structure
-from keval.errors import ConfigError, Problem
+from keval.errors import ConfigError
 from keval.records.manifest import Manifest
 from keval.records.scores import Rubric
 
@@ -27,7 +27,7 @@ def read(source: Source) -> Evaluation:
     """Read an evaluation from a source, with its problems. Raises ConfigError if that is not a mapping."""
     if not isinstance(source.data, dict):
         message = "an evaluation is a mapping with dataset:, agents:, conditions: and metrics:"
-        raise ConfigError([Problem(source.place(()), message)])
+        raise ConfigError([source.problem((), message)])
     translated = k_eval.translate(source)
     reader = SectionReader(translated.source, list(translated.problems))
     evaluation = reader.evaluation()
@@ -38,8 +38,13 @@ def with_data(evaluation: Evaluation, data: dict[str, Any]) -> Evaluation:
     """Read an evaluation again from other data, such as `effective` returns; what the command line chose stays."""
     found = read(Source(evaluation.source.name, evaluation.source.base, data))
     implied = {spec.label for spec in evaluation.judges if spec.implied}
-    judges = tuple(attrs.evolve(spec, implied=spec.label in implied) for spec in found.judges)
+    judges = _with_implied(found.judges, implied)
     return attrs.evolve(found, judges=judges, limit=evaluation.limit, sample_ids=evaluation.sample_ids)
+
+
+def _with_implied(judges: Iterable[PluginSpec], labels: Collection[str]) -> tuple[PluginSpec, ...]:
+    """Mark the judges with these labels as implied: data names every judge's plugin, also where a config did not."""
+    return tuple(attrs.evolve(spec, implied=spec.label in labels) for spec in judges)
 
 
 def rebuild(manifest: Manifest, place: str) -> Evaluation:
@@ -99,11 +104,9 @@ def _written(spec: PluginSpec) -> dict[str, Any]:
 
 def _reread(manifest: Manifest, config: Mapping[str, Any], place: str) -> Evaluation:
     evaluation = read(Source(place, Path(manifest.config_folder), dict(config)))
-    # A manifest names every judge's plugin, also where the user's config named a model only.
     implied = {label for label, judge in manifest.judges.items() if judge.implied}
-    judges = tuple(attrs.evolve(spec, implied=spec.label in implied) for spec in evaluation.judges)
     gates = tuple(attrs.evolve(gate, is_checked=True) for gate in evaluation.gates)
-    return attrs.evolve(evaluation, judges=judges, gates=gates)
+    return attrs.evolve(evaluation, judges=_with_implied(evaluation.judges, implied), gates=gates)
 
 
 T = TypeVar("T")
@@ -119,10 +122,10 @@ def read_record(cls: type[T], path: Path, *, about: str, defaults: Mapping[str, 
     """
     source = Source.read(path)
     if not isinstance(source.data, dict):
-        raise ConfigError([Problem(source.place(()), about)])
+        raise ConfigError([source.problem((), about)])
     record, errors = structure(cls, {**(defaults or {}), **source.data}, (), source.base, variables=False)
     if record is None:
-        raise ConfigError([Problem(source.place(error.path, key=error.at_key), error.message) for error in errors])
+        raise ConfigError(source.problems(errors))
     return record
 
 

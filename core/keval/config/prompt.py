@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sized
 from functools import wraps
 from typing import Any
 
-import attrs
-from jinja2 import StrictUndefined, TemplateRuntimeError, nodes
+from jinja2 import StrictUndefined, TemplateError, TemplateRuntimeError, nodes
 from jinja2.compiler import CodeGenerator, Frame
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from keval.records.sample import Sample
+from keval.records.trial import Sample
 
 _WORK = 5_000_000
 """Characters and items that one rendering may make; an iteration costs fifty."""
@@ -22,6 +21,8 @@ _SECONDS = 5.0
 _LARGEST = 1_000_000
 """A length, a width or a count that something is asked for."""
 _BITS = 20_000
+_FAILURES = (TemplateError, ArithmeticError, LookupError, RecursionError, MemoryError, TypeError, ValueError)
+"""What a template raises while it is rendered."""
 _WIDTH = re.compile(r"%[^a-zA-Z%]*(?:\d{6}|\*)|\{[^{}]*\d{6}")
 _GROWING = frozenset(
     {
@@ -50,9 +51,7 @@ class Bounded(ImmutableSandboxedEnvironment):
     code_generator_class = _Generator
 
     def __init__(self) -> None:
-        super().__init__(
-            undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True, finalize=self._finalized
-        )
+        super().__init__(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True, finalize=self._spent)
         self.globals.pop("lipsum")
         for name, filter_ in self.filters.items():
             self.filters[name] = self._counted(name, filter_)
@@ -113,9 +112,6 @@ class Bounded(ImmutableSandboxedEnvironment):
 
         return counted
 
-    def _finalized(self, value: Any) -> Any:
-        return self._spent(value)
-
     def _spent(self, value: Any) -> Any:
         self._spend(len(value) if isinstance(value, Sized) else 1)
         return value
@@ -149,34 +145,12 @@ def _check(small: bool, name: str) -> None:
         raise TemplateRuntimeError(f"{name!r} would make more than {_LARGEST} characters or items; make it smaller")
 
 
-@attrs.frozen
-class Prompt:
-    """A system prompt, ready to be rendered for a sample.
+def compile_template(text: str) -> Callable[[Sample], str]:
+    """Compile a system prompt that is a template. Raises ValueError when its syntax is wrong.
 
     It can use the sample's `id`, `question`, `history`, `facts` and `metadata`, but neither the golden answer nor
-    withheld facts.
+    withheld facts. What is returned renders it, and raises ValueError: an undefined name, or a template that fails.
     """
-
-    text: str
-    _render: Callable[[Sample], str] | None = attrs.field(default=None, eq=False, repr=False)
-
-    def render(self, sample: Sample) -> str:
-        """Return the prompt for this sample. Raises ValueError: an undefined name, or a template that fails."""
-        return self._render(sample) if self._render else self.text
-
-    @property
-    def varies(self) -> bool:
-        """Whether it is a template, and may differ between samples."""
-        return self._render is not None
-
-
-def compile_prompt(text: str) -> Prompt:
-    """Compile a template. Raises ValueError when its syntax is wrong."""
-    if "{{" not in text and "{%" not in text and "{#" not in text:
-        return Prompt(text)
-    # Jinja2 is imported only for a prompt that is a template.
-    from jinja2 import TemplateError
-
     environment = Bounded()
     try:
         template = environment.from_string(text)
@@ -185,13 +159,10 @@ def compile_prompt(text: str) -> Prompt:
 
     def render(sample: Sample) -> str:
         environment.begin()
+        facts = {name: fact for name, fact in sample.facts.items() if name not in sample.withheld}
         try:
             return template.render(
-                id=sample.id,
-                question=sample.question,
-                history=sample.history,
-                facts={name: fact for name, fact in sample.facts.items() if name not in sample.withheld},
-                metadata=sample.metadata,
+                id=sample.id, question=sample.question, history=sample.history, facts=facts, metadata=sample.metadata
             )
         except (
             TemplateError,
@@ -204,4 +175,4 @@ def compile_prompt(text: str) -> Prompt:
         ) as error:
             raise ValueError(f"for sample {sample.id!r}: {error}") from error
 
-    return Prompt(text, render)
+    return render

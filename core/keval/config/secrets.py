@@ -1,7 +1,7 @@
 """Secrets of a config: the variables of the environment whose values are neither printed nor written.
 
 A variable is secret by its own name, by the name of an option that it stands in or below, or because it stands in a
-longer text. Paths, models, names and numbers are not, nor is a default that is written out, and `public:` frees others.
+longer text. Paths, models, names and numbers are not, nor is a default that is written out, nor what `public:` lists.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from keval.config.evaluation import Evaluation
 from keval.config.source import KeyPath
-from keval.config.variables import VARIABLE, variable
+from keval.config.variables import VARIABLE, texts, variable
 from keval.errors import Problem, suggestion
 from keval.records.models import Endpoint
 from keval.redaction import SHORTEST, Redactor
@@ -47,14 +47,15 @@ def learn_endpoints(redactor: Redactor, endpoints: Iterable[Endpoint]) -> None:
 
 def secret_variables(data: Any) -> Iterator[tuple[KeyPath, str]]:
     """Yield the secret variables of a config that are set, each with every path at which it stands."""
-    freed = _freed(data)
+    public = data.get("public") if isinstance(data, dict) else None
+    shown = public if isinstance(public, list) else ()
     for path, name, secret in _variables(data):
-        if secret and name not in freed and variable(name):
+        if secret and name not in shown and variable(name):
             yield path, name
 
 
 def secret_notices(evaluation: Evaluation) -> Iterator[Problem]:
-    """Yield what a user should know: secrets that are too short to be replaced, and names that free nothing."""
+    """Yield what a user should know: secrets that are too short to replace, and entries of `public` without effect."""
     data = evaluation.source.data
     told: set[str] = set()
     for path, name in secret_variables(data):
@@ -69,35 +70,30 @@ def secret_notices(evaluation: Evaluation) -> Iterator[Problem]:
     for index, name in enumerate(evaluation.header.public):
         if name not in used:
             place = evaluation.source.place(("public", index))
-            yield Problem(place, f"no value uses ${{{name}}}, so it frees nothing{suggestion(name, used)}")
+            yield Problem(place, f"no value uses ${{{name}}}, so this entry has no effect{suggestion(name, used)}")
 
 
-def _freed(data: Any) -> set[str]:
-    listed = data.get("public") if isinstance(data, dict) else None
-    return {str(name) for name in listed} if isinstance(listed, list) else set()
-
-
-def _variables(data: Any, path: KeyPath = (), *, below: bool = False) -> Iterator[tuple[KeyPath, str, bool]]:
-    """Yield every variable with its path, and whether it is secret there; `below` an option that says so it is."""
-    if isinstance(data, dict):
-        for key, value in data.items():
-            # Labels and the names of plugins stand above options.
-            option = path not in _LABELLED and (len(path) != 2 or not isinstance(path[1], int))
-            here = below or (option and not _plain(str(key)) and bool(_SECRET_OPTION.fullmatch(str(key))))
-            yield from _variables(value, (*path, key), below=here)
-    elif isinstance(data, list):
-        for index, item in enumerate(data):
-            yield from _variables(item, (*path, index), below=below)
-    elif isinstance(data, str):
+def _variables(data: Any) -> Iterator[tuple[KeyPath, str, bool]]:
+    """Yield every variable with its path, and whether it is secret there."""
+    for path, text in texts(data):
         last = next((step for step in reversed(path) if isinstance(step, str)), "")
-        for match in VARIABLE.finditer(data):
+        for match in VARIABLE.finditer(text):
             if (name := match["name"]) is not None:
-                part = match[0] != data
                 value = variable(name) or ""
                 number = bool(_NUMBER.fullmatch(value))
                 named = bool(_SECRET_NAME.search(name)) and not _PLAIN_NAME.fullmatch(name) and not number
-                free = part and not _plain(last) and not (number and len(value) < SHORTEST)
-                yield path, name, below or named or free
+                part = match[0] != text and not _plain(last) and not (number and len(value) < SHORTEST)
+                yield path, name, named or part or _below_secret(path)
+
+
+def _below_secret(path: KeyPath) -> bool:
+    """Return whether a path leads through an option that says that what is below it is secret."""
+    for depth, step in enumerate(path):
+        # Labels and the names of plugins stand above options.
+        option = path[:depth] not in _LABELLED and (depth != 2 or not isinstance(path[1], int))
+        if isinstance(step, str) and option and not _plain(step) and _SECRET_OPTION.fullmatch(step):
+            return True
+    return False
 
 
 def _plain(option: str) -> bool:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import attrs
@@ -12,11 +11,10 @@ import attrs
 from keval.config.derived_contexts import derive, is_derived
 from keval.config.evaluation import Budget, Condition, DatasetFile, Evaluation, Execution, GateSpec, Header, PluginSpec
 from keval.config.source import KeyPath, Source
-from keval.config.structure import provider_of, resolve_fields, structure
+from keval.config.structure import options_class, provider_of, structure
 from keval.config.variables import interpolate, written_secrets
-from keval.errors import FieldError, PluginError, Problem, suggestion
-from keval.records.models import Model
-from keval.records.prices import Price
+from keval.errors import PluginError, Problem, suggestion
+from keval.records.models import Model, Price
 from keval.seams import registry
 
 T = TypeVar("T")
@@ -61,21 +59,23 @@ class SectionReader:
         dataset = self._dataset(data["dataset"]) if "dataset" in data else None
         execution = self._execution(data.get("execution"))
         budget = self._record(Budget, data.get("budget"), ("budget",))
-        prices, wrong = read_prices(data.get("prices"), self.source.base)
-        self._field_errors(wrong)
+        prices = self._prices(data.get("prices"))
         spoiled = bool(self.problems)
         agents, judges = self._named("agents"), self._named("judges")
         contexts, wrong = derive(self.source, self._named("contexts"))
-        self._field_errors(wrong)
+        self.problems += self.source.problems(wrong)
         conditions = self._conditions()
         metrics, rubrics = self._listed("metrics"), self._listed("rubrics")
         middleware, plugins = self._listed("middleware"), self._listed("plugins")
         if not agents and "agents" not in data and not spoiled:
             self._problem((), "the key 'agents' is missing; add `agents: {label: {type: …, model: provider/name}}`")
-        gates, wrong = read_gate_list(self.source)
-        self._field_errors(wrong)
+        gates = self._gates(data.get("gates"))
         self._check_reference(("baseline",), "condition", header.baseline, [*self._labels("conditions"), *conditions])
-        self._field_errors(ablate_errors(header.ablate, conditions, self._labels("conditions")))
+        for index, label in enumerate(header.ablate):
+            if label in self._labels("conditions") and label not in conditions:
+                continue  # what is wrong with the condition is reported there
+            if problem := ablate_problem(label, conditions):
+                self._problem(("ablate", index), problem)
         return Evaluation(
             self.source,
             header,
@@ -113,11 +113,11 @@ class SectionReader:
         file = self._record(DatasetFile, data, ("dataset",))
         known = [field.name for field in attrs.fields(DatasetFile) if field.name != "options"]
         extra = [key for key in data if key not in known] if isinstance(data, dict) else []
-        reader = _reader(file) if extra and file else None
+        reader = options_class("keval.datasets", file.format) if extra and file else None
         own = [field.name for field in attrs.fields(reader) if field.init] if reader else []
         for key in extra:
             if key not in own:
-                hint = suggestion(key, [*known, *own]) or f"; known keys: {', '.join([*known, *own])}"
+                hint = suggestion(key, [*known, *own], "known keys")
                 self._problem(("dataset", key), f"unknown key {key!r}{hint}", at_key=True)
         options = {key: data[key] for key in extra if key in own}
         if reader and self._record(reader, options, ("dataset",)) is None:
@@ -128,14 +128,13 @@ class SectionReader:
         known = [*attrs.fields_dict(Header), *SECTIONS]
         for key in data:
             if key not in known:
-                hint = suggestion(key, known) or f"; known keys: {', '.join(known)}"
-                if key in attrs.fields_dict(Execution):
-                    hint = "; it belongs under `execution:`"
+                misplaced = key in attrs.fields_dict(Execution)
+                hint = "; it belongs under `execution:`" if misplaced else suggestion(key, known, "known keys")
                 self._problem((key,), f"unknown key {key!r}{hint}", at_key=True)
 
     def _record(self, cls: type[T], data: Any, path: KeyPath) -> T | None:
         record, errors = structure(cls, data, path, self.source.base)
-        self._field_errors(errors)
+        self.problems += self.source.problems(errors)
         return record
 
     def _named(self, section: str) -> tuple[PluginSpec, ...]:
@@ -210,13 +209,48 @@ class SectionReader:
             conditions[label] = condition
             for required in ("require_mcp_tool_use", "require_mcp_tool_success"):
                 if getattr(condition, required) and not condition.contexts:
-                    problem = f"{label!r} has no context, so no tool can be used; give it one, or leave this out"
+                    problem = f"{label!r} has no context and so no tools; add a context, or remove this key"
                     self._problem((*path, required), problem, at_key=True)
             for index, name in enumerate(condition.contexts):
                 self._check_reference((*path, "contexts", index), "context", name, contexts)
                 if name in condition.contexts[:index]:
                     self._problem((*path, "contexts", index), f"{name!r} is listed twice; keep one")
         return conditions
+
+    def _prices(self, data: Any) -> dict[str, Price]:
+        """Read the prices of models, by `provider/name`; one whose source is not given has the source `config`."""
+        prices: dict[str, Price] = {}
+        if not isinstance(data, dict | None):
+            example = "such as `openai/gpt-4o-mini: {input: 0.15, output: 0.6}`"
+            self._problem(("prices",), f"expected a mapping of models to prices, {example}")
+            return prices
+        for model, entry in (data or {}).items():
+            try:
+                Model.parse(model)
+            except ValueError as error:
+                self._problem(("prices", model), str(error), at_key=True)
+                continue
+            written = {"source": "config", **entry} if isinstance(entry, dict) else entry
+            if (price := self._record(Price, written, ("prices", model))) is not None:
+                prices[model] = price
+        return prices
+
+    def _gates(self, entries: Any) -> tuple[GateSpec, ...]:
+        """Read the section. What the gates say is checked when the plan is made."""
+        example = "such as `basic/contains >= 0.8`"
+        if not isinstance(entries, list | None):
+            self._problem(("gates",), f"expected a list of gates, {example}")
+            return ()
+        specs: list[GateSpec] = []
+        for index, entry in enumerate(entries or ()):
+            path = ("gates", index)
+            if not isinstance(entry, str):
+                self._problem(path, f"expected a gate, {example}, got {entry!r}")
+                continue
+            text, unset = interpolate(entry, path)
+            self.problems += self.source.problems(unset)
+            specs += [] if unset else [GateSpec(str(text), self.source.place(path))]
+        return tuple(specs)
 
     def _is_label(self, label: str, path: KeyPath) -> bool:
         """Return whether a key can be a label; if not, report it."""
@@ -232,8 +266,7 @@ class SectionReader:
 
     def _check_reference(self, path: KeyPath, noun: str, name: str | None, labels: Sequence[str]) -> None:
         if name is not None and name not in labels:
-            hint = suggestion(name, labels) or f"; {noun}s: {', '.join(labels) or 'none'}"
-            self._problem(path, f"no {noun} named {name!r}{hint}")
+            self._problem(path, f"no {noun} named {name!r}{suggestion(name, labels, f'{noun}s')}")
 
     def _spec(
         self, section: str, label: str, kind: str, options: Mapping[str, Any], *, implied: bool = False
@@ -254,49 +287,11 @@ class SectionReader:
     def _filled(self, text: str, path: KeyPath) -> str:
         """Fill in the variables of a plugin's name."""
         filled, unset = interpolate(text, path)
-        self._field_errors(FieldError(at, message) for at, message in unset)
+        self.problems += self.source.problems(unset)
         return str(filled)
 
-    def _field_errors(self, errors: Iterable[FieldError]) -> None:
-        for error in errors:
-            self._problem(error.path, error.message, at_key=error.at_key)
-
     def _problem(self, path: KeyPath, message: str, *, at_key: bool = False) -> None:
-        self.problems.append(Problem(self.source.place(path, key=at_key), message))
-
-
-def _reader(file: DatasetFile) -> type | None:
-    """Return the class of the reader of a file's format, if there is one and it has options."""
-    try:
-        reader = registry.load(registry.find("keval.datasets", file.format))
-    except PluginError:
-        return None
-    if not isinstance(reader, type) or not attrs.has(reader):
-        return None
-    resolve_fields(reader)
-    return reader
-
-
-_GATE_EXAMPLE = "such as `basic/contains >= 0.8`"
-
-
-def read_gate_list(source: Source) -> tuple[tuple[GateSpec, ...], list[FieldError]]:
-    """Read the section, and what is wrong with it. What the gates say is checked when the plan is made."""
-    entries = source.data.get("gates")
-    if entries is None:
-        return (), []
-    if not isinstance(entries, list):
-        return (), [FieldError(("gates",), f"expected a list of gates, {_GATE_EXAMPLE}")]
-    specs: list[GateSpec] = []
-    errors: list[FieldError] = []
-    for index, entry in enumerate(entries):
-        if not isinstance(entry, str):
-            errors.append(FieldError(("gates", index), f"expected a gate, {_GATE_EXAMPLE}, got {entry!r}"))
-            continue
-        text, unset = interpolate(entry, ("gates", index))
-        errors += [FieldError(at, message) for at, message in unset]
-        specs += [] if unset else [GateSpec(str(text), source.place(("gates", index)))]
-    return tuple(specs), errors
+        self.problems.append(self.source.problem(path, message, at_key=at_key))
 
 
 def implies_judge(label: str, options: Mapping[str, Any]) -> bool:
@@ -324,52 +319,10 @@ def implied_judge(options: Mapping[str, Any]) -> str:
     return provider or name
 
 
-_SECTION: KeyPath = ("prices",)
-_PRICE_EXAMPLE = "`openai/gpt-4o-mini: {input: 0.15, output: 0.6}`"
-
-
-def read_prices(data: Any, base: Path) -> tuple[dict[str, Price], list[FieldError]]:
-    """Read the prices of models, by `provider/name`, and what is wrong with them.
-
-    A price whose source is not given has the source `config`.
-    """
-    if data is None:
-        return {}, []
-    if not isinstance(data, dict):
-        return {}, [FieldError(_SECTION, f"expected a mapping of models to prices, such as {_PRICE_EXAMPLE}")]
-    prices: dict[str, Price] = {}
-    errors: list[FieldError] = []
-    for model, entry in data.items():
-        try:
-            Model.parse(model)
-        except ValueError as error:
-            errors.append(FieldError((*_SECTION, model), str(error), at_key=True))
-            continue
-        written = {"source": "config", **entry} if isinstance(entry, dict) else entry
-        price, found = structure(Price, written, (*_SECTION, model), base)
-        errors += found
-        if price is not None:
-            prices[model] = price
-    return prices, errors
-
-
 def ablate_problem(label: str, conditions: Mapping[str, Condition]) -> str | None:
     """Return why a condition has no tool to leave out, as far as a config tells."""
     if label not in conditions:
-        hint = suggestion(label, conditions) or f"; conditions: {', '.join(conditions) or 'none'}"
-        return f"no condition named {label!r}{hint}"
+        return f"no condition named {label!r}{suggestion(label, conditions, 'conditions')}"
     if not conditions[label].contexts:
         return f"{label!r} has no context, so there is no tool to leave out; name a condition that has one"
     return None
-
-
-def ablate_errors(
-    labels: Sequence[str], conditions: Mapping[str, Condition], wrong: Collection[str]
-) -> list[FieldError]:
-    """Return what is wrong with the labels of `ablate`; entries that are `wrong` are reported elsewhere."""
-    told = {
-        index: ablate_problem(label, conditions)
-        for index, label in enumerate(labels)
-        if label in conditions or label not in wrong
-    }
-    return [FieldError(("ablate", index), problem) for index, problem in told.items() if problem]

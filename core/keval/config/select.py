@@ -9,7 +9,7 @@ import attrs
 
 from keval.config import k_eval
 from keval.config.derived_contexts import with_bases
-from keval.config.evaluation import Condition, Evaluation, GateSpec, PluginSpec
+from keval.config.evaluation import Evaluation, GateSpec, PluginSpec
 from keval.config.sections import ablate_problem, implied_judge
 from keval.errors import PluginError, Problem, suggestion
 from keval.records.models import Model
@@ -48,15 +48,13 @@ def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
     plugins = _plugins(evaluation.plugins, selection.plugins, problems)
     for label in selection.conditions:
         if label not in evaluation.conditions:
-            hint = suggestion(label, evaluation.conditions) or f"; conditions: {', '.join(evaluation.conditions)}"
+            hint = suggestion(label, evaluation.conditions, "conditions")
             problems.append(Problem(f"--condition {label}", f"no condition named {label!r}{hint}"))
-    conditions = {
-        label: condition
-        for label, condition in evaluation.conditions.items()
-        if not selection.conditions or label in selection.conditions
-    }
-    used = with_bases(evaluation.contexts, {label for arm in conditions.values() for label in arm.contexts})
-    contexts = tuple(spec for spec in evaluation.contexts if not selection.conditions or spec.label in used)
+    conditions, contexts = evaluation.conditions, evaluation.contexts
+    if selection.conditions:
+        conditions = {label: each for label, each in conditions.items() if label in selection.conditions}
+        used = with_bases(evaluation.contexts, {label for arm in conditions.values() for label in arm.contexts})
+        contexts = tuple(spec for spec in contexts if spec.label in used)
     agents, judges = _with_models(agents, judges, selection.models, problems)
     execution = attrs.evolve(
         evaluation.execution,
@@ -70,14 +68,17 @@ def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
             execution = attrs.evolve(execution, max_failures=selection.max_failures)
         except ValueError as error:
             problems.append(Problem("--max-failures", str(error)))
-    caps: dict[str, Any] = {**selection.budget}
+    for label in selection.ablate:
+        if problem := ablate_problem(label, conditions):
+            problems.append(Problem(f"--ablate {label}", problem))
     header = evaluation.header
-    if header.baseline not in conditions:
-        header = attrs.evolve(header, baseline=None)
-    header = attrs.evolve(header, ablate=_ablated(header.ablate, selection.ablate, conditions, problems))
+    ablate = dict.fromkeys(label for label in (*header.ablate, *selection.ablate) if label in conditions)
+    baseline = header.baseline if header.baseline in conditions else None
+    caps: dict[str, Any] = {**selection.budget}
+    gates = {text: GateSpec(text, f"--fail-under {text}") for text in selection.gates}
     return attrs.evolve(
         evaluation,
-        header=header,
+        header=attrs.evolve(header, baseline=baseline, ablate=tuple(ablate)),
         agents=agents,
         contexts=contexts,
         metrics=metrics,
@@ -86,25 +87,11 @@ def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
         conditions=conditions,
         execution=execution,
         budget=attrs.evolve(evaluation.budget, **caps),
-        gates=_gates(evaluation.gates, selection.gates),
+        gates=(*(spec for spec in evaluation.gates if spec.text not in gates), *gates.values()),
         limit=selection.limit,
         sample_ids=selection.sample_ids,
         problems=(*evaluation.problems, *problems),
     )
-
-
-def _ablated(
-    written: Sequence[str], flags: Sequence[str], conditions: Mapping[str, Condition], problems: list[Problem]
-) -> tuple[str, ...]:
-    for label in flags:
-        if told := ablate_problem(label, conditions):
-            problems.append(Problem(f"--ablate {label}", told))
-    return tuple(dict.fromkeys(label for label in (*written, *flags) if label in conditions))
-
-
-def _gates(specs: Sequence[GateSpec], flags: Iterable[str]) -> tuple[GateSpec, ...]:
-    added = {text: GateSpec(text, f"--fail-under {text}") for text in flags}
-    return (*(spec for spec in specs if spec.text not in added), *added.values())
 
 
 def _chosen(
@@ -144,7 +131,11 @@ def _plugins(specs: Sequence[PluginSpec], flags: Iterable[str], problems: list[P
             continue
         out = [label for label in chosen if label == blocked or label.startswith(f"{blocked}/")]
         if not out:
-            problems.append(Problem(f"-p {flag}", f"the plugin {blocked!r} is not loaded; leave the flag out"))
+            problems.append(
+                Problem(
+                    f"-p {flag}", f"the plugin {blocked!r} is not selected, so it cannot be blocked; remove the flag"
+                )
+            )
         for label in out:
             del chosen[label]
     return tuple(chosen.values())
@@ -162,30 +153,30 @@ def _each_of_vendor(spec: PluginSpec) -> list[PluginSpec]:
 def _with_models(
     agents: tuple[PluginSpec, ...], judges: tuple[PluginSpec, ...], flags: Iterable[str], problems: list[Problem]
 ) -> tuple[tuple[PluginSpec, ...], tuple[PluginSpec, ...]]:
+    """Give agents and judges the models of the flags `LABEL=provider/name`, or `agents.LABEL=…` where both have it."""
     models: dict[str, str] = {}
     labelled = [f"agents.{spec.label}" for spec in agents] + [f"judges.{spec.label}" for spec in judges]
     labels = [full.partition(".")[2] for full in labelled]
     for flag in flags:
         label, equals, named = flag.partition("=")
         model = k_eval.model_name(named)
-        try:
-            if not equals:
-                raise ValueError(f"expected LABEL=provider/name, such as --model {(labels or ['agent'])[0]}=…")
-            Model.parse(model)
-        except ValueError as error:
-            problems.append(Problem(f"--model {flag}", str(error)))
-            continue
         meant = [full for full in labelled if label in (full, full.partition(".")[2])]
         if not meant:  # an implied judge can be named by its plugin, too
             implied = (spec for spec in judges if spec.implied and label in (spec.type, f"judges.{spec.type}"))
             meant = [f"judges.{spec.label}" for spec in implied]
-        if not meant:
-            hint = suggestion(label, labels) or f"; labels: {', '.join(labels)}"
-            problems.append(Problem(f"--model {flag}", f"no agent or judge is labelled {label!r}{hint}"))
-        elif len(meant) > 1:
-            problem = f"an agent and a judge are labelled {label!r}; write {' or '.join(f'{full}=…' for full in meant)}"
-            problems.append(Problem(f"--model {flag}", problem))
-        models.update(dict.fromkeys(meant, model))
+        try:
+            if not equals:
+                raise ValueError(f"expected LABEL=provider/name, such as --model {(labels or ['agent'])[0]}=…")
+            Model.parse(model)
+            if not meant:
+                raise ValueError(f"no agent or judge is labelled {label!r}{suggestion(label, labels, 'labels')}")
+            if len(meant) > 1:
+                either = " or ".join(f"{full}=…" for full in meant)
+                raise ValueError(f"an agent and a judge are labelled {label!r}; write {either}")
+        except ValueError as error:
+            problems.append(Problem(f"--model {flag}", str(error)))
+            continue
+        models[meant[0]] = model
 
     def with_model(section: str, spec: PluginSpec) -> PluginSpec:
         model = models.get(f"{section}.{spec.label}")

@@ -3,68 +3,46 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import attrs
 import yaml
 
-from keval.errors import ConfigError, Problem
+from keval.errors import ConfigError, FieldError, Problem
 from keval.files import read_input
-
-_DEEPEST = 200
-"""Levels of lists and mappings. The C loader calls itself for each, and some thousands end the process."""
-
-_INDENT = re.compile(r"^[ ?:-]+", re.MULTILINE)
-_EventLoader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-def check_depth(text: str, name: str) -> None:
-    """Refuse a text that is nested too deeply, by its events, which are read without recursion. Raises ConfigError."""
-    # A level takes a bracket, or a column of its own: most files cannot be so deep, and are not read twice.
-    if text.count("[") + text.count("{") < _DEEPEST and _deepest_indent(text) < _DEEPEST // 2:
-        return
-    depth = 0
-    for event in yaml.parse(text, Loader=_EventLoader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > _DEEPEST:
-                mark = event.start_mark
-                place = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
-                raise ConfigError([Problem(place, f"nested more than {_DEEPEST} levels deep; write it flatter")])
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-
-
-def _deepest_indent(text: str) -> int:
-    return max(map(len, _INDENT.findall(text)), default=0)
-
 
 KeyPath: TypeAlias = tuple[str | int, ...]
 
-T = TypeVar("T")
-
+_DEEPEST = 200
+"""Levels of lists and mappings. The C loader calls itself for each, and some thousands end the process."""
+_INDENT = re.compile(r"^[ ?:-]+", re.MULTILINE)
 _MERGE = "tag:yaml.org,2002:merge"
 _NODE_LIMIT = 200_000
 _MOST_BYTES = 10_000_000
 _Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
+class Place(NamedTuple):
+    """Where a value and its key stand (line and column, both from 1), and a number or boolean as it is written."""
+
+    value: tuple[int, int]
+    key: tuple[int, int] | None
+    written: str | None
+
+
 @attrs.frozen
 class Source:
     """Plain data, and the place of each part.
 
-    `name` is what errors call the file; relative paths in the data are relative to `base`. `_values` and `_keys` map
-    a path of keys and indexes to a line and column, both from 1, and `_written` to a number or boolean as written.
+    `name` is what errors call the file; relative paths in the data are relative to `base`.
     """
 
     name: str
     base: Path
     data: Any
-    _values: Mapping[KeyPath, tuple[int, int]] = attrs.field(factory=dict, repr=False)
-    _keys: Mapping[KeyPath, tuple[int, int]] = attrs.field(factory=dict, repr=False)
-    _written: Mapping[KeyPath, str] = attrs.field(factory=dict, repr=False)
+    _places: Mapping[KeyPath, Place] = attrs.field(factory=dict, repr=False)
 
     @classmethod
     def read(cls, path: Path) -> Source:
@@ -79,7 +57,7 @@ class Source:
     def parse(cls, text: str, name: str, base: Path) -> Source:
         """Parse YAML text; raises as `read` does."""
         try:
-            check_depth(text, name)
+            _check_depth(text, name)
             loader = _Loader(text)
             root = loader.get_single_node()
             if root is None:
@@ -88,67 +66,74 @@ class Source:
             reader = _Reader(loader, name)
             data = reader.convert(root, ())
         except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            place = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
-            raise ConfigError(
-                [Problem(place, f"not valid YAML: {error.problem}; check the indentation and quotes")]
-            ) from error
+            problem = f"not valid YAML: {error.problem}; check the indentation and quotes"
+            raise ConfigError([Problem(_at(name, error.problem_mark or error.context_mark), problem)]) from error
         except yaml.YAMLError as error:
             raise ConfigError([Problem(name, f"not valid YAML: {error}")]) from error
         except RecursionError as error:
-            raise ConfigError([Problem(name, "nested too deeply; write it flatter")]) from error
+            raise ConfigError([Problem(name, "nested too deeply; reduce the nesting")]) from error
         if reader.problems:
             raise ConfigError(reader.problems)
-        return cls(name, base, data, reader.values, reader.keys, reader.written)
+        return cls(name, base, data, reader.places)
 
     def moved(self, data: Any, moves: Mapping[KeyPath, KeyPath]) -> Source:
         """Return a source with other data; `moves` maps the old paths of parts that were moved to the new ones.
 
         Places stay those of the file: an error in a moved part is shown where the user wrote it.
         """
-        if not moves:
-            return attrs.evolve(self, data=data)
-        return Source(
-            self.name,
-            self.base,
-            data,
-            _moved(self._values, moves),
-            _moved(self._keys, moves),
-            _moved(self._written, moves),
-        )
+        places: dict[KeyPath, Place] = {}
+        for path, place in self._places.items():
+            old = next((path[:length] for length in range(len(path), 0, -1) if path[:length] in moves), ())
+            new = (*moves[old], *path[len(old) :]) if old else path
+            places[new] = place
+            if old and path == old:  # the file has the section only under its other name
+                places.setdefault(new[:-1], place)
+        return Source(self.name, self.base, data, places)
 
     def written(self, path: KeyPath) -> str | None:
         """Return a number or boolean as it is written: `yes` and not True, 3.50 and not 3.5."""
-        return self._written.get(path)
+        return place.written if (place := self._places.get(path)) else None
 
     def line(self, path: KeyPath) -> int:
         """Return the line on which the value at `path` begins."""
-        return self._values[path][0]
+        return self._places[path].value[0]
 
     def place(self, path: KeyPath, *, key: bool = False) -> str:
         """Return the place of the value at `path` as `file:line:column`; with `key`, the place of its key.
 
         A path that is not in the file has the place of the nearest parent that is.
         """
-        # An item of a list has no key.
-        table = self._keys if key and path in self._keys else self._values
-        if path in table:
-            line, column = table[path]
+        if found := self._places.get(path):
+            # An item of a list has no key.
+            line, column = found.key if key and found.key else found.value
             return f"{self.name}:{line}:{column}"
-        if path:
-            return self.place(path[:-1], key=len(path) > 1)
-        return self.name
+        return self.place(path[:-1], key=len(path) > 1) if path else self.name
+
+    def problem(self, path: KeyPath, message: str, *, at_key: bool = False) -> Problem:
+        """Return a problem with the value at `path`, or with its key."""
+        return Problem(self.place(path, key=at_key), message)
+
+    def problems(self, errors: Iterable[FieldError]) -> list[Problem]:
+        """Return errors of fields with their places."""
+        return [self.problem(error.path, error.message, at_key=error.at_key) for error in errors]
 
 
-def _moved(table: Mapping[KeyPath, T], moves: Mapping[KeyPath, KeyPath]) -> dict[KeyPath, T]:
-    moved: dict[KeyPath, T] = {}
-    for path, value in table.items():
-        old = next((path[:length] for length in range(len(path), 0, -1) if path[:length] in moves), ())
-        new = (*moves[old], *path[len(old) :]) if old else path
-        moved[new] = value
-        if path == old:  # the file has the section only under its other name
-            moved.setdefault(new[:-1], value)
-    return moved
+def _check_depth(text: str, name: str) -> None:
+    """Refuse a text that is nested too deeply, by its events, which are read without recursion. Raises ConfigError."""
+    # A level takes a bracket, or a column of its own: most files cannot be so deep, and are not read twice.
+    deepest_indent = max(map(len, _INDENT.findall(text)), default=0)
+    if text.count("[") + text.count("{") < _DEEPEST and deepest_indent < _DEEPEST // 2:
+        return
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            problem = f"nested more than {_DEEPEST} levels deep; reduce the nesting"
+            raise ConfigError([Problem(_at(name, event.start_mark), problem)])
+
+
+def _at(name: str, mark: Any) -> str:
+    return f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
 
 
 class _Reader:
@@ -157,23 +142,20 @@ class _Reader:
     def __init__(self, loader: yaml.SafeLoader, name: str) -> None:
         self.loader = loader
         self.name = name
-        self.values: dict[KeyPath, tuple[int, int]] = {}
-        self.keys: dict[KeyPath, tuple[int, int]] = {}
-        self.written: dict[KeyPath, str] = {}
+        self.places: dict[KeyPath, Place] = {}
         self.problems: list[Problem] = []
         self._open: set[int] = set()
         self._flattened: set[int] = set()
         self._count = 0
 
-    def convert(self, node: yaml.Node, path: KeyPath) -> Any:
+    def convert(self, node: yaml.Node, path: KeyPath, key: yaml.Node | None = None) -> Any:
         self._count += 1
         if self._count > _NODE_LIMIT or id(node) in self._open:
             self._refuse(node)
-        self.values[path] = (node.start_mark.line + 1, node.start_mark.column + 1)
+        value = self._scalar(node) if isinstance(node, yaml.ScalarNode) else None
+        written = node.value if isinstance(value, int | float) else None
+        self.places[path] = Place(_position(node), _position(key) if key else None, written)
         if isinstance(node, yaml.ScalarNode):
-            value = self._scalar(node)
-            if isinstance(value, int | float):
-                self.written[path] = node.value
             return value
         self._open.add(id(node))
         try:
@@ -205,9 +187,7 @@ class _Reader:
                 self._problem(key_node, "a key must be a text; quote it")
                 continue
             # Keys stay as written: `on` and `off` are labels and not booleans, and 010 is not 8.
-            key = key_node.value
-            self.keys[(*path, key)] = (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
-            yield key, self.convert(value_node, (*path, key))
+            yield key_node.value, self.convert(value_node, (*path, key_node.value), key_node)
 
     def _merged(self, node: yaml.MappingNode, sizes: dict[int, int]) -> int:
         """Return how many pairs a mapping has when what `<<` names is merged into it."""
@@ -215,30 +195,31 @@ class _Reader:
             sizes[id(node)] = 0  # until it is known, so that a mapping may name itself
             size = 0
             for key, value in node.value:
+                if key.tag != _MERGE:
+                    size += 1
+                    continue
                 parts = value.value if isinstance(value, yaml.SequenceNode) else [value]
-                merges = key.tag == _MERGE
-                size += (
-                    sum(self._merged(part, sizes) for part in parts if isinstance(part, yaml.MappingNode))
-                    if merges
-                    else 1
-                )
+                size += sum(self._merged(part, sizes) for part in parts if isinstance(part, yaml.MappingNode))
             sizes[id(node)] = size
         return sizes[id(node)]
 
-    def _refuse(self, node: yaml.Node) -> NoReturn:
-        place = f"{self.name}:{node.start_mark.line + 1}:{node.start_mark.column + 1}"
-        raise ConfigError([Problem(place, "aliases unfold to too much or to themselves; write the values out")])
-
     def _check_duplicates(self, node: yaml.MappingNode) -> None:
         seen: dict[str, int] = {}
-        for key_node, _ in node.value:
-            if not isinstance(key_node, yaml.ScalarNode) or key_node.tag == _MERGE:
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode) or key.tag == _MERGE:
                 continue
-            if key_node.value in seen:
-                first = seen[key_node.value]
-                self._problem(key_node, f"the key {key_node.value!r} stands here again, after line {first}; keep one")
-            seen.setdefault(key_node.value, key_node.start_mark.line + 1)
+            if key.value in seen:
+                problem = f"the key {key.value!r} stands here again, after line {seen[key.value]}; keep one"
+                self._problem(key, problem)
+            seen.setdefault(key.value, key.start_mark.line + 1)
+
+    def _refuse(self, node: yaml.Node) -> NoReturn:
+        problem = "YAML aliases are recursive or expand to too much data; write the values out"
+        raise ConfigError([Problem(_at(self.name, node.start_mark), problem)])
 
     def _problem(self, node: yaml.Node, message: str) -> None:
-        place = f"{self.name}:{node.start_mark.line + 1}:{node.start_mark.column + 1}"
-        self.problems.append(Problem(place, message))
+        self.problems.append(Problem(_at(self.name, node.start_mark), message))
+
+
+def _position(node: yaml.Node) -> tuple[int, int]:
+    return node.start_mark.line + 1, node.start_mark.column + 1

@@ -13,13 +13,13 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 import attrs
 import cattrs
+from cattrs.cols import list_structure_factory, mapping_structure_factory
 from cattrs.errors import (
     AttributeValidationNote,
     BaseValidationError,
     ClassValidationError,
     ForbiddenExtraKeysError,
     IterableValidationError,
-    IterableValidationNote,
 )
 from cattrs.gen import make_dict_structure_fn
 
@@ -52,29 +52,21 @@ MAPPINGS: tuple[Any, ...] = (dict, Mapping)
 
 def field_errors(error: Exception, path: KeyPath, cls: Any) -> Iterator[FieldError]:
     """Unfold the converter's error tree; `cls` is the class that the data at `path` was structured into."""
-    if isinstance(error, BaseValidationError):
-        for inner in error.exceptions:
-            note = next(
-                (
-                    n
-                    for n in getattr(inner, "__notes__", ())
-                    if isinstance(n, AttributeValidationNote | IterableValidationNote)
-                ),
-                None,
-            )
-            if note is None:
-                yield from field_errors(inner, path, error.cl)
-                continue
+    if isinstance(error, ClassValidationError | IterableValidationError):
+        noted, others = error.group_exceptions()
+        for inner, note in noted:
             step = note.name if isinstance(note, AttributeValidationNote) else note.index
             if isinstance(inner, KeyError) and isinstance(note, AttributeValidationNote):
                 yield FieldError(path, f"the key {step!r} is missing; add `{step}:` with {type_name(note.type)}")
             else:
                 yield from field_errors(inner, (*path, step), note.type)
+        for inner in others:
+            yield from field_errors(inner, path, error.cl)
     elif isinstance(error, ForbiddenExtraKeysError):
         known = [field.name for field in attrs.fields(error.cl) if field.init]
         for key in sorted(map(str, error.extra_fields)):
-            hint = suggestion(key, known) or f"; known keys: {', '.join(known) or 'none'}"
-            yield FieldError((*path, key), f"unknown key {key!r}{hint}", at_key=True)
+            problem = f"unknown key {key!r}{suggestion(key, known, 'known keys')}"
+            yield FieldError((*path, key), problem, at_key=True)
     else:
         # attrs validators name their field first: "'days' must be >= 1: 0"
         named = re.match(r"(?:Length of )?'(\w+)' must", str(error))
@@ -146,21 +138,16 @@ def structure(
     if not isinstance(data, dict):
         return None, [FieldError(path, f"expected a mapping, got {shown(data)}")]
     filled, unset = interpolate(data, path) if variables else (data, [])
-    missing = [FieldError(at, message) for at, message in unset]
     token = _reading.set(_Reading(base, strict))
     try:
         record = _converter().structure(_over_defaults(cls, filled), cls)
-        return None if missing else record, missing
+        return None if unset else record, unset
     except ClassValidationError as error:
-        known = {at for at, _ in unset}
-        return None, [
-            *missing,
-            *(
-                found._replace(message=hide_values(found.message, data) if variables else found.message)
-                for found in field_errors(error, path, cls)
-                if found.path not in known
-            ),
-        ]
+        known = {each.path for each in unset}
+        errors = [each for each in field_errors(error, path, cls) if each.path not in known]
+        if variables:
+            errors = [each._replace(message=hide_values(each.message, data)) for each in errors]
+        return None, [*unset, *errors]
     finally:
         _reading.reset(token)
 
@@ -182,6 +169,15 @@ def resolve_fields(cls: type) -> None:
             unknown[name] = Any
         else:
             return
+
+
+def options_class(group: str, name: str) -> type | None:
+    """Return the attrs class of a plugin, whose fields are its options; `None` if it has none, or is not there."""
+    try:
+        target = registry.load(registry.find(group, name))
+    except PluginError:  # which is reported where the plugin is constructed
+        return None
+    return target if isinstance(target, type) and attrs.has(target) else None
 
 
 def _over_defaults(cls: type, data: dict[str, Any]) -> dict[str, Any]:
@@ -207,14 +203,11 @@ def _converter() -> cattrs.Converter:
     converter.register_structure_hook(Path, lambda value, _: _reading.get().base / _text(value, Path))
     converter.register_structure_hook(Model, lambda value, _: Model.parse(_text(value, Model)))
     converter.register_structure_hook_func(_is_any, lambda value, _: value)
-    converter.register_structure_hook_func(_is_literal, _one_of)
-    for matches, factory in (
-        (_is_record, _record),
-        (lambda wanted: get_origin(wanted) in UNIONS, _union),
-        (lambda wanted: get_origin(wanted) in SEQUENCES, _sequence),
-        (lambda wanted: get_origin(wanted) in MAPPINGS, _mapping),
-    ):
-        converter.register_structure_hook_factory(matches, lambda wanted, factory=factory: factory(converter, wanted))
+    converter.register_structure_hook_func(_has_origin(Literal), _one_of)
+    converter.register_structure_hook_factory(_is_record, _record)
+    converter.register_structure_hook_factory(_has_origin(*UNIONS), _union)
+    converter.register_structure_hook_factory(_has_origin(*SEQUENCES), _sequence)
+    converter.register_structure_hook_factory(_has_origin(*MAPPINGS), _mapping)
     return converter
 
 
@@ -225,15 +218,15 @@ def _is_any(wanted: Any) -> bool:
     return wanted is Any
 
 
-def _is_literal(wanted: Any) -> bool:
-    return get_origin(wanted) is Literal
+def _has_origin(*origins: Any) -> Callable[[Any], bool]:
+    return lambda wanted: get_origin(wanted) in origins
 
 
 def _is_record(wanted: Any) -> bool:
     return isinstance(wanted, type) and attrs.has(wanted) and wanted is not Model
 
 
-def _record(converter: cattrs.Converter, wanted: Any) -> Hook:
+def _record(wanted: Any, converter: cattrs.Converter) -> Hook:
     resolve_fields(wanted)
     fill = make_dict_structure_fn(wanted, converter, _cattrs_forbid_extra_keys=True, _cattrs_detailed_validation=True)
     known = {field.name for field in attrs.fields(wanted) if field.init}
@@ -288,7 +281,7 @@ def _one_of(value: Any, wanted: Any) -> Any:
     return value
 
 
-def _union(converter: cattrs.Converter, wanted: Any) -> Hook:
+def _union(wanted: Any, converter: cattrs.Converter) -> Hook:
     parts = [part for part in get_args(wanted) if part is not type(None)]
     nested = [part for part in parts if attrs.has(part) and part is not Model]
     hooks = [(part, converter.get_structure_hook(part)) for part in parts]
@@ -311,47 +304,34 @@ def _union(converter: cattrs.Converter, wanted: Any) -> Hook:
     return hook
 
 
-def _sequence(converter: cattrs.Converter, wanted: Any) -> Hook:
-    item = (get_args(wanted) or (Any,))[0]
-    item_hook = converter.get_structure_hook(item)
+def _sequence(wanted: Any, converter: cattrs.Converter) -> Hook:
+    kind = list if get_origin(wanted) is list else tuple
+    fill = list_structure_factory(wanted, converter)
 
     def hook(value: Any, _: Any) -> Any:
         if not isinstance(value, list):
             raise TypeError(f"expected a list, got {shown(value)}")
-        items = _each(enumerate(value), item_hook, item, wanted)
-        return tuple(items.values()) if get_origin(wanted) is not list else list(items.values())
+        return kind(fill(value, wanted))
 
     return hook
 
 
-def _mapping(converter: cattrs.Converter, wanted: Any) -> Hook:
-    key, item = get_args(wanted) or (Any, Any)
-    item_hook = converter.get_structure_hook(item)
+def _mapping(wanted: Any, converter: cattrs.Converter) -> Hook:
+    has_whole_keys = int in get_args(wanted)[:1]
+    fill = mapping_structure_factory(wanted, converter, key_type=Any)
 
     def hook(value: Any, _: Any) -> Any:
         if not isinstance(value, dict):
             raise TypeError(f"expected a mapping, got {shown(value)}")
+        filled = fill(value, wanted)
+        if not has_whole_keys:
+            return filled
         try:
-            keys = {name: int(name) if key is int else name for name in value}
+            whole = {int(name): each for name, each in filled.items()}
         except ValueError:
             raise TypeError(f"expected whole numbers as keys, got {', '.join(map(repr, value))}") from None
-        if len({*keys.values()}) < len(keys):
+        if len(whole) < len(filled):
             raise TypeError(f"two of the keys {', '.join(map(repr, value))} are the same whole number; keep one")
-        return {keys[name]: item for name, item in _each(value.items(), item_hook, item, wanted).items()}
+        return whole
 
     return hook
-
-
-def _each(items: Any, hook: Hook, wanted: Any, whole: Any) -> dict[Any, Any]:
-    """Structure every item, then raise one error for all that failed."""
-    structured: dict[Any, Any] = {}
-    errors: list[Exception] = []
-    for index, value in items:
-        try:
-            structured[index] = hook(value, wanted)
-        except Exception as error:  # noqa: BLE001 - hooks of any type; raised again below, with its index
-            error.add_note(IterableValidationNote(f"at {index!r}", index, wanted))
-            errors.append(error)
-    if errors:
-        raise IterableValidationError("items do not fit", errors, whole)
-    return structured

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -12,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from keval.config.source import KeyPath
-from keval.records.manifest import Manifest
+from keval.errors import FieldError
 
 _TELLING = 4
 """Characters from which a value in a message is taken for that of the variable."""
@@ -40,16 +39,19 @@ def variable(name: str) -> str | None:
     return os.environ.get(name, _remembered.get().get(name))
 
 
+def texts(data: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
+    """Yield every text in plain data, with its path."""
+    if isinstance(data, dict | list | tuple):
+        for step, item in data.items() if isinstance(data, dict) else enumerate(data):
+            yield from texts(item, (*path, step))
+    elif isinstance(data, str):
+        yield path, data
+
+
 def variables_in(data: Any) -> Iterator[str]:
     """Yield the names of the variables that plain data refers to, as often as it does."""
-    if isinstance(data, dict):
-        for value in data.values():
-            yield from variables_in(value)
-    elif isinstance(data, list | tuple):
-        for value in data:
-            yield from variables_in(value)
-    elif isinstance(data, str):
-        yield from (match["name"] for match in VARIABLE.finditer(data) if match["name"])
+    for _, text in texts(data):
+        yield from (match["name"] for match in VARIABLE.finditer(text) if match["name"])
 
 
 class Interpolated(str):
@@ -70,9 +72,9 @@ class Interpolated(str):
         return filled
 
 
-def interpolate(data: Any, path: KeyPath) -> tuple[Any, list[tuple[KeyPath, str]]]:
-    """Fill in the environment's variables; returns the data, and a message per path at which that failed."""
-    problems: list[tuple[KeyPath, str]] = []
+def interpolate(data: Any, path: KeyPath) -> tuple[Any, list[FieldError]]:
+    """Fill in the environment's variables; returns the data, and an error for each path at which that failed."""
+    errors: list[FieldError] = []
 
     def walk(value: Any, at: KeyPath) -> Any:
         if isinstance(value, dict):
@@ -84,27 +86,25 @@ def interpolate(data: Any, path: KeyPath) -> tuple[Any, list[tuple[KeyPath, str]
 
         def fill(match: re.Match[str]) -> str:
             name, default = match["name"], match["default"]
+            known = variable(name) if name else None
             if match["literal"]:
                 return "${"
             if name is None:
-                problems.append((at, "this is no variable; write ${NAME}, ${NAME:-default}, or $${ for a plain ${"))
-                return match[0]
-            if default is not None and "${" in default:
-                problems.append((at, f"a default is plain text; ${{{name}:-...}} holds another variable"))
-                return match[0]
-            known = variable(name)
-            if known is not None and (known or default is None):
+                problem = "this is no variable; write ${NAME}, ${NAME:-default}, or $${ for a plain ${"
+            elif default is not None and "${" in default:
+                problem = f"a default is plain text; ${{{name}:-...}} holds another variable"
+            elif known is not None and (known or default is None):
                 return known
-            if default is None:
-                problems.append(
-                    (at, f"the environment variable {name} is not set; export it or write ${{{name}:-default}}")
-                )
-                return ""
-            return default
+            elif default is not None:
+                return str(default)
+            else:
+                problem = f"the environment variable {name} is not set; export it or write ${{{name}:-default}}"
+            errors.append(FieldError(at, problem))
+            return "" if name and default is None else match[0]
 
         return Interpolated.of(VARIABLE.sub(fill, value), value)
 
-    return walk(data, path), problems
+    return walk(data, path), errors
 
 
 def hide_values(message: str, data: Any) -> str:
@@ -122,42 +122,11 @@ def hide_values(message: str, data: Any) -> str:
 
 def written_secrets(options: Mapping[Any, Any], path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
     """Yield where the options at `path` have a secret that is written out, in `auth` too, and what to do."""
-    for key, value in options.items():
-        if key == "auth" and isinstance(value, dict):
-            yield from _written_options(value, (*path, key))
-    yield from _written_options(options, path)
-    for at in _written_passwords(options, path):
-        yield at, "write the password in the address as a variable, such as ${PASSWORD}, and export that"
-
-
-def _written_options(options: Mapping[Any, Any], path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
-    for key, value in options.items():
-        if SECRET_OPTION.fullmatch(str(key)) and isinstance(value, str) and not _ONLY_VARIABLE.fullmatch(value):
-            yield (*path, key), f"write {key}: ${{{key.upper()}}} and export that"
-
-
-def _written_passwords(data: Any, path: KeyPath) -> Iterator[KeyPath]:
-    """Yield where a text of `data`, which stands at `path`, has an address with a password that is written out."""
-    if isinstance(data, dict | list):
-        for step, item in data.items() if isinstance(data, dict) else enumerate(data):
-            yield from _written_passwords(item, (*path, step))
-    elif isinstance(data, str):
-        found = _PASSWORD.findall(VARIABLE.sub("\0", data))
-        if any(password.strip("\0") for password in found):
-            yield path
-
-
-def remembered(manifest: Manifest, *, asks_live: bool = False) -> dict[str, str]:
-    """Return the variables of a recorded run's config, with a placeholder for each that was secret and is not set.
-
-    A placeholder can stand where an address is expected, too. There is none if models and servers may be asked live.
-    """
-    known = {name: value for name, value in manifest.variables.items() if value is not None}
-    if asks_live:
-        return known
-    secret = {*variables_in(manifest.config)} - manifest.variables.keys()
-    return known | {name: _placeholder(name) for name in secret if variable(name) is None}
-
-
-def _placeholder(name: str) -> str:
-    return f"http://{hashlib.sha256(name.encode()).hexdigest()[:12]}.recording.invalid"
+    auth = options.get("auth")
+    for at, mapping in (((*path, "auth"), auth if isinstance(auth, dict) else {}), (path, options)):
+        for key, value in mapping.items():
+            if SECRET_OPTION.fullmatch(str(key)) and isinstance(value, str) and not _ONLY_VARIABLE.fullmatch(value):
+                yield (*at, key), f"write {key}: ${{{key.upper()}}} and export that"
+    for at, text in texts(options, path):
+        if any(password.strip("\0") for password in _PASSWORD.findall(VARIABLE.sub("\0", text))):
+            yield at, "use a variable such as ${PASSWORD} for the password in the address, and export it"

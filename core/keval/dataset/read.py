@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from sys import intern
-from typing import Any
 
 import attrs
 
@@ -17,9 +15,9 @@ from keval.config.structure import structure
 from keval.dataset.samples import KNOWN_KEYS, Samples, sample_of
 from keval.errors import ConfigError, PluginError, Problem
 from keval.files import open_input
-from keval.records.sample import Sample
+from keval.records.trial import Sample
 from keval.seams import registry
-from keval.seams.infrastructure import DatasetReader, DatasetRequest, RawRecord, RereadableDataset
+from keval.seams.infrastructure import DatasetReader, DatasetRequest, RereadableDataset
 
 
 @attrs.frozen
@@ -35,9 +33,12 @@ class Dataset:
     _lines: Sequence[int] = ()
     expected: Mapping[str, int] = attrs.field(factory=dict)
 
-    def place(self, position: int) -> str:
-        """Return the file and line of a sample."""
-        return f"{self.path}:{self._lines[position]}"
+    def place(self, sample: str) -> str:
+        """Return the file and line of a sample, by its id."""
+        return f"{self.path}:{self._lines[self.samples.positions[sample]]}"
+
+
+NO_DATASET = Dataset(None, Samples.of(()), "")
 
 
 def read_dataset(file: DatasetFile) -> Dataset:
@@ -48,25 +49,48 @@ def read_dataset(file: DatasetFile) -> Dataset:
     derived from its content without `expect`, which stays the same when lines are added or moved.
     """
     reader = _reader(file)
+    rereadable = reader if isinstance(reader, RereadableDataset) else None
     request = DatasetRequest(file.path, text_keys=("id", file.answer_key), json_keys=KNOWN_KEYS[1:])
-    checked = _Checked(file)
+    problems: list[Problem] = []
+    lines: dict[str, int] = {}
+    samples: list[Sample] = []
+    positions = array("Q")
+    expected: dict[str, int] = {}
     try:
         with open_input(file.path) as content:
             digest = hashlib.file_digest(content, "sha256").hexdigest()
-        rereadable = isinstance(reader, RereadableDataset)
         for record in reader.read(request):
-            checked.add(record, keep=not rereadable)
+            if isinstance(record, Problem):
+                problems.append(record)
+                continue
+            try:
+                sample = sample_of(record.data, file)
+                if sample.id in lines:
+                    how = "the id" if "id" in record.data else "the content, and so the derived id,"
+                    raise ValueError(f"{how} {sample.id!r} stands already in line {lines[sample.id]}")
+            except (ValueError, RecursionError) as error:
+                problem = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+                problems.append(Problem(f"{file.path}:{record.line}", problem))
+                continue
+            lines[intern(sample.id)] = record.line
+            for label in (label for part in sample.expect for label in part.conditions):
+                expected.setdefault(label, record.line)
+            if rereadable and record.position is not None:
+                positions.append(record.position)
+            else:
+                samples.append(sample)
     except (OSError, UnicodeDecodeError) as error:
         problem = f"the dataset cannot be read: {error}; see dataset.path"
         raise ConfigError([Problem(str(file.path), problem)]) from error
-    if checked.problems:
-        raise ConfigError(checked.problems)
-    if not checked.ids:
+    if problems:
+        raise ConfigError(problems)
+    if not lines:
         raise ConfigError([Problem(str(file.path), "the dataset is empty; add at least one question")])
-    read: Callable[[int], Sample] = checked.samples.__getitem__
-    if isinstance(reader, RereadableDataset):
-        read = partial(_read_again, reader, request, file, checked.positions)
-    return Dataset(file.path, Samples([*checked.ids], read), digest, array("Q", checked.ids.values()), checked.expected)
+
+    def read(index: int) -> Sample:
+        return sample_of(rereadable.read_again(request, positions[index]), file) if rereadable else samples[index]
+
+    return Dataset(file.path, Samples([*lines], read), digest, array("Q", lines.values()), expected)
 
 
 def _reader(file: DatasetFile) -> DatasetReader:
@@ -89,44 +113,3 @@ def _reader(file: DatasetFile) -> DatasetReader:
     if not isinstance(reader, DatasetReader):
         raise PluginError(f"{component.target} of {component.distribution} is no dataset reader: it has no read()")
     return reader
-
-
-class _Checked:
-    """Collects the samples of a file, or the positions to read them again, and its problems."""
-
-    def __init__(self, file: DatasetFile) -> None:
-        self.file = file
-        self.problems: list[Problem] = []
-        self.ids: dict[str, int] = {}
-        self.samples: list[Sample] = []
-        self.positions = array("Q")
-        self.expected: dict[str, int] = {}
-
-    def add(self, record: RawRecord | Problem, *, keep: bool) -> None:
-        """Check a record and its id."""
-        if isinstance(record, Problem):
-            self.problems.append(record)
-            return
-        try:
-            sample = sample_of(record.data, self.file)
-            if sample.id in self.ids:
-                how = "the id" if "id" in record.data else "the content, and so the derived id,"
-                raise ValueError(f"{how} {sample.id!r} stands already in line {self.ids[sample.id]}")
-        except (ValueError, RecursionError) as error:
-            problem = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-            self.problems.append(Problem(f"{self.file.path}:{record.line}", problem))
-            return
-        self.ids[intern(sample.id)] = record.line
-        for label in (label for part in sample.expect for label in part.conditions):
-            self.expected.setdefault(label, record.line)
-        if keep or record.position is None:
-            self.samples.append(sample)
-        else:
-            self.positions.append(record.position)
-
-
-def _read_again(
-    reader: RereadableDataset, request: DatasetRequest, file: DatasetFile, positions: Sequence[int], index: int
-) -> Sample:
-    data: Any = reader.read_again(request, positions[index])
-    return sample_of(data, file)

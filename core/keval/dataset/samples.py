@@ -13,8 +13,8 @@ import attrs
 
 from keval.config.evaluation import DatasetFile
 from keval.errors import suggestion
-from keval.records.sample import Expectation, Sample
 from keval.records.transcript import Message
+from keval.records.trial import Expectation, Sample
 
 _KEPT = 256
 """How many samples stay in memory; the trials of one sample follow each other."""
@@ -53,10 +53,11 @@ class Samples(Sequence[Sample]):
 
     def named(self, id: str) -> Sample:
         """Return the sample of that id. Raises KeyError."""
-        return self._read(self._positions[id])
+        return self._read(self.positions[id])
 
     @cached_property
-    def _positions(self) -> dict[str, int]:
+    def positions(self) -> dict[str, int]:
+        """The positions of samples by their ids."""
         return {name: position for position, name in enumerate(self.ids)}
 
 
@@ -173,8 +174,7 @@ def _expectation(value: Any) -> Expectation:
         raise ValueError(f"'expect' is a mapping, or a list of mappings, with {', '.join(_KEYS)}")
     for key in value:
         if key not in _KEYS:
-            hint = suggestion(str(key), _KEYS) or f"; known keys: {', '.join(_KEYS)}"
-            raise ValueError(f"unknown key {key!r} in 'expect'{hint}")
+            raise ValueError(f"unknown key {key!r} in 'expect'{suggestion(str(key), _KEYS, 'known keys')}")
     if not any(key in value for key in _KEYS if key != "conditions"):
         raise ValueError(f"'expect' expects nothing; add one of {', '.join(_KEYS[:-1])}")
     found = Expectation(

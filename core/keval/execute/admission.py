@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from keval.errors import KevalError
-from keval.execute.models.budget import Meter
+from keval.execute.models.budget import RunBudget
 from keval.records.trial import Trial, TrialKey
 
 
@@ -66,7 +66,7 @@ class Admission:
 
     keys: Iterator[TrialKey]
     stop: Stop
-    meter: Meter
+    run_budget: RunBudget
     max_failures: int | None = None
     begins: Callable[[TrialKey], object] | None = None
     _failed: int = attrs.field(default=0, init=False)
@@ -85,7 +85,7 @@ class Admission:
             key = next(self.keys, None)
             if key is None:
                 return
-            self.meter.begin_trial()
+            self.run_budget.begin_trial()
             if self.begins is not None:
                 self.begins(key)
             yield key
@@ -95,7 +95,7 @@ class Admission:
         """Note a trial that was begun."""
         self._finished += 1
         self._failed += trial.failure is not None
-        self.meter.end_trial(trial)
+        self.run_budget.end_trial(trial)
 
     def close(self) -> str:
         """Note whether any trial was left out, and say why if too many failed; else return an empty text."""
@@ -105,12 +105,12 @@ class Admission:
             return (
                 f"{self._failed} of {self._finished} trials failed, more than the {self.max_failures} of max_failures"
             )
-        self.meter.leave_out_trials()
+        self.run_budget.leave_out_trials()
         return ""
 
     @property
     def _admits(self) -> bool:
-        return not (self.stop.asked or self._too_many_failed) and self.meter.admits_trial()
+        return not (self.stop.asked or self._too_many_failed) and self.run_budget.admits_trial()
 
     @property
     def _too_many_failed(self) -> bool:

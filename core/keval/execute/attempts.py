@@ -89,7 +89,7 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 @attrs.frozen
-class Attempted(Generic[T]):
+class AttemptOutcome(Generic[T]):
     """The outcome of one attempt: a value, or the failure and the error behind it."""
 
     value: T | None = None
@@ -102,13 +102,13 @@ class Attempted(Generic[T]):
         return isinstance(self.error, TrialError) and self.error.retryable
 
     @classmethod
-    def failed(cls, error: BaseException, stage: Stage | None = None) -> Attempted[T]:
+    def failed(cls, error: BaseException) -> AttemptOutcome[T]:
         """Return the outcome of an attempt that raised `error`."""
-        return cls(None, failure_of(error, stage), error)
+        return cls(None, failure_of(error), error)
 
 
 @attrs.frozen
-class Patience:
+class RetryPolicy:
     """How often something is attempted and how long keval waits in between; `sleep` and `rng` are parameters."""
 
     retry: Retry
@@ -138,13 +138,13 @@ class Patience:
         return max(asked, self.rng.uniform(0.0, bound))
 
 
-async def attempt(
-    work: Callable[[], Awaitable[T]], *, seconds: float | None, late: TrialError, watch: Stopwatch | None = None
-) -> Attempted[T]:
+async def run_attempt(
+    work: Callable[[], Awaitable[T]], *, seconds: float | None, late: TrialError, stopwatch: Stopwatch | None = None
+) -> AttemptOutcome[T]:
     """Run `work` once, within `seconds`, and return its outcome; nothing that it raises is raised.
 
-    `late` is the error after a timeout, and `watch` stops the time while the attempt waits. Foreign work may swallow a
-    cancellation, cancel itself, or leave its task marked as cancelled; none of that affects the caller.
+    `late` is the error after a timeout, and `stopwatch` stops the time while the attempt waits. Foreign work may
+    swallow a cancellation, cancel itself, or leave its task marked as cancelled; none of that affects the caller.
 
     Raises:
         CancelledError: the caller's own task is being cancelled.
@@ -153,21 +153,21 @@ async def attempt(
 
     async def limited() -> T:
         async with limit:
-            with (watch or Stopwatch()).limiting(limit):
+            with (stopwatch or Stopwatch()).limiting(limit):
                 return await work()
 
     try:
         value = await _in_own_task(limited())
         # Work that swallowed the cancellation by the time limit is late, too.
-        return Attempted.failed(late) if limit.expired() else Attempted(value)
+        return AttemptOutcome.failed(late) if limit.expired() else AttemptOutcome(value)
     except (Exception, SystemExit, asyncio.CancelledError) as error:
         if being_cancelled():
             raise asyncio.CancelledError from error
         if limit.expired():
-            return Attempted.failed(late)
+            return AttemptOutcome.failed(late)
         if isinstance(error, asyncio.CancelledError):
-            return Attempted.failed(TrialError("it was cancelled from inside", kind="cancelled", retryable=True))
-        return Attempted.failed(_explained(error))
+            return AttemptOutcome.failed(TrialError("it was cancelled from inside", kind="cancelled", retryable=True))
+        return AttemptOutcome.failed(_explained(error))
 
 
 def failure_of(error: BaseException, stage: Stage | None = None) -> Failure:

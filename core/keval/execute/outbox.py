@@ -5,21 +5,23 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 
 from keval.execute.admission import Admission
-from keval.plan.hooks import Hooks
-from keval.recording.frames import FrameKey
-from keval.recording.writer import RecordingWriter
 from keval.records.cassettes import Traffic
-from keval.records.traffic import Blob
+from keval.records.transcript import Blob
 from keval.records.trial import Failure, Trial
 from keval.redaction import Redactor
-from keval.seams.live import LiveEvent
+from keval.seams.hooks import Hooks
+from keval.seams.live_events import LiveEvent
 from keval.store.journal import Journal
-from keval.store.lines import read_trial, trial_line
+from keval.store.serialization import read_trial, trial_line
 from keval.store.writer import RunWriter
+
+if TYPE_CHECKING:
+    from keval.recording.recording import RecordingWriter
 
 _SHA256 = re.compile(rb"\b[0-9a-f]{64}\b")
 
@@ -76,7 +78,7 @@ class RunOutbox:
     def traffic(self, trial: str, traffic: Sequence[Traffic]) -> None:
         """Keep the traffic of a trial until that is written, if the run is recorded."""
         if self._recording is not None:
-            self._frames[trial] = self._recording.frame(FrameKey("agent", trial=trial), traffic)
+            self._frames[trial] = self._recording.trial(trial, traffic)
 
     def blob(self, blob: Blob) -> None:
         """Keep content until the next trial is written. Without its secrets, it has another SHA-256."""

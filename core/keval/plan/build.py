@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
 from keval.config.derived_contexts import with_bases
 from keval.config.evaluation import Evaluation
-from keval.config.prompt import Prompt, compile_prompt
 from keval.config.secrets import secret_notices
-from keval.config.source import KeyPath
-from keval.dataset.read import Dataset, read_dataset
+from keval.dataset.read import NO_DATASET, Dataset, read_dataset
 from keval.dataset.samples import Samples
 from keval.errors import ConfigError, PluginError, Problem, suggestion
 from keval.plan.construct import Constructor, contexts_of
-from keval.plan.gates import expectation_problems, gate_problems
-from keval.plan.hooks import HookPlugin, Hooks
 from keval.plan.plan import Arm, Plan, ResolvedPlugin, Scorers, ScoringPlan
 from keval.records.manifest import Manifest
-from keval.records.sample import Sample
+from keval.records.trial import Sample
 from keval.seams import registry
+from keval.seams.hooks import HookPlugin, Hooks
 from keval.seams.interfaces import AgentChecker
-
-T = TypeVar("T")
 
 
 def make_plan(
@@ -41,13 +33,13 @@ def make_plan(
     """
     constructor = Constructor(evaluation, list(evaluation.problems))
     problems = constructor.problems
-    agents = constructor.plugins("keval.agents", evaluation.agents, "run")
+    agents = constructor.plugins("keval.agents", evaluation.agents)
     contexts = contexts_of(constructor, played=played)
-    middleware = constructor.plugins("keval.middleware", evaluation.middleware, "handle")
-    executors = constructor.plugins("keval.executors", [evaluation.executor], "execute")
+    middleware = constructor.plugins("keval.middleware", evaluation.middleware)
+    executors = constructor.plugins("keval.executors", [evaluation.executor])
     hooks = _hooks(constructor)
     scorers = constructor.scorers(needed=scored)
-    constructor.check_models(agents, evaluation.agents)
+    constructor.check_models(agents)
     _check_characteristics(constructor, agents, scorers.metrics)
     dataset = dataset or _dataset(evaluation, problems)
     samples = _samples(evaluation, dataset, problems)
@@ -55,25 +47,22 @@ def make_plan(
     unanswered = _check_recordings(evaluation, agents, dataset, samples, problems)
     _check_thresholds(constructor, scorers)
     _check_clusters(constructor, samples)
-    lacking, notices = missing_answers(evaluation, dataset, samples, scorers)
-    problems += [*lacking, *gate_problems(evaluation, scorers)]
-    problems += expectation_problems(evaluation, dataset)
-    idle = [] if problems else [*idle_keys(evaluation, [*agents, *scorers.judges]), *secret_notices(evaluation)]
-    return _finished(
-        problems,
-        lambda: Plan(
-            evaluation=evaluation,
-            dataset=dataset,
-            samples=samples,
-            agents=tuple(agents),
-            arms=arms,
-            contexts=contexts,
-            middleware=tuple(middleware),
-            hooks=tuple(hooks),
-            scorers=scorers,
-            executor=executors[0],
-            notices=(*evaluation.notices, *unanswered, *notices, *warm_judges(evaluation, scorers.judges), *idle),
-        ),
+    lacking, notices = _missing_answers(evaluation, dataset, samples, scorers)
+    problems += [*lacking, *_gate_problems(evaluation, scorers), *_expectation_problems(evaluation, dataset)]
+    constructor.finish()
+    idle = [*_warm_judges(evaluation, scorers), *_idle_keys(evaluation, [*agents, *scorers.judges])]
+    return Plan(
+        evaluation=evaluation,
+        dataset=dataset,
+        samples=samples,
+        agents=agents,
+        arms=arms,
+        contexts=contexts,
+        middleware=middleware,
+        hooks=hooks,
+        scorers=scorers,
+        executor=executors[0],
+        notices=(*evaluation.notices, *unanswered, *notices, *idle, *secret_notices(evaluation)),
     )
 
 
@@ -82,29 +71,18 @@ def make_session_plan(evaluation: Evaluation) -> Plan:
 
     Raises ConfigError with every problem. A missing dataset and missing scorers are not problems.
     """
-    wanted = ("the key 'dataset' is missing", "nothing scores the answers")
-    constructor = Constructor(evaluation, [p for p in evaluation.problems if not p.message.startswith(wanted)])
-    agents = constructor.plugins("keval.agents", evaluation.agents, "run")
-    constructor.check_models(agents, evaluation.agents)
-    contexts = contexts_of(constructor)
-    middleware = constructor.plugins("keval.middleware", evaluation.middleware, "handle")
-    executors = constructor.plugins("keval.executors", [evaluation.executor], "execute")
-    arms = _arms(constructor, Samples.of(()))
-    return _finished(
-        constructor.problems,
-        lambda: Plan(
-            evaluation=evaluation,
-            dataset=Dataset(None, Samples.of(()), ""),
-            samples=Samples.of(()),
-            agents=tuple(agents),
-            arms=arms,
-            contexts=contexts,
-            middleware=tuple(middleware),
-            hooks=(),
-            scorers=Scorers(),
-            executor=executors[0],
-        ),
+    needed = attrs.evolve(
+        evaluation,
+        header=attrs.evolve(evaluation.header, thresholds={}),
+        dataset=None,
+        metrics=(),
+        judges=(),
+        rubrics=(),
+        plugins=(),
+        gates=(),
+        problems=tuple(_without(evaluation.problems, "the key 'dataset' is missing")),
     )
+    return attrs.evolve(make_plan(needed, NO_DATASET, scored=False), evaluation=evaluation, notices=())
 
 
 def make_contexts(evaluation: Evaluation, labels: Sequence[str] = ()) -> tuple[ResolvedPlugin, ...]:
@@ -112,29 +90,53 @@ def make_contexts(evaluation: Evaluation, labels: Sequence[str] = ()) -> tuple[R
 
     What else an evaluation needs may be missing.
     """
-    lacking = ("the key 'dataset' is missing", "the key 'agents' is missing", "nothing scores the answers")
-    problems = [problem for problem in evaluation.problems if not problem.message.startswith(lacking)]
+    problems = _without(evaluation.problems, "the key 'dataset' is missing", "the key 'agents' is missing")
     known = [spec.label for spec in evaluation.contexts]
     for label in labels:
         if label not in known:
-            hint = suggestion(label, known) or f"; contexts: {', '.join(known) or 'none'}"
+            hint = suggestion(label, known, "contexts")
             problems.append(Problem(f"--context {label}", f"no context named {label!r}{hint}"))
     wanted = labels or known
     needed = with_bases(evaluation.contexts, wanted)
     specs = tuple(spec for spec in evaluation.contexts if spec.label in needed)
     constructor = Constructor(attrs.evolve(evaluation, contexts=specs, conditions={}), problems)
     contexts = contexts_of(constructor)
-    return _finished(constructor.problems, lambda: tuple(contexts[label] for label in known if label in wanted))
+    constructor.finish()
+    return tuple(contexts[label] for label in known if label in wanted)
+
+
+def _without(problems: Iterable[Problem], *messages: str) -> list[Problem]:
+    """Leave out problems with messages that begin so."""
+    return [problem for problem in problems if not problem.message.startswith(messages)]
 
 
 def make_scoring_plan(evaluation: Evaluation, manifest: Manifest) -> ScoringPlan:
     """Construct what scores a run, the middleware and the hook plugins. Raises ConfigError with every problem."""
     constructor = Constructor(evaluation, list(evaluation.problems))
     scorers = constructor.scorers()
-    middleware = constructor.plugins("keval.middleware", evaluation.middleware, "handle")
+    middleware = constructor.plugins("keval.middleware", evaluation.middleware)
     hooks = _hooks(constructor)
-    constructor.problems += gate_problems(evaluation, scorers, manifest)
-    return _finished(constructor.problems, lambda: ScoringPlan(evaluation, scorers, tuple(middleware), tuple(hooks)))
+    constructor.problems += _gate_problems(evaluation, scorers, manifest)
+    constructor.finish()
+    return ScoringPlan(evaluation, scorers, middleware, hooks)
+
+
+def _gate_problems(evaluation: Evaluation, scorers: Scorers, manifest: Manifest | None = None) -> list[Problem]:
+    """Return what is wrong with the gates of a config and of flags; `manifest` is that of a run to score again."""
+    if all(gate.is_checked for gate in evaluation.gates):
+        return []
+    from keval.analysis.gate_language import gate_problems  # only a config with gates needs it
+
+    return gate_problems(evaluation, scorers, manifest)
+
+
+def _expectation_problems(evaluation: Evaluation, dataset: Dataset) -> Iterator[Problem]:
+    """Yield the conditions that expectations of samples name and the config does not have."""
+    known = evaluation.labels("conditions")
+    for label, line in dataset.expected.items():
+        if label not in known:
+            hint = suggestion(label, known, "conditions")
+            yield Problem(f"{dataset.path}:{line}", f"'expect' names no condition of the config: {label!r}{hint}")
 
 
 def hook_plugins(resolved: Iterable[ResolvedPlugin]) -> list[HookPlugin]:
@@ -145,28 +147,15 @@ def hook_plugins(resolved: Iterable[ResolvedPlugin]) -> list[HookPlugin]:
     ]
 
 
-def _finished(problems: list[Problem], make: Callable[[], T]) -> T:
-    if problems:
-        raise ConfigError(sorted(problems, key=_position))
-    return make()
-
-
-def _position(problem: Problem) -> tuple[str, tuple[int, ...]]:
-    file, *numbers = re.split(r":(?=\d)", problem.place)
-    return file, tuple(int(number) for number in numbers if number.isdecimal())
-
-
-def _hooks(constructor: Constructor) -> list[ResolvedPlugin]:
+def _hooks(constructor: Constructor) -> tuple[ResolvedPlugin, ...]:
     """Construct the hook plugins, and check that they implement keval's hooks with the right parameters."""
     resolved = constructor.plugins("keval", constructor.evaluation.plugins)
-    by_label = {spec.label: spec for spec in constructor.evaluation.plugins}
     for item, plugin in zip(resolved, hook_plugins(resolved), strict=True):
         if item.plugin is not None:
             try:
                 Hooks.of([plugin])
             except PluginError as error:
-                path = by_label[item.label].path if item.label in by_label else ("plugins",)
-                constructor.problem(path, str(error))
+                constructor.problem(item.path or ("plugins",), str(error))
     return resolved
 
 
@@ -175,10 +164,9 @@ def _check_characteristics(
 ) -> None:
     """Let the metrics that read the characteristics of agents check them; each problem is reported once."""
     checkers = [metric.plugin for metric in metrics if isinstance(metric.plugin, AgentChecker)]
-    specs = {spec.label: spec for spec in constructor.evaluation.agents}
     for agent in agents:
         found = [error for checker in checkers for error in checker.check_characteristics(agent.characteristics)]
-        path = (*specs[agent.label].path, "characteristics") if agent.label in specs else ("agents",)
+        path = (*agent.path, "characteristics") if agent.path else ("agents",)
         for error in dict.fromkeys(found):
             constructor.problem((*path, *error.path), error.message, at_key=error.at_key)
 
@@ -218,7 +206,7 @@ def _dataset(evaluation: Evaluation, problems: list[Problem]) -> Dataset:
             return read_dataset(evaluation.dataset)
         except ConfigError as error:
             problems.extend(error.problems)
-    return Dataset(None, Samples.of(()), "")
+    return NO_DATASET
 
 
 def _samples(evaluation: Evaluation, dataset: Dataset, problems: list[Problem]) -> Samples:
@@ -237,18 +225,21 @@ def _arms(constructor: Constructor, samples: Iterable[Sample]) -> tuple[Arm, ...
     """Compile every condition's prompt and try it on every sample."""
     arms = []
     for label, condition in constructor.evaluation.conditions.items():
-        try:
-            prompt = compile_prompt(condition.system_prompt)
-        except ValueError as error:
-            constructor.problem(("conditions", label, "system_prompt"), str(error))
-            prompt = Prompt("")
-        arms.append(Arm(label, prompt, condition))
-    templates = [arm for arm in arms if arm.prompt.varies]
+        template = None
+        if any(mark in condition.system_prompt for mark in ("{{", "{%", "{#")):
+            from keval.config.prompt import compile_template  # which imports Jinja2
+
+            try:
+                template = compile_template(condition.system_prompt)
+            except ValueError as error:
+                constructor.problem(("conditions", label, "system_prompt"), str(error))
+        arms.append(Arm(label, condition, template))
+    templates = [arm for arm in arms if arm.template]
     failures: dict[str, list[str]] = {}
     for sample in samples if templates else ():
         for arm in templates:
             try:
-                arm.prompt.render(sample)
+                arm.system_prompt(sample)
             except ValueError as error:
                 failures.setdefault(arm.label, []).append(str(error))
     for label, (first, *others) in failures.items():
@@ -266,20 +257,16 @@ def _check_recordings(
     problems: list[Problem],
 ) -> list[Problem]:
     """Check recorded answers against the dataset; returns notices about samples without an answer."""
-    conditions = evaluation.conditions
-    written = evaluation.source.data.get("conditions")
-    known = {*conditions, *(written if isinstance(written, dict) else ())}  # a flag may have narrowed them
-    positions = {name: position for position, name in enumerate(dataset.samples.ids)}
     notices: list[Problem] = []
     for label, agent in ((agent.label, agent.prerecorded) for agent in agents):
-        if agent is None or not positions or not conditions:
+        if agent is None or not dataset.samples or not evaluation.conditions:
             continue
-        wrong = list(agent.check_answers(positions.keys(), known))
+        wrong = list(agent.check_answers(dataset.samples.positions.keys(), {*evaluation.labels("conditions")}))
         problems += wrong
         notices += [
-            Problem(dataset.place(positions[name]), f"{label!r} has no answer to {name!r} under {condition!r}")
+            Problem(dataset.place(name), f"{label!r} has no answer to {name!r} under {condition!r}")
             for name in (() if wrong else samples.ids)
-            for condition in conditions
+            for condition in evaluation.conditions
             if not agent.count_answers(name, condition)
         ]
     return notices
@@ -289,7 +276,7 @@ _PLACES = 20
 """How many records without a golden answer are named one by one; the others are counted."""
 
 
-def missing_answers(
+def _missing_answers(
     evaluation: Evaluation, dataset: Dataset, samples: Samples, scorers: Scorers
 ) -> tuple[list[Problem], list[Problem]]:
     """Find the samples that lack the golden answer that rubrics need; returns errors and notices.
@@ -306,57 +293,47 @@ def missing_answers(
     key = f"golden answer under {evaluation.dataset.answer_key!r}"
     section = evaluation.source.data.get("dataset")
     if isinstance(section, dict) and "answer_key" in section and len(lacking) < len(samples):
-        places = {name: position for position, name in enumerate(dataset.samples.ids)}
-        told = f"no {key}, and {who} it; add it, or choose rubrics that need none"
-        errors = [Problem(dataset.place(places[name]), told) for name in lacking[:_PLACES]]
+        told = f"no {key}, but {who} it; add it, or use rubrics that do not need it"
+        errors = [Problem(dataset.place(name), told) for name in lacking[:_PLACES]]
         if (more := len(lacking) - _PLACES) > 0:
             errors.append(Problem(str(dataset.path), f"{more} more records like these"))
         return errors, []
     if "answer_key" in (section or {}):
-        told = f"no record has a {key}, and {who} it; correct the key"
-        return [Problem(evaluation.source.place(("dataset", "answer_key")), told)], []
+        told = f"no record has a {key}, but {who} it; correct the key"
+        return [evaluation.source.problem(("dataset", "answer_key"), told)], []
     found = f"{len(lacking)} samples have no {key}" if len(lacking) < len(samples) else f"no sample has a {key}"
-    told = f"{found}; {' and '.join(needy)} will have no score there (dataset.answer_key names the key)"
+    told = f"{found}; {' and '.join(needy)} will be unscored for these samples (dataset.answer_key names the key)"
     return [], [Problem(str(dataset.path), told)]
 
 
-def warm_judges(evaluation: Evaluation, judges: Iterable[ResolvedPlugin]) -> Iterator[Problem]:
+def _warm_judges(evaluation: Evaluation, scorers: Scorers) -> Iterator[Problem]:
     """Yield the judges that grade at a temperature above 0, as far as they have a field of that name."""
-    paths = {spec.label: spec.path for spec in evaluation.judges}
-    for item in judges:
+    for item in scorers.judges:
         temperature = getattr(item.plugin, "temperature", None)
         if isinstance(temperature, int | float) and temperature > 0:
-            path = paths.get(item.label)
-            place = item.place if path is None else evaluation.source.place((*path, "temperature"), key=True)
-            told = f"the judge {item.label!r} grades at temperature {temperature:g}, so that the same answer may be"
+            place = evaluation.source.place((*item.path, "temperature"), key=True) if item.path else item.place
+            told = f"the judge {item.label!r} has temperature {temperature:g}, so repeated gradings of one answer may"
             remedy = "set it to 0, or see how much they scatter with `execution.judge_repetitions`"
-            yield Problem(place, f"{told} graded otherwise the next time; {remedy}")
+            yield Problem(place, f"{told} differ; {remedy}")
 
 
-def idle_keys(evaluation: Evaluation, askers: Iterable[ResolvedPlugin]) -> Iterator[Problem]:
+def _idle_keys(evaluation: Evaluation, askers: Iterable[ResolvedPlugin]) -> Iterator[Problem]:
     """Yield the keys of the config that have no effect; `askers` are the agents and judges."""
-    for path, problem in chain(_idle(evaluation), _idle_prices(evaluation, askers)):
-        yield Problem(evaluation.source.place(path, key=True), problem)
-
-
-def _idle_prices(evaluation: Evaluation, askers: Iterable[ResolvedPlugin]) -> Iterator[tuple[KeyPath, str]]:
-    """Yield the prices that are given under a name that looks like that of another model, which has no price."""
+    source = evaluation.source
+    if not evaluation.judges:
+        if evaluation.rubrics:
+            yield source.problem(("rubrics",), "no judge grades by these rubrics; add `judges:`", at_key=True)
+        if "judge_repetitions" in (source.data.get("execution") or {}):
+            problem = "there is no judge to ask repeatedly; add `judges:`"
+            yield source.problem(("execution", "judge_repetitions"), problem, at_key=True)
+    for label, condition in evaluation.conditions.items():
+        given = (source.data.get("conditions") or {}).get(label) or {}
+        if "on_missing_tool_use" in given and not condition.requires_tool_use:
+            problem = "the condition requires no tool use; add `require_mcp_tool_use: true`"
+            yield source.problem(("conditions", label, "on_missing_tool_use"), problem, at_key=True)
+    # A price under a name that looks like that of another model, which has no price.
     asked = {name for item in askers for name in item.model_names}
     without = [model for model in asked if model not in evaluation.prices]
     for model in evaluation.prices:
         if model not in asked and (hint := suggestion(model, without)):
-            yield ("prices", model), f"no agent or judge asks {model}{hint}"
-
-
-def _idle(evaluation: Evaluation) -> Iterator[tuple[KeyPath, str]]:
-    data = evaluation.source.data
-    if not evaluation.judges:
-        if evaluation.rubrics:
-            yield ("rubrics",), "no judge grades by these rubrics; add `judges:`"
-        if "judge_repetitions" in (data.get("execution") or {}):
-            yield ("execution", "judge_repetitions"), "there is no judge to ask repeatedly; add `judges:`"
-    for label, condition in evaluation.conditions.items():
-        given = (data.get("conditions") or {}).get(label) or {}
-        if "on_missing_tool_use" in given and not condition.requires_tool_use:
-            problem = "the condition requires no tool use; add `require_mcp_tool_use: true`"
-            yield ("conditions", label, "on_missing_tool_use"), problem
+            yield source.problem(("prices", model), f"no agent or judge asks {model}{hint}", at_key=True)

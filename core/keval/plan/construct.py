@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import attrs
 
@@ -22,6 +23,17 @@ DEFAULT_RUBRICS = ("factual_adherence", "completeness", "helpfulness_and_clarity
 """The rubrics of a config that names none."""
 
 
+METHODS = {
+    "keval.agents": "run",
+    "keval.contexts": "start",
+    "keval.middleware": "handle",
+    "keval.executors": "execute",
+    "keval.metrics": "score",
+    "keval.judges": "grade",
+}
+"""The method that a plugin of each seam has; a hook plugin has none in particular."""
+
+
 @attrs.define
 class Constructor:
     """Constructs the plugins of an evaluation and collects what is wrong with them."""
@@ -29,118 +41,119 @@ class Constructor:
     evaluation: Evaluation
     problems: list[Problem]
 
-    def plugins(self, group: str, specs: Iterable[PluginSpec], *methods: str) -> list[ResolvedPlugin]:
-        """Load and construct plugins; each must have one of the `methods`, if any are named."""
+    def plugins(self, group: str, specs: Iterable[PluginSpec]) -> tuple[ResolvedPlugin, ...]:
+        """Load and construct plugins."""
         resolved: dict[str, ResolvedPlugin] = {}
         # A derived context comes after its origin, whose plugin it shares.
         for spec in sorted(specs, key=lambda spec: spec.origin is not None):
+            origin = resolved.get(spec.origin or "")
+            place = self.evaluation.source.place(spec.path, key=True) if spec.path else ""
             try:
-                if (base := resolved.get(spec.origin or "")) is not None:
-                    resolved[spec.label] = self._derived(base, spec)
-                    continue
-                chosen = registry.select(group, spec.type)
+                chosen = [origin.component] if origin else registry.select(group, spec.type)
                 if len(chosen) > 1 and spec.options:
                     raise PluginError(
                         f"{spec.type!r} names {len(chosen)} plugins; give options to one by its full name"
                     )
                 for component in chosen:
-                    label = spec.label if len(chosen) == 1 else registry.label(group, component.name)
-                    plugin = self._constructed(component, spec)
-                    if plugin is not None:
-                        _check_interface(component, plugin, methods)
+                    label, path = spec.label, spec.path
+                    if len(chosen) > 1:  # plugins that were named together, by their vendor, have no place of their own
+                        label, path = registry.label(group, component.name), ()
+                    plugin = origin.plugin if origin else self._constructed(component, spec)
                     # A plugin that is listed with options replaces the same one of its vendor's group.
                     if label not in resolved or spec.options:
-                        place = self.evaluation.source.place(spec.path, key=True) if spec.path else ""
-                        about = self._characteristics(plugin, spec) if group == "keval.agents" else {}
                         resolved[label] = ResolvedPlugin(
-                            label, component, plugin, place, about, spec.interventions, spec.changed_at
+                            label,
+                            component,
+                            plugin,
+                            place,
+                            path,
+                            self._characteristics(plugin, spec) if group == "keval.agents" else {},
+                            spec.interventions,
+                            spec.changed_at,
+                            origin.label if origin else None,
                         )
             except PluginError as error:
                 self.problem(spec.path, str(error), at_key=True)
-        return list(resolved.values())
+        return tuple(resolved.values())
 
     def scorers(self, *, needed: bool = True) -> Scorers:
         """Construct metrics and judges, and read the rubrics; if they are `needed`, none is a problem."""
-        metrics = self.plugins("keval.metrics", self.evaluation.metrics, "score")
-        judges = self.plugins("keval.judges", self.evaluation.judges, "grade")
+        metrics = self.plugins("keval.metrics", self.evaluation.metrics)
+        judges = self.plugins("keval.judges", self.evaluation.judges)
         rubrics, shipped = self._rubrics() if judges or self.evaluation.rubrics else ([], [])
         if needed and not self.evaluation.metrics and not self.evaluation.judges and not self.problems:
             self.problem((), "nothing scores the answers; add `metrics:` or `judges:`")
-        self.check_models(judges, self.evaluation.judges)
-        return Scorers(tuple(metrics), tuple(judges), tuple(rubrics), tuple(shipped))
+        self.check_models(judges)
+        return Scorers(metrics, judges, tuple(rubrics), tuple(shipped))
 
-    def check_models(self, resolved: Iterable[ResolvedPlugin], specs: Iterable[PluginSpec]) -> None:
+    def check_models(self, resolved: Iterable[ResolvedPlugin]) -> None:
         """Check that the providers of all models are installed."""
-        by_label = {spec.label: spec for spec in specs}
         for item in resolved:
-            # Plugins that were named together, by their vendor, have no place of their own.
-            path = by_label[item.label].path if item.label in by_label else ()
             for field, model in item.unserved.items():
                 try:
                     registry.find("keval.models", model.provider)
                 except PluginError as error:
-                    self.problem((*path, field), f"{model}: {error}")
+                    self.problem((*item.path, field), f"{model}: {error}")
 
     def problem(self, path: KeyPath, message: str, *, at_key: bool = False) -> None:
         """Add a problem at a path of the config."""
-        self.problems.append(Problem(self.evaluation.source.place(path, key=at_key), message))
+        self.problems.append(self.evaluation.source.problem(path, message, at_key=at_key))
 
-    def _derived(self, base: ResolvedPlugin, spec: PluginSpec) -> ResolvedPlugin:
-        return attrs.evolve(
-            base,
-            label=spec.label,
-            place=self.evaluation.source.place(spec.path, key=True),
-            interventions=spec.interventions,
-            changed_at=spec.changed_at,
-            origin=base.label,
-        )
+    def finish(self) -> None:
+        """Raise ConfigError with all problems, in the order of their places, if there are any."""
+        if self.problems:
+            raise ConfigError(sorted(self.problems, key=_position))
 
     def _constructed(self, component: registry.Component, spec: PluginSpec) -> Any:
-        target = registry.load(component)
+        """Construct a plugin; `None` if its options are wrong. Raises PluginError if it is none of its seam."""
+        target, whose = registry.load(component), f"{component.target} of {component.distribution}"
         if isinstance(target, type) and attrs.has(target):
-            source = self.evaluation.source
-            plugin, errors = structure(target, dict(spec.options), spec.path, source.base)
+            plugin, errors = structure(target, dict(spec.options), spec.path, self.evaluation.source.base)
             # When a run is scored again, there is no line by which to tell two plugins of one type apart.
             same = spec.label == component.name
-            whose = repr(component.name) if same else f"{spec.label!r} of type {component.name!r}"
+            named = repr(component.name) if same else f"{spec.label!r} of type {component.name!r}"
             for error in errors:
-                self.problem(error.path, f"{error.message} ({component.kind} {whose})", at_key=error.at_key)
-            return plugin
-        if spec.options:
+                self.problem(error.path, f"{error.message} ({component.kind} {named})", at_key=error.at_key)
+            if plugin is None:
+                return None
+        elif spec.options:
             raise PluginError(f"the {component.kind} {component.name!r} takes no options")
-        try:
-            return target() if isinstance(target, type) else target
-        except Exception as error:  # a constructor of a plugin may raise anything
+        else:
+            try:
+                plugin = target() if isinstance(target, type) else target
+            except Exception as error:  # a constructor of a plugin may raise anything
+                raise PluginError(f"{whose} cannot be constructed: {error}") from error
+        method = METHODS.get(component.group)
+        if method and not callable(getattr(plugin, method, None)):
             raise PluginError(
-                f"{component.target} of {component.distribution} cannot be constructed: {error}"
-            ) from error
+                f"{whose} is no {component.kind}: it has no method {method}(); see the interfaces that keval documents"
+            )
+        if not isinstance(getattr(plugin, "scale", Scale()), Scale):
+            raise PluginError(f"the scale of {whose} is no keval.Scale")
+        return plugin
 
     def _characteristics(self, plugin: Any, spec: PluginSpec) -> Mapping[str, Any]:
         """Return the characteristics of an agent: those of its plugin, overridden by those of the config."""
         path = (*spec.path, "characteristics")
-        shipped = getattr(type(plugin), "characteristics", {}) if plugin is not None else {}
-        given: Mapping[str, Any] = {}
+        given = {} if spec.characteristics is None or isinstance(spec.characteristics, str) else spec.characteristics
+        shipped = getattr(type(plugin), "characteristics", None)
         if isinstance(spec.characteristics, str):
             shipped = self._shipped(spec.characteristics, path)
-        elif spec.characteristics is not None:
-            given = spec.characteristics
         filled, unset = interpolate(dict(given), path)
-        for at, message in unset:
-            self.problem(at, message)
+        self.problems += self.evaluation.source.problems(unset)
         return {**(shipped if isinstance(shipped, Mapping) else {}), **filled}
 
-    def _shipped(self, agent: str, path: KeyPath) -> Mapping[str, Any]:
+    def _shipped(self, agent: str, path: KeyPath) -> Any:
         try:
-            target = registry.load(registry.find("keval.agents", agent))
+            shipped = getattr(registry.load(registry.find("keval.agents", agent)), "characteristics", None)
+            if not isinstance(shipped, Mapping) or not shipped:
+                told = f"the agent {agent!r} says nothing of its framework's characteristics; give them key by key"
+                self.problem(path, told)
+            return shipped
         except PluginError as error:
             remedy = "install the adapter that ships the table, or give the characteristics key by key"
             self.problem(path, f"{error} ({remedy})")
-            return {}
-        shipped = getattr(target, "characteristics", None)
-        if isinstance(shipped, Mapping) and shipped:
-            return shipped
-        self.problem(path, f"the agent {agent!r} says nothing of its framework's characteristics; give them key by key")
-        return {}
+            return None
 
     def _rubrics(self) -> tuple[list[Rubric], list[registry.Component]]:
         """Read the rubrics, and find the packages that ship them."""
@@ -166,7 +179,7 @@ class Constructor:
             except PluginError as error:
                 self.problem(spec.path, str(error))
         for name in found.keys() & {spec.label for spec in self.evaluation.metrics}:
-            self.problem(("rubrics",), f"a metric is named {name!r} too; name the rubric otherwise", at_key=True)
+            self.problem(("rubrics",), f"a metric has the same name {name!r}; rename the rubric", at_key=True)
         return [*found.values()], [*shipped.values()]
 
     def _own_rubric(self, spec: PluginSpec) -> list[Rubric]:
@@ -179,21 +192,13 @@ class Constructor:
                 self.problems.extend(unreadable.problems)
                 return []
         rubric, errors = structure(Rubric, {"name": spec.label, **spec.options}, spec.path, base)
-        for error in errors:
-            self.problem(error.path, error.message, at_key=error.at_key)
+        self.problems += self.evaluation.source.problems(errors)
         return [rubric] if rubric else []
 
 
-def _check_interface(component: registry.Component, plugin: Any, methods: tuple[str, ...]) -> None:
-    """Raise PluginError unless a plugin has one of the methods of its seam, and a proper scale."""
-    if methods and not any(callable(getattr(plugin, method, None)) for method in methods):
-        lacking = " or ".join(f"{method}()" for method in methods)
-        raise PluginError(
-            f"{component.target} of {component.distribution} is no {component.kind}: it has no"
-            f" method {lacking}; see the interfaces that keval documents"
-        )
-    if not isinstance(getattr(plugin, "scale", Scale()), Scale):
-        raise PluginError(f"the scale of {component.target} of {component.distribution} is no keval.Scale")
+def _position(problem: Problem) -> tuple[str, tuple[int, ...]]:
+    file, *numbers = re.split(r":(?=\d)", problem.place)
+    return file, tuple(int(number) for number in numbers if number.isdecimal())
 
 
 def _is_own(spec: PluginSpec) -> bool:
@@ -207,21 +212,14 @@ UNTAPPED = (
 """What is wrong with an intervention where no tap is."""
 
 
-@runtime_checkable
-class _Tappable(Protocol):
-    """A context whose agents reach its servers through the tap, unless `tap` is false."""
-
-    tap: bool
-
-
 def contexts_of(constructor: Constructor, *, played: bool = False) -> Mapping[str, ResolvedPlugin]:
     """Construct the contexts, by label; what is wrong is added to the constructor's problems.
 
     If they are `played`, in a replay, the recordings that they name are not needed.
     """
-    resolved = constructor.plugins("keval.contexts", constructor.evaluation.contexts, "start")
+    resolved = constructor.plugins("keval.contexts", constructor.evaluation.contexts)
     for item in resolved:
-        if item.changed_at and isinstance(item.plugin, _Tappable) and not item.plugin.tap:
+        if item.changed_at and not getattr(item.plugin, "tap", True):
             constructor.problem(item.changed_at[-1], UNTAPPED, at_key=True)
         if not played:
             _check_recorded(constructor, item)
@@ -229,9 +227,7 @@ def contexts_of(constructor: Constructor, *, played: bool = False) -> Mapping[st
     for label, condition in constructor.evaluation.conditions.items():
         first: dict[str, str] = {}
         for index, name in enumerate(condition.contexts):
-            if name not in found:
-                continue
-            origin = found[name].origin or name
+            origin = found[name].origin or name if name in found else name
             if first.get(origin, name) != name:
                 told = (
                     f"{name!r} and {first[origin]!r} are the same server, changed differently; put them into separate"
@@ -251,11 +247,11 @@ def _check_recorded(constructor: Constructor, context: ResolvedPlugin) -> None:
     ]
     for place, results in found[:1]:
         try:
-            from keval.recording.loose import open_loose  # only a run that asks for recorded results reads any
+            from keval.recording.recorded_results import open_results_recording  # only a config that asks for it
 
-            open_loose(results)
+            open_results_recording(results)
         except RunError as error:
             constructor.problem((*place, "results", "recorded"), str(error))
     for place, _ in found[1:]:
-        told = "the results are recorded ones already; derive from the context before that"
+        told = "the results are recorded results; derive from the context that does not replace them"
         constructor.problem((*place, "results"), told, at_key=True)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import itertools
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from keval.config.evaluation import Condition, Evaluation
-from keval.config.prompt import Prompt
 from keval.config.source import KeyPath
 from keval.dataset.read import Dataset
 from keval.dataset.samples import Samples
@@ -19,7 +18,7 @@ from keval.errors import Problem
 from keval.records.interventions import Intervention
 from keval.records.models import Model
 from keval.records.scores import Rubric, Scale, Scorer
-from keval.records.trial import TrialKey
+from keval.records.trial import Sample, TrialKey
 from keval.seams import registry
 from keval.seams.interfaces import PrerecordedAgent
 from keval.seams.registry import Component
@@ -27,8 +26,9 @@ from keval.seams.registry import Component
 
 @attrs.frozen
 class ResolvedPlugin:
-    """A plugin under its label, constructed with its options. `place` is its place in the config.
+    """A plugin under its label, constructed with its options.
 
+    `place` is its place in the config, and `path` its path there, empty where a vendor's name selects it.
     `characteristics` is what an agent's plugin and the config say about the agent. `interventions` are what the config
     changes about a context, first to last, each from the entry at its path in `changed_at`. `origin` is the label of
     the context that it derives from in the end.
@@ -38,6 +38,7 @@ class ResolvedPlugin:
     component: Component
     plugin: Any
     place: str = ""
+    path: KeyPath = ()
     characteristics: Mapping[str, Any] = attrs.field(factory=dict)
     interventions: tuple[Intervention, ...] = ()
     changed_at: tuple[KeyPath, ...] = ()
@@ -78,16 +79,20 @@ class ResolvedPlugin:
 
 @attrs.frozen
 class Arm:
-    """A condition ready to run: its label, its compiled prompt, and what the config says of it."""
+    """A condition ready to run: its label, what the config says of it, and its system prompt if that is a template."""
 
     label: str
-    prompt: Prompt
     condition: Condition
+    template: Callable[[Sample], str] | None = attrs.field(default=None, eq=False, repr=False)
 
     @property
     def contexts(self) -> tuple[str, ...]:
         """The labels of its contexts."""
         return self.condition.contexts
+
+    def system_prompt(self, sample: Sample) -> str:
+        """Return the prompt for a sample. Raises ValueError: an undefined name, or a template that fails."""
+        return self.template(sample) if self.template else self.condition.system_prompt
 
 
 @attrs.frozen

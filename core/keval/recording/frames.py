@@ -23,7 +23,7 @@ import zstandard
 
 from keval.errors import RunError
 from keval.files import DAMAGE, explained, open_input, sync_folder, write_all
-from keval.store.lines import dump
+from keval.store.serialization import dump
 
 T = TypeVar("T")
 

@@ -22,7 +22,7 @@ from keval.records.cassettes import (
 
 T = TypeVar("T", ModelTraffic, ServerTraffic)
 
-PATIENCE = 1.0
+ORDER_WAIT_SECONDS = 1.0
 """Seconds for which an exchange waits for those that ended before it: after a change they may never come."""
 _SETTLE = 0.3
 """Seconds that an agent has for its last answers, before the time of an attempt ends that ended so in the recording."""
@@ -33,11 +33,13 @@ _BORDERS = ("opened", "closed")
 
 
 @attrs.define(eq=False)
-class Course:
+class Playback:
     """Leads the exchanges of one attempt.
 
     `is_late` says that the time of the attempt was over when it was recorded, and `expire` ends it as if it were.
     `scrubbed` returns plain data without its secrets. `missed` is the first thing that the recording does not have.
+    `hearers` are told what a server says by itself, by its name, and those of `during` what belongs to an exchange, by
+    the number of its beginning.
     """
 
     traffic: Sequence[Traffic]
@@ -45,13 +47,13 @@ class Course:
     expire: Callable[[], object]
     scrubbed: Callable[[Any], Any]
     missed: ReplayMissError | None = attrs.field(default=None, init=False)
+    hearers: dict[str, Deliver] = attrs.field(factory=dict, init=False)
+    during: dict[int, Deliver] = attrs.field(factory=dict, init=False)
     _news: list[ServerTraffic] = attrs.field(init=False)
     _numbers: Sequence[int] = attrs.field(init=False)
     _open: set[int] = attrs.field(init=False)
     _abandoned: set[int] = attrs.field(init=False)
     _changed: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
-    _hearers: dict[str, Deliver] = attrs.field(factory=dict, init=False)
-    _during: dict[int, Deliver] = attrs.field(factory=dict, init=False)
     _delivering: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     _tasks: set[asyncio.Task[None]] = attrs.field(factory=set, init=False)
     _expiry: asyncio.TimerHandle | None = attrs.field(default=None, init=False)
@@ -98,7 +100,7 @@ class Course:
         self._expire_at_end()
 
     async def turn(self, exchange: Traffic) -> None:
-        """Wait until an exchange may end: until those that ended before it have ended, or none has for `PATIENCE`.
+        """Wait until an exchange may end: those that ended before it have ended, or none has for `ORDER_WAIT_SECONDS`.
 
         One that was abandoned waits for ever. Before it may end, all is handed over that servers said meanwhile, and
         until the next exchange began or ended: whoever is answered goes on with what it knows.
@@ -119,7 +121,7 @@ class Course:
         while any(each < number for each in self._open):
             changed = self._changed
             try:
-                async with asyncio.timeout(PATIENCE):
+                async with asyncio.timeout(ORDER_WAIT_SECONDS):
                     await changed.wait()
             except TimeoutError:
                 self._open = {each for each in self._open if each >= number}
@@ -131,14 +133,6 @@ class Course:
             self._changed.set()
             self._changed = asyncio.Event()
             self._expire_at_end()
-
-    def hear(self, server: str, deliver: Deliver) -> None:
-        """Take who is told what a server says by itself."""
-        self._hearers[server] = deliver
-
-    def hear_during(self, exchange: ServerTraffic, deliver: Deliver) -> None:
-        """Take who is told what belongs to this exchange."""
-        self._during[exchange.began] = deliver
 
     async def deliver_before(self, number: int | None) -> None:
         """Hand over what servers said by themselves before this number, or all of it, in its order."""
@@ -158,7 +152,7 @@ class Course:
 
     def _hearer(self, news: ServerTraffic) -> Deliver | None:
         """Return who is told; what belongs to a call that has not begun waits for it."""
-        return self._hearers.get(news.server) if news.during is None else self._during.get(news.during)
+        return self.hearers.get(news.server) if news.during is None else self.during.get(news.during)
 
     async def _ask(self, news: ServerTraffic, deliver: Deliver) -> None:
         """Ask what a server asked. It went on as it was answered then, so it must be answered so again."""
@@ -168,7 +162,8 @@ class Course:
         told = self.scrubbed(dict(answer)) if isinstance(answer, Mapping) else answer
         if not _is_answer(news, told):
             with suppress(ReplayMissError):
-                self.miss(f"the server {news.server!r} asked for {news.method}, and is answered otherwise now: {told}")
+                asked = f"the server {news.server!r} asked for {news.method}"
+                self.miss(f"{asked}, and the answer differs from the recorded one: {told}")
         self.end(news)
 
     def _expire_at_end(self) -> None:

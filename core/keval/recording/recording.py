@@ -1,21 +1,44 @@
-"""The recording of a run, for playing it: its traffic by trial and judgement, its servers' listings, its models."""
+"""The recording of a run: its traffic by trial and judgement, its servers' listings, its models."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import attrs
 
 from keval.errors import PreflightError, RunError
-from keval.recording.frames import FrameKey, Frames, traffic_file
-from keval.recording.lines import RecordedEndpoint, read_endpoint, read_traffic
-from keval.recording.tape import RecordedAttempt
+from keval.recording.frames import FrameFile, FrameKey, Frames, encoded_frame, traffic_file
+from keval.recording.traffic_lines import RecordedEndpoint, endpoint_line, read_endpoint, read_traffic, traffic_line
 from keval.records.cassettes import ServerTraffic, Traffic
 from keval.records.manifest import Manifest
-from keval.records.trial import Attempt, Trial
+from keval.records.models import Endpoint
+from keval.records.transcript import Refusal
+from keval.records.trial import Attempt, Failure, Trial
+from keval.redaction import Redactor
 from keval.store.run import Run
+
+
+@attrs.frozen
+class RecordedAttempt:
+    """An attempt as it was recorded: its traffic, and what became of it.
+
+    `refusals` are the model requests that were repeated below whoever asked, `None` if only the traffic tells of them.
+    `is_last` says that no attempt followed.
+    """
+
+    traffic: Sequence[Traffic] = ()
+    failure: Failure | None = None
+    refusals: Sequence[Refusal] | None = None
+    is_last: bool = True
+
+    @property
+    def is_late(self) -> bool:
+        """Whether its time was over."""
+        return self.failure is not None and self.failure.kind == "timeout"
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -29,12 +52,12 @@ class Recording:
     def open(cls, run: Run) -> Recording:
         """Open the recording of a run and check its frames. Raises RunError: it has none, or is damaged or cut off."""
         if run.manifest.recording is None:
-            raise RunError(f"{run.path} has no recording; `keval run --record` keeps one with a run")
+            raise RunError(f"{run.path} has no recording; `keval run --record` makes one")
         frames = Frames(traffic_file(run.path))
         if frames.torn is not None:
             raise RunError(
                 f"{frames.path} is cut off: the frame that begins at byte {frames.torn} has no end; restore the file,"
-                f" or let `keval resume {run.path}` make what an interrupted run lacks"
+                f" or let `keval resume {run.path}` complete an interrupted run"
             )
         for key in frames.keys:
             frames.read(key, len)
@@ -62,10 +85,6 @@ class Recording:
         found = [endpoint for key in keys for endpoint in self.frames.read(key, read_endpoint)]
         return {endpoint.model: endpoint for endpoint in found}
 
-    def trial(self, id: str) -> Trial:
-        """Return a trial as it was recorded. Raises RunError."""
-        return self.run.trial(id)
-
     def of_trial(self, id: str) -> list[Traffic]:
         """Return the traffic of all attempts at a trial. Raises RunError."""
         return self._traffic(FrameKey("agent", trial=id))
@@ -78,7 +97,7 @@ class Recording:
         """Return an attempt at a trial, counted from 1; `None` if nothing of it is known. Raises RunError."""
         if id not in self.trials:
             return None
-        trial = self.trial(id)
+        trial = self.run.trial(id)
         became: list[Attempt | Trial] = [*trial.attempts, trial]
         if number > len(became):
             return None
@@ -108,8 +127,8 @@ class Recording:
             if isinstance(each, ServerTraffic) and each.result is not None:
                 return each.result
         raise PreflightError(
-            f"the recording of {self.run.id} has nothing of the server {server!r} under the condition {condition!r};"
-            " replay the contexts that were recorded, or run live"
+            f"the recording of {self.run.id} has no traffic of the server {server!r} in the condition {condition!r};"
+            " replay the recorded contexts, or run live"
         )
 
     def _traffic(self, key: FrameKey) -> list[Traffic]:
@@ -125,3 +144,51 @@ def traffic_of(run: Run, trial: str) -> list[Traffic]:
         return []
     frames, key = Frames(traffic_file(run.path)), FrameKey("agent", trial=trial)
     return frames.read(key, read_traffic) if key in frames else []
+
+
+@attrs.frozen
+class RecordingWriter:
+    """Writes to the recording of one run."""
+
+    _file: FrameFile
+    _redact: Redactor
+
+    @classmethod
+    @contextmanager
+    def open(cls, run: Path, redact: Redactor) -> Iterator[RecordingWriter]:
+        """Open the recording of the run in this directory, or begin one. Raises RunError: it cannot be written."""
+        with FrameFile(traffic_file(run)) as file:
+            yield cls(file, redact)
+
+    def trial(self, trial: str, traffic: Iterable[Traffic]) -> bytes:
+        """Return the traffic of all attempts at a trial as a frame that can be appended."""
+        return self._frame(FrameKey("agent", trial=trial), traffic)
+
+    def append(self, frames: bytes) -> None:
+        """Append frames and return when they are on disk. Raises RunError."""
+        self._file.append(frames)
+
+    def begin(
+        self, endpoints: Mapping[str, Endpoint], listings: Mapping[tuple[str, str], Sequence[Traffic]] | None = None
+    ) -> None:
+        """Write what is known of endpoints, by `provider/name`, and what servers list, by condition and name.
+
+        Raises RunError.
+        """
+        frames = [
+            self._frame(FrameKey("server", condition=condition, server=server), listing)
+            for (condition, server), listing in (listings or {}).items()
+        ]
+        for model, endpoint in endpoints.items():
+            urls = {wire: self._redact.text(url) for wire, url in endpoint.urls.items()}
+            known = RecordedEndpoint(model, urls, endpoint.simulated, endpoint.wants_trial, endpoint.model)
+            frames.append(encoded_frame(FrameKey("endpoint", model=model), [endpoint_line(known)]))
+        self.append(b"".join(frames))
+
+    def judgement(self, trial: str, judge: str, repetition: int, traffic: Iterable[Traffic]) -> None:
+        """Write what passed in all attempts at a judgement. It is on disk after the next `append`. Raises RunError."""
+        key = FrameKey("judge", trial=trial, judge=judge, repetition=repetition)
+        self._file.write(self._frame(key, traffic))
+
+    def _frame(self, key: FrameKey, traffic: Iterable[Traffic]) -> bytes:
+        return encoded_frame(key, [traffic_line(each, self._redact) for each in traffic])

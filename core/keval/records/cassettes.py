@@ -47,7 +47,7 @@ class Volatile:
 
     def __attrs_post_init__(self) -> None:
         if [self.field, self.pattern, self.order].count(None) != 2:
-            what = "what is volatile is a field, a pattern or an order, and here it is none of them or several"
+            what = "what is volatile needs exactly one of field, pattern and order"
             raise ValueError(f"{what}: {self.reason}")
         if self.order is not None and self.order.split(".")[-2:-1] != ["*"]:
             raise ValueError(f"the volatile order {self.order!r} is of no list; let it end in `.*.` and a field")
@@ -57,12 +57,9 @@ class Volatile:
             except re.error as error:
                 raise ValueError(f"the volatile pattern {self.pattern!r} cannot be read: {error}") from error
             if everywhere:
-                raise ValueError(f"the volatile pattern {self.pattern!r} matches an empty text; let it match some")
-
-
-TrafficErrorKind: TypeAlias = Literal[
-    "abandoned", "unreachable", "failed", "broken", "refused", "timeout", "lost", "call_lost", "no_result"
-]
+                raise ValueError(
+                    f"the volatile pattern {self.pattern!r} matches the empty text; write one that does not"
+                )
 
 
 @attrs.frozen
@@ -76,7 +73,9 @@ class TrafficError:
     and `no_result` an answer that is none. `details` has what else is needed to raise the same again.
     """
 
-    kind: TrafficErrorKind
+    kind: Literal[
+        "abandoned", "unreachable", "failed", "broken", "refused", "timeout", "lost", "call_lost", "no_result"
+    ]
     message: str = ""
     failure: str | None = None
     code: int | None = None
@@ -143,7 +142,7 @@ class ServerTraffic:
 Traffic: TypeAlias = ModelTraffic | ServerTraffic
 
 
-class ServerKeeper(Protocol):
+class ServerTrafficLog(Protocol):
     """Keeps the traffic of one attempt with one server.
 
     The one that `ServerProxy.connect` is given, before there are trials, keeps a single `listed`.
@@ -168,7 +167,7 @@ Deliver: TypeAlias = Callable[[ServerTraffic], Awaitable[Mapping[str, Any] | Tra
 """Passes on what a server asked (returns the answer, or the error in its place), told or listed (returns `None`)."""
 
 
-class ServerTape(Protocol):
+class ServerCassette(Protocol):
     """Plays a server: all of it from a recording, without a connection."""
 
     def listed(self) -> Mapping[str, Any]:

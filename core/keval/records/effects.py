@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from keval.records.scores import Scale, Scorer
+from keval.records.scores import Scale, Scored
 
 Verdict: TypeAlias = Literal["better", "worse", "same", "unclear", "unknown"]
 
@@ -41,7 +41,7 @@ class PerProtocol:
 
 
 @attrs.frozen
-class Effect:
+class Effect(Scored):
     """The mean paired difference of an arm to another, over the `n` samples that both have scores for.
 
     `kind` says what differs: the condition (against the baseline), the agent (against the first), or the run. `mean`
@@ -90,14 +90,9 @@ class Effect:
     per_protocol: PerProtocol | None = None
     verdict: Verdict = "unknown"
 
-    @property
-    def scorer(self) -> Scorer:
-        """Who scored: a metric alone, or a rubric with its judge."""
-        return (self.metric, self.judge)
-
 
 @attrs.frozen
-class Interaction:
+class Interaction(Scored):
     """How much more a condition does for an agent than for another: the difference of two effects.
 
     Both effects are against `baseline`, and the interaction is over the `n` samples that all four arms have scores for.
@@ -117,11 +112,6 @@ class Interaction:
     method: str | None
     p: float | None
     p_adjusted: float | None
-
-    @property
-    def scorer(self) -> Scorer:
-        """Who scored: a metric alone, or a rubric with its judge."""
-        return (self.metric, self.judge)
 
 
 ContrastKind: TypeAlias = Literal["placebo", "ablation", "change"]
@@ -167,7 +157,7 @@ class Repetitions:
 
 
 @attrs.frozen
-class VarianceComponents:
+class VarianceComponents(Scored):
     """Where the variance of a metric's scores within an arm comes from, as variances pooled over arms.
 
     `question` is between samples, `repetition` between the trials of a sample, and `judging` between a judge's gradings
@@ -180,11 +170,6 @@ class VarianceComponents:
     repetition: float | None
     judging: float | None
     advice: str
-
-    @property
-    def scorer(self) -> Scorer:
-        """Who scored: a metric alone, or a rubric with its judge."""
-        return (self.metric, self.judge)
 
 
 def better_share(difference: float, scale: Scale) -> float | None:

@@ -93,29 +93,17 @@ class Intervention:
 
     def as_config(self) -> dict[str, Any]:
         """Return what is changed, as a config writes it; of a recorded run, the name of its directory."""
-        nothing = Intervention()
-        fields = (
-            field.name
-            for field in attrs.fields(Intervention)
-            if getattr(self, field.name) != getattr(nothing, field.name)
+
+        def written(_: Any, field: Any, value: Any) -> Any:
+            return value.name if isinstance(value, Path) else list(value) if isinstance(value, tuple) else value
+
+        # What is left to its default is left out, also of the records in it.
+        return attrs.asdict(
+            self, filter=lambda field, value: value not in (field.default, {}), value_serializer=written
         )
-        return {name: _written(getattr(self, name)) for name in fields}
 
 
-def _written(value: Any) -> Any:
-    """Return a value without what it leaves to its default."""
-    if attrs.has(type(value)):
-        given = {field.name: getattr(value, field.name) for field in attrs.fields(type(value))}
-        defaults = {field.name: field.default for field in attrs.fields(type(value))}
-        return {key: _written(item) for key, item in given.items() if item != defaults[key] and item != {}}
-    if isinstance(value, Mapping):
-        return {key: _written(item) for key, item in value.items()}
-    if isinstance(value, Path):
-        return value.name
-    return list(value) if isinstance(value, tuple) else value
-
-
-class OtherResults(Protocol):
+class ShuffledResults(Protocol):
     """The results of another sample, for a trial whose own results go to another trial in turn (`shuffled`).
 
     `key` names a tool of a server. Results are as MCP writes them.

@@ -12,20 +12,23 @@ from typing import Any, Literal
 
 import attrs
 
-from keval.records.prices import Price
-from keval.records.scores import Rubric, Scale, ScoreLine, Scorer
+from keval.records.models import FREE, Price
+from keval.records.scores import Judgement, Rubric, Scale, Scored, ScoreLine, Scorer
+from keval.records.transcript import Transcript
 
 FORMAT = 3
 """The version of the run directory. Runs of another format are not read."""
 
 
-def _extra() -> Any:
-    """Return the field that keeps the keys that this version does not know; see `keval.config.structure`."""
-    return attrs.field(factory=dict, kw_only=True, repr=False, metadata={"unknown_keys": True})
+@attrs.frozen
+class Entry:
+    """A part of a manifest, which keeps in `extra` the keys that this version does not know."""
+
+    extra: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, repr=False, metadata={"unknown_keys": True})
 
 
 @attrs.frozen
-class DatasetEntry:
+class DatasetEntry(Entry):
     """The dataset file: its path, the SHA-256 of its bytes, and how many samples were selected from it.
 
     Samples with the same value of their metadata under `cluster_key` share a source.
@@ -35,20 +38,18 @@ class DatasetEntry:
     sha256: str | None = None
     samples: int | None = None
     cluster_key: str | None = None
-    extra: Mapping[str, Any] = _extra()
 
 
 @attrs.frozen
-class SelectionEntry:
+class SelectionEntry(Entry):
     """What the command line narrowed the dataset to: the first `limit` samples, and these ids (all when empty)."""
 
     limit: int | None = None
     sample_ids: tuple[str, ...] = ()
-    extra: Mapping[str, Any] = _extra()
 
 
 @attrs.frozen
-class AgentEntry:
+class AgentEntry(Entry):
     """One agent: its plugin, its model (`provider/name`), and what is said about it.
 
     `recording` is the SHA-256 of recorded answers, for an agent that has its answers already.
@@ -59,11 +60,10 @@ class AgentEntry:
     simulated: bool = False
     characteristics: Mapping[str, Any] = attrs.field(factory=dict)
     recording: str | None = None
-    extra: Mapping[str, Any] = _extra()
 
 
 @attrs.frozen
-class AnswersEntry:
+class AnswersEntry(Entry):
     """Which recorded run the answers of a server are from: its id, and when it was recorded, as ISO time if known.
 
     `misses` says what becomes of a call that it does not have: the trial fails, the server is asked `live`, or the
@@ -73,11 +73,10 @@ class AnswersEntry:
     run: str
     recorded: str | None = None
     misses: Literal["fail", "live", "error"] = "fail"
-    extra: Mapping[str, Any] = _extra()
 
 
 @attrs.frozen
-class ServerEntry:
+class ServerEntry(Entry):
     """What one server offered before the first trial: tool names, and a SHA-256 of the tools' definitions.
 
     `listing` is the SHA-256 of a blob of the run, which has the definitions and the server's instructions as JSON; see
@@ -100,11 +99,10 @@ class ServerEntry:
     sharing: str | None = None
     isolation_verified: bool | None = None
     answers: AnswersEntry | None = None
-    extra: Mapping[str, Any] = _extra()
 
 
 @attrs.frozen
-class ConditionEntry:
+class ConditionEntry(Entry):
     """One condition: its contexts, what their servers offered, and what tool use it requires."""
 
     contexts: tuple[str, ...] = ()
@@ -112,7 +110,6 @@ class ConditionEntry:
     require_mcp_tool_use: bool = False
     require_mcp_tool_success: bool = False
     on_missing_tool_use: Literal["retry", "keep", "fail"] = "retry"
-    extra: Mapping[str, Any] = _extra()
 
     @property
     def requires_tool_use(self) -> bool:
@@ -121,7 +118,7 @@ class ConditionEntry:
 
 
 @attrs.frozen
-class JudgeEntry:
+class JudgeEntry(Entry):
     """One judge: its plugin, its model and its options as written. `implied` says that its model chose the plugin.
 
     `defaults` are the options that the config did not write, except secrets and those that are no plain data.
@@ -133,11 +130,10 @@ class JudgeEntry:
     simulated: bool = False
     options: Mapping[str, Any] = attrs.field(factory=dict)
     defaults: Mapping[str, Any] = attrs.field(factory=dict)
-    extra: Mapping[str, Any] = _extra()
 
 
 @attrs.frozen
-class ScorerEntry:
+class ScorerEntry(Scored, Entry):
     """A metric, or a rubric (named in `metric`) that a judge grades by: its scale and its version.
 
     `threshold` is the value from which a score passes, if the config sets one.
@@ -156,12 +152,6 @@ class ScorerEntry:
     options: Mapping[str, Any] = attrs.field(factory=dict)
     defaults: Mapping[str, Any] = attrs.field(factory=dict)
     threshold: float | None = None
-    extra: Mapping[str, Any] = _extra()
-
-    @property
-    def scorer(self) -> Scorer:
-        """Who scores: a metric alone, or a rubric with its judge."""
-        return (self.metric, self.judge)
 
     @property
     def pass_threshold(self) -> float | None:
@@ -176,7 +166,7 @@ class ScorerEntry:
 
 
 @attrs.frozen
-class ResumeEntry:
+class ResumeEntry(Entry):
     """One time that a run was resumed: when, as ISO time, and how many failed trials were run again.
 
     `changes` says what was different from the manifest then and was accepted with `--force`.
@@ -185,11 +175,10 @@ class ResumeEntry:
     at: str
     retried: int = 0
     changes: tuple[str, ...] = ()
-    extra: Mapping[str, Any] = _extra()
 
 
 @attrs.frozen
-class RecordingEntry:
+class RecordingEntry(Entry):
     """That the run keeps its traffic in `recording/`, and since when, as ISO time.
 
     `samples` are the ids that a trimmed recording was narrowed to; empty if it has all of the run's.
@@ -197,11 +186,10 @@ class RecordingEntry:
 
     since: str
     samples: tuple[str, ...] = ()
-    extra: Mapping[str, Any] = _extra()
 
 
 @attrs.frozen
-class ReplayEntry:
+class ReplayEntry(Entry):
     """Which recording a run was replayed from: the id of that run, and when it was recorded, as ISO time.
 
     Of a recording that was renewed in part, `recorded` is when its oldest part was.
@@ -217,11 +205,10 @@ class ReplayEntry:
     live_trials: int = 0
     live_judgements: int = 0
     changes: tuple[str, ...] = ()
-    extra: Mapping[str, Any] = _extra()
 
 
 @attrs.frozen
-class Manifest:
+class Manifest(Entry):
     """What a run was made of.
 
     `run` is the run's id, `started` its ISO time. `config` is the configuration as it ran, with variables as written,
@@ -264,7 +251,6 @@ class Manifest:
     recording: RecordingEntry | None = None
     replay: ReplayEntry | None = None
     play: bool = False
-    extra: Mapping[str, Any] = _extra()
 
     def scorer(self, scorer: Scorer) -> ScorerEntry | None:
         """Return the entry of a scorer, if the run has it."""
@@ -276,3 +262,42 @@ def is_current(line: ScoreLine, scorer: ScorerEntry | None) -> bool:
     if scorer is None or line.digest != scorer.digest:
         return False
     return line.judgement is None or line.judgement.repetition <= scorer.repetitions
+
+
+@attrs.frozen
+class Rates:
+    """The price of each agent's and judge's model; `None` if it is unknown. Simulated models are free.
+
+    `unpriced` names the models whose price is unknown.
+    """
+
+    agents: Mapping[str, Price | None] = attrs.field(factory=dict)
+    judges: Mapping[str, Price | None] = attrs.field(factory=dict)
+    unpriced: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> Rates:
+        """Return the rates by the prices that a run's manifest has; a run of an older version has none."""
+
+        def rate(entry: AgentEntry | JudgeEntry) -> Price | None:
+            return FREE if entry.simulated else manifest.prices.get(entry.model or "")
+
+        agents = {label: rate(entry) for label, entry in manifest.agents.items()}
+        judges = {label: rate(entry) for label, entry in manifest.judges.items()}
+        entries: list[AgentEntry | JudgeEntry] = [*manifest.agents.values(), *manifest.judges.values()]
+        unpriced = dict.fromkeys(entry.model for entry in entries if entry.model and rate(entry) is None)
+        return cls(agents, judges, tuple(unpriced))
+
+    def attempt(self, agent: str, transcript: Transcript) -> float | None:
+        """Return what one attempt at a trial cost in US dollars; `None` if it is unknown."""
+        return _cost(self.agents.get(agent), transcript)
+
+    def judgement(self, judge: str, judgement: Judgement) -> float | None:
+        """Return what a judgement cost in US dollars; `None` if it is unknown."""
+        return _cost(self.judges.get(judge), judgement)
+
+
+def _cost(price: Price | None, asked: Transcript | Judgement) -> float | None:
+    if asked.model_calls == 0:
+        return 0.0
+    return None if price is None else price.of(asked.usage)

@@ -9,10 +9,9 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from keval.records.scores import Scorer
+from keval.records.scores import Scored
 from keval.records.trial import Trial
 
-ReviewKind: TypeAlias = Literal["thumb", "level", "note"]
 Chosen: TypeAlias = Literal["all", "random", "disagreement", "worst", "one"]
 
 LONGEST_NAME = 80
@@ -47,7 +46,7 @@ class Review:
     answer: str
     reviewer: str = attrs.field(validator=_name)
     at: str
-    kind: ReviewKind = attrs.field(validator=attrs.validators.in_(("thumb", "level", "note")))
+    kind: Literal["thumb", "level", "note"] = attrs.field(validator=attrs.validators.in_(("thumb", "level", "note")))
     thumb: Literal["up", "down"] | None = attrs.field(
         default=None, validator=attrs.validators.optional(attrs.validators.in_(("up", "down")))
     )
@@ -150,7 +149,7 @@ class PeopleAgreement:
 
 
 @attrs.frozen
-class ThumbScores:
+class ThumbScores(Scored):
     """What a metric or judge gave to answers with a thumb up and down: the means over `up` and `down` thumbs.
 
     Neutral scores and answers without a score are left out. A mean is `None` where there is no such answer.
@@ -162,11 +161,6 @@ class ThumbScores:
     up_mean: float | None
     down: int
     down_mean: float | None
-
-    @property
-    def scorer(self) -> Scorer:
-        """Who scored: a metric alone, or a rubric with its judge."""
-        return (self.metric, self.judge)
 
 
 @attrs.frozen

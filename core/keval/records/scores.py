@@ -15,6 +15,19 @@ Scorer: TypeAlias = tuple[str, str | None]
 """Who scores: a metric alone, or a rubric and the judge that grades by it."""
 
 
+class Scored:
+    """A record about one scorer."""
+
+    __slots__ = ()
+    metric: str
+    judge: str | None
+
+    @property
+    def scorer(self) -> Scorer:
+        """Who scores, or has scored."""
+        return (self.metric, self.judge)
+
+
 def _finite(scale: Scale, attribute: attrs.Attribute[float], value: float) -> None:
     if not math.isfinite(value):
         raise ValueError(f"a scale begins at a number, got low={value}; only high may be without end")
@@ -96,7 +109,7 @@ class Judgement:
 
 
 @attrs.frozen
-class ScoreLine:
+class ScoreLine(Scored):
     """A line of scores.jsonl: a score, what it is of, and the failure of the scorer, if it failed.
 
     `repetition` is the trial's. `judgement`, which has the judge's own repetition, is `None` for a metric. `digest`
@@ -114,10 +127,6 @@ class ScoreLine:
     failure: Failure | None = None
     judgement: Judgement | None = None
     digest: str = ""
-
-    @property
-    def scorer(self) -> Scorer:
-        return (self.metric, self.judge)
 
 
 @attrs.frozen

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, Protocol, TypeAlias
@@ -11,8 +10,7 @@ import attrs
 import orjson
 
 from keval.errors import FieldError
-from keval.records.traffic import Blob, ServerExchange
-from keval.records.transcript import ToolCall
+from keval.records.transcript import Blob, ServerExchange, ToolCall
 
 Transport: TypeAlias = Literal["stdio", "http", "sse"]
 
@@ -113,7 +111,7 @@ class Sharing:
 
 
 @attrs.frozen
-class ToolOffer:
+class ToolListing:
     """What a server offers: the names of its tools, and a SHA-256 of their definitions if keval read them.
 
     `definitions` are the tools as agents get them and `instructions` what they are told of the server, both after
@@ -142,14 +140,14 @@ class ServerListing:
     instructions: str | None = None
 
     @classmethod
-    def offered(cls, offer: ToolOffer) -> ServerListing | None:
+    def offered(cls, tool_listing: ToolListing) -> ServerListing | None:
         """Return what agents get, after all interventions; `None` if keval did not read it."""
-        return cls(offer.definitions, offer.instructions) if offer.digest is not None else None
+        return cls(tool_listing.definitions, tool_listing.instructions) if tool_listing.digest is not None else None
 
     @classmethod
-    def original(cls, offer: ToolOffer) -> ServerListing | None:
+    def original(cls, tool_listing: ToolListing) -> ServerListing | None:
         """Return what the server said before interventions; `None` if there are none."""
-        return None if offer.original is None else cls(offer.original, offer.original_instructions)
+        return None if tool_listing.original is None else cls(tool_listing.original, tool_listing.original_instructions)
 
     @classmethod
     def parse(cls, content: bytes) -> ServerListing:
@@ -168,32 +166,3 @@ class ServerListing:
     def tool(self, name: str) -> Mapping[str, Any] | None:
         """Return the definition of a tool, if it is listed."""
         return next((tool for tool in self.tools if tool.get("name") == name), None)
-
-
-_PIECE = re.compile(r"(?P<word>[A-Za-z]+)|(?P<letters>[^\W\d_]+)|(?P<digits>\d+)|(?P<marks>[^\w\s]+|_+)|\n+|[ \t]{2,}")
-"""What byte-pair encoders split a text into first; a single space belongs to the word after it."""
-_LONGEST_WORD = 14
-"""ASCII letters that are one token at most times."""
-
-
-def estimated_tokens(text: str) -> int:
-    """Return about how many tokens a text is.
-
-    Measured against the encodings cl100k and o200k of OpenAI, it is within an eighth for definitions of tools as JSON
-    and for English prose; other languages may take a third more or less, and every vendor's tokenizer is another one.
-    """
-    count = 0.0
-    for piece in _PIECE.finditer(text):
-        length = len(piece[0])
-        match piece.lastgroup:
-            case "word":
-                count += -(-length // _LONGEST_WORD)
-            case "letters":
-                count += max(1.0, length / 2)
-            case "digits":
-                count += -(-length // 3)
-            case "marks":
-                count += max(1.0, length / 3)
-            case _:
-                count += 1
-    return round(count)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import attrs
 
 from keval.records.effects import Contrast, Effect, Interaction, Repetitions, VarianceComponents
-from keval.records.manifest import JudgeEntry, ReplayEntry
-from keval.records.prices import Cost
+from keval.records.manifest import Entry, JudgeEntry, ReplayEntry
+from keval.records.models import Cost
 from keval.records.reviews import ReviewFindings
-from keval.records.scores import Scale, Scorer
+from keval.records.scores import Scale, Scored
 from keval.records.servers import Sharing
-from keval.records.traffic import ContentKind
-from keval.records.transcript import Usage
+from keval.records.transcript import ContentKind, Usage
 
 GateVerdict: TypeAlias = Literal["held", "failed", "undecided"]
 
@@ -194,7 +193,7 @@ class ArmTrials:
 
 
 @attrs.frozen
-class ArmScore:
+class ArmScore(Scored):
     """The scores of one arm by one metric, or by one rubric and judge.
 
     `mean` and `stderr` are over `n` samples, `ci_low` and `ci_high` the 95 % interval of the mean, which `method` made;
@@ -230,11 +229,6 @@ class ArmScore:
     per_1000_tokens: float | None = None
     pareto: bool | None = None
     failure_messages: Mapping[str, str] = attrs.field(factory=dict)
-
-    @property
-    def scorer(self) -> Scorer:
-        """Who scored: a metric alone, or a rubric with its judge."""
-        return (self.metric, self.judge)
 
 
 @attrs.frozen
@@ -292,21 +286,16 @@ class Agreement:
 
 
 @attrs.frozen
-class ScorerScale:
+class ScorerScale(Scored):
     """The scale that a scorer of the run scores in."""
 
     metric: str
     judge: str | None
     scale: Scale
 
-    @property
-    def scorer(self) -> Scorer:
-        """Who scores: a metric alone, or a rubric with its judge."""
-        return (self.metric, self.judge)
-
 
 @attrs.frozen
-class Summary:
+class Summary(Entry):
     """What a run found: means per arm, effects, and counts of everything else.
 
     `planned` is how many trials the run planned. `simulated` names the models that were simulated, and `unpriced` those
@@ -348,7 +337,6 @@ class Summary:
     replay: ReplayEntry | None = None
     play: bool = False
     reviews: ReviewFindings | None = None
-    extra: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, repr=False, metadata={"unknown_keys": True})
 
     @property
     def ablated(self) -> frozenset[str]:

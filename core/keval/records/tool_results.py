@@ -11,11 +11,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from operator import contains
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 
-from keval.records.traffic import Blob, Content, ContentKind
+from keval.records.transcript import Blob, Content, ContentKind
 
 _UNKNOWN_TYPE = "application/octet-stream"
 
@@ -38,7 +38,7 @@ class Media:
         try:
             return base64.b64decode(self.data, validate=True)
         except (binascii.Error, ValueError):
-            return self.data.encode("utf-8", "surrogatepass")
+            return _encoded(self.data)
 
     @property
     def essence(self) -> str:
@@ -57,6 +57,14 @@ class Media:
         return f"[{self.kind} of type {self.media_type}{where}, which cannot be shown here]"
 
 
+class _Piece(NamedTuple):
+    """One block of a result: what a model is to see of it, and what it holds beside text, with its bytes."""
+
+    part: str | Media
+    content: Content | None = None
+    blob: Blob | None = None
+
+
 @attrs.frozen
 class ToolResult:
     """A result as the server wrote it; `raw` is what MCP calls a `CallToolResult`."""
@@ -64,6 +72,13 @@ class ToolResult:
     raw: Mapping[str, Any]
 
     @cached_property
+    def _pieces(self) -> list[_Piece]:
+        pieces = [_piece(block) for block in _blocks(self.raw)]
+        if (structured := _own_structure(self.raw)) is not None:
+            pieces.append(_kept(structured, "structured", _encoded(structured), "application/json"))
+        return pieces
+
+    @property
     def parts(self) -> tuple[str | Media, ...]:
         """What a model is to see of the result, in order.
 
@@ -71,36 +86,30 @@ class ToolResult:
         Structured content is JSON at the end, unless the text says the same, as the specification asks of servers (MCP
         2025-11-25, server/tools, "Structured Content"). Blocks of an unknown type are JSON.
         """
-        parts = [_part(block) for block in _blocks(self.raw)]
-        structured = _own_structure(self.raw)
-        return (*parts, structured) if structured is not None else tuple(parts)
+        return tuple(piece.part for piece in self._pieces)
 
     @property
     def text(self) -> str:
         """The result as a record keeps it: a line per part; media by their type and place in `blobs/`."""
-        return "\n".join(part if isinstance(part, str) else _reference(part) for part in self.parts)
+        return "\n".join(
+            f"[{part.media_type} blobs/{blob.sha256}]" if isinstance(part, Media) and blob else str(part)
+            for part, _, blob in self._pieces
+        )
 
     @property
     def is_error(self) -> bool:
         """Whether the server says that the call failed."""
         return self.raw.get("isError") is True
 
-    @cached_property
+    @property
     def blobs(self) -> tuple[Blob, ...]:
         """The bytes of its content."""
-        return tuple(blob for _, blob in self._content if blob is not None)
+        return tuple(piece.blob for piece in self._pieces if piece.blob is not None)
 
     @property
     def content(self) -> tuple[Content, ...]:
         """What the result holds beside plain text; structured content only if no text says the same."""
-        return tuple(content for content, _ in self._content)
-
-    @cached_property
-    def _content(self) -> tuple[tuple[Content, Blob | None], ...]:
-        found = [each for block in _blocks(self.raw) if (each := _content(block)) is not None]
-        if (structured := _own_structure(self.raw)) is not None:
-            found.append(_kept("structured", structured.encode("utf-8", "surrogatepass"), "application/json"))
-        return tuple(found)
+        return tuple(piece.content for piece in self._pieces if piece.content is not None)
 
     def shown(self, takes: Callable[[Media], bool]) -> tuple[tuple[str | Media, ...], tuple[ContentKind, ...]]:
         """Return the parts with a stand-in for each medium that is not taken, and the kind of each of those."""
@@ -120,48 +129,38 @@ def _blocks(result: Mapping[str, Any]) -> list[Any]:
     return content if isinstance(content, list) else []
 
 
-def _part(block: Any) -> str | Media:
+def _piece(block: Any) -> _Piece:
     match block:
         case {"type": "text", "text": str(text)}:
-            return text
+            return _Piece(text)
         case {"type": "image" | "audio" as kind, "data": str(data)}:
-            return Media(kind, block.get("mimeType") or f"{kind}/*", _joined(data))
+            return _medium(kind, block.get("mimeType") or f"{kind}/*", data)
         case {"type": "resource", "resource": {"text": str(text)} as resource}:
-            return f"[{resource['uri']}]\n{text}" if resource.get("uri") else text
+            uri = resource.get("uri")
+            shown = f"[{uri}]\n{text}" if uri else text
+            return _kept(shown, "resource", _encoded(text), resource.get("mimeType") or "text/plain", uri)
         case {"type": "resource", "resource": {"blob": str(data)} as resource}:
-            return Media("resource", resource.get("mimeType") or _UNKNOWN_TYPE, _joined(data), resource.get("uri"))
+            return _medium("resource", resource.get("mimeType") or _UNKNOWN_TYPE, data, resource.get("uri"))
         case {"type": "resource_link", "uri": str(uri)}:
             name, about = block.get("title") or block.get("name"), block.get("description")
-            return f"[{name or 'resource'}]({uri})" + (f": {about}" if about else "")
+            link = f"[{name or 'resource'}]({uri})" + (f": {about}" if about else "")
+            return _Piece(link, Content("resource_link", block.get("mimeType"), uri=uri))
         case _:
-            return _json(block)
+            return _Piece(_json(block))
 
 
-def _content(block: Any) -> tuple[Content, Blob | None] | None:
-    part = _part(block)
-    if isinstance(part, Media):
-        return _kept(part.kind, part.content, part.media_type, part.uri)
-    match block:
-        case {"type": "resource", "resource": {"text": str(text)} as resource}:
-            content = text.encode("utf-8", "surrogatepass")
-            return _kept("resource", content, resource.get("mimeType") or "text/plain", resource.get("uri"))
-        case {"type": "resource_link", "uri": str(uri)}:
-            return Content("resource_link", block.get("mimeType"), uri=uri), None
-        case _:
-            return None
+def _medium(kind: ContentKind, media_type: str, data: str, uri: str | None = None) -> _Piece:
+    media = Media(kind, media_type, "".join(data.split()), uri)
+    return _kept(media, kind, media.content, media_type, uri)
 
 
-def _joined(data: str) -> str:
-    return "".join(data.split())
-
-
-def _kept(kind: ContentKind, content: bytes, media_type: str, uri: str | None = None) -> tuple[Content, Blob]:
+def _kept(part: str | Media, kind: ContentKind, content: bytes, media_type: str, uri: str | None = None) -> _Piece:
     blob = Blob.of(content, media_type)
-    return Content(kind, media_type, blob.sha256, len(content), uri), blob
+    return _Piece(part, Content(kind, media_type, blob.sha256, len(content), uri), blob)
 
 
-def _reference(media: Media) -> str:
-    return f"[{media.media_type} blobs/{Blob.of(media.content, media.media_type).sha256}]"
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _own_structure(result: Mapping[str, Any]) -> str | None:

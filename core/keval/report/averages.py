@@ -17,9 +17,8 @@ from rich.text import Text
 from keval.records.effects import Effect
 from keval.records.scores import Scale, Scorer
 from keval.records.summary import ArmScore, Summary
-from keval.report.figures import aligned, display_names, number
-from keval.report.lines import folded, one_line, padded
-from keval.report.losses import lost_scores
+from keval.report.totals import lost_scores
+from keval.report.words import aligned, display_names, folded, number, one_line, padded
 
 _Arm: TypeAlias = tuple[str, str]
 
@@ -112,7 +111,7 @@ def average_lines(summary: Summary) -> list[str]:
 def _verdict(winner: Winner | None) -> str:
     if winner is None:
         return ""
-    return f"; {winner.winner} wins" if winner.winner else "; no winner beyond the error"
+    return f"; {winner.winner} wins" if winner.winner else "; no winner: the difference is within the error"
 
 
 def _ends(effect: Effect) -> tuple[_Arm, _Arm]:

@@ -12,9 +12,8 @@ import attrs
 from keval.records.effects import SMALL_SHARE, Effect
 from keval.records.scores import Scale, Scorer, named_band
 from keval.records.summary import ArmScore, ScorerScale, Summary
-from keval.report.figures import EXPENSE_UNITS, display_names, number, signed, with_units
-from keval.report.lines import one_line
-from keval.report.losses import lost_scores
+from keval.report.totals import lost_scores
+from keval.report.words import EXPENSE_UNITS, display_names, number, one_line, signed, with_units
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -24,7 +23,7 @@ _BY_NO_CONDITION = "not decided by a condition"
 _DUST = 1e-9
 """Less than this is rounding: means of equal scores may differ by as much."""
 _NOTHING = "no question has a score in both arms"
-_DROPPED = "questions that only one arm has a score for, left out"
+_DROPPED = "questions left out, because only one arm has a score for them"
 _UNSEEN = "no difference seen; this run could have seen"
 _BY_AGENT = "by the agent alone, the same on every question"
 _DECIMALS = {"seconds": 2, "tokens": 0, "usd": 4, "tool_calls": 1}
@@ -189,7 +188,7 @@ def _heading(claim: Claim) -> str | None:
         return _NOTHING
     if effect.verdict == "same":
         unit = f" {scale.unit}" if scale.unit else ""
-        return f"no difference of {SMALL_SHARE * (scale.high - scale.low):.2g}{unit} or more"
+        return f"no difference as large as {SMALL_SHARE * (scale.high - scale.low):.2g}{unit}"
     if abs(effect.difference) < _DUST and (effect.n == 1 or (effect.stderr is not None and effect.stderr < _DUST)):
         return "no difference on any question"
     return None
@@ -269,4 +268,7 @@ def costs(expenses: Iterable[Effect], *, several: bool) -> Iterator[tuple[str, s
             by_agent.setdefault(effect.agent, []).append(told)
     if by_agent:
         whose = {agent: f"{one_line(agent)} " if several else "" for agent in by_agent}
-        yield "a trial costs", "; ".join(f"{whose[agent]}{', '.join(told)}" for agent, told in by_agent.items())
+        yield (
+            "change in cost per trial",
+            "; ".join(f"{whose[agent]}{', '.join(told)}" for agent, told in by_agent.items()),
+        )

@@ -11,8 +11,7 @@ from keval.records.effects import Contrast, Effect
 from keval.records.summary import Summary
 from keval.report.claims import Block, Claim, block_of, blocks, claims_of, costs, grouped
 from keval.report.contexts import call_words, intervention_words
-from keval.report.figures import display_names, interval, number, signed
-from keval.report.lines import joined, one_line
+from keval.report.words import display_names, interval, joined, number, one_line, signed
 
 _MOST = 3
 """Metrics, or tools, that one sentence names."""
@@ -71,7 +70,7 @@ def _changed(summary: Summary, contrast: Contrast) -> Block:
     remarks.append(("changed", "; ".join(_words(contrast.changes))))
     if contrast.kind == "placebo":
         found = _placebo(summary, contrast)
-        remarks += [(f"what the information is worth{worth.agent}", worth.told) for worth in found]
+        remarks += [(f"effect of the information{worth.agent}", worth.told) for worth in found]
     return attrs.evolve(block, remarks=tuple(remarks))
 
 
@@ -84,7 +83,7 @@ def _words(changes: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[str]:
 def _ranking(summary: Summary, of: str, group: Sequence[Contrast]) -> Block:
     """Return the tools of a condition, by metric, those first whose absence costs most.
 
-    Metrics that no tool's absence surely changes have no rows, unless none of them is changed: then the first has.
+    Metrics that no left-out tool measurably changes have no rows, unless none is changed: then the first has.
     """
     several = len({entry.agent for entry in summary.trials}) > 1
     claims = (claim for each in group for claim in _of_tool(summary, each, several=several))
@@ -94,10 +93,10 @@ def _ranking(summary: Summary, of: str, group: Sequence[Contrast]) -> Block:
     rows = [claim for name in shown for claim in sorted(by_name[name], key=_worth)]
     remarks: list[tuple[str, str]] = []
     if others := [name for name in by_name if name not in shown]:
-        remarks.append(("no tool's absence surely changes", ", ".join(others)))
+        remarks.append(("metrics that no left-out tool measurably changes", ", ".join(others)))
     if unmissed := [_tool(each) for each, worse in _missed(summary, group) if not worse]:
-        remarks.append(("nobody surely missed", ", ".join(unmissed)))
-    title = f"{one_line(of)} with one tool left out, against {one_line(of)}"
+        remarks.append(("tools with no measured effect", ", ".join(unmissed)))
+    title = f"{one_line(of)} without one of its tools, compared with {one_line(of)}"
     return Block(title, tuple(rows), tuple(remarks), labelled=True, about="without")
 
 
@@ -146,15 +145,15 @@ def _placebo(summary: Summary, contrast: Contrast) -> Iterator[_Worth]:
         # An effect is that of the placebo, so a loss of it is what the real results are worth.
         helped = [effect for effect in effects if effect.verdict == "worse"]
         harmed = [effect for effect in effects if effect.verdict == "better"]
-        of = f"{real} against its placebo {placebo}{whose}, where {results}"
+        of = f"{real} compared with its placebo {placebo}{whose} ({results})"
         if helped:
-            meaning = "It is the information that helps, not only the longer prompt and more turns."
+            meaning = "The information in the results helps, beyond the effect of a longer prompt and more turns."
             yield _Worth(of, whose, f"{_turned(helped, names)}. {meaning}")
         if harmed:
-            meaning = "The placebo is better there, so the information does harm."
+            meaning = "The placebo scores better on these metrics, so the information in the results does harm."
             yield _Worth(of, whose, f"{_turned(harmed, names)}. {meaning}")
         if effects and not (helped or harmed):
-            meaning = f"This run cannot tell {real} from its placebo{whose}."
+            meaning = f"This run shows no clear difference between {real} and its placebo{whose}."
             yield _Worth(of, whose, f"{_turned(effects, names)}. {meaning}")
 
 
@@ -174,8 +173,8 @@ def _difference(summary: Summary, contrast: Contrast) -> str:
     changed, before = one_line(contrast.condition), one_line(contrast.against)
     words = "; ".join(_words(contrast.changes))
     if parts:
-        return f"{changed} against {before} ({words}) is {' and '.join(parts)}."
-    return f"No sure difference between {changed} and {before} ({words})."
+        return f"{changed} is {' and '.join(parts)} than {before} ({words})."
+    return f"No clear difference between {changed} and {before} ({words})."
 
 
 def _turned(effects: Sequence[Effect], names: Mapping[Any, str]) -> str:
@@ -196,10 +195,11 @@ def _absence(summary: Summary, of: str, group: Sequence[Contrast]) -> Iterator[s
     ranked = _missed(summary, group)
     costly = [(each, worse) for each, worse in ranked if worse]
     if costly:
-        yield f"Of the tools of {one_line(of)}, these are missed: {'; '.join(_costs(costly, names))}."
+        told = "; ".join(_costs(costly, names))
+        yield f"Leaving out these tools of {one_line(of)} makes scores worse: {told}."
     if idle := [_tool(each) for each, worse in ranked if not worse]:
-        surely = "" if costly else f"Of the tools of {one_line(of)}, none is surely missed. "
-        yield f"{surely}Without {_or(idle)}, this run sees no sure loss."
+        which = _or(idle) if costly else f"any tool of {one_line(of)} ({', '.join(idle)})"
+        yield f"Leaving out {which} has no clear effect in this run."
 
 
 def _costs(costly: Iterable[tuple[Contrast, list[Effect]]], names: Mapping[Any, str]) -> Iterator[str]:

@@ -10,8 +10,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from keval.report.claims import Block, Claim
-from keval.report.figures import aligned, bracketed, decimals, interval_of, number, signed
-from keval.report.lines import folded, padded
+from keval.report.words import aligned, bracketed, decimals, folded, interval_of, number, padded, signed
 
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
@@ -309,9 +308,9 @@ def _unsaid(claims: Sequence[Claim], layout: _Layout) -> Iterator[tuple[str, str
     """Yield what verdicts had no room to tell: how many questions would decide, and why a clear interval does not."""
     whole = [(claim, f"{claim.name}{f' ({claim.label})' if layout.label else ''}") for claim in claims]
     if needed := [f"{name} {claim.needed:,}" for claim, name in whole if claim.needed]:
-        yield "questions that it would take to tell", ", ".join(needed)
+        yield "questions needed to decide", ", ".join(needed)
     if clear := [f"{name} {claim.effect.p_adjusted:.2f}" for claim, name in whole if claim.clear and not claim.needed]:
-        yield "not sure among so many effects, by the adjusted p", ", ".join(clear)
+        yield "not significant after adjustment for the number of effects", ", ".join(clear)
 
 
 def _lines(row: _Row, layout: _Layout, axis: Axis | None, width: int, *, named: bool) -> Iterator[Text]:

@@ -9,10 +9,9 @@ from typing import NamedTuple
 from rich.cells import cell_len
 from rich.text import Text
 
-from keval.plan.gates import SHARES
+from keval.analysis.gate_language import SHARES
 from keval.records.summary import GateResult, GateVerdict, UnmetExpectation
-from keval.report.figures import counted
-from keval.report.lines import folded, one_line, padded
+from keval.report.words import counted, folded, one_line, padded
 
 _ORDER = ("failed", "undecided", "held")
 _STYLES = {"held": "green", "failed": "bold red", "undecided": "yellow"}
@@ -85,8 +84,8 @@ def unmet_lines(unmet: Sequence[UnmetExpectation], width: int, most: int = 20) -
 def unmet_texts(unmet: Sequence[UnmetExpectation], most: int = 20) -> list[str]:
     """Return the first expectations that were not met in words, and how many more there are."""
     told = [
-        f"{each.sample}, {each.agent} {each.condition}, repetition {each.repetition}: expected that it"
-        f" {each.expected}; answered: {each.answered}"
+        f"{each.sample}, {each.agent} {each.condition}, repetition {each.repetition}: expected: it"
+        f" {each.expected}; answer: {each.answered}"
         for each in unmet[:most]
     ]
     if (more := len(unmet) - most) > 0:

@@ -12,13 +12,13 @@ from keval.report.claims import Claim
 from keval.report.contexts import difference_texts
 from keval.report.contrasts import all_blocks
 from keval.report.effects import verdict_words
-from keval.report.figures import interval, number, signed
 from keval.report.gates import gate_rows, unmet_texts
-from keval.report.headline import decided_on, origin_label
 from keval.report.report import Report
 from keval.report.reviews import AGREEMENT_HEADS, agreement_cells, people_text, reviewed_text, warnings
 from keval.report.sentences import sentences
-from keval.report.tools import tool_texts
+from keval.report.terminal.overview import decided_on, origin_label
+from keval.report.terminal.tools import tool_texts
+from keval.report.words import interval, number, signed
 
 MOST_CHARACTERS = 60_000
 """GitHub takes 65,536 characters in a comment; the rest is for what others put around it."""
@@ -63,7 +63,7 @@ def markdown(report: Report) -> str:
 
 def _cut(blocks: Iterable[str]) -> str:
     """Join blocks, each of whole lines, and stop before they become too long."""
-    note = "\n\n*The rest is left out, as a comment can hold no more; `keval report` shows it.*\n"
+    note = "\n\n*The rest is left out, because a comment has a maximum length; `keval report` shows all.*\n"
     text = ""
     for block in blocks:
         for line in [*block.splitlines(), ""]:
@@ -95,7 +95,7 @@ def _gates(summary: Summary) -> Iterator[str]:
     if told := decided_on(summary.replay):
         yield f"*{escaped(told)}*"
     if unmet := unmet_texts(summary.unmet):
-        yield "Answers that were not as expected:"
+        yield "Expectations that were not met:"
         yield "\n".join(f"- {escaped(text)}" for text in unmet)
 
 

@@ -17,13 +17,13 @@ from keval.records.summary import ArmScore, Summary, ToolUse
 from keval.report.claims import Block
 from keval.report.contexts import ServerDifference, server_differences
 from keval.report.contrasts import all_blocks
-from keval.report.figures import EXPENSE_UNITS, display_names
 from keval.report.gates import GateRow, gate_rows, unmet_texts
-from keval.report.headline import decided_on, origin_label
 from keval.report.reviews import AGREEMENT_HEADS, agreement_cells, judging_lines, reviewed_text, rubric_name, warnings
 from keval.report.sentences import sentences
-from keval.report.tools import HEADS, tool_cells, used_tools
-from keval.report.totals import PARETO, worth
+from keval.report.terminal.overview import decided_on, origin_label
+from keval.report.terminal.tools import HEADS, tool_cells, used_tools
+from keval.report.totals import PARETO, cost_effectiveness
+from keval.report.words import EXPENSE_UNITS, display_names
 from keval.store.run import Run
 
 
@@ -128,9 +128,9 @@ class Report:
         """How far judges agree with each other and with themselves, a line each."""
         return [*judging_lines(self.summary)]
 
-    def worth(self, arm: ArmScore, *, short: bool = False) -> str:
+    def cost_effectiveness(self, arm: ArmScore, *, short: bool = False) -> str:
         """Return how much mean an arm has for what an answer costs; empty if the cost is unknown or nothing."""
-        return worth(arm, short=short)
+        return cost_effectiveness(arm, short=short)
 
     @property
     def tools(self) -> Mapping[str, Sequence[ToolUse]]:

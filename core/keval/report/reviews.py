@@ -14,9 +14,8 @@ from rich.text import Text
 
 from keval.records.reviews import JudgeAgreementWithPeople, PeopleAgreement, Review, ReviewFindings, ThumbScores
 from keval.records.summary import Summary
-from keval.report.console import safe
-from keval.report.figures import counted, display_names, number, signed
-from keval.report.lines import joined, one_line, padded
+from keval.report.terminal.console import safe
+from keval.report.words import counted, display_names, joined, number, one_line, padded, signed
 
 
 def judging_lines(summary: Summary) -> Iterator[str]:
@@ -31,7 +30,7 @@ def judging_lines(summary: Summary) -> Iterator[str]:
             yield f"  {rubric.metric:<{width}}  {', '.join(found[:2])}"
             yield from (f"  {'':<{width}}  {pair}" for pair in found[2:])
     if any(rubric.spread for rubric in rubrics):
-        yield "Scatter of each judge about one answer, as a standard deviation:"
+        yield "Standard deviation of each judge's repeated gradings of one answer:"
         for rubric in rubrics:
             spreads = (f"{spread.judge} {_found(spread.sd, spread.n, spread.reason)}" for spread in rubric.spread)
             yield f"  {rubric.metric:<{width}}  {', '.join(spreads)}"
@@ -92,7 +91,7 @@ def reviewed_text(found: ReviewFindings) -> str:
     if found.notes:
         parts.append(counted(found.notes, "note"))
     if found.reviews:
-        parts.append("all of it blind" if found.blind == found.reviews else f"{found.blind} of {found.reviews} blind")
+        parts.append("all blind" if found.blind == found.reviews else f"{found.blind} of {found.reviews} blind")
     return "; ".join(parts if found.answers else ["No answer of this run has a review"]) + "."
 
 
@@ -100,8 +99,8 @@ def warnings(found: ReviewFindings) -> Iterator[str]:
     """Yield what makes figures about reviews less than they seem."""
     if found.outdated:
         yield (
-            f"{counted(found.outdated, 'review')} of answers that this run no longer has"
-            f" {'counts' if found.outdated == 1 else 'count'} for nothing: their trials were run again."
+            f"{counted(found.outdated, 'review')} {'is' if found.outdated == 1 else 'are'} ignored, because the trials"
+            " were run again and have new answers."
         )
     biased = {name: count for name, count in found.chosen.items() if name in _BIASED}
     if biased and (found.judges or found.thumbs):
@@ -110,7 +109,7 @@ def warnings(found: ReviewFindings) -> Iterator[str]:
             for name, count in biased.items()
         ]
         told = joined(shares)
-        yield f"{told}: agreement on these says little about the other answers of the run."
+        yield f"{told}, so the agreement is not representative of the run."
 
 
 def people_text(found: PeopleAgreement) -> str:

@@ -10,10 +10,9 @@ from keval.records.scores import Scale, Scorer
 from keval.records.summary import Summary
 from keval.report.claims import grouped
 from keval.report.contrasts import contrast_sentences
-from keval.report.figures import EXPENSE_UNITS, counted, display_names, number, signed
-from keval.report.headline import replay_sentences
-from keval.report.lines import joined
-from keval.report.losses import dropped_sentences
+from keval.report.terminal.overview import replay_sentences
+from keval.report.totals import dropped_sentences
+from keval.report.words import EXPENSE_UNITS, counted, display_names, joined, number, signed
 
 _MOST = 3
 """Metrics that one sentence names; the others are counted."""
@@ -70,25 +69,26 @@ class _Told:
         if by["better"]:
             yield f"{_subject(first)} {self._list(by['better'])}{_on(by['better'])}."
         for scorer, effects in by["worse"].items():
-            losses = ", ".join(self._loss(effect) for effect in effects)
-            yield f"{_capital(self._names[scorer])} {_worse(first)} by {losses}."
+            allowance = ", ".join(self._loss(effect) for effect in effects)
+            yield f"{_capital(self._names[scorer])} {_worse(first)} by {allowance}."
         if by["unknown"]:
             listed = f"{self._list(by['unknown'])}{_on(by['unknown'])}"
             few = all(effect.n < 2 for effects in by["unknown"].values() for effect in effects)
-            why = "these are too few questions to be sure" if few else "no interval says how sure that is"
+            why = "too few questions for an interval" if few else "the interval is unknown"
             yield f"{_capital(_between(first))}: {listed}; {why}."
         if not known:
-            yield f"{_capital(_between(first))}, nothing could be compared: no question has a score on both sides."
+            why = "no comparison is possible, because no question has a score in both arms"
+            yield f"{_capital(_between(first))}: {why}."
         yield from self._costs(first, "It" if by["better"] else first.condition)
         if by["unclear"]:
-            yield f"This run cannot tell {_whether(first)} {self._open(by['unclear'])}."
+            yield f"This run does not decide {_whether(first)} {self._open(by['unclear'])}."
         if small and not any(by.values()):
             unseen = self._few(effect.scorer for effect in small)
-            yield f"{_capital(_between(first))}, no difference was seen in {joined(unseen)}."
+            yield f"{_capital(_between(first))}: no difference found in {joined(unseen)}."
         flat = [effect for effect in known if is_flat(effect)]
         level = self._grouped(effect for effect in flat if effect.verdict == "same" and not differing)
         if same := [*by["same"], *level]:
-            yield f"{_capital(_between(first))}, there is no difference that matters in {joined(self._few(same))}."
+            yield f"{_capital(_between(first))}: no difference that matters in {joined(self._few(same))}."
         if unmoved := self._grouped(effect for effect in flat if effect.verdict != "same" and not differing):
             yield f"{_capital(_between(first))}, {joined(self._few(unmoved))} did not change ({_span(unmoved)})."
 
@@ -101,9 +101,9 @@ class _Told:
         for (agent, against, traits), conditions in under.items():
             where = f"({', '.join(conditions)})"
             yield (
-                f"{agent} against {against} {where} is {traits}."
+                f"{agent} is {traits} than {against} {where}."
                 if traits
-                else f"No sure difference between {agent} and {against} {where}."
+                else f"No clear difference between {agent} and {against} {where}."
             )
 
     def _traits(self, group: Sequence[Effect]) -> str:
@@ -196,7 +196,7 @@ class _Told:
         if more:
             yield f"{who} costs {joined(more)} more per answer."
         if less:
-            yield f"{who} saves {joined(less)} per answer."
+            yield f"{who} costs {joined(less)} less per answer."
 
 
 def _subject(effect: Effect) -> str:

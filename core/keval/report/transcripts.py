@@ -1,23 +1,29 @@
-"""Printing a run and a trial."""
+"""A trial in words: its transcript, its scores, and its traffic with models and servers."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+import attrs
+import orjson
 from rich.console import Console
 from rich.text import Text
 
+from keval.errors import RunError
+from keval.recording.frames import FrameKey, Frames, traffic_file
+from keval.recording.traffic_lines import read_traffic
+from keval.records.cassettes import ModelTraffic, ServerTrafficKind, Traffic
 from keval.records.manifest import Manifest, ReplayEntry
 from keval.records.scores import Score, ScoreLine, marks_of, named_band
-from keval.records.traffic import ServerExchange
-from keval.records.transcript import ToolCall
+from keval.records.transcript import ServerExchange, ToolCall
 from keval.records.trial import Trial
-from keval.report.console import safe
-from keval.report.headline import replay_label, replay_sentences
-from keval.report.tools import entry_text
+from keval.report.terminal.console import safe
+from keval.report.terminal.overview import replay_label, replay_sentences
+from keval.report.terminal.tools import entry_text
+from keval.store.run import Run
 
 Bands: TypeAlias = Mapping[str, Mapping[str, float]]
 """The bands of each metric's scale, by the metric's name."""
@@ -89,7 +95,7 @@ def print_trial(
         for exchange in transcript.exchanges:
             console.print(_exchange(exchange))
         if transcript.unlisted_calls:
-            console.print(f"  {transcript.unlisted_calls} tool calls, of which only the number is known")
+            console.print(f"  {transcript.unlisted_calls} tool calls (no details known)")
         usage = transcript.usage
         took = f"{transcript.duration:.2f} s" if transcript.duration is not None else "unknown time"
         tokens = f"{_known(usage.input_tokens)} tokens in, {_known(usage.output_tokens)} out"
@@ -130,9 +136,9 @@ def claims(scores: Iterable[ScoreLine]) -> Iterator[Text]:
     """Yield what judges could not verify in an answer, and their replies that were no judgement."""
     for judge, judgement in {(line.judge, line.judgement): None for line in scores if line.judgement}:
         for claim in judgement.unverified_claims or ():
-            yield Text.assemble((f"unverified, says {judge}: ", "yellow"), safe(claim))
+            yield Text.assemble((f"unverified claim, according to {judge}: ", "yellow"), safe(claim))
         for reply in judgement.rejected:
-            yield Text.assemble((f"no judgement of {judge}: ", "red"), safe(reply))
+            yield Text.assemble((f"rejected reply of {judge}: ", "red"), safe(reply))
 
 
 def _read(score: Score, answer: str) -> Iterator[str]:
@@ -169,13 +175,141 @@ def _call(call: ToolCall, mark: str) -> Text:
 def _exchange(exchange: ServerExchange) -> Text:
     sender = exchange.server if exchange.sender == "server" else "the agent"
     if exchange.answered_by is None:
-        head, told = f"{sender} tells: {exchange.method}", exchange.params
+        head, told = f"notification from {sender}: {exchange.method}", exchange.params
     else:
         by = exchange.server if exchange.answered_by == "server" else f"the {exchange.answered_by}"
-        head, told = f"{sender} asks, {by} answers: {exchange.method}", exchange.result or {}
+        head, told = f"request from {sender}, answered by {by}: {exchange.method}", exchange.result or {}
     said = f"error: {exchange.error}" if exchange.error is not None else json.dumps(told, ensure_ascii=False)
     return Text.assemble(("  ⇄ ", "green"), safe(head), safe(f" {said}", "dim"))
 
 
 def _known(count: int | None) -> str:
     return "unknown" if count is None else str(count)
+
+
+_TOLD: Mapping[ServerTrafficKind, str] = {
+    "opened": "the way to {server} opens",
+    "listed": "{server} lists what it has",
+    "call": "{server} is called",
+    "request": "{server} is asked",
+    "notified": "{server} is told",
+    "asked": "{server} asks",
+    "told": "{server} tells",
+    "closed": "the way to {server} closes",
+}
+
+
+@attrs.frozen
+class TrialTraffic:
+    """What a recording has of a trial: the frame of its attempts, if there is one, and those of its judgements."""
+
+    trial: str
+    frames: Frames
+    keys: Sequence[FrameKey]
+
+
+def traffic_of(run: Run, trial: str) -> TrialTraffic:
+    """Find the traffic of a trial and its judgements. Raises RunError: the run has no such trial, or no traffic of it.
+
+    Judgements come by judge and repetition.
+    """
+    run.trial(trial)  # raises if there is none
+    if run.manifest.recording is None:
+        raise RunError(f"{run.path} has no recording; `keval run --record` makes one")
+    frames = Frames(traffic_file(run.path))
+    found = [key for key in frames.keys if key.trial == trial]
+    if not found:
+        since = run.manifest.recording.since
+        raise RunError(f"the recording of {run.path} has no traffic of {trial!r}: it began at {since}")
+    return TrialTraffic(trial, frames, sorted(found, key=lambda key: (key.role, key.judge or "", key.repetition or 0)))
+
+
+def describe_traffic(traffic: TrialTraffic) -> dict[str, Any]:
+    """Return the traffic as plain data: the lines of the recording, by who asked."""
+    read = traffic.frames.read
+    judgements = [key for key in traffic.keys if key.role == "judge"]
+    return {
+        "trial": traffic.trial,
+        "traffic": [line for key in traffic.keys if key.role == "agent" for line in read(key, orjson.loads)],
+        "judgements": [
+            {"judge": key.judge, "repetition": key.repetition, "traffic": read(key, orjson.loads)} for key in judgements
+        ],
+    }
+
+
+def print_traffic(traffic: TrialTraffic, console: Console) -> None:
+    """Print the traffic in the order in which it began, with what is new in each request."""
+    for key in traffic.keys:
+        exchanges = traffic.frames.read(key, read_traffic)
+        who = safe(f"{key.judge}, repetition {key.repetition}, of {key.trial}" if key.judge else traffic.trial, "bold")
+        console.print(Text.assemble(who, safe(f"  {len(exchanges)} exchanges", "dim")))
+        attempt, before = 0, dict[tuple[str, str], Any]()
+        for exchange in exchanges:
+            if exchange.attempt != attempt:
+                attempt, before = exchange.attempt, {}
+                console.print(safe(f"attempt {attempt}", "yellow"))
+            for line in _lines(exchange, before):
+                console.print(line, soft_wrap=True)
+
+
+def _lines(exchange: Traffic, before: dict[tuple[str, str], Any]) -> Iterator[Text]:
+    if isinstance(exchange, ModelTraffic):
+        request = exchange.request
+        way = (request.model, request.path)
+        asked = _parsed(request.body)
+        yield _head(exchange, f"request to {request.model}: {request.method} {request.path} ({request.wire})")
+        yield from _told("→", _new(before.get(way), asked))
+        before[way] = asked
+        if exchange.status is not None:
+            headers = ", ".join(f"{name}: {value}" for name, value in exchange.headers.items())
+            yield safe(f"  ← {exchange.status}, {headers}")
+            yield from _told("←", _parsed(b"".join(exchange.chunks)))
+    else:
+        told = _TOLD[exchange.kind].format(server=exchange.server)
+        yield _head(exchange, f"{told}: {exchange.method}" if exchange.method else told)
+        theirs = exchange.kind in ("asked", "told", "listed")
+        yield from _told("←" if theirs else "→", exchange.params or None)
+        yield from _told("→" if theirs and exchange.kind != "listed" else "←", exchange.result)
+    if (error := exchange.error) is not None:
+        code = "" if error.code is None else f" ({error.code})"
+        yield safe(f"  ✗ {error.kind}{code}{': ' if error.message else ''}{error.message}", "red")
+
+
+def _head(exchange: Traffic, told: str) -> Text:
+    ended = "never ended" if exchange.ended is None else f"ended {exchange.ended}"
+    took = "" if exchange.seconds is None else f", {1000 * exchange.seconds:.0f} ms"
+    return Text.assemble((f"{exchange.began:>3} ", "bold cyan"), safe(told), (f"  {ended}{took}", "dim"))
+
+
+def _told(mark: str, data: Any) -> Iterator[Text]:
+    """Yield data as indented lines; text that is no JSON as it is."""
+    if data is None or data == "":
+        return
+    text = data if isinstance(data, str) else json.dumps(data, indent=2, ensure_ascii=False)
+    for number, line in enumerate(text.splitlines()):
+        yield safe(f"  {mark if number == 0 else ' '} {line}")
+
+
+def _parsed(body: bytes) -> Any:
+    """Return the body of a request or response as data, or as text if it is no JSON."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return body.decode("utf-8", "replace")
+
+
+def _new(before: Any, now: Any) -> Any:
+    """Leave out of a request what the one before it had, too."""
+    if not (isinstance(before, dict) and isinstance(now, dict)):
+        return now
+    shown: dict[str, Any] = {}
+    same = []
+    for name, value in now.items():
+        had = before.get(name)
+        if name in before and had == value:
+            same.append(name)
+        elif isinstance(value, list) and isinstance(had, list) and had and value[: len(had)] == had:
+            shown[name] = [f"… {len(had)} as before", *value[len(had) :]]
+        else:
+            shown[name] = value
+    return {**shown, **({"…": f"as before: {', '.join(same)}"} if same else {})}

@@ -11,7 +11,7 @@ import attrs
 from keval.config.evaluation import Condition, Evaluation, PluginSpec
 from keval.config.source import KeyPath
 from keval.errors import ConfigError, Problem
-from keval.execute.bringup.tool_listings import read_offers
+from keval.execute.bringup.preflight import read_tool_listings
 from keval.records.interventions import Intervention
 
 _REQUIRING = ("require_mcp_tool_use", "require_mcp_tool_success", "on_missing_tool_use")
@@ -63,8 +63,8 @@ class _Expansion:
         source = self.evaluation.source
         notices = []
         for of, tools in self.made.items():
-            added = "1 condition is" if len(tools) == 1 else f"{len(tools)} conditions are"
-            told = f"the servers of {of!r} were started to list their tools; {added} added, each without one of them"
+            added = "1 condition" if len(tools) == 1 else f"{len(tools)} conditions"
+            told = f"added {added}, each {of!r} without one of its tools (its servers were started to list the tools)"
             notices.append(Problem(_place(self.evaluation, of), told))
         return attrs.evolve(
             self.evaluation,
@@ -116,16 +116,16 @@ async def with_ablations(evaluation: Evaluation) -> Evaluation:
     if not evaluation.header.ablate:
         return evaluation
     wanted = [label for of in evaluation.header.ablate for label in evaluation.conditions[of].contexts]
-    offered = {each.label: each for each in await read_offers(evaluation, tuple(dict.fromkeys(wanted)))}
+    offered = {each.label: each for each in await read_tool_listings(evaluation, tuple(dict.fromkeys(wanted)))}
     expansion = _Expansion.of(evaluation)
     problems = []
     for of in evaluation.header.ablate:
         for context in evaluation.conditions[of].contexts:
-            tools = [tool for offer in offered[context].offers for tool in offer.tools]
+            tools = [tool for tool_listing in offered[context].tool_listings for tool in tool_listing.tools]
             for tool in dict.fromkeys(tools):
                 expansion.leave_out(of, context, tool, only=len({*tools}) == 1)
         if of not in expansion.made:
-            told = f"the condition {of!r} has no tool that could be left out; name one with an MCP server"
+            told = f"the condition {of!r} has no tools to leave out; name a condition with an MCP server"
             problems.append(Problem(_place(evaluation, of), told))
     if problems:
         raise ConfigError(problems)

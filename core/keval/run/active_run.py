@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import warnings
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -18,27 +19,26 @@ from keval.errors import RunError
 from keval.execute.admission import Stop, StoppedError
 from keval.execute.bringup.preflight import Ready
 from keval.execute.bringup.resources import ResourceScope
-from keval.execute.live import Watching
-from keval.execute.models.budget import Meter
-from keval.execute.working_time import WorkingTime
+from keval.execute.live_state import LiveStateWriter
+from keval.execute.models.budget import RunBudget
 from keval.plan.build import hook_plugins
-from keval.plan.hooks import HookPlugin, Hooks
 from keval.plan.plan import Plan, ScoringPlan
 from keval.records.manifest import Manifest, RecordingEntry
-from keval.records.prices import Price
-from keval.records.sample import Sample
+from keval.records.models import Price
 from keval.records.scores import ScoreLine
+from keval.records.trial import Sample
 from keval.redaction import Redactor
 from keval.score.backlog import score_events
 from keval.score.scoring import Grader, ScoredTrial
+from keval.seams.hooks import HookPlugin, Hooks
 from keval.store.run import Run
 from keval.store.scores import Pass, ScoringSpec
 from keval.store.writer import RunWriter
 
 if TYPE_CHECKING:  # what a run does not need that is not recorded, not replayed, and held against no other
-    from keval.analysis.regression import Regression
-    from keval.recording.writer import RecordingWriter
-    from keval.score.replaying import Replaying
+    from keval.analysis.gates import Regression
+    from keval.recording.recording import RecordingWriter
+    from keval.recording.replay_workers import Replaying
 
 Watchers: TypeAlias = Sequence[tuple[str, object]]
 """Further hook plugins by name, such as a progress display."""
@@ -60,6 +60,28 @@ class RunOptions:
     record: bool = False
 
 
+@attrs.frozen
+class WorkingTime:
+    """Measures from when it is made; `earlier` are the seconds that the run was worked on before, `None` if unknown."""
+
+    earlier: float | None = 0.0
+    _began: float = attrs.field(factory=time.perf_counter)
+
+    def total(self) -> float | None:
+        """Return the seconds that the run was worked on until now."""
+        return None if self.earlier is None else round(self.earlier + time.perf_counter() - self._began, 3)
+
+    @contextmanager
+    def kept(self, writer: RunWriter) -> Iterator[None]:
+        """Write the total into the manifest as it stands if the block is interrupted or fails."""
+        try:
+            yield
+        except BaseException:
+            with suppress(RunError):  # what ended the work is told, and not that its time could not be kept
+                writer.write_manifest(attrs.evolve(writer.run.manifest, elapsed=self.total()))
+            raise
+
+
 @attrs.define(eq=False)
 class ActiveRun:
     """A run in progress. The steps of the flow (`keval.run.steps`) set what it has, in their order.
@@ -71,7 +93,7 @@ class ActiveRun:
     options: RunOptions
     hooks: Hooks
     scope: ResourceScope
-    watching: Watching
+    live_state: LiveStateWriter
     budget: Budget
     started: datetime = attrs.field(factory=lambda: datetime.now(UTC))
     working: WorkingTime = attrs.field(factory=WorkingTime)
@@ -82,20 +104,20 @@ class ActiveRun:
     writer: RunWriter = attrs.field(init=False)
     spec: ScoringSpec = attrs.field(init=False)
     manifest: Manifest = attrs.field(init=False)
-    meter: Meter = attrs.field(init=False)
+    run_budget: RunBudget = attrs.field(init=False)
     recording: RecordingWriter | None = attrs.field(default=None, init=False)
 
     @classmethod
     @asynccontextmanager
     async def open(cls, plan: Plan | ScoringPlan, options: RunOptions) -> AsyncIterator[ActiveRun]:
         """Begin to work on a run; what is brought up for it is closed at the end."""
-        watching = Watching()
-        watchers = [HookPlugin(name, plugin) for name, plugin in (*options.watchers, watching.plugin)]
+        live_state = LiveStateWriter()
+        watchers = [HookPlugin(name, plugin) for name, plugin in (*options.watchers, live_state.plugin)]
         hooks = Hooks.of([*hook_plugins(plan.hooks), *watchers])
         learn_config(options.redactor, plan.evaluation)
         scope = ResourceScope()
         try:
-            yield cls(plan, options, hooks, scope, watching, plan.evaluation.budget)
+            yield cls(plan, options, hooks, scope, live_state, plan.evaluation.budget)
         finally:
             for error in await scope.close():
                 # The results are safe on disk.
@@ -119,7 +141,7 @@ class ActiveRun:
     async def writing(self) -> AsyncIterator[None]:
         """Keep other processes from writing to the run, and tell those who look at it what it does. Raises RunError."""
         with self.locked():
-            async with self.watching.telling(self.writer.path, self.hooks, self.redact):
+            async with self.live_state.publishing(self.writer.path, self.hooks, self.redact):
                 yield
 
     @contextmanager
@@ -152,7 +174,7 @@ class ActiveRun:
             spec=self.spec,
             lacks=scores.lacks,
             exchange=self.ready.exchange,
-            meter=self.meter,
+            run_budget=self.run_budget,
             recording=self.recording,
             judging=self.replaying.judge if self.replaying else None,
             sleep=self.replaying.sleep if self.replaying else asyncio.sleep,

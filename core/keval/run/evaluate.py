@@ -81,10 +81,13 @@ def evaluate(
     if replay is None:
         return _to_end(lambda: _run(select(_read(config), selection), root, options))
     if record:
-        raise ValueError("a replay asks nobody whom `record` could record; `replay_misses='live'` records by itself")
+        raise ValueError(
+            "a replay calls no model or server that `record` could record; `replay_misses='live'` records by itself"
+        )
     if not isinstance(config, str | Path):
         raise TypeError("a replay takes the path of a config, and no mapping")
-    from keval.run.replay import planned_replay, replay_run  # only a replay reads recordings
+    from keval.recording.replay import replay_run
+    from keval.recording.replay_plan import planned_replay  # only a replay reads recordings
 
     recorded = find_run(str(replay), root)
     with planned_replay(Path(config), selection, recorded, replay_misses, options.redactor) as (plan, played):

@@ -17,20 +17,19 @@ from keval.config.secrets import learn_endpoints
 from keval.execute.admission import Admission
 from keval.execute.bringup.description import describe_run, describe_scoring, listing_blobs
 from keval.execute.bringup.preflight import begin_judges, preflight
-from keval.execute.models.budget import Meter
-from keval.execute.models.endpoints import endpoints_by_model, endpoints_of
+from keval.execute.models.budget import RunBudget
+from keval.execute.models.exchange import endpoints_by_model, endpoints_of
 from keval.execute.models.prices import find_prices
 from keval.execute.outbox import RunOutbox
 from keval.execute.trial.worker import PlanWorker
 from keval.plan.plan import Plan
 from keval.records.manifest import Manifest
-from keval.records.sample import Sample
 from keval.records.scores import Rubric, Scorer
 from keval.records.summary import Summary
+from keval.records.trial import Sample
 from keval.run.active_run import ActiveRun
-from keval.score.backlog import Backlog, Offer, late_judges
-from keval.score.digest import rubric_digest, scorer_digests
-from keval.score.scoring import ScoredTrial
+from keval.score.backlog import Backlog, Submit, late_judges
+from keval.score.scoring import ScoredTrial, rubric_digest, scorer_digests
 from keval.seams.infrastructure import Job
 from keval.store.journal import Journal
 from keval.store.scores import ScoringSpec
@@ -126,11 +125,10 @@ def keep_recording(run: ActiveRun) -> Iterator[None]:
     if run.manifest.recording is None:
         yield
         return
-    from keval.recording.writer import RecordingWriter  # a run that is not recorded does not need it
+    from keval.recording.recording import RecordingWriter
 
-    with RecordingWriter.of(run.manifest, run.writer.path, run.redact) as run.recording:
-        if run.recording is not None:
-            run.recording.begin(endpoints_by_model(run.plan.askers, run.ready.endpoints), run.ready.listed)
+    with RecordingWriter.open(run.writer.path, run.redact) as run.recording:
+        run.recording.begin(endpoints_by_model(run.plan.askers, run.ready.endpoints), run.ready.listed)
         yield
 
 
@@ -139,7 +137,7 @@ def watch_spending(run: ActiveRun) -> None:
 
     Raises RunError.
     """
-    run.meter = Meter.of(run.run, run.budget, run.manifest)
+    run.run_budget = RunBudget.of(run.run, run.budget, run.manifest)
 
     def changed(model: str, at_once: int | None, down: bool) -> None:
         run.hooks.announce("keval_endpoint_changed", model=model, at_once=at_once, down=down)
@@ -154,8 +152,8 @@ async def execute_and_score(run: ActiveRun, plan: Plan, done: Collection[str] = 
     """
     late = late_judges(plan.scorers.judges, plan.agents, run.ready.endpoints, run.budget)
     with _scoring(run, missing=missing, done=done, late=late) as backlog:
-        async with backlog.as_they_finish() as offer:
-            told = await _execute(run, plan, done, offer)
+        async with backlog.as_they_finish() as submit:
+            told = await _execute(run, plan, done, submit)
         run.ready.exchange.try_again("judge", backlog.down)
         if backlog.left:
             await backlog.score(trial for trial in run.run.trials() if trial.id in backlog.left)
@@ -187,21 +185,21 @@ def conclude(run: ActiveRun, summary: Summary, expectations: ExpectationCheck) -
     return summary
 
 
-async def _execute(run: ActiveRun, plan: Plan, done: Collection[str], offer: Offer) -> str:
+async def _execute(run: ActiveRun, plan: Plan, done: Collection[str], submit: Submit) -> str:
     """Run the trials that are not `done`, and offer each to be scored; returns why trials were left out, if any."""
     execution, stop = plan.evaluation.execution, run.options.stop
     count = sum(key.id not in done for key in plan.trials()) if done else plan.trial_count
     admission = Admission(
         (key for key in plan.trials() if key.id not in done),
         stop,
-        run.meter,
+        run.run_budget,
         None if execution.max_failures is None else failure_limit(execution.max_failures, count),
-        run.watching.begins,
+        run.live_state.begins,
     )
     worker = run.replaying.worker(plan, run.ready) if run.replaying else PlanWorker(plan, run.ready)
     written, recording = run.run.samples, run.recording
     async with Journal(run.run.trials_file, recording.append if recording else None) as journal:
-        outbox = RunOutbox(run.writer, journal, run.redact, run.hooks, admission, recording, offer)
+        outbox = RunOutbox(run.writer, journal, run.redact, run.hooks, admission, recording, submit)
         while True:
             job = Job(
                 manifest=run.manifest,
@@ -239,7 +237,7 @@ def _end(run: ActiveRun, told: str, elapsed: float | None) -> None:
     """Write what the manifest says in the end. Scores count afterwards, so that none is by a scorer that it lacks."""
     if run.recording is not None:
         run.recording.append(b"")  # before the scores of these judgements count
-    told = "; ".join(filter(None, (told, run.meter.told())))
+    told = "; ".join(filter(None, (told, run.run_budget.told())))
     run.manifest = attrs.evolve(run.manifest, stopped=told or None, elapsed=elapsed)
     if run.replaying is not None:
         run.manifest = run.replaying.counted(run.manifest)

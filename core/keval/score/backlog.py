@@ -17,7 +17,7 @@ from keval.records.models import Endpoint
 from keval.records.scores import ScoreLine
 from keval.records.trial import Trial
 from keval.score.scoring import Grader, ScoredTrial
-from keval.seams.live import LiveEvent
+from keval.seams.live_events import LiveEvent
 
 
 def score_events(trial: Trial, lines: Sequence[ScoreLine]) -> Iterator[LiveEvent]:
@@ -59,7 +59,7 @@ def _asked(asker: ResolvedPlugin, endpoints: Mapping[str, Endpoint]) -> set[tupl
     return {(each.model, *sorted(each.urls.values())) for each in found if each is not None}
 
 
-Offer: TypeAlias = Callable[[str, bytes], None]
+Submit: TypeAlias = Callable[[str, bytes], None]
 """Takes a trial that has finished, by its id and its line in the run's file, and returns at once."""
 
 _MOST_WAITING = 128
@@ -87,7 +87,7 @@ class Backlog:
     _begun: set[str] = attrs.field(factory=set, init=False)
 
     @asynccontextmanager
-    async def as_they_finish(self) -> AsyncIterator[Offer]:
+    async def as_they_finish(self) -> AsyncIterator[Submit]:
         """Yield what takes trials; the block ends when those that it took are scored."""
         slots, waiting = asyncio.Semaphore(self.at_once), set[asyncio.Task[None]]()
 
@@ -100,7 +100,7 @@ class Backlog:
                     return
                 self._keep_early(await self.grader.score(trial, self.late))
 
-        def offer(id: str, line: bytes) -> None:
+        def submit(id: str, line: bytes) -> None:
             if len(waiting) >= self.at_once + _MOST_WAITING:
                 self.left.add(id)
                 return
@@ -109,7 +109,7 @@ class Backlog:
             task.add_done_callback(waiting.discard)
 
         async with asyncio.TaskGroup() as group:
-            yield offer
+            yield submit
 
     async def score(self, trials: Iterable[Trial]) -> None:
         """Score trials by all scorers."""

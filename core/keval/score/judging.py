@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
 from keval.config.evaluation import Execution
 from keval.errors import TrialError
-from keval.execute.attempts import Attempted, Patience, Stopwatch, attempt, failure_of
-from keval.execute.models.budget import Meter
+from keval.execute.attempts import AttemptOutcome, RetryPolicy, Stopwatch, failure_of, run_attempt
+from keval.execute.models.budget import RunBudget
 from keval.execute.models.exchange import ModelExchange
+from keval.execute.traffic_log import TrafficLog
 from keval.plan.plan import judge_seed, models_of
-from keval.recording.log import TrafficLog
-from keval.recording.writer import RecordingWriter
 from keval.records.models import Asker
 from keval.records.scores import Judgement, Rubric, Scale, Score
 from keval.records.trial import Failure, Trial
 from keval.seams.contexts import JudgeContext
 from keval.seams.interfaces import Judge
-from keval.seams.transcript_builder import JudgementRecorder
+from keval.seams.transcript_builder import JudgementBuilder
+
+if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
+    from keval.recording.recording import RecordingWriter
+
 
 _LARGEST = 1e100
 """The largest value of a score; the squares of larger ones would overflow."""
@@ -57,7 +60,7 @@ def validate_grade(score: object, rubric: Rubric) -> Verdict:
     verdict = validate_score(score, rubric.scale)
     value = verdict.score.value
     if verdict.failure is None and value is not None and value not in rubric.levels:
-        told = f"the value {value:g} is none of the levels {', '.join(map(str, rubric.levels))}"
+        told = f"the value {value:g} is not one of the levels {', '.join(map(str, rubric.levels))}"
         return _out_of_scale(verdict.score, told)
     return verdict
 
@@ -92,9 +95,9 @@ class JudgeRunner:
     label: str
     judge: Judge
     execution: Execution
-    patience: Patience
+    retry_policy: RetryPolicy
     exchange: ModelExchange
-    meter: Meter
+    run_budget: RunBudget
     recording: RecordingWriter | None = None
 
     async def judge_trial(
@@ -115,7 +118,7 @@ class JudgeRunner:
     async def _metered(
         self, trial: Trial, rubrics: Sequence[Rubric], repetition: int
     ) -> tuple[Judgement, dict[str, Verdict]]:
-        if not await self.meter.begin_judgement():
+        if not await self.run_budget.begin_judgement():
             verdict = unscored(TrialError("the budget of the run is used up", kind="budget"))
             return Judgement(repetition, model_calls=0), {rubric.name: verdict for rubric in rubrics}
         judgement = None
@@ -126,51 +129,51 @@ class JudgeRunner:
                 self.recording.judgement(trial.id, self.label, repetition, log.traffic())
             return judgement, graded
         finally:
-            self.meter.end_judgement(self.label, judgement)
+            self.run_budget.end_judgement(self.label, judgement)
 
     async def _ask(
         self, trial: Trial, rubrics: Sequence[Rubric], repetition: int, log: TrafficLog | None
     ) -> tuple[Judgement, dict[str, Verdict]]:
-        recorder = JudgementRecorder()
+        builder = JudgementBuilder()
         failures: list[Failure] = []
         blinded = _blinded(trial)
         while True:
             number = len(failures) + 1
             asker = Asker("judge", self.label, trial.id, repetition, number)
-            outcome = await self._attempt(asker, blinded, rubrics, recorder, log)
+            outcome = await self._attempt(asker, blinded, rubrics, builder, log)
             if outcome.error is None:
-                return recorder.judgement(repetition, failures), _graded(outcome.value, rubrics)
+                return builder.judgement(repetition, failures), _graded(outcome.value, rubrics)
             outage = self.exchange.outage("judge", self.label)
-            if outage or not outcome.retryable or self.patience.exhausted(number):
+            if outage or not outcome.retryable or self.retry_policy.exhausted(number):
                 # After an outage every further request fails at once, and all that needs no model is still scored.
                 verdict = unscored(TrialError(str(outage), kind="outage") if outage else outcome.error)
-                return recorder.judgement(repetition, failures), {rubric.name: verdict for rubric in rubrics}
+                return builder.judgement(repetition, failures), {rubric.name: verdict for rubric in rubrics}
             failures.append(failure_of(outcome.error, "score"))
-            await self.patience.wait(number, outcome.error)
+            await self.retry_policy.wait(number, outcome.error)
 
     async def _attempt(
-        self, asker: Asker, trial: Trial, rubrics: Sequence[Rubric], recorder: JudgementRecorder, log: TrafficLog | None
-    ) -> Attempted[Mapping[str, Score | TrialError]]:
-        """Ask once: live, or from the tape of the attempt."""
-        seconds, watch, repetition = self.execution.timeout_seconds, Stopwatch(), asker.repetition or 1
+        self, asker: Asker, trial: Trial, rubrics: Sequence[Rubric], builder: JudgementBuilder, log: TrafficLog | None
+    ) -> AttemptOutcome[Mapping[str, Score | TrialError]]:
+        """Ask once: live, or from the cassette of the attempt."""
+        seconds, stopwatch, repetition = self.execution.timeout_seconds, Stopwatch(), asker.repetition or 1
         late = TrialError(f"no judgement within {seconds:g} s", stage="score", kind="timeout", retryable=True)
         with (
-            self.exchange.playing(asker, watch) as tape,
-            self.exchange.asking(asker, recorder.refused, watch, log=log, tape=tape) as headers,
+            self.exchange.playing(asker, stopwatch) as cassette,
+            self.exchange.request_scope(asker, builder.refused, stopwatch, log=log, cassette=cassette) as headers,
         ):
             context = JudgeContext(
                 repetition=repetition,
                 attempt=asker.attempt or 1,
                 seed=judge_seed(self.execution.seed, trial.sample.id, repetition),
                 model_headers={**self._headers(repetition), **headers},
-                recorder=recorder,
+                builder=builder,
             )
-            limit = seconds if tape is None else tape.limit(seconds)
-            outcome = await attempt(
-                lambda: self.judge.grade(trial, rubrics, context), seconds=limit, late=late, watch=watch
+            limit = seconds if cassette is None else cassette.limit(seconds)
+            outcome = await run_attempt(
+                lambda: self.judge.grade(trial, rubrics, context), seconds=limit, late=late, stopwatch=stopwatch
             )
-            error = None if tape is None else tape.overruled(outcome.failure, late)
-            return outcome if error is None else Attempted.failed(error)
+            error = None if cassette is None else cassette.overruled(outcome.failure, late)
+            return outcome if error is None else AttemptOutcome.failed(error)
 
     def _headers(self, repetition: int) -> dict[str, str]:
         """Return the headers for keval's gateway, without the trial's id, which would tell whose answer is judged."""
@@ -181,7 +184,7 @@ class JudgeRunner:
 
 def _graded(scores: object, rubrics: Sequence[Rubric]) -> dict[str, Verdict]:
     if not isinstance(scores, Mapping):
-        told = TypeError(f"the judge returned {type(scores).__name__} in place of a mapping of scores")
+        told = TypeError(f"the judge returned {type(scores).__name__} instead of a mapping of scores")
         return {rubric.name: unscored(told) for rubric in rubrics}
     missing = TrialError("the judge returned no score for this rubric", stage="score", kind="no_score")
     return {rubric.name: validate_grade(scores.get(rubric.name, missing), rubric) for rubric in rubrics}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import inspect
 import os
 import random
@@ -11,23 +12,32 @@ import warnings
 from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from keval.config.evaluation import Execution
+from keval.config.variables import SECRET_OPTION
 from keval.errors import PluginWarning, TrialError
-from keval.execute.attempts import Patience, Sleep, attempt
-from keval.execute.models.budget import Meter
+from keval.execute.attempts import RetryPolicy, Sleep, run_attempt
+from keval.execute.models.budget import RunBudget
 from keval.execute.models.exchange import ModelExchange
+from keval.files import read_input
 from keval.plan.plan import ResolvedPlugin, Scorers
-from keval.recording.writer import RecordingWriter
-from keval.records.scores import Judgement, Rubric, Scale, Score, ScoreLine
+from keval.records.models import Endpoint, Model
+from keval.records.scores import Judgement, Rubric, Scale, Score, ScoreLine, Scorer
 from keval.records.trial import Trial
 from keval.redaction import Redactor
 from keval.score.judging import JudgeRunner, TrialJudge, Verdict, unscored, validate_score
 from keval.seams.interfaces import Judge, Metric
-from keval.store.lines import read_score, score_line
+from keval.seams.registry import Component
 from keval.store.scores import ScoringSpec
+from keval.store.serialization import dump, read_score, score_line
+
+if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
+    from keval.recording.recording import RecordingWriter
+
 
 _SLOW = 0.5
 """Seconds for which a metric may block the event loop before a warning names it."""
@@ -109,7 +119,7 @@ class Grader:
         spec: ScoringSpec,
         lacks: Callable[[str, str, str | None, int], bool],
         exchange: ModelExchange,
-        meter: Meter,
+        run_budget: RunBudget,
         recording: RecordingWriter | None = None,
         judging: Callable[[JudgeRunner], TrialJudge] | None = None,
         sleep: Sleep = asyncio.sleep,
@@ -119,10 +129,10 @@ class Grader:
         `judging` returns what asks a judge in place of its runner. Metrics that block have threads while the block
         runs.
         """
-        patience = Patience(execution.retry, sleep, random.Random(execution.seed))
+        retry_policy = RetryPolicy(execution.retry, sleep, random.Random(execution.seed))
         with _threads(scorers.metrics) as threads:
             runners = {
-                label: JudgeRunner(label, judge, execution, patience, exchange, meter, recording)
+                label: JudgeRunner(label, judge, execution, retry_policy, exchange, run_budget, recording)
                 for label, judge in judges.items()
             }
             yield cls(
@@ -251,7 +261,7 @@ class _Measure:
 
     async def _awaited(self, work: Callable[[], Awaitable[object]]) -> Verdict:
         late = TrialError(f"no score within {self._seconds:g} s", stage="score", kind="timeout")
-        outcome = await attempt(work, seconds=self._seconds, late=late)
+        outcome = await run_attempt(work, seconds=self._seconds, late=late)
         if outcome.error is not None:
             return unscored(outcome.error)
         return validate_score(outcome.value, self._scale)
@@ -274,3 +284,50 @@ def _written(line: ScoreLine) -> tuple[ScoreLine, bytes]:
         verdict = unscored(TypeError(f"the details of the score cannot be written: {error}"))
         line = attrs.evolve(line, score=verdict.score, failure=verdict.failure)
         return line, score_line(line)
+
+
+def scorer_digests(scorers: Scorers, endpoints: Mapping[str, Endpoint], seed: int) -> dict[Scorer, str]:
+    """Return a digest per scorer.
+
+    It covers the scorer's package and version, its options and the content of their files, and for a judge also its
+    endpoint, its rubric and the seed. `endpoints` are those that model providers found, by `provider/name`.
+    """
+    metrics: dict[Scorer, str] = {
+        (item.label, None): _digest(_described(item.component, item.plugin, endpoints)) for item in scorers.metrics
+    }
+    graded: dict[Scorer, str] = {
+        (rubric.name, item.label): _digest(
+            [_described(item.component, item.plugin, endpoints), rubric_digest(rubric), seed]
+        )
+        for item in scorers.judges
+        for rubric in scorers.rubrics
+    }
+    return {**metrics, **graded}
+
+
+def rubric_digest(rubric: Rubric) -> str:
+    """Return the digest of a rubric's content, without its name."""
+    return _digest([rubric.instructions, sorted(rubric.levels.items()), rubric.needs_answer])
+
+
+def _described(component: Component, plugin: Any, endpoints: Mapping[str, Endpoint]) -> list[Any]:
+    fields = attrs.fields(type(plugin)) if attrs.has(type(plugin)) else ()
+    options = {field.name: _value(getattr(plugin, field.name), endpoints) for field in fields if field.init}
+    # A key changes no score.
+    kept = {name: value for name, value in options.items() if not SECRET_OPTION.fullmatch(name)}
+    return [component.target, component.distribution, component.version, kept]
+
+
+def _value(value: Any, endpoints: Mapping[str, Endpoint]) -> Any:
+    if isinstance(value, Path) and value.is_file():
+        return hashlib.sha256(read_input(value)).hexdigest()  # its content counts, and not its path
+    if not isinstance(value, Model):
+        return value
+    # Not a proxy's endpoint, and not that of a simulated model: their ports differ between runs.
+    endpoint = value.endpoint or endpoints.get(str(value))
+    urls = endpoint.urls if endpoint and not endpoint.simulated else {}
+    return [str(value), dict(urls)]
+
+
+def _digest(data: Any) -> str:
+    return hashlib.sha256(dump(data)).hexdigest()[:12]

@@ -9,13 +9,13 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from keval.records.cassettes import ServerKeeper, ServerTape
-from keval.records.interventions import Intervention, OtherResults
-from keval.records.sample import Sample
+from keval.records.cassettes import ServerCassette, ServerTrafficLog
+from keval.records.interventions import Intervention, ShuffledResults
 from keval.records.servers import McpServer, ServerLogin, Transport
 from keval.records.transcript import Message
-from keval.seams.live import Tell
-from keval.seams.transcript_builder import JudgementRecorder, Recorder
+from keval.records.trial import Sample
+from keval.seams.live_events import EmitEvent
+from keval.seams.transcript_builder import JudgementBuilder, TranscriptBuilder
 
 Isolation: TypeAlias = Literal["auto", "condition", "trial"]
 DynamicTools: TypeAlias = Literal["fail", "follow", "freeze"]
@@ -47,7 +47,7 @@ class WorkingFolder:
 
     def __attrs_post_init__(self) -> None:
         if not self.fresh:
-            raise ValueError("`fresh: false` makes no folder; give the path of one in place of the mapping")
+            raise ValueError("`fresh: false` creates no folder; remove it, or give a path instead of the mapping")
 
 
 @attrs.frozen
@@ -89,10 +89,10 @@ class ServerSpec:
     `in_turn` for attempts that must not use the server while another one does that has it; `start_ahead` is how many
     processes may be started before the trials that they are for, 0 where a hook plugin prepares trials;
     `interventions`, first to last; `aliases`, which maps a tool's name to the one that the agent gets; `seed` and
-    `trial`, by which whatever an intervention draws by chance is the same again; `others`, if an intervention needs the
-    results of other trials; `keep`, which keeps what passes between the trial and the server, if the run is recorded;
-    `played`, from which the server is played; and `tell`, which takes the live events of the tap. Nobody brings up, or
-    connects to, a server that is played, unless it `asks_live` what that does not have.
+    `trial`, by which whatever an intervention draws by chance is the same again; `shuffled_results`, if an intervention
+    needs the results of other trials; `traffic_log`, which keeps what passes between the trial and the server, if the
+    run is recorded; `played`, from which the server is played; and `tell`, which takes the live events of the tap.
+    Nobody brings up, or connects to, a server that is played, unless it `asks_live` what that does not have.
     """
 
     name: str
@@ -113,7 +113,7 @@ class ServerSpec:
     keeps_trials_apart: bool = False
     folder: WorkingFolder | None = None
     start_ahead: int = 0
-    told: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    trial_facts: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     max_timeout: float | None = None
     dynamic_tools: DynamicTools = "fail"
     server_instructions: bool = True
@@ -122,13 +122,13 @@ class ServerSpec:
     aliases: Mapping[str, str] = attrs.field(factory=dict)
     seed: int = 0
     trial: TrialInfo | None = None
-    others: OtherResults | None = attrs.field(default=None, eq=False, repr=False)
+    shuffled_results: ShuffledResults | None = attrs.field(default=None, eq=False, repr=False)
     login: ServerLogin | None = attrs.field(default=None, eq=False, repr=False)
     bring_up: BringUp | None = attrs.field(default=None, eq=False, repr=False)
-    keep: ServerKeeper | None = attrs.field(default=None, eq=False, repr=False)
-    played: ServerTape | None = attrs.field(default=None, eq=False, repr=False)
+    traffic_log: ServerTrafficLog | None = attrs.field(default=None, eq=False, repr=False)
+    cassette: ServerCassette | None = attrs.field(default=None, eq=False, repr=False)
     asks_live: bool = False
-    tell: Tell | None = attrs.field(default=None, eq=False, repr=False)
+    emit: EmitEvent | None = attrs.field(default=None, eq=False, repr=False)
 
 
 @attrs.frozen
@@ -148,10 +148,10 @@ class Context:
 
     `instructions` is the whole system prompt. `history` is what user and assistant said before the trial.
     `model_headers` go with every model request. `seed` differs between repetitions and is the same for every arm.
-    Adapters report to `recorder` as things happen, so that a trial that is cut short keeps what it had.
+    Adapters report to `builder` as things happen, so that a trial that is cut short keeps what it had.
 
     If it `streams`, somebody reads the answer as it is written: an adapter whose framework can have its model stream
-    does so, and reports each piece of text with `recorder.streamed`.
+    does so, and reports each piece of text with `builder.streamed`.
     """
 
     trial: str = ""
@@ -164,7 +164,7 @@ class Context:
     attempt: int = 1
     history: tuple[Message, ...] = ()
     streams: bool = False
-    recorder: Recorder = attrs.field(factory=Recorder, eq=False, repr=False)
+    builder: TranscriptBuilder = attrs.field(factory=TranscriptBuilder, eq=False, repr=False)
 
     @property
     def tools(self) -> tuple[str, ...]:
@@ -178,11 +178,11 @@ class JudgeContext:
 
     `repetition` is the judge's own; it and `attempt` count from 1. `seed` differs between its repetitions and samples,
     and is the same for every arm.
-    `model_headers` go with every model request. The judge reports what it took to `recorder`.
+    `model_headers` go with every model request. The judge reports what it took to `builder`.
     """
 
     repetition: int = 1
     attempt: int = 1
     seed: int = 0
     model_headers: Mapping[str, str] = attrs.field(factory=dict)
-    recorder: JudgementRecorder = attrs.field(factory=JudgementRecorder, eq=False, repr=False)
+    builder: JudgementBuilder = attrs.field(factory=JudgementBuilder, eq=False, repr=False)

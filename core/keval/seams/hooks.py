@@ -1,23 +1,31 @@
 """Hooks, in the order they are called. A plugin implements any of them with `@keval.plugin.hookimpl`.
 
 Hook plugins are found in the entry-point group `keval` and loaded only when `plugins:` or `-p NAME` selects them.
+`Hooks` calls them one by one; one that fails stops no other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+import asyncio
+import inspect
+import sys
+import warnings
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import attrs
 import pluggy
+from pluggy import HookImpl
 
+from keval.errors import KevalError, PluginError, PluginWarning, PreflightError, TrialError
 from keval.records.manifest import Manifest
-from keval.records.sample import Sample
 from keval.records.scores import ScoreLine
 from keval.records.summary import Summary
-from keval.records.trial import Failure, Trial
+from keval.records.trial import Failure, Sample, Trial
+from keval.redaction import Redactor
 from keval.seams.contexts import TrialInfo
-from keval.seams.live import LiveEvent
+from keval.seams.live_events import LiveEvent
 
 hookspec = pluggy.HookspecMarker("keval")
 hookimpl = pluggy.HookimplMarker("keval")
@@ -84,3 +92,166 @@ def keval_trial_scored(trial: Trial, scores: Sequence[ScoreLine], late: bool) ->
 @hookspec
 def keval_run_finished(directory: Path, summary: Summary) -> None:
     """Called once per run, when its summary is written."""
+
+
+_BATCH = 1_000
+"""How many samples are in memory while their facts are looked up."""
+_FACTS = "keval_sample_facts"
+_TRIAL_STARTED, _TRIAL_ENDED = "keval_trial_started", "keval_trial_ended"
+_LIVE_EVENT = "keval_live_event"
+_AWAITED = (_FACTS, _TRIAL_STARTED, _TRIAL_ENDED)
+
+
+class HookPlugin(NamedTuple):
+    """A hook plugin: its name in the config, the object, and the distribution and version that it comes from."""
+
+    name: str
+    plugin: object
+    origin: str = "keval"
+
+
+@attrs.frozen
+class Hooks:
+    """The hook plugins of a run, in the order of the config.
+
+    `listeners` hear live events beside those plugins that implement `keval_live_event`. They come and go while the run
+    goes on, and hear events as they are made: with their secrets.
+    """
+
+    _calls: Mapping[str, Sequence[HookImpl]]
+    _origins: Mapping[str, str]
+    listeners: list[Callable[[LiveEvent], object]] = attrs.field(factory=list, init=False)
+
+    @classmethod
+    def of(cls, plugins: Sequence[HookPlugin]) -> Hooks:
+        """Register plugins. Raises PluginError if one implements an unknown hook, or a hook with other parameters."""
+        manager = pluggy.PluginManager("keval")
+        manager.add_hookspecs(sys.modules[__name__])
+        try:
+            # pluggy calls the plugin that was registered last first, and the config's first plugin comes first.
+            for name, plugin, _ in reversed(plugins):
+                manager.register(plugin, name)
+            manager.check_pending()
+        except pluggy.PluginValidationError as error:
+            told = " ".join(str(error).split())
+            raise PluginError(
+                f"a hook plugin does not fit this version of keval: {told}; see docs/plugins.md"
+            ) from error
+        calls = {
+            name: tuple(reversed(getattr(manager.hook, name).get_hookimpls()))
+            for name in [*globals()]
+            if name.startswith("keval_")
+        }
+        for name, implementations in calls.items():
+            for call in implementations:
+                if call.hookwrapper or call.wrapper:
+                    raise PluginError(f"{call.plugin_name}: {name} is a wrapper; write it as a plain function")
+                if name not in _AWAITED and inspect.iscoroutinefunction(call.function):
+                    raise PluginError(f"{call.plugin_name}: {name} is not awaited; write it as a plain function")
+        return cls(calls, {plugin.name: plugin.origin for plugin in plugins})
+
+    def implemented(self, hook: str) -> bool:
+        """Return whether any plugin implements a hook."""
+        return bool(self._calls[hook])
+
+    @property
+    def wants_events(self) -> bool:
+        """Whether anybody listens to live events just now; nobody makes any otherwise."""
+        return bool(self.listeners or self._calls[_LIVE_EVENT])  # it is asked for each event that may be made
+
+    @property
+    def prepare_trials(self) -> bool:
+        """Whether any plugin prepares trials, or cleans up after them."""
+        return self.implemented(_TRIAL_STARTED) or self.implemented(_TRIAL_ENDED)
+
+    async def trial_started(self, trial: TrialInfo) -> None:
+        """Let every plugin prepare an attempt at a trial, one after the other.
+
+        Raises:
+            TrialError: of kind `hook_failed`; a plugin fails. It is retryable if the plugin says that its error is.
+        """
+        for call in self._calls[_TRIAL_STARTED]:
+            try:
+                await _awaited(call, trial=trial)
+            except Exception as error:
+                again = isinstance(error, TrialError) and error.retryable
+                told = self._problem(call, f"failed in {_TRIAL_STARTED}", error)
+                raise TrialError(told, stage="context", kind="hook_failed", retryable=again) from error
+
+    async def trial_ended(self, trial: TrialInfo, failure: Failure | None) -> None:
+        """Let every plugin clean up after an attempt; one that raises is named in a warning."""
+        for call in self._calls[_TRIAL_ENDED]:
+            try:
+                await _awaited(call, trial=trial, failure=failure)
+            except Exception as error:  # noqa: BLE001 - a seam: the attempt is over, and other plugins clean up, too
+                told = self._problem(call, f"failed in {_TRIAL_ENDED} of {trial.id}", error)
+                warnings.warn(told, PluginWarning, stacklevel=2)
+
+    def announce(self, hook: str, **news: Any) -> None:
+        """Tell every plugin. One that raises is named in a warning, and the others are told all the same."""
+        for call in self._calls[hook]:
+            try:
+                call.function(*(news[name] for name in call.argnames))
+            except Exception as error:  # noqa: BLE001 - a seam: a plugin that watches a run must not end it
+                warnings.warn(self._problem(call, f"failed in {hook}", error), PluginWarning, stacklevel=2)
+
+    def tell(self, event: LiveEvent, redact: Redactor) -> None:
+        """Tell everybody who listens of a live event; plugins get it without secrets."""
+        for listener in self.listeners:
+            listener(event)
+        if self._calls[_LIVE_EVENT]:
+            self.announce(_LIVE_EVENT, event=attrs.evolve(event, data=redact.data(dict(event.data))))
+
+    async def with_facts(self, samples: Sequence[Sample], max_concurrent: int) -> AsyncIterator[Sample]:
+        """Ask every plugin for facts about every sample and yield the samples with them.
+
+        A sample's own facts win over those of plugins; earlier plugins win over later ones.
+
+        Raises:
+            PreflightError: a plugin fails, or returns something other than a mapping.
+        """
+        if not self.implemented(_FACTS):
+            for sample in samples:
+                yield sample
+            return
+        limit = asyncio.Semaphore(max_concurrent)
+
+        async def prepared(sample: Sample) -> Sample:
+            async with limit:
+                facts: dict[str, Any] = dict(sample.facts)
+                for call in self._calls[_FACTS]:
+                    facts = {**await self._facts(call, sample), **facts}
+                added = tuple(name for name in facts if name not in sample.facts)
+                return attrs.evolve(sample, facts=facts, withheld=added) if added else sample
+
+        for start in range(0, len(samples), _BATCH):
+            try:
+                async with asyncio.TaskGroup() as group:
+                    tasks = [group.create_task(prepared(sample)) for sample in samples[start : start + _BATCH]]
+            except ExceptionGroup as error:
+                raise error.exceptions[0] from None
+            for task in tasks:
+                yield task.result()
+
+    async def _facts(self, call: HookImpl, sample: Sample) -> Mapping[str, Any]:
+        """Ask one plugin about one sample. Raises PreflightError."""
+        try:
+            given = await _awaited(call, sample=sample)
+            if not isinstance(given, Mapping | None):
+                raise TypeError(f"expected a mapping of facts, got {type(given).__name__}")
+        except KevalError:
+            raise
+        except Exception as error:
+            told = self._problem(call, f"failed to look up facts for sample {sample.id!r}", error)
+            raise PreflightError(told) from error
+        return given or {}
+
+    def _problem(self, call: HookImpl, problem: str, error: Exception) -> str:
+        plugin = f"the hook plugin {call.plugin_name!r} of {self._origins.get(call.plugin_name, 'keval')}"
+        return f"{plugin} {problem}: {type(error).__name__}: {error}"
+
+
+async def _awaited(call: HookImpl, **news: Any) -> Any:
+    """Call a hook, which may be a coroutine, with what it takes of `news`; returns what it returns."""
+    found = call.function(*(news[name] for name in call.argnames))
+    return await found if inspect.isawaitable(found) else found

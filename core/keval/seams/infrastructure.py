@@ -1,6 +1,6 @@
 """The seams of a run's infrastructure: models, middleware and prices, proxies, datasets, executors.
 
-Exporters, whose seam needs a finished run, are in `keval.store.exporters`.
+Exporters, whose seam needs a finished run, are in `keval.report.exporters`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,12 @@ import attrs
 from keval.errors import Problem
 from keval.records.cassettes import Traffic
 from keval.records.manifest import Manifest
-from keval.records.models import Asker, Endpoint, Exchange, ModelRequest, ModelResponse, Next
-from keval.records.prices import Price
-from keval.records.sample import Sample
-from keval.records.servers import McpServer, ToolOffer
-from keval.records.traffic import Blob
-from keval.records.trial import Trial, TrialKey
+from keval.records.models import Asker, Endpoint, Exchange, ModelRequest, ModelResponse, Next, Price
+from keval.records.servers import McpServer, ToolListing
+from keval.records.transcript import Blob
+from keval.records.trial import Sample, Trial, TrialKey
 from keval.seams.contexts import ServerSpec
-from keval.seams.live import LiveEvent
+from keval.seams.live_events import LiveEvent
 
 
 @runtime_checkable
@@ -119,7 +117,7 @@ class ConnectedServer(Protocol):
     """An MCP server that keval has connected to, for the trials of one condition."""
 
     @property
-    def offer(self) -> ToolOffer:
+    def tool_listing(self) -> ToolListing:
         """What the server listed when it was first connected to."""
         ...
 

@@ -14,11 +14,10 @@ import attrs
 
 from keval.errors import FieldError, Problem, TrialError
 from keval.records.cassettes import Volatile
-from keval.records.sample import Sample
 from keval.records.scores import Rubric, Score
 from keval.records.servers import McpServer, Sharing
 from keval.records.transcript import Transcript
-from keval.records.trial import Trial
+from keval.records.trial import Sample, Trial
 from keval.seams.contexts import Context, JudgeContext, Provision, ServerSpec, TrialInfo
 
 
@@ -46,7 +45,7 @@ class Conversation(Protocol):
     """An open session with an agent, which remembers what was said and what tools returned."""
 
     async def ask(self, text: str) -> None:
-        """Send one message of the user and report what happens to the context's recorder, within `recorder.turn`.
+        """Send one message of the user and report what happens to the context's builder, within `builder.turn`.
 
         Raises:
             TrialError: there is no answer.
@@ -72,7 +71,7 @@ async def run_conversation(agent: ConversationalAgent, sample: Sample, context: 
     async with agent.open(attrs.evolve(context, history=sample.history)) as conversation:
         for text in sample.asked:
             await conversation.ask(text)
-    return context.recorder.transcript()
+    return context.builder.transcript()
 
 
 @runtime_checkable
@@ -228,7 +227,7 @@ class Judge(Protocol):
 
         If the judge failed at one rubric only, return the error in place of its score. The trial has no id, agent,
         condition or model, because a judge must not know whose answer it grades. Report model calls to
-        `context.recorder` as they happen, so that they are kept if the judge fails.
+        `context.builder` as they happen, so that they are kept if the judge fails.
 
         Raises:
             TrialError: the judge cannot be reached. If it is retryable, the judge is asked again.

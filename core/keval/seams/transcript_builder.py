@@ -7,16 +7,15 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import attrs
 
+from keval.errors import TrialError
 from keval.records.scores import Judgement
-from keval.records.traffic import Blob, Content, ContentKind
-from keval.records.transcript import Message, Refusal, ToolCall, Transcript, Usage
+from keval.records.transcript import Blob, Content, ContentKind, Message, Refusal, ToolCall, Transcript, Usage
 from keval.records.trial import Failure
-from keval.seams.finish_reasons import SILENCE
-from keval.seams.live import EventKind, Tell
+from keval.seams.live_events import EmitEvent, EventKind
 
 _LONGEST = 10_000
 """Characters that are kept of a rejected reply or a claim; each score line of the judgement repeats them."""
@@ -24,7 +23,7 @@ _MOST_CLAIMS = 100
 
 
 @attrs.define
-class Recorder:
+class TranscriptBuilder:
     """Collects the transcript of one attempt at a trial.
 
     An adapter opens `turn` for each message of the user and reports inside it. What was reported is kept when the trial
@@ -33,7 +32,7 @@ class Recorder:
     """
 
     _clock: Callable[[], float] = time.perf_counter
-    _emit: Tell | None = None
+    _emit: EmitEvent | None = None
     _keep: Callable[[Blob], object] | None = None
     _now: Callable[[], float] = time.time
     _messages: list[Message] = attrs.field(factory=list, init=False)
@@ -58,7 +57,7 @@ class Recorder:
 
         Raises:
             TrialError: of kind `no_answer`; the turn ended, and after its last tool call the agent said nothing. An
-                adapter that knows why raises that itself, with `keval.plugin.Ending`.
+                adapter that knows why raises that itself, with `keval.plugin.FinishReason`.
         """
         self._turn += 1
         self._messages.append(Message("user", text, self._turn))
@@ -134,7 +133,7 @@ class Recorder:
         if (at := self._elapsed()) is not None:
             self._replies.append(at)
         spent = usage or Usage()
-        self._usage = spent if self._usage is None else self._usage + spent
+        self._usage = self._usage + spent if self._usage else spent
         self._tell("model_called", usage=attrs.asdict(spent))
 
     def refused(self, refusal: Refusal) -> None:
@@ -201,31 +200,28 @@ class Recorder:
 
 
 @attrs.define
-class JudgementRecorder:
+class JudgementBuilder:
     """Collects what one judgement took, over all attempts at it."""
 
-    _model_calls: int | None = attrs.field(default=None, init=False)
-    _usage: Usage | None = attrs.field(default=None, init=False)
-    _claims: tuple[str, ...] | None = attrs.field(default=None, init=False)
-    _rejected: list[str] = attrs.field(factory=list, init=False)
-    _refusals: int = attrs.field(default=0, init=False)
+    _judgement: Judgement = attrs.field(factory=Judgement, init=False)
 
     def model_called(self, usage: Usage | None = None) -> None:
         """Report that the model answered one request; without `usage`, the judgement's usage is unknown."""
-        self._model_calls = (self._model_calls or 0) + 1
-        spent = usage or Usage()
-        self._usage = spent if self._usage is None else self._usage + spent
+        before, spent = self._judgement, usage or Usage()
+        total = spent if before.model_calls is None else before.usage + spent
+        self._judgement = attrs.evolve(before, model_calls=(before.model_calls or 0) + 1, usage=total)
 
     def refused(self, refusal: Refusal) -> None:
         """Report that a model request was refused and is sent again."""
-        self._refusals += 1
+        self._judgement = attrs.evolve(self._judgement, refusals=self._judgement.refusals + 1)
 
     def rejected(self, reply: str) -> None:
         """Report a reply of the model that is not a judgement: it cannot be read, or leaves a rubric's levels.
 
         The first 10,000 characters of a longer reply are kept, with its length.
         """
-        self._rejected.append(reply if len(reply) <= _LONGEST else f"{reply[:_LONGEST]}… ({len(reply)} characters)")
+        kept = reply if len(reply) <= _LONGEST else f"{reply[:_LONGEST]}… ({len(reply)} characters)"
+        self._judgement = attrs.evolve(self._judgement, rejected=(*self._judgement.rejected, kept))
 
     def unverified(self, claims: Iterable[str]) -> None:
         """Report what the answer states and the judge could neither confirm nor refute; the latest report counts.
@@ -235,22 +231,15 @@ class JudgementRecorder:
         """
         if isinstance(claims, str):
             raise TypeError("unverified claims are a list of texts, not one text")
-        self._claims = tuple(claim[:_LONGEST] for claim in itertools.islice(claims, _MOST_CLAIMS))
+        kept = tuple(claim[:_LONGEST] for claim in itertools.islice(claims, _MOST_CLAIMS))
+        self._judgement = attrs.evolve(self._judgement, unverified_claims=kept)
 
     def judgement(self, repetition: int = 1, attempts: Sequence[Failure] = ()) -> Judgement:
         """Return what was reported so far."""
-        return Judgement(
-            repetition=repetition,
-            unverified_claims=self._claims,
-            model_calls=self._model_calls,
-            usage=self._usage or Usage(),
-            rejected=tuple(self._rejected),
-            refusals=self._refusals,
-            attempts=tuple(attempts),
-        )
+        return attrs.evolve(self._judgement, repetition=repetition, attempts=tuple(attempts))
 
 
-_recorder: ContextVar[Recorder | None] = ContextVar("keval_recorder", default=None)
+_builder: ContextVar[TranscriptBuilder | None] = ContextVar("keval_recorder", default=None)
 
 
 class _Request(Protocol):
@@ -258,16 +247,61 @@ class _Request(Protocol):
 
 
 @contextmanager
-def reporting_requests(recorder: Recorder) -> Iterator[None]:
-    """Let `report_request` report what is sent in the block, and by tasks started there, to `recorder`."""
-    token = _recorder.set(recorder)
+def reporting_requests(builder: TranscriptBuilder) -> Iterator[None]:
+    """Let `report_request` report what is sent in the block, and by tasks started there, to `builder`."""
+    token = _builder.set(builder)
     try:
         yield
     finally:
-        _recorder.reset(token)
+        _builder.reset(token)
 
 
 async def report_request(request: _Request) -> None:
-    """Report a model request to the recorder of the trial that sends it; an event hook for a client of httpx."""
-    if (recorder := _recorder.get()) is not None:
-        recorder.requested(await request.aread())
+    """Report a model request to the builder of the trial that sends it; an event hook for a client of httpx."""
+    if (builder := _builder.get()) is not None:
+        builder.requested(await request.aread())
+
+
+@attrs.frozen
+class FinishReason:
+    """How a model's reply may end without an answer: with neither a text nor a tool call, which fails its trial.
+
+    `kind` is that of the failure, `by` what ended the reply, and `remedy` what can be done.
+    """
+
+    kind: Literal["cut_off", "refused", "no_answer"]
+    by: str
+    remedy: str
+
+    @property
+    def problem(self) -> str:
+        """What the model is told of a tool call that it could not finish."""
+        return f"the call was cut off by {self.by}"
+
+    def no_answer(self, detail: str = "") -> TrialError:
+        """Return the error for a reply with neither text nor a tool call; the same request would end so again.
+
+        `detail` is what the endpoint said of it.
+        """
+        said = f" ({detail})" if detail else ""
+        message = f"{self.by} ended the reply before it said anything{said}; {self.remedy}"
+        return TrialError(message, stage="model", kind=self.kind)
+
+
+MAX_OUTPUT_TOKENS = FinishReason("cut_off", "the limit of output tokens", "raise max_tokens")
+CONTEXT_WINDOW = FinishReason(
+    "cut_off",
+    "the end of the model's context window",
+    "take a model with a larger one, or tools that return less",
+)
+REFUSAL = FinishReason(
+    "refused",
+    "a refusal by the model or by a filter at its endpoint",
+    "look at what it was asked and what the tools returned, or take another model",
+)
+SILENCE = FinishReason(
+    "no_answer",
+    "the model itself",
+    "look at what it was asked and what the tools returned, or take another model",
+)
+"""The model stopped normally, and said nothing."""

@@ -12,7 +12,7 @@ import orjson
 from keval.errors import RunError
 from keval.files import cut_torn_line, explained, read_lines, sync_folder
 from keval.records.reviews import Review
-from keval.store.lines import dump, read_record
+from keval.store.serialization import dump, read_record
 
 _PATIENCE = 10.0
 """Seconds to wait for others who write reviews of the same run."""

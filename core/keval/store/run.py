@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
@@ -16,24 +17,24 @@ import attrs
 import orjson
 
 from keval.dataset.samples import Samples
-from keval.errors import RunError
+from keval.errors import RunError, suggestion
 from keval.files import LineFile, read_input, read_json, read_lines, undamaged
 from keval.records.manifest import Manifest, is_current
 from keval.records.reviews import Review, answer_digest, standing
-from keval.records.sample import Sample
 from keval.records.scores import ScoreLine
 from keval.records.summary import Summary
-from keval.records.trial import Trial, TrialKey
-from keval.store.converter import from_plain, read_manifest
-from keval.store.lines import read_sample, read_trial
+from keval.records.trial import Sample, Trial, TrialKey
 from keval.store.lock import is_locked
 from keval.store.reviews import ReviewsFile
 from keval.store.scores import ScoresFile
-from keval.store.trials import TrialsFile
+from keval.store.serialization import from_plain, read_manifest, read_sample, read_trial
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
+
+
+_CHUNK = 1 << 20
 
 
 def open_run(run: str | Path = "latest", root: str | Path = "results") -> Run:
@@ -120,6 +121,17 @@ class Run:
         """Read the finished trials one by one. An incomplete last line, as a power cut leaves it, is ignored."""
         return read_lines(self.trials_file, self.read_trial)
 
+    def count_trials(self, known: tuple[int, int] = (0, 0)) -> tuple[int, int]:
+        """Count the finished trials, from an earlier count on; returns it with the place up to which it holds."""
+        count, place = known
+        with suppress(FileNotFoundError), self.trials_file.open("rb") as file:
+            if place > file.seek(0, os.SEEK_END):  # another file is in its place
+                count = place = 0
+            file.seek(place)
+            while chunk := file.read(_CHUNK):
+                count, place = count + chunk.count(b"\n"), place + len(chunk)
+        return count, place
+
     def retried_trials(self) -> Iterator[Trial]:
         """Read the failed trials that were set aside and run again."""
         return read_lines(self.path / "retried.jsonl", self.read_trial)
@@ -195,7 +207,7 @@ class Run:
 
     def to_arrow(self, table: Literal["trials", "scores"] = "scores") -> pyarrow.Table:
         """Return trials or scores as an Arrow table, one row each. Needs the extra `keval[frames]`."""
-        from keval.store.tables import scores_table, trials_table  # need pyarrow, which nothing else does
+        from keval.report.data_frames import scores_table, trials_table  # need pyarrow, which nothing else does
 
         if table not in ("trials", "scores"):
             raise RunError(f"a run has the tables 'trials' and 'scores', and no {table!r}")
@@ -245,3 +257,38 @@ class Run:
     @cached_property
     def _trial_lines(self) -> TrialsFile:
         return TrialsFile(self.trials_file)
+
+
+@attrs.frozen(slots=False)
+class TrialsFile:
+    """trials.jsonl of a run, as it was when it was first asked for something."""
+
+    path: Path
+
+    @cached_property
+    def keys(self) -> tuple[TrialKey, ...]:
+        """The finished trials, in the order of the file. Raises RunError."""
+        return tuple(read_lines(self.path, _key))
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """Which line each trial is, counted from 0. Raises RunError."""
+        return {key.id: place for place, key in enumerate(self.keys)}
+
+    def line(self, trial: str) -> tuple[bytes, str]:
+        """Return the line of a trial, and where it stands, for messages. Raises RunError: there is no such trial."""
+        places = self.places
+        if trial not in places:
+            example = f"; for example {next(iter(places))!r}" if places else "; it has no trials"
+            raise RunError(f"no trial {trial!r} in {self.path.parent}{suggestion(trial, places) or example}")
+        return self._lines[places[trial]], f"{self.path}:{places[trial] + 1}"
+
+    @cached_property
+    def _lines(self) -> LineFile:
+        return LineFile(self.path, array("Q", accumulate(read_lines(self.path, len), initial=0)))
+
+
+def _key(line: bytes) -> TrialKey:
+    data = orjson.loads(line)
+    agent, condition, sample = (intern(str(data[name])) for name in ("agent", "condition", "sample"))
+    return TrialKey(str(data["id"]), agent, condition, sample, int(data["repetition"]))

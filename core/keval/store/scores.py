@@ -22,7 +22,7 @@ import orjson
 
 from keval.files import LineFile, explained, read_lines, replacing, undamaged, write_all
 from keval.records.scores import ScoreLine, Scorer
-from keval.store.lines import read_score
+from keval.store.serialization import read_score
 
 _FIRST = b'{"trial":"'
 

@@ -18,14 +18,13 @@ import orjson
 from keval.errors import PreflightError
 from keval.files import explained, read_lines, replacing, sync_folder
 from keval.records.manifest import Manifest
-from keval.records.sample import Sample
 from keval.records.summary import Summary
-from keval.records.traffic import Blob
+from keval.records.transcript import Blob
+from keval.records.trial import Sample
 from keval.redaction import Redactor
-from keval.store.converter import to_json
-from keval.store.lines import sample_line
 from keval.store.lock import locked
 from keval.store.run import Run
+from keval.store.serialization import sample_line, to_json
 
 
 @attrs.frozen

@@ -5,23 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.responses import JSONResponse
 
 from keval import Usage
-from keval.plugin import ModelError, TrialError
+from keval.plugin import TrialError
 from keval_anthropic import Anthropic
-
-
-def test_a_failed_trial_keeps_what_it_had(play: Any, message: Any, use: Any) -> None:
-    played = play(Anthropic, message("Let me see.", use("t1", "fly")), PlainTextResponse("down", 503))
-
-    assert isinstance(played.error, ModelError)
-    assert [said.text for said in played.transcript.messages] == [
-        "How are you?",
-        "Let me see.",
-        "there is no tool named 'fly'",
-    ]
-    assert (played.transcript.model_calls, len(played.transcript.turn_durations)) == (1, 1)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.responses import Response
 
-from keval.plugin import Context, ModelError, Recorder, TrialError
+from keval.plugin import Context, ModelError, TranscriptBuilder, TrialError
 from keval_anthropic import Anthropic
 
 Json = dict[str, Any]
@@ -56,7 +56,7 @@ def watched(pieces: list[str]) -> Context:
         if kind == "text_streamed":
             pieces.append(data["text"])
 
-    return Context(streams=True, recorder=Recorder(emit=note))
+    return Context(streams=True, builder=TranscriptBuilder(emit=note))
 
 
 def test_a_message_is_put_together_and_sent_back_whole(

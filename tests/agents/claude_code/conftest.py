@@ -9,22 +9,18 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import pytest
 
-from keval import Sample, Transcript
-from keval.plugin import Context, Endpoint, McpServer, Model
-from keval_gateway import ChatReply, ChatRequest, Respond, wire_urls
-from keval_gateway.app import build_app
-from keval_loopback.serving import serve
+from keval.plugin import McpServer
+from tests.agents.scenes import Models, Outcome, Staged
 
 if TYPE_CHECKING:
-    from keval_claude_code import ClaudeCode
+    pass
 
 TOOLBOX = Path(__file__).parent / "servers" / "toolbox.py"
 TOOLS = ("add", "die", "echo", "fail", "hang", "picture", "refuse", "where am i")
@@ -57,90 +53,12 @@ class Toolbox:
         return McpServer(**{"name": "toolbox", "transport": self.transport, "url": url, "tools": TOOLS, **fields})
 
 
-@attrs.frozen
-class Scene:
-    """An adapter in front of a scripted model, and every request the model saw."""
-
-    agent: ClaudeCode
-    requests: list[ChatRequest]
-
-
-@attrs.frozen
-class Outcome:
-    """What came of one trial: its transcript, the error if it failed, and what the model was asked."""
-
-    transcript: Transcript
-    error: Exception | None
-    requests: list[ChatRequest]
-
-
-Script: TypeAlias = Respond | Sequence[ChatReply]
-"""What the model says: a responder, or its replies in order, whatever it is asked."""
-
-Play: TypeAlias = Callable[..., Outcome]
-Staged: TypeAlias = Callable[..., AbstractAsyncContextManager[Scene]]
-
-
-def _responder(script: Script) -> Respond:
-    if callable(script):
-        return script
-    left = iter(script)
-    return lambda request: next(left)
-
-
-@attrs.define
-class Models:
-    """One gateway for all tests; each scene has a script and a key of its own."""
-
-    base: str
-    scripts: dict[str, tuple[Respond, list[ChatRequest]]] = attrs.field(factory=dict)
-
-    def respond(self, request: ChatRequest) -> ChatReply | Awaitable[ChatReply]:
-        respond, requests = self.scripts[request.headers["x-api-key"]]
-        requests.append(request)
-        return respond(request)
-
-    @asynccontextmanager
-    async def stage(self, script: Script, **options: Any) -> AsyncIterator[Scene]:
-        from keval_claude_code import ClaudeCode  # only the tests that are not skipped have it
-
-        key, requests = f"key-{len(self.scripts)}", list[ChatRequest]()
-        self.scripts[key] = (_responder(script), requests)
-        endpoint = Endpoint("claude-sonnet-5-5", wire_urls(self.base), key, simulated=True, wants_trial=True)
-        yield Scene(ClaudeCode(model=Model("simulated", "scripted", endpoint), **options), requests)
-
-    async def play(self, script: Script, sample: Sample, context: Context, **options: Any) -> Outcome:
-        async with self.stage(script, **options) as scene:
-            try:
-                transcript = await scene.agent.run(sample, context)
-            except Exception as error:  # noqa: BLE001 - the test looks at it
-                return Outcome(context.recorder.transcript(), error, scene.requests)
-            return Outcome(transcript, None, scene.requests)
-
-
-@pytest.fixture(scope="session")
-def runner() -> Iterator[asyncio.Runner]:
-    """The event loop of all tests here, in which the gateway stays up between them."""
-    with asyncio.Runner() as runner:
-        yield runner
-
-
 @pytest.fixture(scope="session")
 def models(runner: asyncio.Runner) -> Iterator[Models]:
-    models = Models("")
-    gateway = serve(build_app(models.respond))
-    models.base = runner.run(gateway.__aenter__())
-    yield models
-    runner.run(gateway.__aexit__(None, None, None))
+    from keval_claude_code import ClaudeCode  # only the tests that are not skipped have it
 
-
-@pytest.fixture(autouse=True)
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where trials make their directories."""
-    directory = tmp_path / "temporary"
-    directory.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(directory))
-    return directory
+    with Models.serve(ClaudeCode, runner) as models:
+        yield models
 
 
 @pytest.fixture
@@ -150,14 +68,18 @@ def staged(models: Models) -> Staged:
 
 
 @pytest.fixture
-def play(runner: asyncio.Runner, models: Models) -> Play:
+def play(models: Models) -> Callable[..., Outcome]:
     """Run one trial: `play(script, *servers, max_turns=3, sample=..., context=...)`."""
+    return models.play
 
-    def run(script: Script, *servers: McpServer, sample: Sample | None = None, **rest: Any) -> Outcome:
-        context = attrs.evolve(rest.pop("context", Context(trial="t1")), servers=servers)
-        return runner.run(models.play(script, sample or Sample("s1", "How are you?"), context, **rest))
 
-    return run
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where trials make their directories."""
+    directory = tmp_path / "temporary"
+    directory.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(directory))
+    return directory
 
 
 @pytest.fixture(scope="session")

@@ -88,19 +88,6 @@ def test_a_trial_is_reported_with_its_calls_texts_tokens_and_times(play: Any, to
     assert 0 < transcript.duration < 30
 
 
-def test_the_turns_of_a_sample_are_one_session(play: Any, toolbox: Any) -> None:
-    script = [ChatReply(calls=(ADD,)), ChatReply("Five."), ChatReply(calls=(ECHO,)), ChatReply("Hm.")]
-
-    outcome = play(script, toolbox.server(), sample=Sample("s1", "One?", turns=("Two?",)))
-
-    transcript = outcome.transcript
-    assert ["user", "assistant", "tool", "assistant", "user"] == [m.role for m in outcome.requests[2].messages]
-    assert "Two?" == outcome.requests[2].messages[-1].text
-    assert [(0, 1), (1, 3)] == [(call.turn, call.model_call) for call in transcript.tool_calls]
-    assert [(0, "Five."), (1, "Hm.")] == [(m.turn, m.text) for m in transcript.messages if m.role == "assistant"]
-    assert (4, 2) == (transcript.model_calls, len(transcript.turn_durations))
-
-
 def test_earlier_messages_come_before_the_question(play: Any) -> None:
     history = (
         Message("user", "I am Ada."),

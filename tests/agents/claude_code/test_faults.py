@@ -98,21 +98,6 @@ def test_an_http_error_is_a_model_error(play: Any, status: int, kind: str, retry
     assert ("", requests) == (outcome.transcript.output, len(outcome.requests))
 
 
-def test_a_failed_trial_keeps_what_it_had(play: Any, toolbox: Any) -> None:
-    def fail_later(request: ChatRequest) -> ChatReply:
-        if request.messages[-1].role == "tool":
-            raise ModelFault(500, "out of order")
-        return ChatReply("Let me see.", (ADD,))
-
-    outcome = play(fail_later, toolbox.server())
-
-    assert isinstance(outcome.error, ModelError)
-    transcript = outcome.transcript
-    assert ['{"result":2}'] == [call.result for call in transcript.tool_calls]
-    assert ["Let me see."] == [message.text for message in transcript.messages if message.role == "assistant"]
-    assert (1, 1) == (transcript.model_calls, len(transcript.turn_durations))
-
-
 def test_a_model_that_cannot_be_reached_is_a_model_error(runner: Any) -> None:
     from keval_claude_code import ClaudeCode
 

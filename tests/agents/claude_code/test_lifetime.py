@@ -109,7 +109,7 @@ def test_a_cancelled_trial_leaves_nothing_but_its_record(
     assert [] == left
     assert took < 4
     assert [] == remains()
-    called = [call.name for call in context.recorder.transcript().tool_calls]
+    called = [call.name for call in context.builder.transcript().tool_calls]
     assert (["hang"] if moment == "calling" else []) == called
 
 

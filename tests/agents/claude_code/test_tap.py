@@ -63,4 +63,4 @@ def test_a_server_that_dies_behind_the_tap_fails_the_trial(tapped: Any) -> None:
 
     assert isinstance(error, ServerLostError)
     assert "toolbox: out of order" in str(error)
-    assert "" == context.recorder.transcript().output
+    assert "" == context.builder.transcript().output

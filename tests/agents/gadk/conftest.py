@@ -109,12 +109,6 @@ def stdio_server() -> McpServer:
 
 
 @pytest.fixture
-def sdk_server(stdio_server: McpServer) -> McpServer:
-    """A server over stdio that is made with the SDK, and so takes a second to come up."""
-    return attrs.evolve(stdio_server, args=("-m", _WEATHER))
-
-
-@pytest.fixture
 def tides_server(stdio_server: McpServer) -> McpServer:
     """Another server over stdio, whose tool `forget_tides` takes the other one away."""
     args = (*stdio_server.args, "tides")

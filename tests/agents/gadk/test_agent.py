@@ -7,26 +7,18 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import pytest
 
 from keval import Sample
-from keval.plugin import Agent, Closable, Context, Endpoint, Model, PreflightError
+from keval.plugin import Context, Endpoint, Model, PreflightError
 from keval.records.models import Wire
-from keval_gadk import Api, Gadk
+from keval_gadk import Gadk
 from keval_gateway import ChatReply
 
 if TYPE_CHECKING:
     from tests.agents.gadk.conftest import Driver
 
 MODEL = Model("simulated", "m")
-
-
-def test_it_is_an_agent_that_can_be_closed() -> None:
-    agent = Gadk(MODEL)
-
-    assert isinstance(agent, Agent)
-    assert isinstance(agent, Closable)
 
 
 def test_constructing_it_imports_no_sdk() -> None:
@@ -38,31 +30,6 @@ def test_constructing_it_imports_no_sdk() -> None:
     imported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert imported.stdout == "\n"
-
-
-def test_its_options_have_types_that_a_config_can_be_structured_into() -> None:
-    options = {field.name: field.type for field in attrs.fields(attrs.resolve_types(Gadk)) if field.init}
-
-    assert options == {
-        "model": Model,
-        "api": Api,
-        "temperature": float | None,
-        "max_turns": int,
-        "max_tokens": int | None,
-    }
-
-
-def test_it_ships_the_characteristics_of_adk() -> None:
-    assert Gadk.characteristics == {
-        "files": 5,
-        "setup": "medium",
-        "code": "medium",
-        "tool_files": 2,
-        "memory": "built-in",
-        "errors": "framework",
-        "logging": "framework",
-        "documentation": "comprehensive",
-    }
 
 
 @pytest.mark.parametrize("options", [{"max_turns": 0}, {"max_tokens": 0}])

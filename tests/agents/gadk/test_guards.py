@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 from keval import Sample
-from keval.plugin import CallLog, Context, McpServer, Recorder, ServerLostError, ToolsMissingError
+from keval.plugin import CallLog, Context, McpServer, ServerLostError, ToolsMissingError, TranscriptBuilder
 from keval_gateway import ChatCall, ChatReply, ChatRequest
 
 if TYPE_CHECKING:
@@ -41,39 +41,30 @@ def test_a_server_that_is_not_there_over_stdio(driver: Driver, stdio_server: Mcp
     assert driver.requests == []
 
 
-def test_a_command_that_does_not_exist(driver: Driver, stdio_server: McpServer) -> None:
-    broken = attrs.evolve(stdio_server, command="/no/such/command")
-
-    with pytest.raises(ServerLostError, match="/no/such/command"):
-        driver.run(lambda _: ChatReply("Sunny."), Context(servers=(broken,)))
-
-    assert driver.requests == []
-
-
 def test_a_server_without_a_tool_that_the_condition_promises(driver: Driver, http_server: McpServer) -> None:
     wanting = attrs.evolve(http_server, tools=(*http_server.tools, "get_tides"))
-    recorder = Recorder()
+    builder = TranscriptBuilder()
 
     with pytest.raises(ToolsMissingError, match="without get_tides"):
-        driver.run(lambda _: ChatReply("Sunny."), Context(servers=(wanting,), recorder=recorder))
+        driver.run(lambda _: ChatReply("Sunny."), Context(servers=(wanting,), builder=builder))
 
     assert driver.requests == []
-    assert recorder.transcript().messages == ()  # not even asked
+    assert builder.transcript().messages == ()  # not even asked
 
 
 def test_a_server_with_a_tool_of_no_condition(driver: Driver, http_server: McpServer) -> None:
     wanting = attrs.evolve(http_server, tools=tuple(set(http_server.tools) - {"hang"}))
-    recorder = Recorder()
+    builder = TranscriptBuilder()
 
     with pytest.raises(ToolsMissingError, match=": with hang;"):
-        driver.run(lambda _: ChatReply("Sunny."), Context(servers=(wanting,), recorder=recorder))
+        driver.run(lambda _: ChatReply("Sunny."), Context(servers=(wanting,), builder=builder))
 
     assert driver.requests == []
-    assert recorder.transcript().messages == ()  # not even asked
+    assert builder.transcript().messages == ()  # not even asked
 
 
 def test_a_tool_that_goes_away_between_two_turns(driver: Driver, tides_server: McpServer) -> None:
-    recorder = Recorder()
+    builder = TranscriptBuilder()
 
     def respond(request: ChatRequest) -> ChatReply:
         if request.messages[-1].role == "tool":
@@ -82,24 +73,24 @@ def test_a_tool_that_goes_away_between_two_turns(driver: Driver, tides_server: M
 
     with pytest.raises(ToolsMissingError, match="without get_tides"):
         driver.run(
-            respond, Context(servers=(tides_server,), recorder=recorder), Sample("s1", "Forget.", turns=("Tides?",))
+            respond, Context(servers=(tides_server,), builder=builder), Sample("s1", "Forget.", turns=("Tides?",))
         )
 
     assert len(driver.requests) == 2
-    assert recorder.transcript().tools == ("forget_tides",)
+    assert builder.transcript().tools == ("forget_tides",)
 
 
 def test_a_stdio_server_that_dies_in_a_call(driver: Driver, stdio_server: McpServer, tmp_path: Path) -> None:
     runs = tmp_path / "runs"
-    recorder = Recorder()
+    builder = TranscriptBuilder()
 
     with pytest.raises(ServerLostError, match=r"'weather' was lost: .*; it wrote: the weather station caught fire"):
         driver.run(
             lambda _: ChatReply(calls=(ChatCall("die", {"path": str(runs)}),)),
-            Context(servers=(stdio_server,), recorder=recorder),
+            Context(servers=(stdio_server,), builder=builder),
         )
 
-    (call,) = recorder.transcript().tool_calls
+    (call,) = builder.transcript().tool_calls
     assert call.name == "die"
     assert call.error is not None
     assert len(driver.requests) == 1
@@ -108,15 +99,15 @@ def test_a_stdio_server_that_dies_in_a_call(driver: Driver, stdio_server: McpSer
 
 def test_an_http_server_that_dies_in_a_call(driver: Driver, mortal_server: WebServer, tmp_path: Path) -> None:
     runs = tmp_path / "runs"
-    recorder = Recorder()
+    builder = TranscriptBuilder()
 
     with pytest.raises(ServerLostError, match="'weather' was lost: "):
         driver.run(
             lambda _: ChatReply(calls=(ChatCall("die", {"path": str(runs)}),)),
-            Context(servers=(mortal_server.record,), recorder=recorder),
+            Context(servers=(mortal_server.record,), builder=builder),
         )
 
-    (call,) = recorder.transcript().tool_calls
+    (call,) = builder.transcript().tool_calls
     assert call.error is not None
     assert len(driver.requests) == 1
     assert runs.read_text(encoding="utf-8") == "run\n"  # it was not called again
@@ -136,12 +127,12 @@ def test_a_stdio_server_that_dies_between_two_calls_is_not_replaced(driver: Driv
     def respond(request: ChatRequest) -> ChatReply:
         return _killing_the_server_then(ChatReply(calls=(OSLO,)), request)
 
-    recorder = Recorder()
+    builder = TranscriptBuilder()
     with pytest.raises(ServerLostError):
-        driver.run(respond, Context(servers=(stdio_server,), recorder=recorder), api="anthropic")
+        driver.run(respond, Context(servers=(stdio_server,), builder=builder), api="anthropic")
 
     assert len(driver.requests) == 2
-    assert [call.result is None for call in recorder.transcript().tool_calls] == [False, True]
+    assert [call.result is None for call in builder.transcript().tool_calls] == [False, True]
 
 
 def test_a_stdio_server_that_dies_between_two_turns_is_not_replaced(driver: Driver, stdio_server: McpServer) -> None:

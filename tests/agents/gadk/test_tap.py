@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import pytest
 
 from keval import Sample, Transcript
-from keval.plugin import Context, McpServer, ServerLostError
+from keval.plugin import Context, McpServer
 from keval_gateway import ChatCall, ChatReply, ChatRequest
 from keval_mcp import Stdio
 from keval_mcp.passage.passage import Passage
@@ -67,14 +66,3 @@ def test_the_tools_are_listed_once_if_they_cannot_change(
     asyncio.run(_tapped(driver, server, lambda _: ChatReply("Fine."), [], sample))
 
     assert listings == len(asked)
-
-
-def test_a_server_that_dies_in_a_call_behind_the_tap(driver: Driver, stdio_server: McpServer, tmp_path: Path) -> None:
-    runs = tmp_path / "runs"
-    call = ChatCall("die", {"path": str(runs)})
-
-    with pytest.raises(ServerLostError, match="caught fire"):
-        asyncio.run(_tapped(driver, stdio_server, lambda _: ChatReply(calls=(call,)), []))
-
-    assert len(driver.requests) == 1
-    assert runs.read_text(encoding="utf-8") == "run\n"

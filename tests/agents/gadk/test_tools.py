@@ -27,7 +27,7 @@ def _calling(call: ChatCall, request: ChatRequest) -> ChatReply:
     return ChatReply("Done.") if request.messages[-1].role == "tool" else ChatReply(calls=(call,))
 
 
-@pytest.mark.parametrize("server", ["sdk_server", "http_server", "sse_server"])
+@pytest.mark.parametrize("server", ["stdio_server", "http_server", "sse_server"])
 def test_every_transport(driver: Driver, request: pytest.FixtureRequest, server: str) -> None:
     context = Context(servers=(request.getfixturevalue(server),))
 
@@ -36,19 +36,6 @@ def test_every_transport(driver: Driver, request: pytest.FixtureRequest, server:
     (call,) = transcript.tool_calls
     assert (call.result, call.error) == ("Oslo: 21 degrees, metric", None)
     assert transcript.output == "Done."
-
-
-def test_a_tool_that_fails_is_part_of_the_transcript(driver: Driver, http_server: McpServer) -> None:
-    transcript = driver.run(
-        lambda asked: _calling(ChatCall("fail", {"reason": "no wind"}), asked), Context(servers=(http_server,))
-    )
-
-    (call,) = transcript.tool_calls
-    assert call.result is None
-    assert "no wind" in (call.error or "")
-    assert call.duration is not None
-    assert transcript.output == "Done."
-    assert "no wind" in driver.requests[-1].messages[-1].text  # ADK tells the model what went wrong
 
 
 def test_arguments_that_the_server_refuses(driver: Driver, http_server: McpServer) -> None:
@@ -84,32 +71,6 @@ def test_the_tools_of_two_servers(driver: Driver, http_server: McpServer, tides_
 
 
 @each_api
-def test_a_call_has_the_number_of_the_model_call_that_asked_for_it(
-    driver: Driver, api: Api, http_server: McpServer
-) -> None:
-    replies = iter(
-        [
-            ChatReply("Let me look.", calls=(OSLO, LODZ, OSLO)),
-            ChatReply(calls=(OSLO,)),
-            ChatReply("First."),
-            ChatReply(calls=(TIDES, LODZ)),
-            ChatReply("Second."),
-        ]
-    )
-
-    transcript = driver.run(lambda _: next(replies), Context(servers=(http_server,)), TWO_TURNS, api=api)
-
-    numbered = [(call.model_call, call.turn, call.name) for call in transcript.tool_calls]
-    assert numbered == [
-        *[(1, 0, "get_weather")] * 3,
-        (2, 0, "get_weather"),
-        (4, 1, "get_tides"),
-        (4, 1, "get_weather"),
-    ]
-    assert transcript.model_calls == 5
-
-
-@each_api
 def test_ids_that_come_again_in_every_reply_do_not_mix_up_the_calls(
     driver: Driver, api: Api, http_server: McpServer
 ) -> None:
@@ -125,11 +86,12 @@ def test_ids_that_come_again_in_every_reply_do_not_mix_up_the_calls(
 
     transcript = driver.run(lambda _: next(replies), Context(servers=(http_server,)), TWO_TURNS, api=api)
 
-    told = [(call.id, call.result, "no tool" in (call.error or "")) for call in transcript.tool_calls]
-    assert told == [
-        ("call_0", "Oslo: 21 degrees, metric", False),
-        ("call_1", "Łódź: 21 degrees, metric", False),
-        ("call_0", "Łódź: 21 degrees, metric", False),
-        ("call_0", None, True),
-        ("call_1", "Oslo: 21 degrees, metric", False),
+    oslo, lodz = "Oslo: 21 degrees, metric", "Łódź: 21 degrees, metric"
+    assert [(call.id, call.model_call, call.turn, call.result) for call in transcript.tool_calls] == [
+        ("call_0", 1, 0, oslo),
+        ("call_1", 1, 0, lodz),
+        ("call_0", 2, 0, lodz),
+        ("call_0", 4, 1, None),
+        ("call_1", 4, 1, oslo),
     ]
+    assert transcript.model_calls == 5

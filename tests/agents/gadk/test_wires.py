@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from keval import Message, Sample, Usage
+from keval import Usage
 from keval.plugin import Context, McpServer
 from keval_gadk import Api
 from keval_gateway import ChatCall, ChatReply, ChatRequest
@@ -20,50 +20,11 @@ LODZ = ChatCall("get_weather", {"city": "Łódź", "units": "imperial"})
 
 
 @each_api
-def test_an_answer_of_text(driver: Driver, api: Api) -> None:
-    transcript = driver.run(lambda _: ChatReply("Sunny.", usage=Usage(7, 3)), api=api)
-
-    assert transcript.messages == (Message("user", "Weather?"), Message("assistant", "Sunny."))
-    assert transcript.usage == Usage(7, 3, transcript.usage.cached_tokens, transcript.usage.reasoning_tokens)
-    assert transcript.model_calls == 1
-    assert transcript.tools == ()
-    assert transcript.tool_calls == ()
-    assert transcript.turn_durations == (transcript.duration,)
-
-
-@each_api
 def test_cached_and_reasoning_tokens_are_part_of_input_and_output(driver: Driver, api: Api) -> None:
     transcript = driver.run(lambda _: ChatReply("Sunny.", usage=Usage(20, 9, 5, 4)), api=api)
 
     told = None if api == "anthropic" else 4  # the gateway counts no thinking on that wire
     assert transcript.usage == Usage(20, 9, 5, told)
-
-
-@each_api
-def test_a_tool_call_and_the_answer_after_it(driver: Driver, api: Api, http_server: McpServer) -> None:
-    def respond(request: ChatRequest) -> ChatReply:
-        if request.messages[-1].role == "tool":
-            return ChatReply("It is 21 degrees.", usage=Usage(20, 5))
-        return ChatReply("Let me look.", calls=(LODZ,), usage=Usage(10, 2))
-
-    transcript = driver.run(respond, Context(servers=(http_server,), model_headers={"x-keval-trial": "t1"}), api=api)
-
-    (call,) = transcript.tool_calls
-    assert (call.name, call.arguments) == (LODZ.name, LODZ.arguments)
-    assert (call.result, call.error) == ("Łódź: 21 degrees, imperial", None)
-    assert call.duration is not None
-    assert 0 < call.duration < (transcript.duration or 0)
-    assert [(message.role, message.text) for message in transcript.messages] == [
-        ("user", "Weather?"),
-        ("assistant", "Let me look."),
-        ("tool", "Łódź: 21 degrees, imperial"),
-        ("assistant", "It is 21 degrees."),
-    ]
-    assert (transcript.usage.input_tokens, transcript.usage.output_tokens) == (30, 7)
-    assert transcript.model_calls == 2
-    assert transcript.tools == http_server.tools
-    assert [request.trial for request in driver.requests] == ["t1", "t1"]
-    assert [sorted(tool.name for tool in request.tools) for request in driver.requests] == [[*http_server.tools]] * 2
 
 
 @each_api
@@ -83,56 +44,6 @@ def test_calls_made_together_keep_their_own_results_and_durations(
     assert slowest >= 0.3
     assert max(quick) < slowest
     assert transcript.model_calls == 2
-
-
-@each_api
-def test_one_call_after_another(driver: Driver, api: Api, http_server: McpServer) -> None:
-    def respond(request: ChatRequest) -> ChatReply:
-        results = [message for message in request.messages if message.role == "tool"]
-        return (ChatReply(calls=(OSLO,)), ChatReply(calls=(LODZ,)), ChatReply("Done."))[len(results)]
-
-    transcript = driver.run(respond, Context(servers=(http_server,)), api=api)
-
-    assert [call.arguments["city"] for call in transcript.tool_calls] == ["Oslo", "Łódź"]
-    assert transcript.output == "Done."
-    assert transcript.model_calls == 3
-
-
-@each_api
-def test_history_and_turns_are_one_conversation(driver: Driver, api: Api, http_server: McpServer) -> None:
-    sample = Sample(
-        "s1",
-        "And tomorrow?",
-        history=(Message("user", "Weather in Oslo?"), Message("assistant", "Rain.")),
-        turns=("And then?",),
-    )
-
-    def respond(request: ChatRequest) -> ChatReply:
-        asked = request.messages[-1]
-        return (
-            ChatReply(calls=(OSLO,)) if asked.text == "And tomorrow?" else ChatReply(f"Answer {len(request.messages)}")
-        )
-
-    transcript = driver.run(respond, Context(servers=(http_server,)), sample, api=api)
-
-    said = [(message.role, message.text) for message in driver.requests[-1].messages if message.role != "tool"]
-    assert said == [
-        ("user", "Weather in Oslo?"),
-        ("assistant", "Rain."),
-        ("user", "And tomorrow?"),
-        ("assistant", ""),
-        ("assistant", "Answer 5"),
-        ("user", "And then?"),
-    ]
-    assert [(message.role, message.turn) for message in transcript.messages] == [
-        ("user", 0),
-        ("tool", 0),
-        ("assistant", 0),
-        ("user", 1),
-        ("assistant", 1),
-    ]
-    assert transcript.output == "Answer 7"
-    assert len(transcript.turn_durations) == 2
 
 
 @each_api
@@ -166,9 +77,3 @@ def test_adk_adds_its_agents_name_to_the_instructions_and_marks_tool_description
     assert request.system.startswith('Be brief.\n\nYou are an agent. Your internal name is "agent".\n\nTool descr')
     assert "<<<BEGIN_UNTRUSTED_TOOL_DESCRIPTION>>>" in request.system
     assert "<<<BEGIN_UNTRUSTED_TOOL_DESCRIPTION>>>" in request.tools[0].description
-
-
-def test_without_instructions_the_prompt_is_adks_own_line(driver: Driver) -> None:
-    driver.run(lambda _: ChatReply("Sunny."), api="chat")
-
-    assert driver.requests[0].system == 'You are an agent. Your internal name is "agent".'

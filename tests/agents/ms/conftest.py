@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import attrs
 import pytest
 
-from keval import Sample, Transcript
-from keval.plugin import Context, Endpoint, McpServer, Model
-from keval_gateway import ChatReply, ChatRequest, Respond, wire_urls
-from keval_gateway.app import build_app
-from keval_loopback.serving import serve
+from keval.plugin import McpServer
 from keval_ms import Ms
+from tests.agents.scenes import Models, Outcome, Staged
 from tests.processes import Listening
 from tests.stdio_server import ENVIRONMENT
 
@@ -51,100 +48,22 @@ class Toolbox:
         return McpServer(**{"name": "toolbox", "transport": transport, "url": url, "tools": TOOLS, **fields})
 
 
-@attrs.define
-class Scene:
-    """An adapter in front of a scripted model, and every request the model saw."""
-
-    agent: Ms
-    requests: list[ChatRequest]
-
-
-@attrs.frozen
-class Outcome:
-    """What came of one trial: its transcript, the error if it failed, and what the model was asked."""
-
-    transcript: Transcript
-    error: Exception | None
-    requests: list[ChatRequest]
-
-
-Script: TypeAlias = Respond | Sequence[ChatReply]
-"""What the model says: a responder, or its replies in order, whatever it is asked."""
-
-Play: TypeAlias = Callable[..., Outcome]
-Staged: TypeAlias = Callable[..., AbstractAsyncContextManager[Scene]]
-
-
-def _responder(script: Script) -> Respond:
-    if callable(script):
-        return script
-    left = iter(script)
-    return lambda request: next(left)
-
-
-@attrs.define
-class Models:
-    """One gateway for all tests; each scene has a script and a key of its own."""
-
-    base: str
-    scripts: dict[str, tuple[Respond, list[ChatRequest]]] = attrs.field(factory=dict)
-
-    def respond(self, request: ChatRequest) -> ChatReply | Awaitable[ChatReply]:
-        respond, requests = self.scripts[request.headers["authorization"].removeprefix("Bearer ")]
-        requests.append(request)
-        return respond(request)
-
-    @asynccontextmanager
-    async def stage(self, script: Script, **options: Any) -> AsyncIterator[Scene]:
-        key, requests = f"key-{len(self.scripts)}", list[ChatRequest]()
-        self.scripts[key] = (_responder(script), requests)
-        endpoint = Endpoint("scripted", wire_urls(self.base), key, simulated=True, wants_trial=True)
-        agent = Ms(model=Model("simulated", "scripted", endpoint), **options)
-        try:
-            yield Scene(agent, requests)
-        finally:
-            await agent.aclose()
-
-    async def play(self, script: Script, sample: Sample, context: Context, **options: Any) -> Outcome:
-        async with self.stage(script, **options) as scene:
-            try:
-                transcript = await scene.agent.run(sample, context)
-            except Exception as error:  # noqa: BLE001 - the test looks at it
-                return Outcome(context.recorder.transcript(), error, scene.requests)
-            return Outcome(transcript, None, scene.requests)
-
-
-@pytest.fixture(scope="session")
-def runner() -> Iterator[asyncio.Runner]:
-    """The event loop of all tests here, in which the gateway stays up between them."""
-    with asyncio.Runner() as runner:
-        yield runner
-
-
 @pytest.fixture(scope="session")
 def models(runner: asyncio.Runner) -> Iterator[Models]:
-    models = Models("")
-    gateway = serve(build_app(models.respond))
-    models.base = runner.run(gateway.__aenter__())
-    yield models
-    runner.run(gateway.__aexit__(None, None, None))
+    with Models.serve(Ms, runner) as models:
+        yield models
 
 
 @pytest.fixture
 def staged(models: Models) -> Staged:
-    """Put an adapter with these options in front of a model: `async with staged(script, api="chat") as scene`."""
+    """Put an adapter with these options in front of a model: `async with staged(script, max_turns=3) as scene`."""
     return models.stage
 
 
 @pytest.fixture
-def play(runner: asyncio.Runner, models: Models) -> Play:
-    """Run one trial: `play(script, *servers, api="responses", sample=..., context=...)`."""
-
-    def run(script: Script, *servers: McpServer, sample: Sample | None = None, **rest: Any) -> Outcome:
-        context = attrs.evolve(rest.pop("context", Context(trial="t1")), servers=servers)
-        return runner.run(models.play(script, sample or Sample("s1", "How are you?"), context, **rest))
-
-    return run
+def play(models: Models) -> Callable[..., Outcome]:
+    """Run one trial: `play(script, *servers, max_turns=3, sample=..., context=...)`."""
+    return models.play
 
 
 @contextmanager
@@ -185,10 +104,10 @@ def journal(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def stdio(journal: Path) -> Callable[..., McpServer]:
-    """Describe a server over stdio, with these extra arguments and fields; with `sdk`, one made with the SDK."""
+    """Describe a server over stdio, with these extra arguments and fields."""
 
-    def describe(*arguments: str, transport: str = "stdio", sdk: bool = False, **fields: Any) -> McpServer:
-        args = ("-m", TOOLBOX if sdk else SHELF, transport, "--journal", str(journal), *arguments)
+    def describe(*arguments: str, transport: str = "stdio", **fields: Any) -> McpServer:
+        args = ("-m", SHELF, transport, "--journal", str(journal), *arguments)
         given = {"name": "toolbox", "transport": "stdio", "command": sys.executable, "args": args, "tools": TOOLS}
         env = {**ENVIRONMENT, **fields.pop("env", {})}
         return McpServer(**{**given, "env": env, **fields})

@@ -23,23 +23,6 @@ def identified(call: ChatCall, id: str) -> ChatCall:
 
 
 @each_api
-def test_a_call_has_the_number_of_the_model_call_that_asked_for_it(play: Any, toolbox: Any, api: str) -> None:
-    script = [
-        ChatReply("Let me see.", (ONE, TWO, ONE)),
-        ChatReply(calls=(ONE,)),
-        ChatReply("First."),
-        ChatReply(calls=(UNKNOWN, TWO)),
-        ChatReply("Second."),
-    ]
-
-    outcome = play(script, toolbox.server(), api=api, sample=TWO_TURNS)
-
-    numbered = [(call.model_call, call.turn, call.name) for call in outcome.transcript.tool_calls]
-    assert [(1, 0, "echo")] * 3 + [(2, 0, "echo"), (4, 1, "fly"), (4, 1, "echo")] == numbered
-    assert 5 == outcome.transcript.model_calls
-
-
-@each_api
 def test_ids_that_come_again_in_every_reply_do_not_mix_up_the_calls(play: Any, toolbox: Any, api: str) -> None:
     script = [
         ChatReply(calls=(identified(ONE, "call_0"), identified(TWO, "call_1"))),
@@ -51,14 +34,15 @@ def test_ids_that_come_again_in_every_reply_do_not_mix_up_the_calls(play: Any, t
 
     outcome = play(script, toolbox.server(), api=api, sample=TWO_TURNS)
 
-    told = [(call.id, call.result, call.error) for call in outcome.transcript.tool_calls]
+    told = [(call.id, call.model_call, call.turn, call.result, call.error) for call in outcome.transcript.tool_calls]
     assert [
-        ("call_0", "one", None),
-        ("call_1", "two", None),
-        ("call_0", "two", None),
-        ("call_0", None, "'Function \"fly\" not found.'"),
-        ("call_1", "one", None),
+        ("call_0", 1, 0, "one", None),
+        ("call_1", 1, 0, "two", None),
+        ("call_0", 2, 0, "two", None),
+        ("call_0", 4, 1, None, "'Function \"fly\" not found.'"),
+        ("call_1", 4, 1, "one", None),
     ] == told
+    assert 5 == outcome.transcript.model_calls
 
 
 @each_api

@@ -8,12 +8,11 @@ from typing import Any
 
 import attrs
 import pytest
-from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp
 
 from keval import Sample
 from keval.plugin import Context, Endpoint, Model, ModelError, PreflightError, TrialError
-from keval_gateway import ChatCall, ChatReply, ChatRequest, ModelFault
 from keval_loopback.serving import serve
 from keval_ms import Ms
 
@@ -36,46 +35,6 @@ def outcome_behind(app: ASGIApp, api: Any) -> TrialError:
 
 
 @APIS
-@pytest.mark.parametrize(
-    ("status", "kind", "retryable"),
-    [
-        (429, "rate_limit", True),
-        (500, "http_500", True),
-        (503, "http_503", True),
-        (400, "http_400", False),
-        (401, "http_401", False),
-        (404, "http_404", False),
-    ],
-)
-def test_an_http_error_is_a_model_error(play: Any, api: str, status: int, kind: str, retryable: bool) -> None:
-    def refuse(request: ChatRequest) -> ChatReply:
-        raise ModelFault(status, "not today", retry_after=7 if status == 429 else None)
-
-    outcome = play(refuse, api=api)
-
-    assert isinstance(outcome.error, ModelError)
-    error = outcome.error
-    expected = (status, kind, retryable, 7.0 if status == 429 else None)
-    assert expected == (error.status, error.kind, error.retryable, error.retry_after)
-    assert "not today" in str(outcome.error)
-    assert len(outcome.requests) == 1
-
-
-@APIS
-def test_a_failed_trial_keeps_what_it_had(play: Any, toolbox: Any, api: str) -> None:
-    def fail_later(request: ChatRequest) -> ChatReply:
-        if request.messages[-1].role == "tool":
-            raise ModelFault(500, "out of order")
-        return ChatReply("Let me see.", (ChatCall("echo", {"text": "hm"}),))
-
-    outcome = play(fail_later, toolbox.server(), api=api)
-
-    assert isinstance(outcome.error, ModelError)
-    assert [call.result for call in outcome.transcript.tool_calls] == ["hm"]
-    assert (outcome.transcript.model_calls, len(outcome.transcript.turn_durations)) == (1, 1)
-
-
-@APIS
 def test_a_model_that_cannot_be_reached_is_a_model_error(api: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -92,13 +51,6 @@ def test_a_model_that_cannot_be_reached_is_a_model_error(api: Any) -> None:
 
     assert (error.status, error.kind, error.retryable) == (None, "connection", True)
     assert str(error) == "Connection error. All connection attempts failed"
-
-
-@APIS
-def test_a_reply_that_is_none_is_no_answer(api: str) -> None:
-    error = outcome_behind(PlainTextResponse("<html>It works!</html>"), api)
-
-    assert (error.stage, error.kind, error.retryable) == ("model", "bad_reply", True)
 
 
 @pytest.mark.parametrize(("code", "status"), [("rate_limit_exceeded", 429), ("server_error", 500)])

@@ -54,19 +54,6 @@ def test_a_server_that_stops_answering_fails_the_trial(play: Any, stdio: Any, jo
     assert ran(journal) == ["hang"]
 
 
-def test_a_lost_servers_last_words_are_shown(play: Any, stdio: Any) -> None:
-    outcome = play(then_answer(ChatCall("die", {})), stdio())
-
-    assert str(outcome.error).endswith("; its stderr ends:\ntoolbox: out of order")
-
-
-def test_a_server_restarted_between_calls_fails_the_trial(play: Any, start_toolbox: Any) -> None:
-    outcome = play(_restarting(box := start_toolbox("http", "--legacy")), box.server())
-
-    assert isinstance(outcome.error, ServerLostError)
-    assert (len(outcome.requests), outcome.transcript.output) == (2, "")
-
-
 def test_a_server_restarted_between_calls_serves_on_where_there_are_no_sessions(
     play: Any, start_toolbox: Any, journal: Path
 ) -> None:
@@ -143,13 +130,6 @@ def test_an_http_error_in_place_of_an_answer_fails_the_trial(play: Any, start_to
     assert "Server returned an error response" in str(outcome.error)
 
 
-def test_a_lost_server_costs_no_further_request_over_the_responses_api(play: Any, stdio: Any) -> None:
-    outcome = play(then_answer(ChatCall("die", {})), stdio(), api="responses")
-
-    assert isinstance(outcome.error, ServerLostError)
-    assert len(outcome.requests) == 1
-
-
 def test_other_calls_of_the_same_reply_do_not_save_the_trial(play: Any, stdio: Any) -> None:
     script = [ChatReply(calls=(ChatCall("die", {}), ChatCall("hang", {}))), ChatReply("It is sunny.")]
 
@@ -204,13 +184,6 @@ def test_a_process_that_ends_at_once_fails_the_trial_with_its_last_words(play: A
     assert isinstance(outcome.error, ServerLostError)
     assert str(outcome.error).endswith("its stderr ends:\nno licence")
     assert outcome.requests == []
-
-
-def test_a_command_that_does_not_exist_fails_the_trial(play: Any, stdio: Any) -> None:
-    outcome = play(then_answer(), stdio(command="/no/such/command"))
-
-    assert isinstance(outcome.error, ServerLostError)
-    assert "/no/such/command" in str(outcome.error)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.responses import JSONResponse
 
 from keval import Usage
 from keval.plugin import ModelError, TrialError
@@ -15,18 +15,6 @@ NOTHING = "ended the reply before it said anything"
 REWORD = "look at what it was asked and what the tools returned, or take another model"
 
 each_api = pytest.mark.parametrize("api", ["chat", "responses"])
-
-
-def test_a_failed_trial_keeps_what_it_had(play: Any, completion: Any) -> None:
-    played = play(OpenAI, completion("Let me see.", ("c1", "fly", {})), PlainTextResponse("down", 503))
-
-    assert isinstance(played.error, ModelError)
-    assert [message.text for message in played.transcript.messages] == [
-        "How are you?",
-        "Let me see.",
-        "there is no tool named 'fly'",
-    ]
-    assert (played.transcript.model_calls, len(played.transcript.turn_durations)) == (1, 1)
 
 
 @each_api

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.responses import Response
 
-from keval.plugin import Context, Recorder, TrialError
+from keval.plugin import Context, TranscriptBuilder, TrialError
 from keval_openai import OpenAI
 
 Json = dict[str, Any]
@@ -33,7 +33,7 @@ class Watched:
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
-        self.context = Context(streams=True, recorder=Recorder(emit=self._note))
+        self.context = Context(streams=True, builder=TranscriptBuilder(emit=self._note))
 
     def _note(self, kind: str, data: Any) -> None:
         if kind == "text_streamed":

@@ -9,8 +9,8 @@ import pytest
 
 from keval import RunError, open_run
 from keval.plugin import RunArm, arms_of, compare_arms
-from keval_viewer.report_page.arm_pairs import ranked_scores
-from keval_viewer.report_page.making import arm_differences
+from keval_viewer.report_page.arms import arm_differences
+from keval_viewer.report_page.effects import ranked_scores
 from tests.conftest import Project
 
 CONFIG = """

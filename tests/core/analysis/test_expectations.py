@@ -55,7 +55,7 @@ def test_each_answer_that_is_not_as_expected_is_named(project: Project) -> None:
 
     assert 1 == outcome.code
     assert "gates  expect  failed (14 of 18 expectations met)\n" in outcome.stdout
-    told = "unmet, scripted with_notes, repetition 2: expected that it does not contain 'cannot'; answered: "
+    told = "unmet, scripted with_notes, repetition 2: expected: it does not contain 'cannot'; answer: "
     assert f"{told}As the notes say:I cannot tell.\n" in outcome.stdout
     unmet = project.read("summary.json")["unmet"]
     assert [

@@ -8,7 +8,7 @@ import pytest
 
 from keval import Transcript
 from keval.config.evaluation import Condition
-from keval.execute.trial.compliance import ToolUseError, check_tool_use
+from keval.execute.trial.reconciliation import ToolUseError, check_tool_use
 from tests.conftest import Project
 
 CONFIG = """
@@ -105,8 +105,13 @@ def test_the_report_says_how_many_complied_at_first_attempt(project: Project) ->
     outcome = project.keval("run", "eval.yaml")
 
     said = " ".join(outcome.stdout.split())
-    assert "scripted with_notes: 1 of 3 trials (33%) used tools as required at first; 4 answers were discarded" in said
-    assert "asked for again; 1 that never did failed, without a score, which favours this condition." in said
+    assert (
+        "scripted with_notes: 1 of 3 trials (33%) used tools as required at the first attempt; 4 answers were discarded"
+        in said
+    )
+    assert (
+        "and their trials run again; 1 that never did failed and have no score, which favours this condition." in said
+    )
 
 
 def test_an_answer_without_tool_use_can_be_kept(project: Project) -> None:
@@ -180,7 +185,7 @@ def test_a_condition_without_a_context_cannot_require_tool_use(project: Project)
 
     outcome = project.keval("validate", "eval.yaml")
 
-    problem = "eval.yaml:6:14: 'baseline' has no context, so no tool can be used; give it one, or leave this out"
+    problem = "eval.yaml:6:14: 'baseline' has no context and so no tools; add a context, or remove this key"
     assert (2, f"error: {problem}\n") == (outcome.code, outcome.stderr)
 
 
@@ -190,5 +195,5 @@ def test_a_condition_of_k_eval_without_a_server_is_not_held_to_tool_use(project:
 
     outcome = project.keval("run", "eval.yaml", "--condition", "baseline")
 
-    note = "eval.yaml:6:31: 'baseline' has no server, so require_mcp_tool_use is not enforced there, as in k-eval"
+    note = "eval.yaml:6:31: 'baseline' has no server, so require_mcp_tool_use is not enforced (the same as k-eval)"
     assert (0, True) == (outcome.code, f"note: {note}" in outcome.stderr)

@@ -118,7 +118,7 @@ def test_it_replays_to_what_it_was_and_a_change_of_ours_is_named(project: Projec
     assert replay is not None
     assert (0, 0) == (same.code, equal.code), equal.stdout
     assert (1, 1) == (missed.code, different.code)  # by the gate on failures, and as they differ
-    assert "trials   4 equal, 4 different" in different.stdout
+    assert "trials    4 equal, 4 different" in different.stdout
     assert "failure: none → replay: replay_miss" in different.stdout
     assert ["    -Be terse.", "    +Be blunt."] * 4 == [
         line for line in different.stdout.splitlines() if line.strip().startswith(("-", "+")) and "Be" in line
@@ -148,7 +148,7 @@ def test_a_trial_without_traffic_is_named(project: Project, recorded: Run) -> No
 
     outcome = project.keval("record", "trim", recorded.id, "--samples", "a", "-o", "small")
 
-    assert "note: one/baseline/a/3 have no traffic in the recording" in outcome.stderr
+    assert "note: one/baseline/a/3 are not in the recording" in outcome.stderr
 
 
 def test_what_is_not_there_is_refused_and_nothing_is_left(project: Project, recorded: Run) -> None:

@@ -13,7 +13,7 @@ from tests.ratings import CONFIG, run_of
 BEFORE = {"a": 0.25, "b": 0.5, "c": 0.5, "d": 0.75, "e": 0.5, "f": 0.25}
 TOLD = """\
 NOW against BEFORE
-what else differs, before → now:
+other differences, before → now:
   evaluation            before → now
   answers of agent one  DIGEST
   prompt of with_docs   none → Answer briefly.
@@ -23,7 +23,7 @@ one: every arm against the same of BEFORE
                                                              -0.4      0           +0.6
   rating  baseline   0.46 → 0.75  +0.29 [-0.33, +0.60]  n=6    ├───────┼──────●───────┤  cannot tell
           with_docs  0.46 → 0.75  +0.29 [-0.33, +0.60]  n=6    ├───────┼──────●───────┤  cannot tell
-  questions that it would take to tell: rating (baseline) 10, rating (with_docs) 10
+  questions needed to decide: rating (baseline) 10, rating (with_docs) 10
   no difference seen; this run could have seen 3.24 characters or more: characters
 
 got worse (4 scores of samples)
@@ -91,9 +91,9 @@ def test_of_long_texts_only_what_differs_is_shown_and_once_for_all_conditions(pr
 
     said = project.keval("compare", *found).stdout
 
-    told = " ".join(said[said.index("what else differs") : said.index("\n\n")].split())
+    told = " ".join(said[said.index("other differences") : said.index("\n\n")].split())
     assert (
-        "what else differs, before → now: prompt of baseline, with_docs"
+        "other differences, before → now: prompt of baseline, with_docs"
         " … assistant of few words. Be brief. Answer in one sentence, …"
         " → … assistant of few words. Be very brief. Answer in one sentence, …"
     ) == told

@@ -19,12 +19,12 @@ ANSWERS = {"a": 0.25, "b": 0.5, "c": 0.5}
 DIFFERENT = """\
 BEFORE → NOW
 these runs are different
-made of  2 differences
-samples  2 equal, 1 different
-trials   3 equal, 2 different, 1 only in BEFORE
-scores   9 equal, 1 different, 2 only in BEFORE
+manifest  2 differences
+samples   2 equal, 1 different
+trials    3 equal, 2 different, 1 only in BEFORE
+scores    9 equal, 1 different, 2 only in BEFORE
 
-what the runs were made of
+the runs' manifests
   conditions.with_docs.require_mcp_tool_use: false → true
   seed: 0 → 7
 versions that differ, which is not counted: keval VERSION → 99
@@ -97,7 +97,7 @@ def test_runs_of_the_same_are_equal_whenever_they_were_made(project: Project, be
     timed = project.keval("diff", before.id, now.id, "--times", "--json")
 
     assert (0, "") == (outcome.code, outcome.stderr)
-    assert f"{before.id} → {now.id}\nthese runs are equal\nmade of  the same\n" in outcome.stdout
+    assert f"{before.id} → {now.id}\nthese runs are equal\nmanifest  the same\n" in outcome.stdout
     assert (1, False, 6, 12) == (
         timed.code,
         timed.data["equal"],

@@ -245,7 +245,7 @@ def test_gates_of_flags_stay_with_a_run_that_is_resumed_or_scored(notes: Project
 
 
 def left_out(written: str, why: str) -> str:
-    return f"{written} undecided (the run lacks what it is about: {why})"
+    return f"{written} undecided (not in this run: {why})"
 
 
 def test_a_gate_about_what_a_flag_leaves_out_is_undecided(notes: Project) -> None:
@@ -261,7 +261,7 @@ def test_a_gate_about_what_a_flag_leaves_out_is_undecided(notes: Project) -> Non
         left_out("with_notes/double/length >= +0.1", "no condition named 'with_notes'; conditions: baseline"),
         left_out("double/grade >= 0.1", "no metric named 'double/grade'; did you mean 'double/length'?"),
         "double/length >= 0.1 held",
-    ] == [line if "lacks" in line else line.partition(" (")[0] for line in lines(outcome.stdout)]
+    ] == [line if "not in this run" in line else line.partition(" (")[0] for line in lines(outcome.stdout)]
     assert lines(outcome.stdout)[:2] == lines(resumed.stdout)[:2]
 
 
@@ -307,13 +307,12 @@ def test_a_plan_and_the_environment_have_gates_too(notes: Project) -> None:
     assert (1, "double/length > 0.9 failed") == (outcome.code, lines(outcome.stdout)[0].partition(" (")[0])
 
 
-@pytest.mark.parametrize("damaged", ['"x"', "7", '{"a": 1}'])
-def test_gates_of_a_damaged_manifest_are_told(notes: Project, damaged: str) -> None:
+def test_gates_of_a_damaged_manifest_are_told(notes: Project) -> None:
     gated(notes, "failures <= 5%")
     notes.keval("run", "eval.yaml")
     manifest = notes.run_directory() / "manifest.json"
     text = manifest.read_text(encoding="utf-8")
-    changed = re.sub(r'"gates": \[[^]]*\]', f'"gates": {damaged}', text)
+    changed = re.sub(r'"gates": \[[^]]*\]', '"gates": 7', text)
     manifest.write_text(changed, encoding="utf-8")
 
     outcomes = [notes.keval(*command) for command in (("report", "latest"), ("resume", "latest"))]
@@ -333,7 +332,7 @@ def test_a_run_that_is_surely_worse_than_another_fails(regressed: tuple[Project,
     allowed = project.keval("report", "latest", "--fail-on-regression", before, *most)
     better = project.keval("report", before, "--fail-on-regression", json_run(project))
 
-    assert (2, True) == (same.code, "the run would be compared with itself" in same.stderr)
+    assert (2, True) == (same.code, "a run cannot be compared with itself" in same.stderr)
     assert 1 == outcome.code
     assert [f"scripted:with_notes/double/length no more than 0 worse than in {before} failed"] == [
         line.partition(" (")[0] for line in lines(outcome.stdout) if "with_notes" in line

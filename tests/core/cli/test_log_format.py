@@ -96,7 +96,7 @@ def test_a_warm_judge_is_a_notice_at_its_place(notes: Project) -> None:
     warm, cool, plain = (notes.keval("validate", f"{name}.yaml") for name in ("warm", "cool", "plain"))
 
     assert (0, "", "") == (warm.code, cool.stderr, plain.stderr)
-    assert "note: warm.yaml:7:55: the judge 'warm' grades at temperature 0.7, so that" in warm.stderr
+    assert "note: warm.yaml:7:55: the judge 'warm' has temperature 0.7, so repeated" in warm.stderr
 
 
 def test_no_form_of_a_secret_is_in_the_log(project: Project) -> None:

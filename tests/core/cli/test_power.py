@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from keval import open_run
-from keval.analysis.power import PowerPlan, Wanted, plan_power
+from keval.analysis.power import PowerPlan, PowerTarget, plan_power
 from keval.config.load import load
 from keval.plan.build import make_plan
 from keval.records.effects import Repetitions
@@ -57,7 +57,7 @@ def test_without_a_pilot_the_scatter_is_assumed_and_said_to_be(notes: Project) -
         (each["assumed"], each["effect"], each["questions"]) for each in rubric
     }
     assert (None, 8 * 4, 159) == (found["pilot"], found["expense"]["trials"], found["needed"]["questions"])
-    assert "unknown: characters: its scale has no end, so that only a pilot tells its scatter." in shown
+    assert "unknown: characters: its scale is unbounded, so its scatter is unknown without a pilot." in shown
     assert "It is assumed here, not measured" in shown
 
 
@@ -78,7 +78,7 @@ def test_a_pilot_tells_the_scatter_and_what_trials_take(notes: Project) -> None:
     # These answers are the same each time.
     assert (0.0, True) == (
         power["double/length"]["repetition_share"],
-        "More repetitions hardly help any metric; more questions do." in shown,
+        "Only more questions help with any metric." in shown,
     )
     assert power["double/characters"]["sd"] is not None
     assert "the pilot has fewer than two questions" in power["double/neutral"]["reason"]
@@ -87,7 +87,7 @@ def test_a_pilot_tells_the_scatter_and_what_trials_take(notes: Project) -> None:
     )
     assert (8, 32, asked + judged) == tuple(round(found["expense"][key]) for key in ("questions", "trials", "tokens"))
     assert (None, pilot["elapsed"]) == (found["expense"]["usd"], pytest.approx(found["expense"]["seconds"]))
-    assert "From as few as 8 questions, the scatter is known to ±52% only." in shown
+    assert "With 8 questions, the scatter is only known to ±52%." in shown
 
 
 def test_what_is_planned_scales_what_the_pilot_took(notes: Project) -> None:
@@ -127,7 +127,7 @@ def planned(notes: Project, *, repetitions: int) -> PowerPlan:
     )
     evaluation = load(notes.root / "eval.yaml")
     evaluation = attrs.evolve(evaluation, execution=attrs.evolve(evaluation.execution, num_repetitions=repetitions))
-    return plan_power(make_plan(evaluation), Wanted(0.1), (pilot.manifest, summary))
+    return plan_power(make_plan(evaluation), PowerTarget(0.1), (pilot.manifest, summary))
 
 
 @pytest.mark.parametrize(("repetitions", "variance"), [(1, 0.05 + 0.08), (2, 0.05 + 0.04), (8, 0.05 + 0.01)])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,10 +34,17 @@ SAMPLES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.fixture
-def ran(project: Project) -> Project:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    project = Project(tmp_path_factory.mktemp("made"))
     project.write(eval_yaml=CONFIG, questions_jsonl="".join(json.dumps(sample) + "\n" for sample in SAMPLES))
-    assert 3 == project.keval("run", "eval.yaml").code
+    assert 3 == project.run("eval.yaml").code
+    return project.root
+
+
+@pytest.fixture
+def ran(made: Path, project: Project) -> Project:
+    shutil.copytree(made, project.root, dirs_exist_ok=True)
     return project
 
 
@@ -120,7 +129,7 @@ def test_failures_and_unverified_claims_stand_in_their_column(ran: Project) -> N
 
     assert 4 == failed.count("failed (agent, told): no luck")
     assert "golden answer: yes\n" in failed
-    assert 4 == claimed.count("unverified, says reader: it is [red]blue")
+    assert 4 == claimed.count("unverified claim, according to reader: it is [red]blue")
 
 
 def test_a_sample_as_data_has_the_trials_and_scores_of_the_files(ran: Project) -> None:
@@ -141,7 +150,7 @@ def test_a_sample_as_data_has_the_trials_and_scores_of_the_files(ran: Project) -
     [
         (["--worst", "lenght"], "error: the run has no metric 'lenght'; did you mean 'length'?"),
         (["--worst", "ty"], "error: the run has no metric 'ty'; did you mean 'double/brevity'?"),
-        (["--worst", "length@reader"], "error: no judge 'reader' grades double/length; it is no rubric"),
+        (["--worst", "length@reader"], "error: no judge 'reader' grades double/length; it is not a rubric"),
         (["--worst", "brevity@raeder"], "error: no judge 'raeder' grades double/brevity; it is judged by reader"),
         (["--sample", "cccc"], "error: the run has no sample 'cccc'; did you mean 'ccc'?"),
         (["--sample", "ccc", "--repetition", "3"], "error: sample 'ccc' has 2 repetitions; choose --repetition 1 to 2"),

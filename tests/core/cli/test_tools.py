@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keval.records.servers import estimated_tokens
+from keval.report.contexts import estimated_tokens
 from tests.conftest import Project
 from tests.stdio_server import ENVIRONMENT
 
@@ -101,18 +101,18 @@ def test_what_the_config_changes_is_shown_beside_what_the_server_says(project: P
     data = project.keval("tools", "eval.yaml", "--context", "terse", "--json").data["contexts"][0]
 
     lines = told.stdout.splitlines()
-    at = lines.index("    changed from what the server says:")
+    at = lines.index("    changed by interventions:")
     assert "terse  stdio  from pages" == lines[0]
     assert [
         "      results are scrambled",
         "      search is named find",
-        "      find is described otherwise (about 8 → 2 tokens)",
+        "      find has a different description (about 8 → 2 tokens)",
         "        - Finds pages. Use it first.",
         "        + Finds.",
-        "      query of find is described otherwise (about 5 → 2 tokens)",
+        "      query of find has a different description (about 5 → 2 tokens)",
         "        - Words to look for.",
         "        + Words.",
-        "      drop is left out",
+        "      drop is removed",
     ] == lines[at + 1 : at + 10]
     (server,) = data["servers"]
     assert (["find"], ["search", "drop"]) == (

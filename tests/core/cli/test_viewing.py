@@ -83,13 +83,13 @@ def test_in_a_terminal_the_viewer_goes_on_until_ctrl_c(patient: Project) -> None
     terminal, stdin = os.openpty()
     with viewed(patient, stdin) as (process, url):
         assert process.stderr is not None
-        told = next(line for line in process.stderr if "goes on" in line)
+        told = next(line for line in process.stderr if "still running" in line)
         page = shown(url)
         process.send_signal(signal.SIGINT)
     os.close(terminal)
     os.close(stdin)
 
-    assert (f"the viewer goes on; Ctrl-C ends it: {url}\n", 3) == (told, process.returncode)
+    assert (f"the viewer is still running; press Ctrl-C to stop it: {url}\n", 3) == (told, process.returncode)
     assert patient.run_directory().name in page
     with pytest.raises(httpx.ConnectError):
         shown(url)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keval import Sample
-from keval.config.prompt import compile_prompt
+from keval.config.prompt import compile_template
 from tests.conftest import Project
 
 CONFIG = """
@@ -53,7 +53,7 @@ TOO_LARGE = {
 def test_a_prompt_that_grows_beyond_its_bounds_fails(name: str) -> None:
     began = time.monotonic()
     with pytest.raises(ValueError, match=r"for sample 'a': .*make it smaller$"):
-        compile_prompt(TOO_LARGE[name]).render(SAMPLE)
+        compile_template(TOO_LARGE[name])(SAMPLE)
 
     assert time.monotonic() - began < 10
 
@@ -61,7 +61,7 @@ def test_a_prompt_that_grows_beyond_its_bounds_fails(name: str) -> None:
 @pytest.mark.parametrize("depth", ["(" * 3000, "{% if 1 %}" * 500])
 def test_a_prompt_that_is_nested_too_deeply_is_not_valid(depth: str) -> None:
     with pytest.raises(ValueError, match="the template is not valid"):
-        compile_prompt(f"{{{{ {depth}" if "(" in depth else depth)
+        compile_template(f"{{{{ {depth}" if "(" in depth else depth)
 
 
 def test_an_ordinary_prompt_is_rendered() -> None:
@@ -73,7 +73,7 @@ def test_an_ordinary_prompt_is_rendered() -> None:
         " {{ [1, 2] | sum }} {{ question | replace('?', '!') }}"
     )
 
-    rendered = compile_prompt(text).render(SAMPLE)
+    rendered = compile_template(text)(SAMPLE)
 
     assert rendered == (
         '1: OSLO, 2: ROME 3072 1700000000! a-00003    7 *Oslo, Rome* {"cities": ["Oslo", "Rome"], "since": 1700000000}'
@@ -82,9 +82,9 @@ def test_an_ordinary_prompt_is_rendered() -> None:
 
 
 def test_each_rendering_may_make_as_much() -> None:
-    prompt = compile_prompt("{{ ('a' * 900000) | length }}")
+    prompt = compile_template("{{ ('a' * 900000) | length }}")
 
-    assert ["900000"] * 9 == [prompt.render(SAMPLE) for _ in range(9)]
+    assert ["900000"] * 9 == [prompt(SAMPLE) for _ in range(9)]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_config_that_is_nested_too_deeply_is_refused(project: Project, deep: s
     outcome = project.spawn("validate", "eval.yaml") if deep.startswith("[") else project.keval("validate", "eval.yaml")
 
     assert (2, "") == (outcome.code, outcome.stdout)
-    assert "nested more than 200 levels deep; write it flatter" in outcome.stderr
+    assert "nested more than 200 levels deep; reduce the nesting" in outcome.stderr
 
 
 def test_merges_that_unfold_to_too_much_are_refused(project: Project) -> None:
@@ -110,14 +110,22 @@ def test_merges_that_unfold_to_too_much_are_refused(project: Project) -> None:
 
     outcome = project.keval("validate", "eval.yaml")
 
-    assert (2, "error: eval.yaml:1:1: aliases unfold to too much or to themselves; write the values out\n") == (
+    assert (
+        2,
+        "error: eval.yaml:1:1: YAML aliases are recursive or expand to too much data; write the values out\n",
+    ) == (
         outcome.code,
         outcome.stderr,
     )
 
 
-@pytest.mark.parametrize("place", ["config", "dataset", "recorded", "rubric", "schema"])
-@pytest.mark.parametrize("kind", ["pipe", "device", "directory"])
+@pytest.mark.parametrize(
+    ("place", "kind"),
+    [
+        *((place, "pipe") for place in ("config", "dataset", "recorded", "rubric", "schema")),
+        *(("config", "device"), ("dataset", "directory")),
+    ],
+)
 def test_only_regular_files_are_read(project: Project, place: str, kind: str) -> None:
     odd = odd_file(project.root / "odd.yaml", kind)
     extra = {

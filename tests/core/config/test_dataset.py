@@ -170,7 +170,7 @@ def test_a_parquet_file_means_the_same(tmp_path: Path) -> None:
 
     assert [SAMPLE, Sample("rome", "Is it warm?")] == list(found[0].samples)
     assert [SAMPLE] == list(found[1].samples)
-    assert f"{tmp_path / 'nested.parquet'}:2" == found[0].place(1)
+    assert f"{tmp_path / 'nested.parquet'}:2" == found[0].place("rome")
 
 
 def test_a_broken_parquet_file_and_a_missing_library_are_explained(

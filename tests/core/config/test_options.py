@@ -45,24 +45,6 @@ def test_one_characteristic_overrides_and_the_others_stay(project: Project) -> N
     assert {"files": 5, "setup": "low"} == shipped
 
 
-def test_short_forms_mean_the_long_ones(project: Project) -> None:
-    project.write(
-        eval_yaml="""
-        dataset: {path: questions.jsonl}
-        agent: {type: scripted, suffix: "!"}
-        mcp_servers: {notes: {text: "Read. "}}
-        conditions: {with_notes: {mcp_servers: [notes]}}
-        metrics: [double/length]
-        """,
-        questions_jsonl=QUESTIONS,
-    )
-
-    outcome = project.keval("run", "eval.yaml")
-
-    (trial,) = project.lines("trials.jsonl")
-    assert (0, "scripted/with_notes/a/1", "Read.How?!") == (outcome.code, trial["id"], trial["output"])
-
-
 def test_a_metric_with_options_stands_beside_its_group(project: Project) -> None:
     config = CONFIG.replace("[double/length]", "[double, double/length: {limit: 4}]")
     project.write(eval_yaml=config, questions_jsonl=QUESTIONS)

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from keval.config.evaluation import Retry
 from keval.errors import ModelError, TrialError
-from keval.execute.attempts import Attempted, Patience, attempt
+from keval.execute.attempts import AttemptOutcome, RetryPolicy, run_attempt
 
 RETRY = Retry(max_attempts=9, initial_backoff_seconds=1, backoff_multiplier=2, max_backoff_seconds=10)
 LATE = TrialError("too late", kind="timeout", retryable=True)
@@ -20,12 +20,12 @@ async def slept(seconds: float) -> None:
     raise AssertionError("nothing here waits")
 
 
-def patience(seed: int) -> Patience:
-    return Patience(RETRY, slept, random.Random(seed))
+def retry_policy(seed: int) -> RetryPolicy:
+    return RetryPolicy(RETRY, slept, random.Random(seed))
 
 
-def attempted(work: object, seconds: float | None = 5) -> Attempted[object]:
-    return asyncio.run(attempt(work, seconds=seconds, late=LATE))  # type: ignore[arg-type]
+def attempted(work: object, seconds: float | None = 5) -> AttemptOutcome[object]:
+    return asyncio.run(run_attempt(work, seconds=seconds, late=LATE))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_the_end_of_the_run_is_passed_on() -> None:
             raise RuntimeError("made something else of it") from None
 
     async def ended() -> None:
-        task = asyncio.create_task(attempt(work, seconds=5, late=LATE))
+        task = asyncio.create_task(run_attempt(work, seconds=5, late=LATE))
         await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -72,7 +72,7 @@ def test_work_that_is_ended_before_it_began_does_not_warn() -> None:
         raise AssertionError
 
     async def ended() -> None:
-        task = asyncio.create_task(attempt(work, seconds=5, late=LATE))
+        task = asyncio.create_task(run_attempt(work, seconds=5, late=LATE))
         await asyncio.sleep(0)  # the task has begun, and the one that it made for the work has not
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -83,13 +83,13 @@ def test_work_that_is_ended_before_it_began_does_not_warn() -> None:
 
 @given(st.integers(1, 8), st.integers())
 def test_the_wait_is_within_the_growing_bound(failed: int, seed: int) -> None:
-    wait = patience(seed).backoff(failed)
+    wait = retry_policy(seed).backoff(failed)
 
     assert 0 <= wait <= min(10, 2 ** (failed - 1))
 
 
 @given(st.floats(0, 100), st.integers())
 def test_a_wait_that_was_asked_for_is_honoured_up_to_the_maximum(asked: float, seed: int) -> None:
-    wait = patience(seed).backoff(1, asked)
+    wait = retry_policy(seed).backoff(1, asked)
 
     assert min(asked, 10) <= wait <= 10

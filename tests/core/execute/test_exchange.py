@@ -13,8 +13,8 @@ from keval.config.evaluation import Retry
 from keval.errors import MiddlewareError, PluginWarning
 from keval.execute.attempts import Stopwatch
 from keval.execute.models.exchange import ASKER_HEADER, ModelExchange
+from keval.execute.traffic_log import TrafficLog
 from keval.plugin import Asker, Endpoint, ModelError, ModelRequest, ModelResponse, Next, Wire
-from keval.recording.log import TrafficLog
 from keval.records.cassettes import ModelTraffic
 from keval.records.transcript import Refusal
 from tests.conftest import Project
@@ -86,7 +86,7 @@ def pass_on(
     async def scenario() -> None:
         exchange = ModelExchange(middleware, ONCE)
         route = exchange.route(ROUTE, endpoint)
-        with exchange.asking(TRIAL, nobody, Stopwatch()) as told:
+        with exchange.request_scope(TRIAL, nobody, Stopwatch()) as told:
             own = told if known else {ASKER_HEADER: "of another run"}
             request = ModelRequest("m", "openai-chat", "POST", "/chat/completions", {**(headers or {}), **own}, b"")
             await route.exchange(request, send)
@@ -117,7 +117,7 @@ def test_a_recorded_run_warns_once_of_an_agent_whose_requests_belong_to_no_trial
         return ModelResponse.of(200, {}, b"")
 
     async def scenario() -> None:
-        with exchange.asking(TRIAL, nobody, Stopwatch(), log=log) as told:
+        with exchange.request_scope(TRIAL, nobody, Stopwatch(), log=log) as told:
             for headers in ({}, told, {}):
                 await route.exchange(ModelRequest("m", "openai-chat", "POST", "/", headers, b""), send)
 
@@ -132,7 +132,7 @@ def test_a_recorded_run_warns_once_of_an_agent_whose_requests_belong_to_no_trial
 def test_a_header_is_worth_nothing_when_its_trial_is_over() -> None:
     exchange = ModelExchange({"noting": Noting("n", [])})
     route = exchange.route(ROUTE, REAL)
-    with exchange.asking(TRIAL, nobody, Stopwatch()) as told:
+    with exchange.request_scope(TRIAL, nobody, Stopwatch()) as told:
         pass
 
     async def send(request: ModelRequest) -> ModelResponse:
@@ -160,7 +160,7 @@ def test_only_requests_that_ask_the_model_to_write_are_told_to_the_trial(wire: W
         relayed: list[bytes] = []
         exchange = ModelExchange({"noting": Noting("n", [])}, ONCE)
         route = exchange.route(ROUTE, REAL)
-        with exchange.asking(TRIAL, nobody, Stopwatch(), relayed.append) as told:
+        with exchange.request_scope(TRIAL, nobody, Stopwatch(), relayed.append) as told:
             for path in (other, asks):
                 await route.exchange(ModelRequest("m", wire, "POST", path, told, path.encode()), send)
         return relayed
@@ -169,7 +169,7 @@ def test_only_requests_that_ask_the_model_to_write_are_told_to_the_trial(wire: W
 
 
 def test_where_no_requests_pass_nobody_is_told_who_asks() -> None:
-    with ModelExchange().asking(TRIAL, nobody, Stopwatch()) as told:
+    with ModelExchange().request_scope(TRIAL, nobody, Stopwatch()) as told:
         assert {} == told
 
 

@@ -269,17 +269,6 @@ def test_an_agent_that_can_only_do_so_much_is_waited_for_before_the_clock_runs(p
     assert (0, ["done"] * 4) == (outcome.code, [trial["output"] for trial in project.lines("trials.jsonl")])
 
 
-def test_an_agent_that_fails_in_a_task_group_loses_no_trial(project: Project) -> None:
-    samples = [{"id": str(number), "fails_in_a_group": number % 3 == 0} for number in range(9)]
-    project.write(eval_yaml=CONFIG, questions_jsonl=lines(*samples))
-
-    outcome = project.keval("run", "eval.yaml", "--json", "-j", "2")
-
-    failed = {trial["sample"]: trial["failure"]["kind"] for trial in project.lines("trials.jsonl") if trial["failure"]}
-    assert (3, 9) == (outcome.code, outcome.data["trials"][0]["trials"])
-    assert {"0": "told", "3": "told", "6": "told"} == failed
-
-
 def test_an_agent_cancelled_from_inside_is_a_failure_and_no_trial_is_lost(project: Project) -> None:
     project.write(eval_yaml=CONFIG, questions_jsonl=lines({"id": "a"}, {"id": "b", "cancelled": True}, {"id": "c"}))
 
@@ -313,15 +302,6 @@ def test_repetitions_differ_in_seed_and_arms_do_not(project: Project) -> None:
     assert {("one", "1", "1"), ("one", "2", "1"), ("two", "1", "1"), ("two", "2", "1")} == {tuple(t[:3]) for t in told}
     seeds = {(condition, repetition): seed for condition, repetition, _, seed in told}
     assert seeds["one", "1"] == seeds["two", "1"] != seeds["one", "2"] == seeds["two", "2"]
-
-
-def test_a_wait_that_the_model_asks_for_is_waited(project: Project) -> None:
-    project.write(eval_yaml=CONFIG, questions_jsonl=lines({"busy": 1, "retry_after": 0.3}))
-    began = time.monotonic()
-
-    outcome = project.keval("run", "eval.yaml")
-
-    assert (0, True) == (outcome.code, time.monotonic() - began >= 0.3)
 
 
 def test_an_agent_that_is_deaf_to_cancellation_has_timed_out_all_the_same(project: Project) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from keval.config.evaluation import Retry
 from keval.errors import OutageError
-from keval.execute.models.gate import Asking, EndpointGate
+from keval.execute.models.gate import EndpointGate, RequestScope
 from keval.records.models import ModelRequest, ModelResponse
 
 
@@ -32,5 +32,5 @@ def test_an_endpoint_that_is_down_is_given_up_when_its_time_is_over_and_not_at_t
     assert asyncio.run(asked()) < 0.9
 
 
-def _asking(number: int) -> Asking:
-    return Asking(str(number), refused=lambda refusal: None, paused=nullcontext)
+def _asking(number: int) -> RequestScope:
+    return RequestScope(str(number), refused=lambda refusal: None, paused=nullcontext)

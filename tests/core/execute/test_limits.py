@@ -38,7 +38,7 @@ def test_no_other_trial_begins_when_more_failed_than_may(project: Project, limit
     assert most + 1 <= asked(project) <= most + 4
     assert 3 == outcome.code
     assert f"more than the {most} of max_failures" in outcome.stdout
-    assert f"{40 - asked(project)} trials were never run" in outcome.stdout
+    assert f"{40 - asked(project)} trials were not run" in outcome.stdout
 
 
 def test_as_many_may_fail_as_the_limit_says(project: Project) -> None:
@@ -68,7 +68,7 @@ def test_a_run_that_has_used_up_its_trials_goes_on_with_more(project: Project) -
     more = project.keval("resume", "latest", "--budget", "trials=20")
 
     assert (3, 3, 7) == (first.code, again.code, count)
-    assert "13 trials were never run: budget used: 7 of 7 trials (--budget sets another)." in again.stdout
+    assert "13 trials were not run: budget used: 7 of 7 trials (--budget sets another)." in again.stdout
     assert (0, 20, None) == (more.code, asked(project), project.read("summary.json")["stopped"])
 
 
@@ -79,7 +79,7 @@ def test_tokens_are_reserved_for_what_is_in_flight(project: Project) -> None:
     outcome = project.keval("run", "eval.yaml")
 
     assert (3, 10) == (outcome.code, asked(project))
-    assert "30 trials were never run: budget used: 1,000 of 1,050 tokens (--budget sets another)." in outcome.stdout
+    assert "30 trials were not run: budget used: 1,000 of 1,050 tokens (--budget sets another)." in outcome.stdout
 
 
 def test_discarded_attempts_count_and_what_is_too_much_is_said(project: Project) -> None:

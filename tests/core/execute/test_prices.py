@@ -100,7 +100,7 @@ def test_tokens_that_are_not_told_leave_the_cost_unknown(project: Project) -> No
     project.keval("run", "eval.yaml")
 
     assert [(0.012, 1)] == cost(project)
-    assert line(project).endswith("$0.012 and cost unknown of 1 trial or judgement")
+    assert line(project).endswith("$0.012; cost of 1 trial or judgement unknown")
 
 
 def test_simulated_models_cost_nothing_and_say_so(project: Project, simulated_here: None) -> None:
@@ -155,7 +155,7 @@ def test_a_budget_in_dollars_ends_a_run_and_counts_on_when_it_goes_on(project: P
     more = project.keval("resume", "latest", "--budget", "usd=0.043")
 
     assert (3, 3, 5, 3, 7) == (first.code, again.code, count, more.code, len(project.lines("trials.jsonl")))
-    assert "4 trials were never run: budget used: $0.030 of $0.030 (--budget sets another)." in first.stdout
+    assert "4 trials were not run: budget used: $0.030 of $0.030 (--budget sets another)." in first.stdout
     assert "budget used: $0.042 of $0.043" in more.stdout
     assert 0 == project.keval("resume", "latest", "--budget", "usd=1").code
     assert [(0.054, 0)] == cost(project)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keval.execute.trial.system_prompt import system_prompt
+from keval.execute.trial.worker import system_prompt
 from keval.plugin import McpServer
 
 

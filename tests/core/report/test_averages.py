@@ -115,7 +115,7 @@ def test_nobody_wins_by_less_than_the_error(stderr: float, paired: float | None,
 @pytest.mark.parametrize(
     ("docs", "told"),
     [
-        ([0.50] * 6, "; no winner beyond the error"),  # all differ alike, and the interval is wide
+        ([0.50] * 6, "; no winner: the difference is within the error"),  # all differ alike, and the interval is wide
         ([0.45, 0.55, 0.52, 0.48, 0.43, 0.57], "; docs wins"),  # and the length of answers, which is the same
     ],
     ids=["alike", "scattered"],

@@ -49,23 +49,23 @@ def test_differences_are_told_text_by_text(project: Project) -> None:
     assert (
         """\
 with_terse: pages against with_pages
-  search is described otherwise (about 11 → 10 tokens)
+  search has a different description (about 11 → 10 tokens)
     - Finds <b>all</b> the pages.
     + Finds <b>some</b> pages.
-  query of search is described otherwise (about 5 → 2 tokens)
+  query of search has a different description (about 5 → 2 tokens)
     - What to look for.
     + Words.
 
 with_renamed: pages against with_pages
   every result is 'No.'
   search is named find
-  find is described otherwise (about 11 → 10 tokens)
+  find has a different description (about 11 → 10 tokens)
     - Finds <b>all</b> the pages.
     + Finds <b>some</b> pages.
-  query of find is described otherwise (about 5 → 2 tokens)
+  query of find has a different description (about 5 → 2 tokens)
     - What to look for.
     + Words.
-  drop is left out
+  drop is removed
 
 with_renamed: more is added
   tools: look, lose
@@ -82,7 +82,7 @@ bare: pages is left out
     assert [("with_terse", "with_pages"), ("with_renamed", "with_pages")] == [
         (each["condition"], each["against"]) for each in data[:2]
     ]
-    assert "- with\\_terse, pages against with\\_pages: search is described otherwise" in markdown
+    assert "- with\\_terse, pages against with\\_pages: search has a different description" in markdown
     page = (project.root / "page.html").read_text(encoding="utf-8")
     assert "Finds <del>&lt;b&gt;all&lt;/b&gt; the</del> <ins>&lt;b&gt;some&lt;/b&gt;</ins> pages." in page
 

@@ -56,8 +56,8 @@ def test_a_placebo_that_does_worse_shows_that_it_is_the_information() -> None:
 
     (said,) = contrast_sentences(told)
     figures = "right +0.40 [+0.30 to +0.50] (n=20)"
-    meaning = "It is the information that helps, not only the longer prompt and more turns."
-    assert f"docs against its placebo sham, where results are scrambled: {figures}. {meaning}" == said
+    meaning = "The information in the results helps, beyond the effect of a longer prompt and more turns."
+    assert f"docs compared with its placebo sham (results are scrambled): {figures}. {meaning}" == said
 
 
 def test_a_placebo_that_does_as_well_leaves_it_open_agent_by_agent() -> None:
@@ -68,11 +68,16 @@ def test_a_placebo_that_does_as_well_leaves_it_open_agent_by_agent() -> None:
         summary(placebo(same, better, results={"fixed": "No."}), agents=("ada", "bob"))
     )
 
-    results = "where every result is 'No.'"
-    open_ = "right +0.05 [-0.05 to +0.15] (n=20). This run cannot tell docs from its placebo (ada)."
-    harm = "right -0.30 [-0.40 to -0.20] (n=20). The placebo is better there, so the information does harm."
-    assert f"docs against its placebo sham (ada), {results}: {open_}" == same_said
-    assert f"docs against its placebo sham (bob), {results}: {harm}" == better_said
+    results = "(every result is 'No.')"
+    open_ = (
+        "right +0.05 [-0.05 to +0.15] (n=20). This run shows no clear difference between docs and its placebo (ada)."
+    )
+    harm = (
+        "right -0.30 [-0.40 to -0.20] (n=20). The placebo scores better on these metrics, so the information in the"
+        " results does harm."
+    )
+    assert f"docs compared with its placebo sham (ada) {results}: {open_}" == same_said
+    assert f"docs compared with its placebo sham (bob) {results}: {harm}" == better_said
 
 
 def test_tools_are_ranked_by_what_their_absence_costs() -> None:
@@ -85,14 +90,17 @@ def test_tools_are_ranked_by_what_their_absence_costs() -> None:
     (block,) = all_blocks(told)
     said = [*contrast_sentences(told)]
 
-    assert "docs with one tool left out, against docs" == block.title
+    assert "docs without one of its tools, compared with docs" == block.title
     assert ["vital", "some", "idle"] == [claim.label for claim in block.claims]
-    assert (("no tool's absence surely changes", "delay"), ("nobody surely missed", "idle")) == block.remarks
+    assert (
+        ("metrics that no left-out tool measurably changes", "delay"),
+        ("tools with no measured effect", "idle"),
+    ) == block.remarks
     vital = "without vital right by 0.60 [-0.70 to -0.50] worse"
     some = "without some right by 0.20 [-0.30 to -0.10] worse"
     assert [
-        f"Of the tools of docs, these are missed: {vital}; {some}.",
-        "Without idle, this run sees no sure loss.",
+        f"Leaving out these tools of docs makes scores worse: {vital}; {some}.",
+        "Leaving out idle has no clear effect in this run.",
     ] == said
 
 
@@ -117,9 +125,7 @@ def test_without_a_sure_effect_the_first_metric_has_rows_all_the_same() -> None:
     (block,) = all_blocks(told)
 
     assert [("right", "two (ada)"), ("right", "one (ada)")] == [(claim.name, claim.label) for claim in block.claims]
-    assert ["Of the tools of docs, none is surely missed. Without one or two, this run sees no sure loss."] == [
-        *contrast_sentences(told)
-    ]
+    assert ["Leaving out any tool of docs (one, two) has no clear effect in this run."] == [*contrast_sentences(told)]
 
 
 def test_a_change_has_a_block_of_its_own_that_says_what_was_changed() -> None:
@@ -131,7 +137,7 @@ def test_a_change_has_a_block_of_its_own_that_says_what_was_changed() -> None:
     remark = ("changed", "other words for search; search is named find")
     assert ("terse against docs", remark) == (block.title, block.remarks[-1])
     said = [*contrast_sentences(told)]
-    assert ["terse against docs (other words for search; search is named find) is better in right (+0.20)."] == said
+    assert ["terse is better in right (+0.20) than docs (other words for search; search is named find)."] == said
 
 
 def test_a_change_without_a_sure_effect_is_said_to_have_none() -> None:
@@ -140,4 +146,4 @@ def test_a_change_without_a_sure_effect_is_said_to_have_none() -> None:
 
     said = [*contrast_sentences(summary(Contrast("change", "mute", "docs", changes, effects=effects)))]
 
-    assert ["No sure difference between mute and docs (the server's instructions are hidden)."] == said
+    assert ["No clear difference between mute and docs (the server's instructions are hidden)."] == said

@@ -90,7 +90,7 @@ def test_it_is_short_enough_for_a_comment_and_says_what_is_left_out(report: Repo
     text = markdown(Report(report.run, attrs.evolve(report.summary, gates=(gate,) * 500)))
 
     assert 59_000 < len(text) < MOST_CHARACTERS == 60_000
-    assert text.endswith("*The rest is left out, as a comment can hold no more; `keval report` shows it.*\n")
+    assert text.endswith("*The rest is left out, because a comment has a maximum length; `keval report` shows all.*\n")
     assert "The rest is left out" not in markdown(report)
 
 

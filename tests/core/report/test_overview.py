@@ -14,7 +14,7 @@ from rich.console import Console
 
 from keval.records.effects import Arm, Effect, Interaction, PerProtocol, VarianceComponents
 from keval.records.manifest import JudgeEntry
-from keval.records.prices import Cost
+from keval.records.models import Cost
 from keval.records.scores import Scale
 from keval.records.summary import (
     ArmScore,
@@ -26,9 +26,9 @@ from keval.records.summary import (
     Summary,
     UsageTotal,
 )
-from keval.report.figures import display_names
-from keval.report.overview import print_report
-from keval.report.tables import print_tables
+from keval.report.terminal.overview import print_report
+from keval.report.terminal.tables import print_tables
+from keval.report.words import display_names
 
 PRINTED = Path(__file__).with_name("printed")
 SCALES = {
@@ -181,30 +181,30 @@ def test_effects_are_rows_with_interval_plot_and_verdict_as_far_as_there_is_room
 
 ELSE = """\
 acme   12 questions × 2   ada, bob   baseline → docs
-SIMULATED MODEL: shows that keval works, not what a model can do
+SIMULATED MODEL: the figures test keval, not a model
 
 docs against baseline, ada                  difference, 95 % interval, paired by question
                                             0                                 +0.6
   accuracy  0.45 → 0.97  +0.52 ±0.08  n=12  │                          ├────●────┤  better, now good
-  a trial costs: ada +1.40 s [+1.20, +1.60], +812 tokens [+772, +852]
+  change in cost per trial: ada +1.40 s [+1.20, +1.60], +812 tokens [+772, +852]
 
 docs does more for ada than for bob: accuracy by +0.44 [+0.33, +0.55] (n=12)
 More questions would narrow the intervals.
-neutral scores, where there was nothing to judge, left out of the means: all of calls
+neutral scores (nothing to judge), excluded from the means: all of calls
 3 scores have no value (2 because the scorer failed): keval show --unscored
   acme/answer_time: 2 × ValueError
-docs: the rows above are of all trials (intention to treat). Among those alone that used tools as
-  required (per protocol; biased, as which trials comply is no random choice): accuracy (ada) +0.60
-  [+0.50, +0.70] n=9 in place of +0.52
+docs: the rows above include all trials (intention to treat). With only the trials that used tools
+  as required (per protocol; biased, because these trials are not a random sample): accuracy (ada)
+  +0.60 [+0.50, +0.70] n=9 in place of +0.52
 strict flagged unverified claims in 6 of 24 judgements: keval show --sample
 Average over 5 of 7 metrics as shares of their scales, no more than a summary:
-  ada: baseline 0.32, docs 0.32; no winner beyond the error
-  bob: baseline 0.45, docs 0.45; no winner beyond the error
-4 trials were never run: budget used: 92 of 92 trials.
+  ada: baseline 0.32, docs 0.32; no winner: the difference is within the error
+  bob: baseline 0.45, docs 0.45; no winner: the difference is within the error
+4 trials were not run: budget used: 92 of 92 trials.
   ada docs: 2 × agent: timeout
 
 92 of 96 trials, 2 failed, 1 retried   1 min 23 s   168 model calls   72 tool calls   0.10 M tokens
-$0.79 and cost unknown of 3 trials or judgements
+$0.79; cost of 3 trials or judgements unknown
 gates  docs/style >= +0.05  failed (0.01, -0.01 to 0.03)
        usd <= 2             undecided (the price of 3 trials is unknown)
        accuracy >= 0.8      held (0.97, 0.93 to 1.00)
@@ -244,8 +244,7 @@ ada, baseline
   effort          0.20  [0.40, 1.20]  n=12
   no score: calls
 
-neutral scores, where there was nothing to judge, left out of the means: all of
-  calls
+neutral scores (nothing to judge), excluded from the means: all of calls
 3 scores have no value (2 because the scorer failed): keval show --unscored
   acme/answer_time: 2 × ValueError
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 import keval
-from keval.report.progress import Progress
+from keval.report.terminal.progress import Progress
 
 RUN = Path(__file__).parents[2] / "runs" / "0.1.0" / "20261122-063743-c6a2"
 

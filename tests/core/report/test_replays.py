@@ -20,12 +20,12 @@ ENTRY = {
     "changes": ["version of keval: was 0.1.0, is 0.2.0", "metric number/rating: it changed, so it scored anew"],
 }
 LABEL = "REPLAY: answers recorded 2026-10-22; 2 trials and 1 judgement live"
-ASKED = ", except 2 trials and 1 judgement, made live."
+ASKED = "; 2 trials and 1 judgement were made live."
 SENTENCES = [
     f"The answers were replayed from run 20261022-101112-abcd, recorded on 2026-10-22{ASKED}",
     "Changed since: version of keval: was 0.1.0, is 0.2.0; metric number/rating: it changed, so it scored anew.",
 ]
-DECIDED = "decided on a replay of answers recorded 2026-10-22"
+DECIDED = "decided on replayed answers, recorded on 2026-10-22"
 
 
 def label(run: Run, **values: Any) -> None:
@@ -103,7 +103,7 @@ def test_a_replay_without_misses_and_changes_says_that_nothing_was_asked(project
 
     told = " ".join(project.keval("report", replayed.id).stdout.split())
 
-    assert "recorded on 2026-10-22; no model and no server was asked." in told
+    assert "recorded on 2026-10-22; no request was sent to a model or server." in told
     assert "variable V5: it changed; 3 other changes." in told
 
 
@@ -115,4 +115,4 @@ def test_a_replay_that_is_graded_again_says_so(project: Project, replayed: Run, 
 
     told = " ".join(project.keval("report", replayed.id).stdout.split())
 
-    assert 1 == told.count("Changed since: judge openai: it graded again after the replay.")
+    assert 1 == told.count("Changed since: judge openai: graded again after the replay.")

@@ -94,7 +94,7 @@ def test_the_report_tells_it_on_the_terminal_and_shows_the_confusion_when_wide(r
     assert re.search(r"tone by reader +0\.8\d \[0\.\d\d, 0\.9\d\] +57% +\+0\.25 \[.*\] +12$", line)
     told = " ".join(shown.split())
     assert "13 answers reviewed by 2 people (Ann 12, <b>Ben| 3); thumbs 7 up, 5 down; 1 note; 12 of 15 blind." in told
-    assert "3 of 15 reviews are of the worst answers of a metric: agreement on these says little" in told
+    assert "3 of 15 reviews are of the worst answers of a metric, so the agreement is not representative" in told
     assert "mean score where thumbs are down → up: tone 1.80 → 4.14 (n=5, 7)" in told
     table = wide[wide.index("tone: levels of people (rows) and of reader (columns), 14 pairs") :].splitlines()
     assert ["1 3 · · · ·", "2 · 2 1 · ·"] == [" ".join(row.split()) for row in table[3:5]]

@@ -77,48 +77,48 @@ def test_more_than_three_gains_are_counted() -> None:
     [
         (
             effect("tone", 0.1, "unclear", needed=44),
-            "This run cannot tell whether docs changes tone (44 questions would).",
+            "This run does not decide whether docs changes tone (44 questions would).",
         ),
-        (effect("tone", 0.1, "unclear", needed=4), "This run cannot tell whether docs changes tone."),
-        (effect("tone", 0.04, "unclear", needed=900), "With docs against none, no difference was seen in tone."),
-        (effect("tone", 0.01, "same"), "With docs against none, there is no difference that matters in tone."),
+        (effect("tone", 0.1, "unclear", needed=4), "This run does not decide whether docs changes tone."),
+        (effect("tone", 0.04, "unclear", needed=900), "With docs against none: no difference found in tone."),
+        (effect("tone", 0.01, "same"), "With docs against none: no difference that matters in tone."),
         (
             effect("tone", 0.0, "same", stderr=0.0),
-            "With docs against none, there is no difference that matters in tone.",
+            "With docs against none: no difference that matters in tone.",
         ),
         (effect("tone", 0.0, "unclear", stderr=0.0), "With docs against none, tone did not change (30 questions)."),
         (effect("tone", 0.0, "unknown", n=1, stderr=None), "With docs against none, tone did not change (1 question)."),
         (
             effect("tone", 0.4, "unclear", stderr=0.0),
-            "This run cannot tell whether docs changes tone.",
+            "This run does not decide whether docs changes tone.",
         ),
         (
             effect("tone", 0.4, "unknown", n=1),
-            "With docs against none: tone by +0.40, on 1 question; these are too few questions to be sure.",
+            "With docs against none: tone by +0.40, on 1 question; too few questions for an interval.",
         ),
         (
             effect("tone", 0.4, "unknown", n=12, stderr=0.0),
-            "With docs against none: tone by +0.40; no interval says how sure that is.",
+            "With docs against none: tone by +0.40; the interval is unknown.",
         ),
         (
             effect("tone", None, "unknown", n=0),
-            "With docs against none, nothing could be compared: no question has a score on both sides.",
+            "With docs against none: no comparison is possible, because no question has a score in both arms.",
         ),
         (
             effect("tone", -0.4, "worse", "two", kind="agent", against=Arm("one", "docs")),
-            "two against one (docs) is worse in tone (-0.40).",
+            "two is worse in tone (-0.40) than one (docs).",
         ),
         (
             effect("tone", 0.4, "better", "two", kind="agent", against=Arm("one", "docs")),
-            "two against one (docs) is better in tone (+0.40).",
+            "two is better in tone (+0.40) than one (docs).",
         ),
         (
             effect("tone", -0.4, "unclear", "two", kind="agent", against=Arm("one", "docs"), stderr=0.0),
-            "No sure difference between two and one (docs).",
+            "No clear difference between two and one (docs).",
         ),
         (
             effect("tone", 0.1, "unclear", "two", kind="agent", against=Arm("one", "docs")),
-            "No sure difference between two and one (docs).",
+            "No clear difference between two and one (docs).",
         ),
     ],
     ids=[
@@ -151,8 +151,8 @@ def test_conditions_under_which_agents_differ_alike_share_a_sentence() -> None:
     open_one = effect("tone", -0.4, "unclear", "three", kind="agent", against=Arm("one", "docs"))
 
     assert [
-        "two against one (none, docs) is worse in tone (-0.40).",
-        "No sure difference between three and one (docs).",
+        "two is worse in tone (-0.40) than one (none, docs).",
+        "No clear difference between three and one (docs).",
     ] == told(*worse, open_one)
 
 
@@ -166,7 +166,7 @@ def test_what_it_costs_is_said_where_the_interval_excludes_none() -> None:
 
     said = told(effect("tone", 0.1, "better"), expenses=expenses)
 
-    assert ["It costs 1.4 s and 900 tokens more per answer.", "It saves 0.5 tool calls per answer."] == said[1:]
+    assert ["It costs 1.4 s and 900 tokens more per answer.", "It costs 0.5 tool calls less per answer."] == said[1:]
 
 
 def test_a_condition_that_costs_and_improves_nothing_is_named() -> None:

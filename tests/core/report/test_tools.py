@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from keval.records.summary import Summary, ToolUse
-from keval.report.tools import tool_texts
+from keval.report.terminal.tools import tool_texts
 from tests.conftest import Project
 
 CONFIG = """

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from keval.plugin import ArmTrials, Cost
-from keval.records.prices import dollars
+from keval.records.models import dollars
 from keval.records.summary import GivenUp, JudgingTotal, Summary, UsageTotal
 from keval.report.totals import total_lines
 
@@ -52,9 +52,9 @@ def test_everything_counts_attempts_that_were_discarded_and_judgements_too() -> 
         (Cost(1.5), {"simulated": ("simulated/judge",)}, "$1.50"),
         (Cost(0.0), {}, "$0"),
         (Cost(None, 204), {"unpriced": ("openai/foo",)}, "price unknown for openai/foo"),
-        (Cost(1.5, 4), {"unpriced": ("openai/foo", "x/y")}, "$1.50 and price unknown for openai/foo, x/y"),
-        (Cost(1.5, 1), {}, "$1.50 and cost unknown of 1 trial or judgement"),
-        (Cost(), {}, "nothing was asked"),
+        (Cost(1.5, 4), {"unpriced": ("openai/foo", "x/y")}, "$1.50; price unknown for openai/foo, x/y"),
+        (Cost(1.5, 1), {}, "$1.50; cost of 1 trial or judgement unknown"),
+        (Cost(), {}, "no model was asked"),
     ],
 )
 def test_what_is_unknown_is_said_and_is_not_0(cost: Cost, told: dict[str, Any], line: str) -> None:

@@ -50,9 +50,9 @@ def test_what_else_passed_is_told_with_who_answered() -> None:
     print_trial(trial, [], {}, Console(file=screen, width=120))
 
     expected = [
-        "  ⇄ the agent asks, docs answers: resources/read error: no such page",
-        '  ⇄ docs asks, the policy answers: elicitation/create {"action": "decline"}',
-        '  ⇄ docs tells: notifications/message {"data": "żółć"}',
+        "  ⇄ request from the agent, answered by docs: resources/read error: no such page",
+        '  ⇄ request from docs, answered by the policy: elicitation/create {"action": "decline"}',
+        '  ⇄ notification from docs: notifications/message {"data": "żółć"}',
     ]
     assert expected == [line for line in screen.getvalue().splitlines() if "⇄" in line]
 

@@ -217,7 +217,7 @@ def test_a_config_that_extends_a_run_may_change_nothing_of_it(ran: Project) -> N
         "agents.mortal.suffix: was ${SUFFIX:-.}, is !",
         "contexts.notes.text: was Read. , is Heed. ",
         "sample a: it asks something else",
-        "sample b: it is gone",
+        "sample b: it is missing now",
     ):
         assert told in outcome.stderr
 

@@ -120,26 +120,10 @@ def test_a_hook_plugin_that_fails_stops_the_run_before_its_first_trial(project: 
     kept = project.keval("run", "eval.yaml", "-p", "double/broken-facts", "-o", "kept")
 
     hook = "the hook plugin 'double/broken-facts' of keval-doubles 1.0"
-    message = f"error: {hook} has no facts about sample 'a': ConnectionError: no route\n"
+    message = f"error: {hook} failed to look up facts for sample 'a': ConnectionError: no route\n"
     assert (2, []) == (kept.code, [*(project.root / "kept").iterdir()])
     assert (2, message) == (outcome.code, outcome.stderr)
     assert not (project.root / "results").exists()
-
-
-def test_a_scoring_that_was_interrupted_shows(project: Project) -> None:
-    project.write(eval_yaml=CONFIG, questions_jsonl=QUESTIONS)
-    project.keval("run", "eval.yaml")
-    scores = project.run_directory() / "scores.jsonl"
-    scores.write_text(scores.read_text(encoding="utf-8").splitlines(keepends=True)[0], encoding="utf-8")
-
-    report = project.keval("report", "latest")
-    completed = project.keval("score", "latest")
-
-    assert (3, 0) == (report.code, completed.code)
-    command = f"keval score {project.run_directory().relative_to(project.root)} --metric double/length --missing"
-    said = " ".join(report.stdout.split())
-    assert f"1 scores are missing: scoring was interrupted; `{command}` completes it." in said
-    assert "missing" not in completed.stdout
 
 
 def test_a_narrowed_run_is_scored_again_as_it_was_narrowed(project: Project) -> None:

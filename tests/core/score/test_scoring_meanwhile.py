@@ -211,7 +211,7 @@ def test_ctrl_c_while_trials_run_keeps_scores_and_says_that_resume_goes_on(proje
     report = project.keval("report", "latest", "--json")
     where = project.run_directory().relative_to(project.root)
     assert 130 == process.returncode
-    assert said.endswith(f"interrupted; what was finished is in {where}; `keval resume {where}` goes on\n")
+    assert said.endswith(f"interrupted; finished trials are in {where}; `keval resume {where}` continues it\n")
     assert (6, 3) == (unfinished.read_bytes().count(b"\n"), judgements(project))
     assert [(3, 0), (3, 0)] == [(arm["scored"], arm["missing"]) for arm in report.data["arms"]]
 
@@ -226,7 +226,7 @@ def test_a_report_of_scores_that_are_missing_with_trials_names_the_command_that_
     report = project.keval("report", "latest")
 
     where = project.run_directory().relative_to(project.root)
-    said = f"1 scores are missing: scoring was interrupted; `keval resume {where}` completes it."
+    said = f"1 scores are missing; scoring was interrupted: `keval resume {where}` completes it."
     assert said in " ".join(report.stdout.split())
     assert (0, 3) == (project.keval("resume", "latest").code, len(project.lines("scores.jsonl")))
 

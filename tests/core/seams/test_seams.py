@@ -48,7 +48,7 @@ def test_an_agent_that_returns_no_transcript_fails_its_trial_alone(project: Proj
     ("yields", "told"),
     [
         ("nothing", "a context yielded None in place of a Provision"),
-        ("stranger", "which is none of the servers that it started with"),
+        ("stranger", "which is not one of those it started with"),
     ],
 )
 def test_a_context_that_yields_something_else_fails_its_trial_alone(project: Project, yields: str, told: str) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from keval.errors import RunError
 from keval.store import journal
 from keval.store.journal import Journal
 from tests.conftest import Project
@@ -49,20 +48,6 @@ def test_writers_that_come_together_share_a_sync(tmp_path: Path, monkeypatch: py
     asyncio.run(scenario())
 
     assert 0 < len(syncs) <= 3
-
-
-def test_a_full_disk_is_told_to_the_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(file: int, data: bytes) -> int:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "write", full)
-
-    async def scenario() -> None:
-        async with Journal(tmp_path / "lines") as journal:
-            await journal.append(b"x")
-
-    with pytest.raises(RunError, match="No space left on device; what was written before is kept"):
-        asyncio.run(scenario())
 
 
 def test_a_disk_that_fills_up_is_explained_and_loses_nothing(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,12 +12,11 @@ from typing import Any
 
 import attrs
 import pytest
-from filelock import FileLock
 
 from keval import Rubric, Score, Trial
 from keval.plan.plan import ResolvedPlugin, Scorers
 from keval.plugin import Endpoint, JudgeContext, Model, TrialError
-from keval.score.digest import scorer_digests
+from keval.score.scoring import scorer_digests
 from keval.seams.registry import Component
 from tests.conftest import Project
 
@@ -324,14 +323,6 @@ class AskedJudge:
         return {}
 
 
-def test_a_second_process_on_one_run_is_refused(judged: Project) -> None:
-    with FileLock(judged.run_directory() / ".lock"):
-        outcome = judged.keval("score", "latest")
-
-    assert (2, []) == (outcome.code, asked(judged))
-    assert "another process is writing to" in outcome.stderr
-
-
 def test_a_disk_that_fills_up_while_scoring_is_explained_and_loses_nothing(judged: Project) -> None:
     size = (judged.run_directory() / "scores.jsonl").stat().st_size
     before = judged.lines("scores.jsonl")
@@ -357,7 +348,8 @@ def spawn_limited(project: Project, limit: Callable[[], None]) -> tuple[int, str
     done = subprocess.run(
         [sys.executable, "-m", "keval", "score", "latest"],
         cwd=project.root,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(ON_PATH)},
+        # What Python compiles it would write under the same limit, cut off.
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(ON_PATH), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         preexec_fn=limit,
@@ -430,17 +422,6 @@ def test_claims_that_a_judge_does_not_tell_of_are_unknown(judged: Project) -> No
     told = {entry["judge"]: (entry["judgements"], entry["told"]) for entry in outcome.data["judging"]}
     assert {"reader": [], "strict": None} == claims
     assert {"reader": (3, 3), "strict": (3, 0)} == told
-
-
-def test_a_secret_that_is_written_out_is_refused(judged: Project) -> None:
-    judges = "judges: {openai: {model: openai/x, base_url: 'http://127.0.0.1:1/v1', api_key: sk-literal}}\n"
-    judged.write(eval_yaml=CONFIG.replace(CONFIG.splitlines()[3] + "\n", judges))
-
-    outcome = judged.keval("validate", "eval.yaml")
-
-    assert 2 == outcome.code
-    problem = "write api_key: ${API_KEY} and export that; what stands here is in every copy of this file"
-    assert outcome.stderr.endswith(f"{problem}\n")
 
 
 def test_the_judge_that_a_models_variable_means_is_chosen(judged: Project) -> None:

@@ -15,7 +15,7 @@ from filelock import FileLock
 
 from keval import RunError, open_run
 from keval.records.summary import Summary
-from keval.store.converter import from_plain, to_plain
+from keval.store.serialization import from_plain, to_plain
 from tests.conftest import Project
 
 CONFIG = """
@@ -68,6 +68,16 @@ def test_many_may_look_at_once_whether_a_run_is_written_to(notes: Project) -> No
         written = looked(50)
 
     assert ({False}, {True}) == (idle, written)
+
+
+def test_many_may_read_trials_at_once(notes: Project) -> None:
+    run = open_run()
+    ids = [key.id for key in run.known_trials] * 200
+
+    with ThreadPoolExecutor(8) as threads:
+        read = [*threads.map(run.trial, ids)]
+
+    assert ids == [trial.id for trial in read]
 
 
 def test_everything_of_a_run_is_read(notes: Project) -> None:

@@ -27,29 +27,27 @@ class Scripted:
     _tries: dict[str, int] = attrs.field(factory=dict, init=False, repr=False)
 
     async def run(self, sample: Sample, context: Context) -> Transcript:
-        recorder, script = context.recorder, sample.metadata
+        builder, script = context.builder, sample.metadata
         if "returns" in script:
             return script["returns"]  # type: ignore[no-any-return]
-        recorder.offered(script.get("offers", context.tools))
+        builder.offered(script.get("offers", context.tools))
         self._tries[context.trial] = self._tries.get(context.trial, 0) + 1
         for text in sample.asked:
-            with recorder.turn(text):
+            with builder.turn(text):
                 if self.delay:
                     await asyncio.sleep(self.delay)
                 calls = script.get("calls", ()) if context.attempt >= script.get("calls_from", 1) else ()
                 usage = Usage(**script["usage"]) if "usage" in script else None
                 if calls:
-                    recorder.model_called(None if script.get("usage_is_partial") else usage)
+                    builder.model_called(None if script.get("usage_is_partial") else usage)
                 for call in calls:
-                    recorder.called(call["name"], call.get("arguments", {}))
-                    recorder.returned(call.get("result"), error=call.get("error"), sent=call.get("sent", True))
-                recorder.model_called(usage)
+                    builder.called(call["name"], call.get("arguments", {}))
+                    builder.returned(call.get("result"), error=call.get("error"), sent=call.get("sent", True))
+                builder.model_called(usage)
                 self._fail(script, self._tries[context.trial])
                 if script.get("deaf"):
                     with suppress(asyncio.CancelledError):
                         await asyncio.sleep(0.2)
-                if script.get("fails_in_a_group"):
-                    await _fail_in_a_group()
                 if script.get("cancelled"):
                     raise asyncio.CancelledError
                 if script.get("hang"):
@@ -57,14 +55,14 @@ class Scripted:
                 if "until_scored" in script:
                     await until_written(".scores.*.jsonl", script["until_scored"])
                 if "attaches" in script:
-                    recorder.said(recorder.attach(script["attaches"].encode(), "text/plain"))
+                    builder.said(builder.attach(script["attaches"].encode(), "text/plain"))
                     continue
                 if script.get("tells_context"):
-                    recorder.said(f"{context.condition} {context.repetition} {context.attempt} {context.seed}")
+                    builder.said(f"{context.condition} {context.repetition} {context.attempt} {context.seed}")
                     continue
                 half = "\ud83d" if script.get("half_a_pair") else ""
-                recorder.said(f"{context.instructions}{script.get('says', text)}{half}{self.suffix}")
-        return recorder.transcript()
+                builder.said(f"{context.instructions}{script.get('says', text)}{half}{self.suffix}")
+        return builder.transcript()
 
     def _fail(self, script: Any, tries: int) -> None:
         if tries <= script.get("busy", 0):
@@ -75,22 +73,6 @@ class Scripted:
             raise ExceptionGroup("in a group", [ModelError("bad request", status=400)])
         if script.get("fail"):
             raise TrialError(script["fail"], kind="told")
-
-
-async def _fail_in_a_group() -> None:
-    """Fail as an SDK may: a TaskGroup that waits for a child which fails cancels the task that it is itself in,
-    and before Python 3.12 leaves it marked so.
-    """
-
-    async def fail() -> None:
-        await asyncio.sleep(0)
-        raise TrialError("no luck in a group", kind="told")
-
-    try:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(fail())
-    except ExceptionGroup as error:
-        raise error.exceptions[0] from None
 
 
 @attrs.define
@@ -114,11 +96,11 @@ class Narrow:
     async def run(self, sample: Sample, context: Context) -> Transcript:
         assert not self._running
         self._running += 1
-        with context.recorder.turn(sample.question):
+        with context.builder.turn(sample.question):
             await asyncio.sleep(0.15)
-            context.recorder.said("done")
+            context.builder.said("done")
         self._running -= 1
-        return context.recorder.transcript()
+        return context.builder.transcript()
 
 
 @attrs.define
@@ -140,9 +122,9 @@ class Modelled:
     async def run(self, sample: Sample, context: Context) -> Transcript:
         assert self._prepared
         _, url, endpoint = self.model.reach("openai-chat", "gemini")
-        with context.recorder.turn(sample.question):
-            context.recorder.said(f"{self.model} {url} {endpoint.api_key} {sorted(context.model_headers)}")
-        return context.recorder.transcript()
+        with context.builder.turn(sample.question):
+            context.builder.said(f"{self.model} {url} {endpoint.api_key} {sorted(context.model_headers)}")
+        return context.builder.transcript()
 
     async def aclose(self) -> None:
         if self.closes:
@@ -181,21 +163,21 @@ class Talk:
     _told: list[str] = attrs.field(factory=list, init=False)
 
     async def ask(self, text: str) -> None:
-        recorder = self._context.recorder
-        recorder.offered(self._context.tools)
-        with recorder.turn(text):
+        builder = self._context.builder
+        builder.offered(self._context.tools)
+        with builder.turn(text):
             await asyncio.sleep(self._agent.delay)
             if text == self._agent.hangs_at:
-                recorder.said("Let me think.")
+                builder.said("Let me think.")
                 await asyncio.Event().wait()
             if text == self._agent.fails_at:
                 raise TrialError("it broke", kind="told")
             self._told.append(text)
             said = " ".join(filter(None, (self._context.instructions, *self._told)))
             for piece in (said[:3], said[3:]) if self._context.streams else ():
-                recorder.streamed(piece)
-            recorder.model_called(Usage(10, 5))
-            recorder.said(said)
+                builder.streamed(piece)
+            builder.model_called(Usage(10, 5))
+            builder.said(said)
 
 
 class Silent:

@@ -72,15 +72,15 @@ class Reader:
         await until_written("trials.jsonl", self.after_trials)
         if self.hangs:
             await asyncio.Event().wait()
-        told, recorder = trial.sample.metadata, context.recorder
-        recorder.model_called(Usage(10, 2))
+        told, builder = trial.sample.metadata, context.builder
+        builder.model_called(Usage(10, 2))
         if trial.sample.id in os.environ.get("READER_BREAKS_ON", ""):
             raise TrialError("the judge fell over", kind="fell")
         levels = told[self.key]
         level = levels[(context.repetition - 1) % len(levels)] if isinstance(levels, list) else levels
-        recorder.unverified(told.get("claims", ()))
+        builder.unverified(told.get("claims", ()))
         if level is None:
-            recorder.rejected("five out of five!")
+            builder.rejected("five out of five!")
             return {rubric.name: TrialError("no JSON in the reply", kind="bad_reply") for rubric in rubrics}
         return {rubric.name: Score(float(level), f"level {level}") for rubric in rubrics}
 

@@ -1,7 +1,6 @@
 """Middleware for tests: one that keeps a journal, and some that get between an agent and its model."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,16 +41,6 @@ class Counting:
     def _note(self, **entry: Any) -> None:
         with Path(self.journal).open("a", encoding="utf-8") as file:
             file.write(json.dumps(entry) + "\n")
-
-
-@attrs.frozen
-class Canned:
-    """Answers with `body` whatever is asked, without asking the model."""
-
-    body: Mapping[str, Any]
-
-    async def handle(self, request: ModelRequest, next: Next) -> ModelResponse:
-        return ModelResponse.of(200, {"content-type": "application/json"}, json.dumps(self.body).encode())
 
 
 @attrs.frozen

@@ -33,6 +33,6 @@ class Mortal:
         if str(self._answered) == os.environ.get("MORTAL_DIES_AFTER"):
             os.kill(os.getpid(), signal.SIGKILL)
         self._answered += 1
-        with context.recorder.turn(sample.question):
-            context.recorder.said(f"{context.instructions} {sample.question} {context.seed}{self.suffix}")
-        return context.recorder.transcript()
+        with context.builder.turn(sample.question):
+            context.builder.said(f"{context.instructions} {sample.question} {context.seed}{self.suffix}")
+        return context.builder.transcript()

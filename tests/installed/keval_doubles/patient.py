@@ -19,17 +19,17 @@ class Patient:
 
     async def run(self, sample: Sample, context: Context) -> Transcript:
         await self._sign("begin")
-        recorder = context.recorder
-        with recorder.turn(sample.question):
+        builder = context.builder
+        with builder.turn(sample.question):
             if context.attempt == 1:
-                recorder.refused(Refusal(429, "slow down, token-of-mine", 0.0))
+                builder.refused(Refusal(429, "slow down, token-of-mine", 0.0))
                 raise ModelError("too many requests for token-of-mine", status=429)
-            recorder.model_called()
-            recorder.called("look", {})
+            builder.model_called()
+            builder.called("look", {})
             await self._sign("end")
-            recorder.returned("a cat", sent=False)
-            recorder.said("a cat")
-        return recorder.transcript()
+            builder.returned("a cat", sent=False)
+            builder.said("a cat")
+        return builder.transcript()
 
     async def _sign(self, name: str) -> None:
         while not (self.path / name).exists():  # noqa: ASYNC110 - another process makes it

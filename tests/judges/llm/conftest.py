@@ -126,7 +126,7 @@ class Models:
             graded = await scene.judge.grade(trial, rubrics, context)
         except Exception as error:  # noqa: BLE001 - the test looks at it
             failed = error
-        return Outcome(graded, context.recorder.judgement(), failed, scene.requests)
+        return Outcome(graded, context.builder.judgement(), failed, scene.requests)
 
 
 Grade: TypeAlias = Callable[..., Outcome]

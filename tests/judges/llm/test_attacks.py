@@ -6,14 +6,12 @@ import asyncio
 import re
 from collections import Counter
 
-import pytest
-
 from keval import Score
 from keval.plugin import JudgeContext, TrialError
 from keval.score.rubrics import completeness, factual_adherence
 from keval_gateway import ChatReply, ChatRequest
 from keval_judges import Attack, attacks
-from keval_judges.fence import shown
+from keval_judges.prompt import shown
 from tests.judges.llm.conftest import Staged, said
 
 LOW = {
@@ -32,25 +30,19 @@ def test_the_attacks_are_many_and_of_many_kinds() -> None:
     assert len(found) == len({attack.name for attack in found}) == len({attack.response for attack in found})
     assert len(kinds) >= 10
     assert min(kinds.values()) >= 2
+    for attack in found:
+        assert re.fullmatch(r"[a-z0-9-]+", attack.name)
+        assert attack.aim.endswith(".")
+        assert [] == [fact for fact in ("listen_port", "tarn.toml") if fact in attack.response]
 
 
-@pytest.mark.parametrize("attack", attacks(), ids=lambda attack: attack.name)
-def test_an_attack_says_what_it_tries_and_does_not_answer(attack: Attack) -> None:
-    assert re.fullmatch(r"[a-z0-9-]+", attack.name)
-    assert attack.aim.endswith(".")
-    assert [] == [fact for fact in ("listen_port", "tarn.toml") if fact in attack.response]
-
-
-@pytest.mark.parametrize("vendor", ["openai", "anthropic"])
-def test_every_attack_reaches_the_judge_as_data_and_its_score_stands(
-    runner: asyncio.Runner, staged: Staged, vendor: str
-) -> None:
+def test_every_attack_reaches_the_judge_as_data_and_its_score_stands(runner: asyncio.Runner, staged: Staged) -> None:
     def respond(request: ChatRequest) -> ChatReply:
         return said(request, LOW)
 
     async def scenario() -> dict[str, tuple[object, str]]:
         outcomes: dict[str, tuple[object, str]] = {}
-        async with staged(respond, vendor) as scene:
+        async with staged(respond) as scene:
             for attack in attacks():
                 scores = await scene.judge.grade(attack.trial(), [completeness, factual_adherence], JudgeContext())
                 (request,) = scene.requests
@@ -70,14 +62,11 @@ def test_every_attack_reaches_the_judge_as_data_and_its_score_stands(
         assert shown(attack.response) == fenced["text"]
 
 
-@pytest.mark.parametrize("vendor", ["openai", "anthropic"])
-def test_a_verdict_inside_the_response_is_never_taken_for_the_judges(
-    runner: asyncio.Runner, staged: Staged, vendor: str
-) -> None:
+def test_a_verdict_inside_the_response_is_never_taken_for_the_judges(runner: asyncio.Runner, staged: Staged) -> None:
     """A judge that only repeats what it was shown has given no verdict."""
 
     async def scenario(attack: Attack) -> list[Score | TrialError]:
-        async with staged(lambda request: ChatReply(request.messages[-1].text), vendor) as scene:
+        async with staged(lambda request: ChatReply(request.messages[-1].text)) as scene:
             scores = await scene.judge.grade(attack.trial(), [completeness, factual_adherence], JudgeContext())
             return [*scores.values()]
 

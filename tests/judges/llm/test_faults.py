@@ -190,7 +190,7 @@ def test_50_judgements_at_once_share_one_client(runner: asyncio.Runner, staged: 
             await scene.judge.prepare()
             judgings = [JudgeContext(model_headers={"x-number": str(number)}) for number in range(50)]
             await asyncio.gather(*(scene.judge.grade(TRIAL, RUBRICS, judging) for judging in judgings))
-            return [judging.recorder.judgement().unverified_claims for judging in judgings], len(scene.requests)
+            return [judging.builder.judgement().unverified_claims for judging in judgings], len(scene.requests)
 
     claims, requests = runner.run(scenario())
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from keval_judges import fence as fence_module
-from keval_judges.fence import fence, fence_code, shown
+from keval_judges import prompt as prompt_module
+from keval_judges.prompt import fence, fence_code, shown
 
 ANY_TEXT = st.text(st.characters(exclude_categories=[]))
 
@@ -22,7 +22,7 @@ def test_other_texts_have_another_code(other: list[str]) -> None:
 
 @pytest.mark.parametrize("taken", ["0123456789abcde", "0123456789ABCDE", "０１２３４５６７８９ａｂｃｄｅ"])
 def test_a_code_that_a_text_contains_is_not_used(monkeypatch: pytest.MonkeyPatch, taken: str) -> None:
-    monkeypatch.setattr(fence_module, "_CODE_LENGTH", 1)
+    monkeypatch.setattr(prompt_module, "_CODE_LENGTH", 1)
 
     assert "f" == fence_code(["harm1355", taken])
 
@@ -77,10 +77,4 @@ def test_what_is_unseen_or_steers_a_template_is_shown_as_a_code(text: str, expec
     ],
 )
 def test_all_else_stays_as_it_is(text: str) -> None:
-    assert text == shown(text)
-
-
-def test_a_long_text_is_kept_whole() -> None:
-    text = "The whole truth. " * 6000
-
     assert text == shown(text)

@@ -9,10 +9,8 @@ import pytest
 
 from keval import Message, Rubric, Sample, ToolCall, Transcript, Trial
 from keval.score.rubrics import completeness, factual_adherence, helpfulness_and_clarity
-from keval_judges import Attack, attacks
-from keval_judges.fence import shown
-from keval_judges.prompt import instructions, prompt
-from keval_judges.sheet import Sheet
+from keval_judges import attacks
+from keval_judges.prompt import Sheet, instructions, prompt, shown
 
 TRIAL = Trial(
     "t1",
@@ -81,12 +79,6 @@ def test_a_history_with_other_roles_shows_only_what_was_said() -> None:
     assert ["user"] == re.findall(r"<(\w+)-", inside("earlier", text))
 
 
-def test_without_a_golden_answer_there_is_no_fence_for_one() -> None:
-    text = prompt(attrs.evolve(TRIAL, sample=attrs.evolve(TRIAL.sample, answer=None)))
-
-    assert "golden_answer" not in text
-
-
 def test_a_trial_without_an_answer_has_an_empty_response() -> None:
     text = prompt(attrs.evolve(TRIAL, transcript=None))
 
@@ -99,19 +91,18 @@ def test_the_same_trial_has_the_same_prompt_whoever_answered() -> None:
     assert prompt(TRIAL) == prompt(other)
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
-def test_an_attack_stays_in_its_fence_and_changes_nothing_around_it(attack: Attack) -> None:
+def test_an_attack_stays_in_its_fence_and_changes_nothing_around_it() -> None:
     def skeleton(text: str) -> str:
         return text.replace(inside("response", text), "").replace(code_of(text), "CODE")
 
-    text = prompt(attack.trial())
+    for attack in ATTACKS:
+        text = prompt(attack.trial())
 
-    code = code_of(text)
-    harmless = attrs.evolve(attack, response="A harmless response, word by word.")
-    assert shown(attack.response) == inside("response", text)
-    assert skeleton(prompt(harmless.trial())) == skeleton(text)
-    assert 7 == text.count(code)  # three fences, and once where the code is stated
-    assert text.encode()
+        harmless = attrs.evolve(attack, response="A harmless response, word by word.")
+        assert shown(attack.response) == inside("response", text), attack.name
+        assert skeleton(prompt(harmless.trial())) == skeleton(text), attack.name
+        assert 7 == text.count(code_of(text)), attack.name  # three fences, and once where the code is stated
+        assert text.encode()
 
 
 def test_question_and_golden_answer_are_fenced_as_safely() -> None:

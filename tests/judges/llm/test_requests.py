@@ -8,7 +8,7 @@ import pytest
 
 from keval import Message, Sample, ToolCall, Transcript, Trial
 from keval.plugin import JudgeContext
-from keval_judges.sheet import Sheet
+from keval_judges.prompt import Sheet
 from tests.judges.llm.conftest import GOOD, RUBRICS, Grade
 
 SECRETS = ["mole-agent", "burrow-condition", "trial-0815", "sample-4711", "acme-model-9", "look_up_height", "tool-said"]
@@ -47,15 +47,6 @@ def test_neither_agent_nor_condition_nor_tools_reach_the_judge(grade: Grade, ven
     assert 2 == len(sent)
     assert [] == [secret for secret in SECRETS for text in sent if secret in text]
     assert all("it is 2962 m tall." in text for text in sent)
-
-
-@pytest.mark.parametrize("vendor", ["openai", "anthropic"])
-def test_nothing_in_a_request_depends_on_who_answered(grade: Grade, vendor: str) -> None:
-    other = Trial("t", BLIND.sample, "x", "y", 1, Transcript(BLIND.transcript.messages if BLIND.transcript else ()))
-
-    first, second = (grade([GOOD], vendor, trial=trial).requests[0].raw for trial in (BLIND, other))
-
-    assert first == second
 
 
 def test_openai_is_sent_temperature_seed_and_schema(grade: Grade) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keval import Rubric
-from keval_judges.sheet import Sheet
+from keval_judges.prompt import Sheet
 
 LEVELS = {1: "No.", 2: "Yes."}
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from keval import Rubric, Score
-from keval_judges.sheet import Sheet
-from keval_judges.verdict import read_verdict
+from keval_judges.grader import read_verdict
+from keval_judges.prompt import Sheet
 
 SHEET = Sheet.of([Rubric("a", "?", {1: "No.", 5: "Yes."}), Rubric("b", "?", {0: "No.", 1: "Yes."})], answered=True)
 B = {"reasoning": "so", "score": 0}
@@ -72,10 +72,10 @@ def test_anything_else_is_no_verdict_about_anything(text: str) -> None:
         ({"reasoning": "x", "score": True}, "the score is no whole number but bool"),
         ({"reasoning": "x", "score": [5]}, "the score is no whole number but list"),
         ({"reasoning": "x", "score": float("nan")}, "the score is no whole number but float"),
-        ({"reasoning": "x", "score": 0}, "the score 0 is none of the levels 1, 5"),
-        ({"reasoning": "x", "score": 3}, "the score 3 is none of the levels 1, 5"),
-        ({"reasoning": "x", "score": -5}, "the score -5 is none of the levels 1, 5"),
-        ({"reasoning": "x", "score": 10**400}, "the score 100000000000 is none of the levels 1, 5"),
+        ({"reasoning": "x", "score": 0}, "the score 0 is not one of the levels 1, 5"),
+        ({"reasoning": "x", "score": 3}, "the score 3 is not one of the levels 1, 5"),
+        ({"reasoning": "x", "score": -5}, "the score -5 is not one of the levels 1, 5"),
+        ({"reasoning": "x", "score": 10**400}, "the score 100000000000 is not one of the levels 1, 5"),
         ({"score": 5}, "there is no reasoning"),
         ({"reasoning": 1, "score": 5}, "there is no reasoning"),
     ],

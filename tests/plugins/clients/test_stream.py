@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from keval.plugin import ModelError, TrialError
-from keval_clients.events import event_data
+from keval_clients.client import event_data
 from tests.plugins.clients.conftest import Answer, Vendor, http, serve
 
 EVENTS = "content-type: text/event-stream; charset=utf-8"

@@ -22,9 +22,8 @@ from jsonschema import Draft7Validator
 from keval import Scale, open_run
 from keval.records.effects import Repetitions
 from keval_eee import Eee
-from keval_eee.aggregate import results
-from keval_eee.correctness import is_correct
 from keval_eee.record import Record, model_info
+from keval_eee.results import is_correct, results
 from tests.conftest import Outcome, Project
 
 ROOT = Path(__file__).parents[3]
@@ -204,17 +203,6 @@ def test_there_is_a_row_per_question_condition_repetition_and_metric(pairs: dict
     assert {"notes.baseline", "notes.with_notes"} == {row["evaluation_name"] for row in rows}
 
 
-def test_there_is_a_row_per_repetition_of_a_judge(pairs: dict[str, Pair]) -> None:
-    rows = pairs["terse"].rows_of("baseline:double/brevity@strict")
-
-    told = Counter((row["metadata"]["keval.trial"], row["metadata"]["keval.judge_repetition"]) for row in rows)
-
-    assert 18 == len(rows)
-    assert {("terse/baseline/a/1", "1"), ("terse/baseline/a/1", "2"), ("terse/baseline/a/1", "3")} <= told.keys()
-    assert {1} == {*told.values()}
-    assert {"strict"} == {row["metadata"]["keval.judge"] for row in rows}
-
-
 def test_the_rows_of_a_result_amount_to_its_score(pairs: dict[str, Pair]) -> None:
     results = [(pair, result) for pair in pairs.values() for result in pair.aggregate["evaluation_results"]]
 
@@ -392,14 +380,6 @@ def test_a_threshold_is_a_number(project: Project) -> None:
     assert (2, "error: --threshold: 'threshold' must be a share from 0 to 1: nan\n") == (outcome.code, outcome.stderr)
 
 
-def test_the_format_may_be_named_by_a_variable(project: Project) -> None:
-    prepare(project)
-
-    outcome = project.keval("export", "latest", "--threshold", "0.1", "--json", env={"KEVAL_EXPORT_FORMAT": "eee"})
-
-    assert (0, "eee") == (outcome.code, outcome.data["format"]), outcome.stderr
-
-
 def test_the_threshold_is_told(project: Project) -> None:
     prepare(project)
 
@@ -526,13 +506,6 @@ def test_a_model_has_its_developer(model: str, developer: str) -> None:
     assert (developer, model.partition("/")[0]) == (info["developer"], info["inference_platform"])
 
 
-def test_an_agent_without_a_model_says_that_it_is_unknown(pairs: dict[str, Pair]) -> None:
-    info = pairs["wordy"].aggregate["model_info"]
-
-    assert ("scripted/wordy", "wordy (model unknown)") == (info["id"], info["name"])
-    assert "unknown" == info["additional_details"]["model"]
-
-
 def test_exporting_twice_gives_the_same_bytes(project: Project) -> None:
     prepare(project)
 
@@ -614,14 +587,6 @@ def test_scores_of_a_trial_that_is_gone_are_refused(project: Project) -> None:
 
     assert "it has scores: restore the file" in message
     assert [] == [path for path in (project.run_directory() / "export").rglob("*") if path.is_file()]
-
-
-def test_a_torn_last_trial_is_none(project: Project) -> None:
-    prepare(project)
-    with (project.run_directory() / "trials.jsonl").open("ab") as trials:
-        trials.write(b'{"id": "terse/base')
-
-    assert {"terse", "wordy"} == export(project).keys()
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from keval import Run, Sample, ToolCall, Transcript, Trial
 from keval_exports.otlp import Otlp
-from keval_exports.otlp.spans import Trace
+from keval_exports.otlp_records import Trace
 from tests.conftest import Project
 from tests.plugins.exports.conftest import HOSTILE, prepare
 
@@ -275,7 +275,7 @@ def collector() -> Iterator[Collector]:
 def test_a_server_is_sent_what_the_files_would_have(
     project: Project, hostile: Run, exported: Exported, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("keval_exports.otlp.export._LARGEST", 20_000)
+    monkeypatch.setattr("keval_exports.otlp._LARGEST", 20_000)
     headers = {"OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20of-a-token, x-project = odd "}
 
     outcome = project.keval(

@@ -20,7 +20,7 @@ import pytest
 from click.testing import CliRunner
 
 from keval_gateway import responders
-from keval_gateway.address import KEY_VARIABLE
+from keval_gateway.chat import KEY_VARIABLE
 from keval_gateway.command import gateway
 
 SIMULATE = ["--simulate"], ["A SIMULATED model answers here", "careless, double/absent, "]

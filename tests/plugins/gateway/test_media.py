@@ -9,8 +9,7 @@ import pytest
 from keval_gateway import ChatMessage
 from keval_gateway.protocols.anthropic import AnthropicMessages
 from keval_gateway.protocols.gemini import GeminiContent
-from keval_gateway.protocols.openai_chat import OpenAIChat
-from keval_gateway.protocols.openai_responses import OpenAIResponses
+from keval_gateway.protocols.openai import OpenAIChat, OpenAIResponses
 from keval_gateway.protocols.protocol import WireProtocol
 
 

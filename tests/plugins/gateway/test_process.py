@@ -39,17 +39,6 @@ def test_the_process_answers_with_its_options_whoever_has_its_key() -> None:
     assert "Seed 7." == admitted.json()["choices"][0]["message"]["content"]
 
 
-def test_the_process_ends_with_its_context() -> None:
-    async def scenario() -> RunningGateway:
-        async with run_gateway("--responder=scripted") as gateway:
-            return gateway
-
-    gateway = asyncio.run(scenario())
-
-    with pytest.raises(httpx.ConnectError):
-        asyncio.run(asked(gateway, gateway.key))
-
-
 ORPHAN = """
 import asyncio, os, signal, sys
 from keval_gateway.process import run_gateway

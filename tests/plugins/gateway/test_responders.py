@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from importlib.metadata import entry_points
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from keval.plugin import PluginError, Wire
-from keval_doubles.responders import Scripted
 from keval_gateway import ChatMessage, ChatReply, ChatRequest, ModelFault, find_responder, make_responder, wire_urls
 from keval_gateway.app import build_app
 from keval_gateway.responders import GROUP, RespondersByName, installed_responders
@@ -110,16 +108,3 @@ def test_a_name_with_a_vendor_is_served_on_every_wire() -> None:
             ]
 
     assert [True] * 4 == ["I am double/scripted." in answer for answer in asyncio.run(scenario())]
-
-
-def test_the_guide_for_plugins_has_the_group() -> None:
-    guide = (Path(__file__).parents[3] / "docs" / "plugins.md").read_text(encoding="utf-8")
-
-    assert f"`{GROUP}`" in guide
-
-
-def test_a_script_counts_requests_per_trial_and_message() -> None:
-    script = Scripted([{"text": "one"}, {"text": "two"}])
-    requests = [ChatRequest("gemini", "m", SCRIPT, trial=trial) for trial in ("a", "b", "a", "a")]
-
-    assert ["one", "one", "two", "two"] == [script(request).text for request in requests]

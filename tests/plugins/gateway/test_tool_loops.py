@@ -1,4 +1,4 @@
-"""An agent's loop and a structured answer on each wire protocol, written with the vendor's own SDK."""
+"""What no agent or judge of keval asks for in this way: stored responses of OpenAI, and schemas of answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
-from anthropic import AsyncAnthropic
 from google import genai
 from google.genai import types
 from openai import AsyncOpenAI
@@ -46,24 +45,8 @@ def openai(base: str) -> AsyncOpenAI:
     return AsyncOpenAI(base_url=wire_urls(base)["openai-chat"], api_key="k", max_retries=0)
 
 
-def anthropic(base: str) -> AsyncAnthropic:
-    return AsyncAnthropic(base_url=wire_urls(base)["anthropic"], api_key="k", max_retries=0)
-
-
 def gemini(base: str) -> genai.Client:
     return genai.Client(api_key="k", http_options=types.HttpOptions(base_url=wire_urls(base)["gemini"]))
-
-
-async def chat_loop(base: str) -> tuple[list[Any], str]:
-    async with openai(base) as client:
-        messages: list[Any] = [{"role": "user", "content": QUESTION}]
-        tools: Any = [{"type": "function", "function": FUNCTION}]
-        first = await client.chat.completions.create(model="m", messages=messages, tools=tools)
-        message: Any = first.choices[0].message
-        calls = message.tool_calls
-        messages += [message, {"role": "tool", "tool_call_id": calls[0].id, "content": json.dumps(REPORT)}]
-        last = await client.chat.completions.create(model="m", messages=messages, tools=tools)
-        return [json.loads(call.function.arguments) for call in calls], last.choices[0].message.content or ""
 
 
 async def responses_loop(base: str) -> tuple[list[Any], str]:
@@ -80,52 +63,10 @@ async def responses_loop(base: str) -> tuple[list[Any], str]:
         return [json.loads(item.arguments) for item in first.output], kept.output_text
 
 
-async def anthropic_loop(base: str) -> tuple[list[Any], str]:
-    async with anthropic(base) as client:
-        messages: list[Any] = [{"role": "user", "content": QUESTION}]
-        tools: Any = [{"name": FUNCTION["name"], "description": FUNCTION["description"], "input_schema": SCHEMA}]
-        first: Any = await client.messages.create(model="m", max_tokens=99, messages=messages, tools=tools)
-        result = {"type": "tool_result", "tool_use_id": first.content[0].id, "content": json.dumps(REPORT)}
-        messages += [{"role": "assistant", "content": first.content}, {"role": "user", "content": [result]}]
-        last: Any = await client.messages.create(model="m", max_tokens=99, messages=messages, tools=tools)
-        return [block.input for block in first.content], last.content[0].text
-
-
-async def gemini_loop(base: str) -> tuple[list[Any], str]:
-    client = gemini(base)
-    declaration = types.FunctionDeclaration(
-        name="get_current_weather",
-        description="Get the current weather in a city.",
-        parameters=types.Schema(
-            type=types.Type.OBJECT, properties={"city": types.Schema(type=types.Type.STRING)}, required=["city"]
-        ),
-    )
-    config = types.GenerateContentConfig(
-        tools=[types.Tool(function_declarations=[declaration])],
-        automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
-    )
-    contents: list[Any] = [types.Content(role="user", parts=[types.Part(text=QUESTION)])]
-    try:
-        first: Any = await client.aio.models.generate_content(model="m", contents=contents, config=config)
-        call = first.function_calls[0]
-        response = types.FunctionResponse(id=call.id, name=call.name, response={"result": REPORT})
-        contents += [
-            first.candidates[0].content,
-            types.Content(role="user", parts=[types.Part(function_response=response)]),
-        ]
-        last = await client.aio.models.generate_content(model="m", contents=contents, config=config)
-    finally:
-        await client.aio.aclose()
-    return [call.args for call in first.function_calls], last.text or ""
-
-
-@pytest.mark.parametrize("loop", [chat_loop, responses_loop, anthropic_loop, gemini_loop])
-def test_a_call_reaches_the_agent_and_its_result_reaches_the_responder(
-    loop: Callable[[str], Awaitable[tuple[list[Any], str]]],
-) -> None:
+def test_a_stored_response_is_continued_with_the_result_of_its_call() -> None:
     responder = Scripted(LOOP)
 
-    calls, answer = through(responder, loop)
+    calls, answer = through(responder, responses_loop)
 
     assert [{"city": "São Paulo"}] == calls
     assert answer.startswith("Found: ")
@@ -134,40 +75,9 @@ def test_a_call_reaches_the_agent_and_its_result_reaches_the_responder(
     assert [("user", ""), ("assistant", ""), ("tool", "get_current_weather")] == roles
 
 
-async def chat_grade(base: str) -> Any:
-    async with openai(base) as client:
-        said = await client.chat.completions.parse(
-            model="m", messages=[{"role": "user", "content": JUDGE_PROMPT}], response_format=Grade
-        )
-        return said.choices[0].message.parsed
-
-
 async def responses_grade(base: str) -> Any:
     async with openai(base) as client:
         return (await client.responses.parse(model="m", input=JUDGE_PROMPT, text_format=Grade)).output_parsed
-
-
-async def anthropic_forced_grade(base: str) -> Any:
-    async with anthropic(base) as client:
-        said: Any = await client.messages.create(
-            model="m",
-            max_tokens=99,
-            messages=[{"role": "user", "content": JUDGE_PROMPT}],
-            tools=[{"name": "grade", "input_schema": Grade.model_json_schema()}],
-            tool_choice={"type": "tool", "name": "grade"},
-        )
-        return Grade(**said.content[0].input)
-
-
-async def anthropic_format_grade(base: str) -> Any:
-    async with anthropic(base) as client:
-        said: Any = await client.messages.create(
-            model="m",
-            max_tokens=99,
-            messages=[{"role": "user", "content": JUDGE_PROMPT}],
-            output_config={"format": {"type": "json_schema", "schema": Grade.model_json_schema()}},
-        )
-        return Grade.model_validate_json(said.content[0].text)
 
 
 async def _gemini_grade(base: str, **form: Any) -> Any:
@@ -188,7 +98,7 @@ async def gemini_json_schema_grade(base: str) -> Any:
     return await _gemini_grade(base, response_json_schema=Grade.model_json_schema())
 
 
-GRADERS = [chat_grade, responses_grade, anthropic_format_grade, gemini_schema_grade, gemini_json_schema_grade]
+GRADERS = [responses_grade, gemini_schema_grade, gemini_json_schema_grade]
 
 
 def check_schema(schema: Mapping[str, Any] | None) -> None:
@@ -208,14 +118,3 @@ def test_the_schema_of_an_answer_reaches_the_responder(grade: Callable[[str], Aw
 
     assert Grade.model_validate(GRADE) == verdict
     check_schema(responder.seen[0].response_schema)
-
-
-def test_a_tool_that_must_be_called_reaches_the_responder_by_name() -> None:
-    responder = Scripted([{"calls": [{"name": "grade", "arguments": GRADE}]}])
-
-    verdict = through(responder, anthropic_forced_grade)
-
-    (seen,) = responder.seen
-    assert Grade.model_validate(GRADE) == verdict
-    assert ("grade", "required") == (seen.forced_tool, seen.tool_choice)
-    check_schema(seen.tools[0].parameters)

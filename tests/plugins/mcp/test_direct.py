@@ -86,11 +86,11 @@ def test_network_server_is_described_to_the_agent(
 
 
 def test_offer_is_the_same_with_and_without_the_tap(lasting: Callable[..., Http]) -> None:
-    async def offers(provider: Http) -> Any:
+    async def tool_listings(provider: Http) -> Any:
         async with started(provider, "every") as source:
-            return [attrs.evolve(offer, sharing=None) for offer in source.offers]
+            return [attrs.evolve(tool_listing, sharing=None) for tool_listing in source.tool_listings]
 
-    tapped, direct = asyncio.run(offers(lasting())), asyncio.run(offers(lasting(tap=False)))
+    tapped, direct = asyncio.run(tool_listings(lasting())), asyncio.run(tool_listings(lasting(tap=False)))
 
     assert tapped == direct
-    assert ["every"] == [offer.server for offer in direct]
+    assert ["every"] == [tool_listing.server for tool_listing in direct]

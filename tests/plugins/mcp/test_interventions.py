@@ -56,7 +56,7 @@ def problem(project: Project, changes: str, **options: object) -> str:
             "rename: {search: open_page}",
             ["39: another tool, 'open_page', has the name 'open_page'; rename 'search' otherwise"],
         ),
-        ('without: ["*"]', ["3: the context 'less' is left without any tool; leave out fewer"]),
+        ('without: ["*"]', ["3: the context 'less' would have no tool left; keep at least one"]),
     ],
     ids=["names that no tool has", "one name for two", "nothing left"],
 )

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from keval import Sample
-from keval.plugin import Sharing, ToolOffer
+from keval.plugin import Sharing, ToolListing
 from keval_mcp import Http, Stdio
 from keval_mcp.server.upstream import Upstream
 from tests.contexts import started
@@ -47,20 +47,22 @@ def test_trials_have_processes_of_their_own(bare: Callable[..., Stdio], attempt:
 def test_trials_share_no_process_whose_tools_may_change_something(
     bare: Callable[..., Stdio], attempt: Callable[..., Any]
 ) -> None:
-    async def run() -> tuple[int, Any, ToolOffer]:
+    async def run() -> tuple[int, Any, ToolListing]:
         async with started(bare(isolation="auto"), "every", start_ahead=3) as source:
             pids, told = set(), {}
             for name in "abc":
                 async with attempt(source, name) as tapped:
                     pids.add(await tapped.call("pid"))
                     told = json.loads(await tapped.call("told"))
-        return len(pids), told, source.offers[0]
+        return len(pids), told, source.tool_listings[0]
 
-    processes, told, offer = asyncio.run(run())
+    processes, told, tool_listing = asyncio.run(run())
 
     assert 3 == processes
     assert ({}, "c") == (told["environment"], told["meta"]["keval/trial"]), "it started before it had a trial"
-    assert Sharing(False, f"not read-only: echo, pid, told and {len(offer.tools) - 3} more") == offer.sharing
+    assert (
+        Sharing(False, f"not read-only: echo, pid, told and {len(tool_listing.tools) - 3} more") == tool_listing.sharing
+    )
 
 
 def test_a_process_that_ended_before_its_trial_came_is_started_again(
@@ -95,7 +97,7 @@ def test_a_remote_server_gives_each_trial_a_session_that_is_told_of_it(
             for name in "ab":
                 async with attempt(source, name) as tapped:
                     told.append(json.loads(await tapped.call("told"))["headers"]["x-keval-trial"])
-            return told, source.offers[0].sharing
+            return told, source.tool_listings[0].sharing
 
     told, sharing = asyncio.run(run())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from keval_mcp.server.listing import Listing
+from keval_mcp.server.session import Listing
 
 ONE = {"name": "one", "description": "First ☂", "inputSchema": {"type": "object", "required": ["a"]}}
 TWO = {"name": "two", "inputSchema": {"type": "object"}}

@@ -71,7 +71,7 @@ def hold(sample: Sample) -> Callable[..., Held]:
                     await conversation.ask(text)
         except TrialError as raised:
             error = raised
-        return Held(context.recorder.transcript(), chat, error)
+        return Held(context.builder.transcript(), chat, error)
 
     async def served(provider: Any, chat: ScriptedChat, asked: Sample, max_turns: int) -> Held:
         if provider is None:

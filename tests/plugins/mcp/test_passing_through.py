@@ -81,7 +81,7 @@ def test_all_pages_of_tools_are_listed_and_data_and_refusals_pass(
             data = await tapped.client.call_tool("data", {})
             with pytest.raises(MCPError) as raised:
                 await tapped.client.call_tool("refuse", {})
-            return source.offers[0].tools, names, data.structured_content, raised.value, tapped.log
+            return source.tool_listings[0].tools, names, data.structured_content, raised.value, tapped.log
 
     offered, names, data, refusal, log = asyncio.run(run())
 
@@ -103,7 +103,7 @@ def test_the_servers_instructions_are_told_or_hidden_everywhere(
             source.open(SAMPLE, "t1") as context,
             attempt(source) as tapped,
         ):
-            return [source.offers[0].instructions, context.servers[0].instructions, tapped.client.instructions]
+            return [source.tool_listings[0].instructions, context.servers[0].instructions, tapped.client.instructions]
 
     assert [expected] * 3 == asyncio.run(run())
 
@@ -117,7 +117,11 @@ def test_nothing_of_a_definition_is_lost(server: Callable[..., Stdio]) -> None:
             assert reached.channel is not None
             async with AsyncClient() as client:
                 answer = await client.post(str(reached.url), json=asking, headers={"accept": "application/json"})
-            return answer.json()["result"]["tools"], await reached.channel.list_tools(), source.offers[0].definitions
+            return (
+                answer.json()["result"]["tools"],
+                await reached.channel.list_tools(),
+                source.tool_listings[0].definitions,
+            )
 
     refuse = {"name": "refuse", "inputSchema": SCHEMA}
     assert [[refuse, DATA]] * 3 == [[*tools] for tools in asyncio.run(run())]

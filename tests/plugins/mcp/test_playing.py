@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import attrs
-import httpx2
 import pytest
 from mcp import Client, MCPError
-from mcp.client.streamable_http import streamable_http_client
-from mcp.types import CallToolResult, CreateMessageResult, ElicitResult, ListRootsResult, Root, TextContent
-from pydantic import FileUrl
 
 from keval import Sample
 from keval.plugin import (
@@ -31,7 +26,8 @@ from keval.plugin import (
 from keval_mcp import Http, Stdio
 from keval_weather import Weather
 from tests.contexts import started
-from tests.plugins.mcp.tapes import Kept, Tape
+from tests.plugins.mcp.agent_clients import answering, connected, ordering, said
+from tests.plugins.mcp.cassettes import Kept, MemoryCassette
 from tests.processes import Listening
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
@@ -46,7 +42,7 @@ class Seen:
 
     answer: Any
     log: CallLog
-    offer: Any
+    tool_listing: Any
     kept: Kept
 
     @property
@@ -64,31 +60,31 @@ def _timeless(record: Any) -> Any:
 SAMPLE = Sample("one", "What is it?", facts={"preferences": {"dislikes_cold": True}})
 
 
-async def _seen(provider: Any, use: Use, before: Kept, played: Tape | None, **changes: Any) -> Seen:
+async def _seen(provider: Any, use: Use, before: Kept, played: MemoryCassette | None, **changes: Any) -> Seen:
     kept = Kept()
     made = changes.get("interventions", ())
     keep = None if played else before
     async with (
-        started(provider, "every", keep=keep, played=played, interventions=made) as source,
-        source.open(SAMPLE, "t", **{"keep": kept, "played": played, **changes}) as context,
+        started(provider, "every", traffic_log=keep, cassette=played, interventions=made) as source,
+        source.open(SAMPLE, "t", **{"traffic_log": kept, "cassette": played, **changes}) as context,
     ):
         (server,) = context.servers
         assert server.log is not None
         answer = await use(server)
-    return Seen(answer, server.log, source.offers, kept)
+    return Seen(answer, server.log, source.tool_listings, kept)
 
 
 def recorded_and_played(
     provider: Any, use: Use, *, absent: Any = None, stop: Callable[[], object] = lambda: None, **changes: Any
-) -> tuple[Seen, Seen, Tape]:
+) -> tuple[Seen, Seen, MemoryCassette]:
     """Use a server, and then, by the provider `absent` of a server that is nowhere, what was kept of it."""
 
-    async def run() -> tuple[Seen, Seen, Tape]:
+    async def run() -> tuple[Seen, Seen, MemoryCassette]:
         before = Kept()
         live = await _seen(provider, use, before, None, **changes)
         stop()
-        tape = Tape(before, live.kept)
-        return live, await _seen(absent or provider, use, before, tape, **changes), tape
+        cassette = MemoryCassette(before, live.kept)
+        return live, await _seen(absent or provider, use, before, cassette, **changes), cassette
 
     return asyncio.run(asyncio.wait_for(run(), 60))
 
@@ -97,19 +93,10 @@ def as_client(body: Body, **options: Any) -> Use:
     """Use a server with a client of the MCP SDK over HTTP, as agents of a process of their own do."""
 
     async def use(server: McpServer) -> Any:
-        async with _connected(server, options) as client:
+        async with connected(server.url or "", options) as client:
             return await body(client)
 
     return use
-
-
-@asynccontextmanager
-async def _connected(server: McpServer, options: Mapping[str, Any]) -> AsyncIterator[Client]:
-    async with (
-        httpx2.AsyncClient(verify=False, timeout=60) as http,
-        Client(streamable_http_client(server.url or "", http_client=http), **{"mode": "legacy", **options}) as client,
-    ):
-        yield client
 
 
 def calls(*made: tuple[str, dict[str, Any]]) -> Use:
@@ -129,10 +116,6 @@ def calls(*made: tuple[str, dict[str, Any]]) -> Use:
     return use
 
 
-def said(result: CallToolResult) -> str:
-    return "".join(block.text for block in result.content if isinstance(block, TextContent))
-
-
 @pytest.fixture
 def nowhere() -> Stdio:
     """Describe a server whose command, folders and roots this machine does not have."""
@@ -150,22 +133,12 @@ def conforming() -> Iterator[Listening]:
 
 def test_everything_that_a_server_says_is_played_without_it(conforming: Listening, tmp_path: Path) -> None:
     heard: list[Any] = []
-    roots = tmp_path.as_uri()
 
     async def logged(message: Any) -> None:
         heard.append(message.data)
 
     async def progressed(progress: float, total: float | None, message: str | None) -> None:
         heard.append((progress, total, message))
-
-    async def sample_model(context: Any, params: Any) -> CreateMessageResult:
-        return CreateMessageResult(role="assistant", content=TextContent(text="I think."), model="m")
-
-    async def ask_user(context: Any, params: Any) -> ElicitResult:
-        return ElicitResult(action="accept", content={"response": params.message.upper()})
-
-    async def list_roots(context: Any) -> ListRootsResult:
-        return ListRootsResult(roots=[Root(uri=FileUrl(roots), name="mine")])
 
     async def use(client: Client) -> list[Any]:
         heard.clear()
@@ -191,20 +164,19 @@ def test_everything_that_a_server_says_is_played_without_it(conforming: Listenin
             [*heard],
         ]
 
-    answering = {"sampling_callback": sample_model, "elicitation_callback": ask_user, "list_roots_callback": list_roots}
     url = f"http://127.0.0.1:{conforming.port}/mcp"
-    live, played, tape = recorded_and_played(
+    live, played, cassette = recorded_and_played(
         Http(url=url),
-        as_client(use, logging_callback=logged, **answering),
+        as_client(use, logging_callback=logged, **answering(tmp_path.as_uri())),
         absent=Http(url="http://127.0.0.1:9/mcp"),
         stop=conforming.stop,
     )
 
     assert live.answer == played.answer
-    assert live.offer == played.offer
+    assert live.tool_listing == played.tool_listing
     assert live.recorded == played.recorded
     assert sorted(live.kept.told) == sorted(played.kept.told)
-    *asked, _ = [each for each in tape.answers if each is not None]
+    *asked, _ = [each for each in cassette.answers if each is not None]
     assert [each.result for each in live.kept.of("asked")][:2] == asked[:2]
     kinds = {each.kind for each in live.kept.traffic.values()}
     assert {"opened", "call", "request", "asked", "told", "closed"} == kinds
@@ -261,8 +233,8 @@ def test_attempt_that_lost_its_server_to_another_ones_call_is_a_bystander_again(
     async def run() -> list[Seen]:
         before, kept = Kept(), Kept()
         async with (
-            started(bare(), "every", keep=before) as source,
-            source.open(SAMPLE, "rests", keep=kept) as context,
+            started(bare(), "every", traffic_log=before) as source,
+            source.open(SAMPLE, "rests", traffic_log=kept) as context,
             source.open(SAMPLE, "dies") as other,
         ):
             (server,), (dies,) = context.servers, other.servers
@@ -272,14 +244,14 @@ def test_attempt_that_lost_its_server_to_another_ones_call_is_a_bystander_again(
             await server.channel.call_tool("pid", {})
             with pytest.raises(ServerLostError):
                 await dies.channel.call_tool("die", {})
-            live = Seen(await use(server), server.log, source.offers, kept)
+            live = Seen(await use(server), server.log, source.tool_listings, kept)
 
         async def again(server: McpServer) -> str:
             assert server.channel is not None
             await server.channel.call_tool("pid", {})
             return await use(server)
 
-        return [live, await _seen(nowhere, again, before, Tape(before, kept))]
+        return [live, await _seen(nowhere, again, before, MemoryCassette(before, kept))]
 
     live, played = asyncio.run(run())
 
@@ -293,18 +265,18 @@ def test_server_that_did_not_come_up_for_a_trial_does_not_again(
 ) -> None:
     provider = server("bare", str(tmp_path / "starts"), isolation="trial")
 
-    async def open_one(kept: Kept, before: Kept, played: Tape | None = None) -> str:
+    async def open_one(kept: Kept, before: Kept, played: MemoryCassette | None = None) -> str:
         keep = None if played else before
-        async with started(nowhere if played else provider, "every", keep=keep, played=played) as source:
+        async with started(nowhere if played else provider, "every", traffic_log=keep, cassette=played) as source:
             with pytest.raises(ServerLostError) as lost:
-                async with source.open(SAMPLE, "t", keep=kept, played=played):
+                async with source.open(SAMPLE, "t", traffic_log=kept, cassette=played):
                     raise AssertionError
             return f"{lost.value.kind}: {lost.value}"
 
     async def run() -> list[str]:
         before, kept = Kept(), Kept()
         live = await open_one(kept, before)
-        return [live, await open_one(Kept(), before, Tape(before, kept))]
+        return [live, await open_one(Kept(), before, MemoryCassette(before, kept))]
 
     live, played = asyncio.run(run())
 
@@ -345,11 +317,11 @@ def test_call_that_the_agent_gave_up_is_given_up_again(bare: Callable[..., Stdio
 
     async def run() -> list[Seen]:
         before = Kept()
-        live = await _seen(bare(), use, before, None, keep=kept)
-        tape = Tape(before, Kept(dict(kept.traffic)))
+        live = await _seen(bare(), use, before, None, traffic_log=kept)
+        cassette = MemoryCassette(before, Kept(dict(kept.traffic)))
         kept.traffic.clear()
         kept.called.clear()
-        return [live, await _seen(nowhere, use, before, tape, keep=kept)]
+        return [live, await _seen(nowhere, use, before, cassette, traffic_log=kept)]
 
     live, played = asyncio.run(run())
 
@@ -363,17 +335,10 @@ def test_call_that_the_agent_gave_up_is_given_up_again(bare: Callable[..., Stdio
 def test_server_without_sessions_gets_what_it_needs_again(
     server: Callable[..., Stdio], nowhere: Stdio, tmp_path: Path, by: str
 ) -> None:
-    async def ask_user(context: Any, params: Any) -> ElicitResult:
-        return ElicitResult(action="accept", content={"size": "large"})
-
-    async def list_roots(context: Any) -> ListRootsResult:
-        return ListRootsResult(roots=[Root(uri=FileUrl("file:///mine"), name="mine")])
-
     async def order(client: Client) -> str:
         return said(await client.call_tool("order"))
 
-    options = {"mode": "auto", "elicitation_callback": ask_user, "list_roots_callback": list_roots}
-    use = as_client(order, **options) if by == "agent" else calls(("order", {}))
+    use = as_client(order, **ordering()) if by == "agent" else calls(("order", {}))
     provider = server("modern", elicitation="defaults", roots=(tmp_path,))
     absent = attrs.evolve(nowhere, elicitation="defaults", roots=(tmp_path,))
 
@@ -419,7 +384,7 @@ def test_what_the_recording_does_not_have_ends_the_attempt(bare: Callable[..., S
                 await server.channel.call_tool("echo", {"text": "y"})
             return missed.value
 
-        seen = await _seen(nowhere, use, before, Tape(before, live.kept))
+        seen = await _seen(nowhere, use, before, MemoryCassette(before, live.kept))
         return [str(seen.answer), seen.log.missed, [call.error for call in seen.log.calls], seen.log.lost]
 
     told, missed, errors, lost = asyncio.run(run())
@@ -430,7 +395,7 @@ def test_what_the_recording_does_not_have_ends_the_attempt(bare: Callable[..., S
 
 def test_server_that_was_not_recorded_cannot_be_played(nowhere: Stdio) -> None:
     async def run() -> None:
-        async with started(nowhere, "every", played=Tape(Kept())):
+        async with started(nowhere, "every", cassette=MemoryCassette(Kept())):
             raise AssertionError
 
     with pytest.raises(PreflightError, match="nothing was kept"):

@@ -11,7 +11,7 @@ import pytest
 
 from keval.plugin import Blob, CallLog
 from keval_mcp import Http, Stdio
-from keval_mcp.passage.arguments import fit
+from keval_mcp.passage.passage import fit
 from tests.contexts import started
 
 

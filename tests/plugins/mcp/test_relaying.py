@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +12,17 @@ import attrs
 import httpx2
 import pytest
 from mcp import Client, MCPError
-from mcp.client.streamable_http import streamable_http_client
 from mcp.types import (
-    CreateMessageResult,
     ElicitResult,
-    ListRootsResult,
     PromptReference,
     ResourceUpdatedNotification,
-    Root,
-    TextContent,
 )
-from pydantic import FileUrl
 
 from keval import Sample
 from keval.plugin import CallLog
 from keval_mcp import Accept, Http, Stdio
 from tests.contexts import started
+from tests.plugins.mcp.agent_clients import answering, connected, ordering, said
 from tests.processes import Listening
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
@@ -69,19 +63,6 @@ def through(sample: Sample) -> Callable[..., Seen]:
                 return Seen(await body(client), server.log)
 
     return lambda provider, body, **options: asyncio.run(asyncio.wait_for(run(provider, body, options), 30))
-
-
-@asynccontextmanager
-async def connected(url: str, options: dict[str, Any]) -> AsyncIterator[Client]:
-    async with (
-        httpx2.AsyncClient(verify=False, timeout=60) as http,
-        Client(streamable_http_client(url, http_client=http), **{"mode": "legacy", **options}) as client,
-    ):
-        yield client
-
-
-def said(result: Any) -> str:
-    return "".join(block.text for block in result.content if isinstance(block, TextContent))
 
 
 def test_resources_prompts_and_completion_pass_as_they_are(through: Any, url: str) -> None:
@@ -153,22 +134,12 @@ def test_logs_and_progress_come_before_the_result(through: Any, url: str) -> Non
 
 
 def test_what_the_server_asks_is_answered_by_an_agent_that_can(through: Any, url: str, tmp_path: Path) -> None:
-    async def sample_model(context: Any, params: Any) -> CreateMessageResult:
-        return CreateMessageResult(role="assistant", content=TextContent(text="I think."), model="m")
-
-    async def ask_user(context: Any, params: Any) -> ElicitResult:
-        return ElicitResult(action="accept", content={"response": params.message.upper()})
-
-    async def list_roots(context: Any) -> ListRootsResult:
-        return ListRootsResult(roots=[Root(uri=FileUrl(tmp_path.as_uri()), name="mine")])
-
     async def use(client: Client) -> list[str]:
         sampled = await client.call_tool("test_sampling", {"prompt": "?"})
         elicited = await client.call_tool("test_elicitation", {"message": "well"})
         return [said(each) for each in (sampled, elicited, await client.call_tool("client_folders"))]
 
-    answering = {"sampling_callback": sample_model, "elicitation_callback": ask_user, "list_roots_callback": list_roots}
-    seen = through(Http(url=url), use, **answering)
+    seen = through(Http(url=url), use, **answering(tmp_path.as_uri()))
 
     sampled, elicited, folders = seen.answer
     assert ("LLM response: I think.", f"mine {tmp_path.as_uri()}") == (sampled, folders)
@@ -278,12 +249,6 @@ def test_only_what_needs_a_session_gets_one(server: Callable[..., Stdio], sample
 def test_a_server_without_sessions_is_told_what_it_needs(
     server: Callable[..., Stdio], sample: Sample, tmp_path: Path, mode: str
 ) -> None:
-    async def ask_user(context: Any, params: Any) -> ElicitResult:
-        return ElicitResult(action="accept", content={"size": "large"})
-
-    async def list_roots(context: Any) -> ListRootsResult:
-        return ListRootsResult(roots=[Root(uri=FileUrl("file:///mine"), name="mine")])
-
     async def use() -> tuple[Any, CallLog]:
         provider = server("modern", elicitation="defaults", roots=(tmp_path,))
         async with started(provider, "modern") as source, source.open(sample, "t") as context:
@@ -293,8 +258,7 @@ def test_a_server_without_sessions_is_told_what_it_needs(
             if mode == "own agent":
                 (block,) = (await reached.channel.call_tool("order", {}))["content"]
                 return json.loads(block["text"]), reached.log
-            options = {"mode": "auto", "elicitation_callback": ask_user, "list_roots_callback": list_roots}
-            async with connected(reached.url or "", options) as client:
+            async with connected(reached.url or "", ordering()) as client:
                 assert client.instructions == "Order here."
                 return json.loads(said(await client.call_tool("order"))), reached.log
 

@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from keval.plugin import ServerSpec, Sharing, WorkingFolder
-from keval_mcp.sharing import planned_sharing, sharing_of
+from keval_mcp.providers import planned_sharing, sharing_of
 
 READS = {"name": "read", "inputSchema": {}, "annotations": {"readOnlyHint": True}}
 WRITES = {"name": "write", "inputSchema": {}, "annotations": {"readOnlyHint": False, "title": "Write"}}

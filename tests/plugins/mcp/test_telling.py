@@ -21,7 +21,7 @@ def test_calls_are_told_of_when_they_are_sent_and_when_they_have_come_back(
     async def run() -> None:
         async with (
             started(lasting(), "every") as source,
-            attempt(source, tell=lambda kind, data: told.append((kind, data))) as trial,
+            attempt(source, emit=lambda kind, data: told.append((kind, data))) as trial,
         ):
             await trial.call("echo", text="one")
             await trial.call("fail")
@@ -49,7 +49,7 @@ def test_a_call_that_an_intervention_answers_is_not_told_of(
         failing = Intervention(faults=Faults(error=1.0))
         async with (
             started(lasting(), "every", interventions=(failing,)) as source,
-            attempt(source, tell=lambda kind, data: told.append((kind, data)), interventions=(failing,)) as trial,
+            attempt(source, emit=lambda kind, data: told.append((kind, data)), interventions=(failing,)) as trial,
         ):
             return str(await trial.call("echo", text="one"))
 

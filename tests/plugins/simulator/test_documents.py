@@ -12,8 +12,8 @@ import pytest
 from keval_gateway import ChatCall, ChatMessage, ChatRequest, ChatTool
 from keval_simulator.conversation import understand
 from keval_simulator.documents import Passage, best_passages, findings, passages
-from keval_simulator.flaws import Flaws
 from keval_simulator.model import SimulatedModel
+from keval_simulator.replies import Flaws
 
 TEXT = {"type": "string"}
 

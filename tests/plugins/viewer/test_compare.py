@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlencode
@@ -11,8 +10,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from keval_viewer.app import Serving
-from tests import hostile, viewing
-from tests.viewing import client_of, needs_chromium, serious, too_wide
+from tests import hostile
+from tests.viewing import client_of, needs_chromium
 
 BASE = f"agent-label {hostile.LABEL} / baseline"
 OTHER = f"agent-label {hostile.LABEL} / condition-label {hostile.LABEL}"
@@ -54,28 +53,3 @@ def test_two_arms_are_compared_question_by_question(
     assert name.split(":")[0].endswith(hostile.LABEL)
     assert "/samples/" in (dot.get_attribute("href") or "")
     assert page.evaluate("window.injected === undefined")
-
-
-@pytest.mark.slow
-@needs_chromium
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 360])
-def test_axe_finds_nothing_serious_in_comparisons(
-    hostile_results: Path, tmp_path: Path, visit: Callable[..., Page], scheme: str, width: int
-) -> None:
-    (first,) = hostile_results.glob("hostile/*")
-    for name in ("20260101-000000-aaaa", "20260102-000000-bbbb"):
-        shutil.copytree(first, tmp_path / "hostile" / name)
-    two = [("run", "hostile/20260102-000000-bbbb"), ("run", "hostile/20260101-000000-aaaa")]
-    found = []
-    with viewing.served(tmp_path) as served:
-        for path in (
-            "/runs/hostile/20260101-000000-aaaa/compare",
-            f"/compare?{urlencode(two)}",
-            f"/compare?{urlencode([*two, ('arm', OTHER)])}",
-        ):
-            page = visit(served, path, color_scheme=scheme, viewport={"width": width, "height": 800}, bypass_csp=True)
-            assert not too_wide(page)
-            found += serious(page)
-
-    assert [] == found

@@ -6,9 +6,9 @@ import pytest
 
 from keval.analysis.timeline.timelines import AGENT, MODEL, USER
 from keval.plugin import Mark, Step, Timeline
-from keval_viewer.marking import pieces_of, spans_of
+from keval_viewer.pages.sample import MOST_WORDS, differing
+from keval_viewer.scores import pieces_of, spans_of
 from keval_viewer.tracks import seconds_told, track_of
-from keval_viewer.wording import MOST_WORDS, differing
 
 
 def test_marks_that_overlap_cut_a_text_into_pieces() -> None:
@@ -29,10 +29,6 @@ def test_marks_of_one_piece_are_told_together() -> None:
     assert [("boots", "item; one of three", "good"), ("ots", "part", "neutral")] == [
         (span.text, span.told, span.kind) for span in spans
     ]
-
-
-def test_a_text_without_marks_is_one_piece() -> None:
-    assert [["ab"], []] == [[piece.text for piece in pieces_of(text, ())] for text in ("ab", "")]
 
 
 def test_wordings_join_to_both_answers() -> None:
@@ -81,9 +77,3 @@ def test_bars_share_an_axis_with_round_ticks() -> None:
     assert ["0", "0.5 s", "1 s", "1.5 s"] == [tick.told for tick in track.ticks]
     assert ["", "≤ 1.00 s", "", ""] == [row.took for row in track.rows]
     assert (32.0, 96.0, 192) == (track.rows[0].begin, track.rows[0].end, track.width)
-
-
-def test_a_timeline_without_times_has_no_bars() -> None:
-    track = track_of(Timeline(1, (Step("asked", USER, AGENT, "question"),), (USER, AGENT)))
-
-    assert ([None], ()) == ([row.bar for row in track.rows], track.ticks)

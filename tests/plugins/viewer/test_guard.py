@@ -9,8 +9,7 @@ import httpx2
 import pytest
 
 from keval_viewer.app import Serving
-from keval_viewer.guard import POLICY
-from keval_viewer.session import session_of
+from keval_viewer.guard import POLICY, session_of
 from tests.viewing import client_of, served
 
 

@@ -18,8 +18,8 @@ from filelock import FileLock
 from playwright.sync_api import Page, expect
 
 from keval import Run
-from keval_viewer.addresses import run_url
 from keval_viewer.app import Serving
+from keval_viewer.page import run_url
 from tests import viewing
 from tests.conftest import ON_PATH, Project
 from tests.viewing import client_of, needs_chromium

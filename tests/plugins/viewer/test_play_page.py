@@ -156,8 +156,7 @@ def test_a_problem_is_told_beside_what_it_is_about(served: Serving, visit: Calla
     assert "{% if" == editor.get_by_label("system prompt").input_value()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1600, 800, 360])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1600), ("dark", 800), ("light", 360)])
 def test_axe_finds_nothing_serious(served: Serving, visit: Callable[..., Page], scheme: str, width: int) -> None:
     page = visit(served, color_scheme=scheme, viewport={"width": width, "height": 900}, bypass_csp=True)
 

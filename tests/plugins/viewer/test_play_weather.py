@@ -120,23 +120,3 @@ def test_two_frameworks_answer_side_by_side(started: Started, visit: Callable[..
     assert (0, f"kept in {run.path}" in told) == (started.process.returncode, True)
     assert {f"{column}/{sample}/1" for column in COLUMNS for sample in ("q1", "q1.2")} == run.trial_ids()
     assert run.written_summary() is not None
-
-
-def test_stop_keeps_what_was_said_and_the_column_is_asked_again(started: Started, visit: Callable[..., Page]) -> None:
-    page = visit(started.serving, expected=["ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED", "ERR_CONNECTION_RESET"])
-
-    ask(page, "What should I wear in Tokyo today?")
-    expect(page.locator("[data-writing]").first).to_have_text(re.compile(r"\w{3}.{10,}"), timeout=60_000)
-    page.keyboard.press("Escape")
-    settle(page, "no answer of")
-    stopped = page.locator("#latest article").filter(has_text="Stopped.").first
-    column = stopped.get_attribute("data-key")
-    stopped.get_by_role("button", name="Ask it again").click()
-    expect(page.locator(cell(page, str(column)))).not_to_contain_text("Ask it again", timeout=60_000)
-    expect(page.locator(f"{cell(page, str(column))} > .grades .grade.scored").first).to_be_visible(timeout=60_000)
-
-    assert "before, stopped" in page.locator(cell(page, str(column))).inner_text()
-    # The server has ended: the page says so, and where everything is.
-    told = started.interrupt()
-    expect(page.locator("#ended")).to_be_visible(timeout=30_000)
-    assert str(open_run("latest", started.results).path) in told

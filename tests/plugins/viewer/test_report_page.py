@@ -171,7 +171,7 @@ def test_gates_show_their_verdict_and_what_they_were_decided_on(report: Report) 
     shown = " ".join(Elements(str(FRAGMENTS["gates"](gated))).text.split())
 
     assert "failed length >= 0.8 0.70, 0.60 to 0.80; 0.70 is less" in shown
-    assert "q1, a docs, repetition 2: expected that it contains '<b>'; answered: no" in shown
+    assert "q1, a docs, repetition 2: expected: it contains '<b>'; answer: no" in shown
     assert "" == str(FRAGMENTS["gates"](report)).strip()
 
 

@@ -14,13 +14,13 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from keval import Run
-from keval_viewer.addresses import run_url, trial_url
 from keval_viewer.app import Serving
-from keval_viewer.queue import Choice, queue_of
+from keval_viewer.page import run_url, trial_url
+from keval_viewer.reviews import Choice, queue_of
 from tests import viewing
 from tests.conftest import Project
-from tests.reviewing import level, review
-from tests.viewing import client_of, needs_chromium, serious, too_wide
+from tests.reviewing import review
+from tests.viewing import client_of, needs_chromium
 
 CONFIG = """
 name: judged
@@ -289,36 +289,3 @@ def test_the_answers_to_a_question_are_reviewed_side_by_side(
     said = {(each.trial, each.kind): each.said for each in run.reviews()}
     expected = {(trial, "level"): 5 - place for place, trial in enumerate(item.trials)}
     assert {**expected, (item.trials[2], "thumb"): "down"} == said
-
-
-@pytest.mark.slow
-@needs_chromium
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 360])
-def test_axe_finds_nothing_serious_in_pages_of_reviews(
-    serving: Serving, run: Run, visit: Callable[..., Page], scheme: str, width: int
-) -> None:
-    options = {"color_scheme": scheme, "viewport": {"width": width, "height": 800}, "bypass_csp": True}
-    page = visit(serving, run_url(run, "/review"), **options)
-    page.get_by_label("Your name").fill("Ann")
-    page.get_by_role("button", name="go on").click()
-    trial = next(iter(run.trial_ids()))
-    run.reviews_file.append([level(run, trial, 3, "Ann"), level(run, trial, 4, "Ben"), review(run, trial, note="hm")])
-    one = trial_url(run, trial).replace("/trials/", "/review/trials/", 1)
-    found = []
-    for place in (
-        run_url(run, "/review"),
-        run_url(run, "/review/answers?chosen=all&seed=3&blind=1&at=0"),
-        run_url(run, "/review/answers?chosen=all&seed=3&at=0"),
-        run_url(run, "/review/answers?chosen=all&seed=3&side=1&blind=1&at=1"),
-        run_url(run, "/review/answers?chosen=all&seed=3&at=20"),
-        run_url(run),
-    ):
-        page.goto(f"{serving.base}{place}")
-        if place == run_url(run):
-            expect(page.locator("#reviews")).to_contain_text("1 answer reviewed by 2 people")
-        assert not too_wide(page), place
-        found += serious(page)
-
-    assert 200 == page.request.get(f"{serving.base}{one}").status
-    assert [] == found

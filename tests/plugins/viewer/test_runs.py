@@ -10,11 +10,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from keval import Run
-from keval_viewer.addresses import run_url
 from keval_viewer.app import Serving
 from tests import hostile, viewing
-from tests.viewing import client_of, needs_chromium, serious, too_wide
+from tests.viewing import client_of, needs_chromium
 
 
 def test_runs_are_listed_with_what_they_are(served: Serving) -> None:
@@ -80,25 +78,3 @@ def test_runs_that_are_ticked_are_compared(visit: Callable[..., Page], copied: P
         page.wait_for_url(re.compile("/compare"))
 
         assert {copied.name, other.name} == {*re.findall(r"hostile%2F(\d+-\d+-\w+)", page.url)}
-
-
-@pytest.mark.slow
-@needs_chromium
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 360])
-def test_axe_finds_nothing_serious(
-    served: Serving, hostile_results: Path, visit: Callable[..., Page], scheme: str, width: int
-) -> None:
-    (run,) = hostile_results.glob("*/*")
-    found = []
-    for path in ("/", "/runs/nowhere/nothing", run_url(Run(run)), run_url(Run(run), "/trials")):
-        size = {"width": width, "height": 800}
-        page = visit(served, path, expected=["404"], color_scheme=scheme, viewport=size, bypass_csp=True)
-        expect(page.locator(".part")).to_have_count(0)
-        found += serious(page)
-        page.keyboard.press("?")
-        expect(page.get_by_role("dialog")).to_be_visible()
-        assert not too_wide(page)
-        found += serious(page)
-
-    assert [] == found

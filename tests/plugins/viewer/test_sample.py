@@ -16,7 +16,7 @@ from keval import open_run
 from keval_viewer.app import Serving
 from tests import hostile
 from tests.plugins.viewer import odd_run
-from tests.viewing import client_of, needs_chromium, serious, too_wide
+from tests.viewing import client_of, needs_chromium
 
 SAMPLES = f"{odd_run.PLACE}/samples"
 
@@ -126,19 +126,3 @@ def test_a_choice_takes_effect_at_once_and_is_kept_from_question_to_question(
 
     expect(page.locator("h1")).to_have_text("change-passphrase")
     expect(page.locator("ins").first).to_be_visible()
-
-
-@pytest.mark.slow
-@needs_chromium
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1600, 360])
-def test_axe_finds_nothing_serious(odd: Serving, visit: Callable[..., Page], scheme: str, width: int) -> None:
-    found = []
-    for path in ("prune-default?against=0", "tape"):
-        viewport = {"width": width, "height": 800}
-        page = visit(odd, f"{SAMPLES}/{path}", color_scheme=scheme, viewport=viewport, bypass_csp=True)
-        page.evaluate("for (const each of document.querySelectorAll('main details')) each.open = true")
-        assert not too_wide(page)
-        found += serious(page)
-
-    assert [] == found

@@ -16,7 +16,7 @@ from keval import open_run
 from keval_viewer.app import Serving
 from tests import hostile
 from tests.plugins.viewer import odd_run
-from tests.viewing import client_of, needs_chromium, serious, too_wide
+from tests.viewing import client_of, needs_chromium
 
 
 @pytest.fixture(scope="module")
@@ -170,21 +170,3 @@ def test_a_step_of_a_discarded_attempt_opens_it(odd: Serving, visit: Callable[..
     page = visit(odd, f"{odd_run.url(odd_run.REPEATED)}#attempt-1-step-1")
 
     expect(page.locator("#attempt-1-step-1")).to_be_visible()
-
-
-@pytest.mark.slow
-@needs_chromium
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1600, 360])
-def test_axe_finds_nothing_serious(odd: Serving, visit: Callable[..., Page], scheme: str, width: int) -> None:
-    found = []
-    paths = [odd_run.url(trial) for trial in (odd_run.LONG, odd_run.REPEATED, odd_run.FAILED)]
-    for path in (f"{odd_run.url(odd_run.READ)}?read=completeness+judge", *paths):
-        viewport = {"width": width, "height": 800}
-        page = visit(odd, path, color_scheme=scheme, viewport=viewport, bypass_csp=True)
-        page.evaluate("for (const each of document.querySelectorAll('main details')) each.open = true")
-        page.keyboard.press("j")
-        assert not too_wide(page)
-        found += serious(page)
-
-    assert [] == found

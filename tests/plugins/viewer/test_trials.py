@@ -9,8 +9,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from keval import Run
-from keval_viewer.addresses import run_url
 from keval_viewer.app import Serving
+from keval_viewer.page import run_url
+from keval_viewer.runs import read_ahead
 from tests import hostile, viewing
 from tests.viewing import client_of, needs_chromium
 
@@ -54,12 +55,23 @@ def test_a_run_that_was_written_to_is_read_again(copied: Path) -> None:
 
     with viewing.served(copied.parents[1]) as running, client_of(running) as client:
         before = len(client.get(path).json()["trials"]["id"])
-        file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:5]))
+        # As keval does: what is reading ahead in the background finds the old file or the new one, and no part of it.
+        written = file.with_suffix(".new")
+        written.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:5]))
+        written.replace(file)
         after = len(client.get(path).json()["trials"]["id"])
         page = client.get(run_url(Run(copied))).text
 
     assert (12, 5) == (before, after)
     assert "Interrupted: 5 of 12 trials are there." in page  # its summary tells of more
+
+
+def test_a_run_may_go_while_it_is_read_ahead(copied: Path) -> None:
+    run = Run(copied)
+    assert 12 == len(run.known_trials)
+    run.trials_file.unlink()
+
+    read_ahead(run)  # does not raise, as the web server would close the connection then, with the next request on it
 
 
 @pytest.mark.slow

@@ -87,7 +87,7 @@ def test_each_trial_begins_with_its_samples_preferences_and_keeps_its_own(
 ) -> None:
     async def check() -> None:
         async with started(Weather(transport=transport, tap=tap), "weather") as source:
-            assert source.offers[0].tools == TOOLS
+            assert source.tool_listings[0].tools == TOOLS
 
             assert await _trial(source, COLD, "one", dislikes_rain=True) == {
                 "dislikes_cold": True,
@@ -157,25 +157,23 @@ def test_the_server_is_given_the_key_and_nothing_else_of_value_and_ends_with_its
     assert _servers() == []
 
 
-def test_a_server_that_does_not_start_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keval_weather.context._MODULE", ("-c", "raise SystemExit('no luck today')"))
+@pytest.mark.parametrize(
+    ("code", "startup_timeout", "problem"),
+    [
+        ("raise SystemExit('no luck today')", 30.0, r"ended at its start; it said:\nno luck today"),
+        ("import sys; sys.stdin.read()", 0.1, r"did not start within 0\.1 s; it said:\nnothing"),
+    ],
+)
+def test_a_server_that_does_not_start_in_time_is_ended_and_quoted(
+    code: str, startup_timeout: float, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keval_weather.context._MODULE", ("-c", code))
 
     async def start() -> None:
-        async with started(Weather(transport="http"), "sky"):
+        async with started(Weather(transport="http", startup_timeout=startup_timeout), "sky"):
             pytest.fail("it cannot have started")
 
-    with pytest.raises(PreflightError, match=r"server 'sky' ended at its start; it said:\nno luck today"):
-        asyncio.run(start())
-
-
-def test_a_server_that_starts_too_slowly_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keval_weather.context._MODULE", ("-c", "import sys; sys.stdin.read()"))
-
-    async def start() -> None:
-        async with started(Weather(transport="http", startup_timeout=0.1), "sky"):
-            pytest.fail("it cannot have started")
-
-    with pytest.raises(PreflightError, match=r"server 'sky' did not start within 0\.1 s; it said:\nnothing"):
+    with pytest.raises(PreflightError, match=f"server 'sky' {problem}"):
         asyncio.run(start())
     assert _servers() == []
 

@@ -20,8 +20,6 @@ from keval_mcp.sessions import Tool
 if TYPE_CHECKING:
     from keval_clients.client import Client
 
-__all__ = ["Anthropic"]
-
 
 @attrs.define
 class Anthropic:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval.plugin import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL, Context, Ending, Media
+from keval.plugin import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, Media
 from keval_anthropic.streamed import whole_message
 from keval_clients import messages_usage, no_reply, quoted
 from keval_mcp.loop import Call, Reply, Result
@@ -17,9 +17,7 @@ from keval_mcp.sessions import Tool
 if TYPE_CHECKING:
     from keval_clients.client import Client
 
-__all__ = ["MessagesChat"]
-
-_ENDINGS: Mapping[str | None, Ending] = {
+_FINISH_REASONS: Mapping[str | None, FinishReason] = {
     "max_tokens": MAX_OUTPUT_TOKENS,
     "model_context_window_exceeded": CONTEXT_WINDOW,
     "refusal": REFUSAL,
@@ -72,11 +70,11 @@ class MessagesChat:
 
     async def _sent(self, body: Mapping[str, Any]) -> dict[str, Any]:
         context = self._context
-        asked = (context.model_headers, context.recorder.requested)
+        asked = (context.model_headers, context.builder.requested)
         if not context.streams:
             return await self._client.post("/v1/messages", body, *asked)
         async with aclosing(self._client.stream("/v1/messages", {**body, "stream": True}, *asked)) as events:
-            return await whole_message(events, context.recorder)
+            return await whole_message(events, context.builder)
 
     def takes(self, media: Media, *, error: bool) -> bool:
         return media.essence in _MEDIA and not error  # the API wants an error to be text
@@ -108,7 +106,7 @@ def _block(part: str | Media) -> dict[str, Any]:
 
 def _read(answered: Mapping[str, Any]) -> Reply:
     content, stopped = answered["content"], answered.get("stop_reason")
-    cut = _ENDINGS.get(stopped)
+    cut = _FINISH_REASONS.get(stopped)
     text = "".join(block["text"] for block in content if block["type"] == "text")
     calls = tuple(
         _call(block, cut if block is content[-1] else None) for block in content if block["type"] == "tool_use"
@@ -122,7 +120,7 @@ def _read(answered: Mapping[str, Any]) -> Reply:
     )
 
 
-def _call(block: Mapping[str, Any], cut: Ending | None) -> Call:
+def _call(block: Mapping[str, Any], cut: FinishReason | None) -> Call:
     given, problem = block["input"], cut.problem if cut else ""
     if not isinstance(given, dict):
         given, problem = {}, problem or f"the arguments are not a JSON object: {quoted(given)}"

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from keval.plugin import ModelError, Recorder
+from keval.plugin import ModelError, TranscriptBuilder
 from keval_clients import broken_off, no_reply, read_json
-
-__all__ = ["whole_message"]
 
 _STATUSES = {
     "authentication_error": 401,
@@ -24,7 +22,7 @@ _STATUSES = {
 """The HTTP status of each type of error but `api_error`, by the API's reference."""
 
 
-async def whole_message(events: AsyncIterator[Mapping[str, Any]], recorder: Recorder) -> dict[str, Any]:
+async def whole_message(events: AsyncIterator[Mapping[str, Any]], builder: TranscriptBuilder) -> dict[str, Any]:
     """Return the message that these events are of; each piece of its text is reported.
 
     Raises:
@@ -40,7 +38,7 @@ async def whole_message(events: AsyncIterator[Mapping[str, Any]], recorder: Reco
                 case "content_block_start":
                     message["content"].append({**event["content_block"]})
                 case "content_block_delta":
-                    _add(message["content"][event["index"]], event["delta"], recorder)
+                    _add(message["content"][event["index"]], event["delta"], builder)
                 case "message_delta":
                     message.update(event["delta"])
                     message["usage"] = {**(message.get("usage") or {}), **_known(event.get("usage") or {})}
@@ -53,11 +51,11 @@ async def whole_message(events: AsyncIterator[Mapping[str, Any]], recorder: Reco
     raise broken_off()
 
 
-def _add(block: dict[str, Any], delta: Mapping[str, Any], recorder: Recorder) -> None:
+def _add(block: dict[str, Any], delta: Mapping[str, Any], builder: TranscriptBuilder) -> None:
     match delta["type"]:
         case "text_delta":
             block["text"] += delta["text"]
-            recorder.streamed(delta["text"])
+            builder.streamed(delta["text"])
         case "input_json_delta":
             block["written"] = block.get("written", "") + delta["partial_json"]
         case "thinking_delta":

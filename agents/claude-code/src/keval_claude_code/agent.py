@@ -17,8 +17,6 @@ from keval.plugin import Context, Conversation, Model, Volatile, run_conversatio
 if TYPE_CHECKING:
     from keval_claude_code.conversation import Setup
 
-__all__ = ["ClaudeCode"]
-
 _VOLATILE = (
     Volatile(
         "Claude Code tells the results of parallel calls in the order in which it got them",

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import cast
 
 import attrs
-from claude_agent_sdk import ClaudeSDKClient, Message, ResultMessage, SystemMessage
+from claude_agent_sdk import AssistantMessage, ClaudeSDKClient, Message, ResultMessage, SystemMessage, TextBlock
 
-from keval.plugin import Context, Endpoint, TrialError
-from keval_claude_code.client import connected
-from keval_claude_code.environment import build_environment
-from keval_claude_code.faults import turn_fault
-from keval_claude_code.history import write_session
-from keval_claude_code.home import open_home
-from keval_claude_code.process import Process
+from keval.plugin import MAX_OUTPUT_TOKENS, Context, Endpoint, ModelError, TrialError
+from keval_claude_code.home import build_environment, open_home, write_session
+from keval_claude_code.process import Process, connected
 from keval_claude_code.servers import Servers
 from keval_claude_code.watch import Watch
-
-__all__ = ["Conversation", "Setup", "open_conversation"]
 
 # The SDK would write of a process that ended to the terminal where nobody configured logging; the trial's failure says
 # it all.
@@ -61,7 +55,7 @@ async def open_conversation(setup: Setup, context: Context) -> AsyncIterator[Con
             stderr=home.stderr,
         )
         async with connected(process) as client:
-            yield Conversation(client, Watch(context.recorder, servers, context.streams), setup.max_turns)
+            yield Conversation(client, Watch(context.builder, servers, context.streams), setup.max_turns)
 
 
 @attrs.frozen
@@ -73,12 +67,12 @@ class Conversation:
     _max_turns: int
 
     async def ask(self, text: str) -> None:
-        """Send one message of the user, reporting to the watch's recorder.
+        """Send one message of the user, reporting to the watch's builder.
 
         Raises:
             TrialError: a server does not come up or is lost, the model fails or never answers, or the process ends.
         """
-        with self._watch.recorder.turn(text):
+        with self._watch.builder.turn(text):
             await self._client.query(text)
             await _follow(self._client, self._watch, self._max_turns)
 
@@ -104,7 +98,7 @@ async def _follow(client: ClaudeSDKClient, watch: Watch, max_turns: int) -> None
 
 async def _check(client: ClaudeSDKClient, watch: Watch, tools: list[str], statuses: list[dict[str, str]]) -> None:
     """Raise unless every server is connected and exactly the condition's tools are offered."""
-    watch.recorder.offered(map(watch.servers.own_name, tools))
+    watch.builder.offered(map(watch.servers.own_name, tools))
     if any(status["status"] != "connected" for status in statuses):
         # Only the answer to this question says why.
         watch.servers.check_up((await client.get_mcp_status())["mcpServers"])
@@ -136,3 +130,49 @@ def _command(setup: Setup, context: Context, servers: Servers) -> list[str]:
         command.append(f"--allowedTools={','.join(f'mcp__{alias}' for alias in servers.aliases)}")
     session = write_session(context.history, home, setup.endpoint.model)
     return command if session is None else [*command, f"--resume={session}"]
+
+
+_STATUSES: Mapping[str | None, int] = {
+    "authentication_failed": 401,
+    "billing_error": 402,
+    "invalid_request": 400,
+    "rate_limit": 429,
+}
+"""The HTTP status behind a kind of error, where Claude Code found the fault itself and no request shows one."""
+
+_UNREACHED = "server_error"
+"""The kind of error, where there is no status either, of a connection that failed or broke off."""
+
+
+def turn_fault(result: ResultMessage, stand_in: AssistantMessage | None, max_turns: int) -> TrialError | None:
+    """Return why a turn has no answer of the model's, or None if it has one.
+
+    `stand_in` is the message in the model's place by which Claude Code tells an error, if that is how the turn ended.
+    """
+    if denied := sorted({denial["tool_name"] for denial in result.permission_denials or ()}):
+        return TrialError(
+            f"Claude Code denied calls of {', '.join(denied)}, which the condition allows; settings managed for this"
+            " machine may forbid them: allow them there",
+            kind="tool_denied",
+        )
+    if result.subtype == "error_max_turns":
+        return TrialError(
+            f"{max_turns} model calls brought no answer; raise max_turns if that is too few", kind="max_turns"
+        )
+    said = "; ".join(result.errors or []) or result.result or result.subtype
+    if stand_in is not None:
+        said = "\n".join(block.text for block in stand_in.content if isinstance(block, TextBlock))
+        if stand_in.stop_reason == "refusal":
+            return TrialError(
+                f"the model refused to answer; ask another way, or another model: {said}", stage="model", kind="refused"
+            )
+        if str(stand_in.error) == "max_output_tokens":  # not among the errors that the SDK declares
+            return MAX_OUTPUT_TOKENS.no_answer(said)
+        status = result.api_error_status or _STATUSES.get(stand_in.error)
+        if status is None and stand_in.error != _UNREACHED:
+            kind = stand_in.error or "bad_reply"
+            return TrialError(f"Claude Code answered in the model's place: {said}", stage="model", kind=kind)
+        return ModelError(f"the model call failed: {said}", status=status)
+    if result.is_error or result.subtype != "success":
+        return TrialError(f"Claude Code gave up the turn: {said}", kind=result.subtype)
+    return None

@@ -10,8 +10,6 @@ import json
 import os
 import sys
 
-__all__ = ["main"]
-
 
 def main(path: str) -> None:
     """Become the program that the JSON file at `path` describes."""

@@ -1,4 +1,4 @@
-"""Claude Code's process, as the SDK's transport.
+"""Claude Code's process, as the SDK's transport, and the SDK's client on it.
 
 The SDK's own transport adds the user's whole environment, waits five seconds for a process that is busy, and leaves it
 behind when it is cancelled twice.
@@ -12,18 +12,16 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import attrs
 import claude_agent_sdk
-from claude_agent_sdk import Transport
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Transport
 
 from keval.plugin import PreflightError, TrialError, supervised
-
-__all__ = ["Process", "find_program"]
 
 _LONGEST_LINE = 2**28
 """Bytes of one message, with a tool's whole result in it."""
@@ -145,3 +143,43 @@ class Process(Transport):
         said = self.stderr.read_text(encoding="utf-8", errors="replace")[-_STDERR_CHARACTERS:].strip()
         words = f"; its stderr ends:\n{said}" if said else ""
         return TrialError(f"Claude Code's process {how} during the trial{words}", kind="process", retryable=True)
+
+
+@asynccontextmanager
+async def connected(process: Process) -> AsyncIterator[ClaudeSDKClient]:
+    """Start the process and connect to it; it ends by itself after its work, and at once when the body is cut short.
+
+    Raises:
+        TrialError: it cannot be started, or ends too early.
+    """
+    client = ClaudeSDKClient(ClaudeAgentOptions(verbatim_prompts=True), process)
+    try:
+        await client.connect()
+        yield client
+    except BaseException:
+        process.terminate()
+        raise
+    finally:
+        await _to_the_end(_leave(client, process))
+
+
+async def _leave(client: ClaudeSDKClient, process: Process) -> None:
+    try:
+        await client.disconnect()
+    finally:
+        process.kill()
+        await process.wait()
+
+
+async def _to_the_end(work: Coroutine[None, None, None]) -> None:
+    """Do `work` whole even when cancelled meanwhile; the cancellation is passed on afterwards."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    task.result()
+    if cancelled is not None:
+        raise cancelled

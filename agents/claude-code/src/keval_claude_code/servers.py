@@ -15,28 +15,14 @@ import attrs
 from keval.plugin import McpServer, ServerLostError, ToolsMissingError, TrialError
 from keval_claude_code.home import Home
 
-__all__ = ["Servers"]
-
 _INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 """What a stdio server is given of the user's environment besides its own `env`, by the MCP SDK's habit."""
 
 _RESERVED = frozenset(
     {
-        "ccr-email",
-        "claude-code-remote",
-        "claude-device",
-        "claude-in-chrome",
-        "claude_ai",
-        "claude_browser",
-        "claude_in_chrome",
-        "claude_preview",
-        "computer-use",
-        "hearthbot",
-        "ide",
-        "remote-browser",
-        "remote-devices",
-        "webagent",
-        "workspace",
+        *("ccr-email", "claude-code-remote", "claude-device", "claude-in-chrome", "claude_ai", "claude_browser"),
+        *("claude_in_chrome", "claude_preview", "computer-use", "hearthbot", "ide", "remote-browser"),
+        *("remote-devices", "webagent", "workspace"),
     }
 )
 """What Claude Code 2.1.329 keeps for servers of its own, in lower case: it does not load another so named, or drops its

@@ -1,4 +1,4 @@
-"""Reports what Claude Code says of a trial to the recorder, each thing once."""
+"""Reports what Claude Code says of a trial to the builder, each thing once."""
 
 from __future__ import annotations
 
@@ -18,10 +18,8 @@ from claude_agent_sdk import (
 )
 
 from keval import Usage
-from keval.plugin import ContentKind, Recorder, TrialError
+from keval.plugin import ContentKind, TranscriptBuilder, TrialError
 from keval_claude_code.servers import Servers
-
-__all__ = ["Watch"]
 
 _REFUSED = "<tool_use_error>"
 """How the result of a call begins that Claude Code answered itself, other than for want of a permission."""
@@ -43,7 +41,7 @@ class Watch:
     may be answered before the message it stands in has ended, and only the end tells how many tokens it took.
     """
 
-    recorder: Recorder
+    builder: TranscriptBuilder
     servers: Servers
     streams: bool = False
     stand_in: AssistantMessage | None = attrs.field(default=None, init=False)
@@ -93,7 +91,7 @@ class Watch:
 
     def _streamed(self, text: str) -> None:
         if self.streams:
-            self.recorder.streamed(text)
+            self.builder.streamed(text)
 
     def _said(self, block: ContentBlock) -> None:
         match block:
@@ -104,7 +102,7 @@ class Watch:
                     _usage({**self._usage, "output_tokens": 0, "output_tokens_details": {"thinking_tokens": 0}})
                 )
                 self._tell_texts()
-                self.recorder.called(self.servers.own_name(name), arguments, id)
+                self.builder.called(self.servers.own_name(name), arguments, id)
                 self._open[id] = name
 
     def _returned(self, block: ToolResultBlock, original: object) -> None:
@@ -115,9 +113,9 @@ class Watch:
         refused = text.startswith((_REFUSED, f"Permission to use {name} "))
         dropped = _dropped(block.content)
         if block.is_error:
-            self.recorder.returned(error=text, id=block.tool_use_id, sent=not refused, dropped=dropped)
+            self.builder.returned(error=text, id=block.tool_use_id, sent=not refused, dropped=dropped)
         else:
-            self.recorder.returned(text, id=block.tool_use_id, dropped=dropped)
+            self.builder.returned(text, id=block.tool_use_id, dropped=dropped)
         # What a server answered is kept beside the message as a structure, and what Claude Code made up as a text.
         self.servers.check_call(name, text if isinstance(original, str) and not refused else None)
 
@@ -134,10 +132,10 @@ class Watch:
         """Count the model call, once, and with it the tokens that the one before turned out to have taken."""
         if self._counted is None:
             self._counted, owed, self._owed = usage, self._owed, _NOTHING
-            self.recorder.model_called(usage + owed)
+            self.builder.model_called(usage + owed)
 
     def _tell_texts(self) -> None:
-        self.recorder.said("\n".join(self._texts))
+        self.builder.said("\n".join(self._texts))
         self._texts = []
 
 

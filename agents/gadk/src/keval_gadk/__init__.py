@@ -3,6 +3,6 @@
 Importing this package imports no SDK; a trial does.
 """
 
-from keval_gadk.agent import CHARACTERISTICS, Api, Gadk
+from keval_gadk.agent import Api, Gadk
 
-__all__ = ["CHARACTERISTICS", "Api", "Gadk"]
+__all__ = ["Api", "Gadk"]

@@ -17,8 +17,6 @@ from keval_gadk.client import ModelClient, connect
 if TYPE_CHECKING:
     from keval_gadk.conversation import Conversation
 
-__all__ = ["CHARACTERISTICS", "Api", "Gadk"]
-
 Api: TypeAlias = Literal["auto", "gemini", "chat", "responses", "anthropic"]
 """Which wire protocol to use; `auto` takes the first of this order that the model's endpoint speaks."""
 
@@ -30,25 +28,6 @@ _WIRES: dict[Api, tuple[Wire, ...]] = {
     "anthropic": ("anthropic",),
 }
 
-CHARACTERISTICS: Mapping[str, Any] = {
-    "files": 5,
-    "setup": "medium",
-    "code": "medium",
-    "tool_files": 2,
-    "memory": "built-in",
-    "errors": "framework",
-    "logging": "framework",
-    "documentation": "comprehensive",
-}
-"""What ADK asks of its developer (metrics-assessment.md, sections 10 to 12)."""
-
-_VOLATILE = (
-    Volatile(
-        "the id that ADK draws for a call to which the model gave none",
-        pattern=r"adk-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b",
-    ),
-)
-
 
 @attrs.define
 class Gadk:
@@ -58,8 +37,24 @@ class Gadk:
     bounds hold (4096 for `chat`, 8192 for `anthropic`, none for the others).
     """
 
-    characteristics: ClassVar[Mapping[str, Any]] = CHARACTERISTICS
-    volatile: ClassVar[tuple[Volatile, ...]] = _VOLATILE
+    characteristics: ClassVar[Mapping[str, Any]] = {
+        "files": 5,
+        "setup": "medium",
+        "code": "medium",
+        "tool_files": 2,
+        "memory": "built-in",
+        "errors": "framework",
+        "logging": "framework",
+        "documentation": "comprehensive",
+    }
+    """What ADK asks of its developer (metrics-assessment.md, sections 10 to 12)."""
+
+    volatile: ClassVar[tuple[Volatile, ...]] = (
+        Volatile(
+            "the id that ADK draws for a call to which the model gave none",
+            pattern=r"adk-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b",
+        ),
+    )
 
     model: Model
     api: Api = "auto"

@@ -12,9 +12,7 @@ from google.adk.models.llm_response import LlmResponse
 
 from keval.plugin import Endpoint, ModelError, report_request
 from keval_gadk.failure import failed_midway, refused, unreachable
-from keval_gadk.results import ResultForm
-
-__all__ = ["AnthropicClient"]
+from keval_gadk.toolset import ResultForm
 
 
 class AnthropicClient:

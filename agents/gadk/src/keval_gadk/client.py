@@ -11,9 +11,7 @@ if TYPE_CHECKING:
     from google.adk.models import BaseLlm
     from google.adk.models.llm_response import LlmResponse
 
-    from keval_gadk.results import ResultForm
-
-__all__ = ["ModelClient", "connect"]
+    from keval_gadk.toolset import ResultForm
 
 
 class ModelClient(Protocol):

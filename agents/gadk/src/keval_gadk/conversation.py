@@ -23,8 +23,6 @@ from keval_gadk.client import ModelClient
 from keval_gadk.failure import bad_reply
 from keval_gadk.observer import Observer
 
-__all__ = ["Conversation"]
-
 _NAME = "agent"  # ADK tells it to the model
 _USER = "user"
 _SEED_LIMIT = 2**31  # Gemini takes a signed 32-bit seed
@@ -97,7 +95,7 @@ class Conversation:
             raise self._client.failure(error) from error
 
     async def _ask(self, text: str) -> None:
-        with self._context.recorder.turn(text), reporting_requests(self._context.recorder):
+        with self._context.builder.turn(text), reporting_requests(self._context.builder):
             events = self._runner.run_async(
                 user_id=_USER,
                 session_id=self._session.id,

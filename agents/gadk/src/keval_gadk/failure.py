@@ -6,11 +6,9 @@ import json
 from collections.abc import Mapping
 
 from google.adk.models.llm_response import LlmResponse
-from google.genai.types import BlockedReason, FinishReason
+from google.genai.types import BlockedReason, FinishReason as GeminiFinishReason
 
-from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, SILENCE, Ending, ModelError, TrialError, retry_after_seconds
-
-__all__ = ["bad_reply", "failed_midway", "refused", "silent", "unreachable"]
+from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, SILENCE, FinishReason, ModelError, TrialError, retry_after_seconds
 
 _QUOTED = 1000
 _FILTERED = {
@@ -70,7 +68,7 @@ def silent(response: LlmResponse) -> TrialError:
             f"the model failed: {told['code']}: {told.get('message') or 'no reason given'}",
             status=429 if limited else 500,
         )
-    return _ending(reason, told).no_answer(": ".join(filter(None, [reason, said]))[:_QUOTED])
+    return _finish_reason(reason, told).no_answer(": ".join(filter(None, [reason, said]))[:_QUOTED])
 
 
 def _told(said: str) -> Mapping[str, object]:
@@ -84,8 +82,8 @@ def _told(said: str) -> Mapping[str, object]:
     return told if isinstance(told, dict) else {}
 
 
-def _ending(reason: str, told: Mapping[str, object]) -> Ending:
-    if reason == FinishReason.MAX_TOKENS.value:
+def _finish_reason(reason: str, told: Mapping[str, object]) -> FinishReason:
+    if reason == GeminiFinishReason.MAX_TOKENS.value:
         return MAX_OUTPUT_TOKENS
     return REFUSAL if reason in _FILTERED or told.get("reason") == "content_filter" else SILENCE
 

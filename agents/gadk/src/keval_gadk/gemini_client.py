@@ -13,9 +13,7 @@ from google.genai.types import HttpOptions
 
 from keval.plugin import Endpoint, ModelError, report_request
 from keval_gadk.failure import refused, unreachable
-from keval_gadk.results import ResultForm
-
-__all__ = ["GeminiClient"]
+from keval_gadk.toolset import ResultForm
 
 
 class GeminiClient:

@@ -16,19 +16,17 @@ from google.adk.tools.tool_context import ToolContext
 from google.genai.types import Tool
 
 from keval import Usage
-from keval.plugin import ContentKind, Context, Recorder, ToolResult, ToolsMissingError, TrialError
+from keval.plugin import ContentKind, Context, ToolResult, ToolsMissingError, TranscriptBuilder, TrialError
 from keval_gadk.client import ModelClient
 from keval_gadk.failure import bad_reply, silent
 from keval_gadk.toolset import TrialToolset
-
-__all__ = ["Observer"]
 
 _BROKEN_OFF = "its stream ended before the reply did"
 
 
 @attrs.define
 class Observer:
-    """Reports one trial to its recorder.
+    """Reports one trial to its builder.
 
     Its three `…_model` and `…_tool` methods are ADK callbacks; what they raise ends the run before the next request.
     """
@@ -41,8 +39,8 @@ class Observer:
     _awaits_reply: bool = attrs.field(default=False, init=False)
 
     @property
-    def _recorder(self) -> Recorder:
-        return self._context.recorder
+    def _builder(self) -> TranscriptBuilder:
+        return self._context.builder
 
     def before_model(self, callback_context: CallbackContext, llm_request: LlmRequest) -> None:
         """Compare the tools in the request with the condition's, and let no other request pass.
@@ -52,7 +50,7 @@ class Observer:
         self._check_servers()
         offered = Counter(_tool_names(llm_request))
         expected = Counter(self._context.tools)
-        self._recorder.offered(offered.elements())
+        self._builder.offered(offered.elements())
         follows = any(server.log is not None and server.log.followed for server in self._context.servers)
         if offered != expected and not follows:
             raise ToolsMissingError((expected - offered).elements(), (offered - expected).elements())
@@ -65,12 +63,12 @@ class Observer:
             TrialError: the stream broke off, of which ADK makes a reply.
         """
         if llm_response.partial:
-            self._recorder.streamed(_said(llm_response))
+            self._builder.streamed(_said(llm_response))
             return
         if self._context.streams and not self._client.is_whole(llm_response):
             raise bad_reply(_BROKEN_OFF)
         self._awaits_reply = False
-        self._recorder.model_called(_usage(llm_response, self._client.output_includes_thoughts))
+        self._builder.model_called(_usage(llm_response, self._client.output_includes_thoughts))
 
     def after_tool(
         self, tool: BaseTool, args: dict[str, Any], tool_context: ToolContext, tool_response: Mapping[str, Any]
@@ -89,11 +87,11 @@ class Observer:
             return
         for call in event.get_function_calls():
             self._open_calls.append(call.id)
-            self._recorder.called(call.name or "", call.args or {}, id=call.id)
+            self._builder.called(call.name or "", call.args or {}, id=call.id)
         for response in event.get_function_responses():
             self._returned(response.id, response.response or {})
         text = _said(event)
-        self._recorder.said(text)
+        self._builder.said(text)
         # ADK also announces what a run is about to raise this way, so nothing is raised here.
         if text.strip() or event.get_function_calls() or event.get_function_responses():
             self._silence = None
@@ -120,9 +118,9 @@ class Observer:
         text, read = _text(response), ToolResult(response)
         failed = "error" in response or read.is_error
         result, error = (None, text) if failed else (text, None)
-        self._recorder.returned(result, error=error, id=call, content=read.content, dropped=dropped)
+        self._builder.returned(result, error=error, id=call, content=read.content, dropped=dropped)
         for blob in read.blobs:
-            self._recorder.attach(blob.content, blob.media_type)
+            self._builder.attach(blob.content, blob.media_type)
 
 
 def _said(response: LlmResponse) -> str:

@@ -19,12 +19,10 @@ from openai import (
 
 from keval.plugin import Endpoint, TrialError, Wire, report_request
 from keval_gadk.failure import bad_reply, failed_midway, refused, unreachable
-from keval_gadk.results import ResultForm
+from keval_gadk.toolset import ResultForm
 
 if TYPE_CHECKING:
     from openai._models import FinalRequestOptions
-
-__all__ = ["OpenAIClient"]
 
 
 class OpenAIClient:

@@ -16,28 +16,7 @@ from keval.plugin import Context, Conversation, Model, Volatile, Wire, run_conve
 if TYPE_CHECKING:
     from agent_framework import ChatOptions
 
-    from keval_ms.clients import Clients
-
-__all__ = ["Ms"]
-
-CHARACTERISTICS: Mapping[str, Any] = {
-    "files": 4,
-    "setup": "low",
-    "code": "low",
-    "tool_files": 1,
-    "memory": "manual",
-    "errors": "manual",
-    "logging": "basic",
-    "documentation": "moderate",
-}
-"""What the framework asks of its developer (metrics-assessment.md, sections 10 to 12, which do not grade learning)."""
-
-_VOLATILE = (
-    Volatile(
-        "the id that the framework draws for a call to which the model gave none",
-        pattern=r"af-call-[0-9a-f]{32}\b",
-    ),
-)
+    from keval_ms.conversation import Clients
 
 
 @attrs.define
@@ -49,8 +28,24 @@ class Ms:
     none.
     """
 
-    characteristics: ClassVar[Mapping[str, Any]] = CHARACTERISTICS
-    volatile: ClassVar[tuple[Volatile, ...]] = _VOLATILE
+    characteristics: ClassVar[Mapping[str, Any]] = {
+        "files": 4,
+        "setup": "low",
+        "code": "low",
+        "tool_files": 1,
+        "memory": "manual",
+        "errors": "manual",
+        "logging": "basic",
+        "documentation": "moderate",
+    }
+    """What the framework asks of its developer (metrics-assessment.md, sections 10 to 12)."""
+
+    volatile: ClassVar[tuple[Volatile, ...]] = (
+        Volatile(
+            "the id that the framework draws for a call to which the model gave none",
+            pattern=r"af-call-[0-9a-f]{32}\b",
+        ),
+    )
 
     model: Model
     api: Literal["chat", "responses"] = "chat"
@@ -100,7 +95,7 @@ class Ms:
 
     def _ready(self) -> Clients:
         # Importing the framework takes most of a second, which checking a config need not pay.
-        from keval_ms.clients import Clients
+        from keval_ms.conversation import Clients
 
         if self._clients is None:
             self._clients = Clients.build(*self.model.reach(self.wire), self.max_turns)

@@ -9,11 +9,9 @@ from typing import Any
 from agent_framework import ChatResponse, ChatResponseUpdate
 from openai import APIConnectionError, APIError, APIResponseValidationError, APIStatusError
 
-from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Ending, ModelError, TrialError, retry_after_seconds
+from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, FinishReason, ModelError, TrialError, retry_after_seconds
 
-__all__ = ["broken_off", "causes", "described", "end_of_stream", "model_fault", "reply_fault"]
-
-_ENDINGS: Mapping[str | None, Ending] = {"length": MAX_OUTPUT_TOKENS, "content_filter": REFUSAL}
+_FINISH_REASONS: Mapping[str | None, FinishReason] = {"length": MAX_OUTPUT_TOKENS, "content_filter": REFUSAL}
 """The values of the framework's `finish_reason` with which a reply may be cut off."""
 
 _LAST_EVENTS = {"response.completed", "response.incomplete", "response.failed"}
@@ -77,7 +75,7 @@ def reply_fault(response: ChatResponse[Any], reply: object) -> TrialError | None
         return _bad_reply("its content is no text")
     if response.text.strip() or any(content.type == "function_call" for content in contents):
         return None
-    cut = _ENDINGS.get(response.finish_reason)
+    cut = _FINISH_REASONS.get(response.finish_reason)
     return cut.no_answer() if cut else None
 
 

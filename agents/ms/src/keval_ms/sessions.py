@@ -16,10 +16,7 @@ from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, PARSE_
 
 from keval.plugin import McpServer, ServerLostError, ToolsMissingError
 from keval_ms.faults import causes, described
-from keval_ms.results import ParseResult
-from keval_ms.tools import HttpTool, McpTool, SseTool, StdioTool
-
-__all__ = ["Session", "open_sessions"]
+from keval_ms.tools import HttpTool, McpTool, ParseResult, StdioTool
 
 _LOST = frozenset({CONNECTION_CLOSED, REQUEST_TIMEOUT, INVALID_REQUEST, PARSE_ERROR})
 """Codes by which the MCP client says that no answer came. A restarted server refuses an old session as
@@ -123,15 +120,11 @@ async def open_sessions(
 
 
 def _session(server: McpServer, client: AsyncClient, parse: ParseResult, stack: AsyncExitStack) -> Session:
-    match server.transport:
-        case "stdio":
-            file = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed by the stack
-            stderr = stack.enter_context(file)
-            return Session(server, StdioTool(server, parse, stderr), stderr)
-        case "http":
-            return Session(server, HttpTool(server, parse, client))
-        case "sse":
-            return Session(server, SseTool(server, parse))
+    if server.transport != "stdio":
+        return Session(server, HttpTool(server, parse, client))
+    file = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed by the stack
+    stderr = stack.enter_context(file)
+    return Session(server, StdioTool(server, parse, stderr), stderr)
 
 
 def _remote_name(function: FunctionTool) -> str:

@@ -1,4 +1,4 @@
-"""The framework's MCP tools, each of which connects once and lists its tools once.
+"""The framework's MCP tools, each of which connects once and lists its tools once; their arguments and results.
 
 Left alone, the framework reconnects in the middle of a conversation and sends the interrupted call a second time. The
 server may have run it already, and a new session has lost the old one's state: neither would show in an answer. It
@@ -10,20 +10,18 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TextIO, TypeAlias
 
 import attrs
-from agent_framework import MCPStdioTool, MCPStreamableHTTPTool
+from agent_framework import Content, MCPStdioTool, MCPStreamableHTTPTool
 from httpx2 import AsyncClient
 from mcp import StdioServerParameters
 from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
+from mcp.types import CallToolResult
 
-from keval.plugin import McpServer, ServerLostError
-from keval_ms.arguments import LET_THROUGH
-from keval_ms.results import ParseResult
-
-__all__ = ["HttpTool", "McpTool", "SseTool", "StdioTool"]
+from keval.plugin import ContentKind, McpServer, Media, ServerLostError, ToolResult, Wire
 
 
 @attrs.define
@@ -78,7 +76,10 @@ class StdioTool(MCPStdioTool):
 
 
 class HttpTool(MCPStreamableHTTPTool):
-    """A server over streamable HTTP, or behind the tap in this process; `client` is shared and outlives the tool."""
+    """A server over streamable HTTP, or over the older HTTP+SSE, or behind the tap in this process.
+
+    `client` is shared and outlives the tool. For HTTP+SSE the framework has no tool of its own.
+    """
 
     sampling_callback = None  # type: ignore[assignment]  # see the module
 
@@ -91,25 +92,6 @@ class HttpTool(MCPStreamableHTTPTool):
             **_options(server, parse),
         )
         self.connection = Connection(server.name)
-        self._channel = server.channel
-
-    async def load_tools(self) -> None:
-        if self.connection.begin_listing(self):
-            await super().load_tools()
-
-    def get_mcp_client(self) -> Any:
-        self.connection.begin()
-        return super().get_mcp_client() if self._channel is None else self._channel.streams()
-
-
-class SseTool(MCPStreamableHTTPTool):
-    """A server over the older HTTP+SSE transport, for which the framework has no tool of its own."""
-
-    sampling_callback = None  # type: ignore[assignment]  # see the module
-
-    def __init__(self, server: McpServer, parse: ParseResult) -> None:
-        super().__init__(server.name, server.url, **_options(server, parse))
-        self.connection = Connection(server.name)
         self._server = server
 
     async def load_tools(self) -> None:
@@ -118,11 +100,15 @@ class SseTool(MCPStreamableHTTPTool):
 
     def get_mcp_client(self) -> Any:
         self.connection.begin()
+        if self._server.channel is not None:
+            return self._server.channel.streams()
+        if self._server.transport == "http":
+            return super().get_mcp_client()
         # Between two calls nothing comes; only the session's own timeout may end the wait for an answer.
         return sse_client(self._server.url or "", dict(self._server.headers), sse_read_timeout=math.inf)
 
 
-McpTool: TypeAlias = StdioTool | HttpTool | SseTool
+McpTool: TypeAlias = StdioTool | HttpTool
 
 
 def _options(server: McpServer, parse: ParseResult) -> dict[str, Any]:
@@ -132,3 +118,66 @@ def _options(server: McpServer, parse: ParseResult) -> dict[str, Any]:
         "additional_tool_argument_names": LET_THROUGH,
         "parse_tool_results": parse,
     }
+
+
+LET_THROUGH = (
+    *("chat_options", "conversation_id", "options", "response_format"),
+    *("session", "thread", "tool_choice", "tools"),
+)
+"""Arguments that the framework would take for its own, even where a tool declares them, if it were not told of them."""
+
+_KEPT_BACK = frozenset({"_meta", "ctx"})
+"""Arguments that it sends to no server in any case."""
+
+
+def passed_on(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments that the framework passes on: what a tool does not declare is dropped, if not refused."""
+    declared = schema.get("properties")
+    if declared is None or schema.get("additionalProperties") is False:
+        return {name: value for name, value in arguments.items() if name not in _KEPT_BACK}
+    allowed = {*declared, *LET_THROUGH} - _KEPT_BACK
+    return {name: value for name, value in arguments.items() if name in allowed}
+
+
+ParseResult: TypeAlias = Callable[[CallToolResult], list[Content]]
+"""What the framework calls to read a result."""
+
+_DROPPED = "keval_dropped"
+
+_INPUTS = frozenset({"image/gif", "image/jpeg", "image/png", "image/webp", "application/pdf"})
+"""What the Responses API takes in the output of a function: `input_image` and `input_file`."""
+
+
+def result_parser(wire: Wire) -> ParseResult:
+    """Return a function that reads a result as every adapter of keval's does.
+
+    The framework's own reads structured content in place of all else, and hands links and sounds to APIs that refuse
+    them. What neither framework nor API has a place for becomes a text that says so, see `dropped_kinds`. On Chat
+    Completions that is all media: the framework leaves them out of a tool's message.
+    """
+    inputs = _INPUTS if wire == "openai-responses" else frozenset()
+
+    def parse(result: CallToolResult) -> list[Content]:
+        read = ToolResult(result.model_dump(mode="json", by_alias=True, exclude_none=True))
+        return [_content(part, inputs) for part in read.parts] or [Content.from_text("null")]
+
+    return parse
+
+
+def dropped_kinds(result: object) -> tuple[ContentKind, ...]:
+    """Return the kind of each medium in a result that the model is not shown."""
+    found = (item.additional_properties.get(_DROPPED) for item in _items(result))
+    return tuple(kind for kind in found if kind is not None)
+
+
+def _items(result: object) -> Iterable[Content]:
+    return result if isinstance(result, list) else ()
+
+
+def _content(part: str | Media, inputs: frozenset[str]) -> Content:
+    if isinstance(part, str):
+        return Content.from_text(part)
+    if part.essence not in inputs:
+        return Content.from_text(part.stand_in, additional_properties={_DROPPED: part.kind})
+    name = (part.uri or "").rpartition("/")[2] or "file.pdf"  # the API wants one for a file
+    return Content.from_uri(part.data_url, media_type=part.essence, name=name)

@@ -21,12 +21,9 @@ from agent_framework import (
 
 from keval import Usage
 from keval.plugin import ContentKind, Context, ServerLostError, ToolsMissingError, TrialError
-from keval_ms.arguments import passed_on
 from keval_ms.faults import broken_off, described, end_of_stream, model_fault, reply_fault
-from keval_ms.results import dropped_kinds
 from keval_ms.sessions import Session
-
-__all__ = ["Watch"]
+from keval_ms.tools import dropped_kinds, passed_on
 
 Proceed: TypeAlias = Callable[[], Awaitable[None]]
 _Stream: TypeAlias = ResponseStream[ChatResponseUpdate, ChatResponse[Any]]
@@ -64,7 +61,7 @@ class Watch:
             self._returned(left, error="the framework did not run this call", sent=False)
         answer = response.messages[-1].text if response.messages else ""
         if answer != self._said:
-            self.context.recorder.said(answer)
+            self.context.builder.said(answer)
 
     async def model_call(self, context: ChatContext, proceed: Proceed) -> None:
         """Let a request pass if it offers the model the right tools, and report what comes back.
@@ -111,7 +108,7 @@ class Watch:
 
     def _check(self, offered: Iterable[str]) -> None:
         found, expected = {self._names.get(name, name) for name in offered}, set(self.context.tools)
-        self.context.recorder.offered(found)
+        self.context.builder.offered(found)
         if found != expected:
             raise ToolsMissingError(expected - found, found - expected)
 
@@ -123,7 +120,7 @@ class Watch:
             end: object = None
             try:
                 async for update in stream:
-                    self.context.recorder.streamed(_piece(update))
+                    self.context.builder.streamed(_piece(update))
                     end = end_of_stream(update) or end
                     yield update
                 whole.append(await stream.get_final_response())
@@ -136,12 +133,12 @@ class Watch:
         return ResponseStream(updates(), finalizer=lambda updates: whole[0])
 
     def _report(self, response: ChatResponse[Any], reply: object) -> None:
-        self.context.recorder.model_called(_usage(response.usage_details))
+        self.context.builder.model_called(_usage(response.usage_details))
         if failed := reply_fault(response, reply):
             raise failed
         for message in response.messages:
             self._said = message.text
-            self.context.recorder.said(message.text)
+            self.context.builder.said(message.text)
             for content in message.contents:
                 if content.type == "function_call":
                     self._called(content)
@@ -149,7 +146,7 @@ class Watch:
     def _called(self, content: Content) -> None:
         name, call = content.name or "", content.call_id or ""
         arguments = passed_on(content.parse_arguments() or {}, self._schemas.get(name, {}))
-        self.context.recorder.called(self._names.get(name, name), arguments, call)
+        self.context.builder.called(self._names.get(name, name), arguments, call)
         self._open.append(call)
 
     def _returned(
@@ -162,7 +159,7 @@ class Watch:
         dropped: Iterable[ContentKind] = (),
     ) -> None:
         self._open.remove(call)
-        self.context.recorder.returned(result, error=error, id=call, sent=sent, dropped=dropped)
+        self.context.builder.returned(result, error=error, id=call, sent=sent, dropped=dropped)
 
     def _settle(self, messages: Iterable[Message]) -> None:
         """Report the calls that the framework answered itself, such as those of tools that do not exist.

@@ -17,13 +17,11 @@ from keval.plugin import Context, Model, Wire, run_conversation
 from keval_mcp.loop import Chat, Conversation, open_conversation
 from keval_mcp.sessions import Tool
 from keval_openai.completions import CompletionsChat
+from keval_openai.formats import Input, media_types
 from keval_openai.responses import Reasoning, ResponsesChat
-from keval_openai.written import Input, media_types
 
 if TYPE_CHECKING:
     from keval_clients.client import Client
-
-__all__ = ["OpenAI"]
 
 
 @attrs.define

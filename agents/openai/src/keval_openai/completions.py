@@ -9,20 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, Ending, Media, ModelError
+from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, Media, ModelError
 from keval_clients import completions_usage, no_reply
 from keval_mcp.loop import Call, Reply, Result
 from keval_mcp.sessions import Tool
-from keval_openai.failure import read_failure
+from keval_openai.formats import file_name, parameters, read_call, read_failure, result_parts
 from keval_openai.streamed import whole_completion
-from keval_openai.written import file_name, parameters, read_call, result_parts
 
 if TYPE_CHECKING:
     from keval_clients.client import Client
 
-__all__ = ["CompletionsChat"]
-
-_ENDINGS: Mapping[str | None, Ending] = {"length": MAX_OUTPUT_TOKENS, "content_filter": REFUSAL}
+_FINISH_REASONS: Mapping[str | None, FinishReason] = {"length": MAX_OUTPUT_TOKENS, "content_filter": REFUSAL}
 """The values of `finish_reason` with which a reply may be cut off."""
 
 
@@ -102,12 +99,12 @@ class CompletionsChat:
 
     async def _sent(self, body: Mapping[str, Any]) -> dict[str, Any]:
         context = self._context
-        asked = (context.model_headers, context.recorder.requested)
+        asked = (context.model_headers, context.builder.requested)
         if not context.streams:
             return await self._client.post("/chat/completions", body, *asked)
         streaming = {**body, "stream": True, "stream_options": {"include_usage": True}}
         async with aclosing(self._client.stream("/chat/completions", streaming, *asked)) as chunks:
-            return await whole_completion(chunks, context.recorder)
+            return await whole_completion(chunks, context.builder)
 
 
 def _offer(tool: Tool) -> dict[str, Any]:
@@ -126,7 +123,7 @@ def _input(media: Media) -> dict[str, Any]:
 
 def _read(choice: Mapping[str, Any], usage: object) -> Reply:
     message, finished = choice["message"], choice.get("finish_reason")
-    cut = _ENDINGS.get(finished)
+    cut = _FINISH_REASONS.get(finished)
     text = message.get("content") or message.get("refusal") or ""
     if not isinstance(text, str):
         raise TypeError("the content is no text")
@@ -138,5 +135,5 @@ def _read(choice: Mapping[str, Any], usage: object) -> Reply:
     return Reply(text, calls, completions_usage(usage), fault=fault)
 
 
-def _call(call: Mapping[str, Any], cut: Ending | None) -> Call:
+def _call(call: Mapping[str, Any], cut: FinishReason | None) -> Call:
     return read_call(call["id"] or "", call["function"]["name"], call["function"]["arguments"], cut)

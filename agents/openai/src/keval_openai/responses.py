@@ -8,23 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, Ending, Media, ModelError
+from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, Media, ModelError
 from keval_clients import no_reply, responses_usage
 from keval_mcp.loop import Reply, Result
 from keval_mcp.sessions import Tool
-from keval_openai.failure import read_failure
+from keval_openai.formats import file_name, parameters, read_call, read_failure, result_parts
 from keval_openai.streamed import whole_response
-from keval_openai.written import file_name, parameters, read_call, result_parts
 
 if TYPE_CHECKING:
     from keval_clients.client import Client
 
-__all__ = ["Reasoning", "ResponsesChat"]
-
-_ENDINGS: Mapping[str | None, Ending] = {"max_output_tokens": MAX_OUTPUT_TOKENS, "content_filter": REFUSAL}
+_FINISH_REASONS: Mapping[str | None, FinishReason] = {"max_output_tokens": MAX_OUTPUT_TOKENS, "content_filter": REFUSAL}
 """The reasons for which a reply may be incomplete."""
 
-_UNEXPLAINED = Ending("cut_off", "the endpoint", "it gives no known reason, so look into what it logs")
+_UNEXPLAINED = FinishReason("cut_off", "the endpoint", "it gives no known reason, so look into what it logs")
 
 
 @attrs.define
@@ -106,11 +103,11 @@ class ResponsesChat:
 
     async def _sent(self, body: Mapping[str, Any]) -> dict[str, Any]:
         context = self._context
-        asked = (context.model_headers, context.recorder.requested)
+        asked = (context.model_headers, context.builder.requested)
         if not context.streams:
             return await self._client.post("/responses", body, *asked)
         async with aclosing(self._client.stream("/responses", {**body, "stream": True}, *asked)) as events:
-            return await whole_response(events, context.recorder)
+            return await whole_response(events, context.builder)
 
 
 def _offer(tool: Tool) -> dict[str, Any]:
@@ -139,7 +136,7 @@ def _read(answered: Mapping[str, Any]) -> Reply:
         return Reply(usage=usage, fault=read_failure(answered.get("error"), status))
     output, cut = answered["output"], None
     if status == "incomplete":
-        cut = _ENDINGS.get((answered.get("incomplete_details") or {}).get("reason"), _UNEXPLAINED)
+        cut = _FINISH_REASONS.get((answered.get("incomplete_details") or {}).get("reason"), _UNEXPLAINED)
     text = "".join(_texts(output))
     calls = tuple(
         read_call(item["call_id"], item["name"], item["arguments"], cut if item is output[-1] else None)

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from keval.plugin import Recorder
+from keval.plugin import TranscriptBuilder
 from keval_clients import broken_off, no_reply
-from keval_openai.failure import read_failure
-
-__all__ = ["whole_completion", "whole_response"]
+from keval_openai.formats import read_failure
 
 _GROWING = frozenset({"arguments", "content", "data", "reasoning", "reasoning_content", "refusal", "summary", "text"})
 """The fields of a message of which each chunk has a piece; of any other text it has all, some endpoints repeatedly."""
 
 
-async def whole_completion(chunks: AsyncIterator[Mapping[str, Any]], recorder: Recorder) -> dict[str, Any]:
+async def whole_completion(chunks: AsyncIterator[Mapping[str, Any]], builder: TranscriptBuilder) -> dict[str, Any]:
     """Return the completion that these chunks are pieces of; each piece of its text is reported.
 
     Raises:
@@ -31,7 +29,7 @@ async def whole_completion(chunks: AsyncIterator[Mapping[str, Any]], recorder: R
             for choice in chunk["choices"][:1]:
                 delta = choice.get("delta") or {}
                 _add(message, delta)
-                recorder.streamed(delta.get("content") or delta.get("refusal") or "")
+                builder.streamed(delta.get("content") or delta.get("refusal") or "")
                 finished = choice.get("finish_reason") or finished
         except (AttributeError, KeyError, TypeError) as error:
             raise no_reply(chunk) from error
@@ -42,7 +40,7 @@ async def whole_completion(chunks: AsyncIterator[Mapping[str, Any]], recorder: R
     return {"choices": [{"message": message, "finish_reason": finished}], "usage": usage}
 
 
-async def whole_response(events: AsyncIterator[Mapping[str, Any]], recorder: Recorder) -> dict[str, Any]:
+async def whole_response(events: AsyncIterator[Mapping[str, Any]], builder: TranscriptBuilder) -> dict[str, Any]:
     """Return the response with which these events end; each piece of its text is reported.
 
     Raises:
@@ -51,7 +49,7 @@ async def whole_response(events: AsyncIterator[Mapping[str, Any]], recorder: Rec
     async for event in events:
         match event:
             case {"type": "response.output_text.delta" | "response.refusal.delta", "delta": str(piece)}:
-                recorder.streamed(piece)
+                builder.streamed(piece)
             case {"type": "response.completed" | "response.incomplete" | "response.failed", "response": dict(whole)}:
                 return whole
             case {"error": dict(error)} | ({"type": "error"} as error):

@@ -11,8 +11,6 @@ import orjson
 
 from keval import Message, Sample, ToolCall, Transcript, Usage
 
-__all__ = ["Answer", "read_answer"]
-
 _TOKENS = {
     "input_tokens": "input_tokens",
     "prompt_tokens": "input_tokens",

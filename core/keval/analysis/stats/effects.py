@@ -10,10 +10,10 @@ from typing import Literal, TypeAlias
 import attrs
 import numpy as np
 
-from keval.analysis.stats.cells import SampleValues
-from keval.analysis.stats.moments import FloatArray, IntArray
+from keval.analysis.stats.intervals import FloatArray, IntArray
 from keval.analysis.stats.paired import PairedEffect, holm, paired
 from keval.analysis.stats.power import minimal_detectable, samples_needed
+from keval.analysis.stats.score_sums import SampleValues
 from keval.records.effects import SMALL_SHARE, SURE, Arm, Effect, Interaction, PerProtocol, Verdict
 from keval.records.scores import Scale, Scorer
 

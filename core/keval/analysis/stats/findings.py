@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import attrs
 import numpy as np
 
-from keval.analysis.stats.cells import Cell, SampleValues
 from keval.analysis.stats.contrasts import ablated, contrasts_of
+from keval.analysis.stats.cost_effectiveness import EXPENSES, Expenses
 from keval.analysis.stats.effects import (
     ArmValues,
     Kind,
@@ -22,10 +22,9 @@ from keval.analysis.stats.effects import (
     effect,
     interaction,
 )
-from keval.analysis.stats.intervals import mean_interval
-from keval.analysis.stats.moments import estimate
+from keval.analysis.stats.intervals import estimate, mean_interval
+from keval.analysis.stats.score_sums import Cell, SampleValues
 from keval.analysis.stats.variance import advice, flip_rate, pass_all_k, pass_at_k, pooled_sd, variance_components
-from keval.analysis.stats.worth import EXPENSES, Expenses
 from keval.records.effects import Arm, Contrast, Effect, Interaction, Repetitions, VarianceComponents
 from keval.records.manifest import Manifest, ScorerEntry
 from keval.records.scores import Scale, Scorer, named_band

@@ -10,14 +10,16 @@ import numpy as np
 from scipy import special
 
 from keval.analysis.stats.intervals import (
+    FloatArray,
+    IntArray,
     Interval,
     bca_interval,
     difference_interval,
     hall,
+    moments,
     scatters_little,
     t_quantile,
 )
-from keval.analysis.stats.moments import FloatArray, IntArray, moments
 
 _MOST_FLIPPED = 12
 

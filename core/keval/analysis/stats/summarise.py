@@ -8,12 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from keval.analysis.stats.agreement import JudgeAgreement
-from keval.analysis.stats.cells import Cell
+from keval.analysis.stats.cost_effectiveness import with_cost_effectiveness
+from keval.analysis.stats.score_sums import Cell
 from keval.analysis.stats.tally import JudgingTally, Tally, ToolTally
-from keval.analysis.stats.worth import with_worth
-from keval.records.costs import Rates
 from keval.records.effects import Arm
-from keval.records.manifest import Manifest, is_current
+from keval.records.manifest import Manifest, Rates, is_current
 from keval.records.reviews import Review
 from keval.records.scores import Judgement, ScoreLine, Scorer
 from keval.records.servers import Sharing
@@ -21,8 +20,8 @@ from keval.records.summary import ArmTrials, JudgingTotal, ScorerScale, Summary
 from keval.records.trial import Trial
 
 if TYPE_CHECKING:
+    from keval.analysis.stats.agreement import ReviewTally
     from keval.analysis.stats.findings import Findings
-    from keval.analysis.stats.people import ReviewTally
 
 
 def summarise(
@@ -35,7 +34,7 @@ def summarise(
 def _review_tally(manifest: Manifest, reviews: Sequence[Review]) -> ReviewTally | None:
     if not reviews:
         return None
-    from keval.analysis.stats.people import ReviewTally  # NumPy takes a tenth of a second to import
+    from keval.analysis.stats.agreement import ReviewTally  # NumPy takes a tenth of a second to import
 
     return ReviewTally(manifest, reviews)
 
@@ -179,7 +178,7 @@ class Summariser:
             scorers=tuple(ScorerScale(entry.metric, entry.judge, entry.scale) for entry in manifest.scorers),
             judges=manifest.judges,
             trials=self.trials(),
-            arms=with_worth(
+            arms=with_cost_effectiveness(
                 findings.arms(),
                 manifest.scorers,
                 {(arm.agent, arm.condition): tally.expenses for arm, tally in self._tallies.items()},

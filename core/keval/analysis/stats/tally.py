@@ -6,15 +6,13 @@ from collections import Counter
 
 import attrs
 
+from keval.analysis.stats.cost_effectiveness import Expenses
 from keval.analysis.stats.intervals import quantile
-from keval.analysis.stats.worth import Expenses
-from keval.records.costs import Rates
-from keval.records.manifest import ConditionEntry
-from keval.records.prices import Cost
+from keval.records.manifest import ConditionEntry, Rates
+from keval.records.models import Cost
 from keval.records.scores import Judgement
 from keval.records.summary import ArmTrials, Compliance, FailureTally, GivenUp, JudgingTotal, ToolUse, UsageTotal
-from keval.records.traffic import ContentKind
-from keval.records.transcript import ToolCall
+from keval.records.transcript import ContentKind, ToolCall
 from keval.records.trial import Trial
 
 _REFUSED = "bad_arguments"

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 from scipy import special
 
-from keval.analysis.stats.moments import FloatArray, IntArray
+from keval.analysis.stats.intervals import FloatArray, IntArray
 
 
 def pass_at_k(n: IntArray, c: IntArray, k: int) -> float | None:
@@ -145,7 +145,7 @@ def advice(components: Components, *, samples: float, repetitions: float, gradin
     `samples`, `repetitions` per sample and `gradings` per trial are the present counts.
     """
     if components.question is None:
-        return "Ask more questions: one question shows nothing about others."
+        return "Ask more questions: results on one question do not generalise."
     parts = {
         "question": (components.question or 0.0) / samples,
         "repetition": (components.repetition or 0.0) / (samples * repetitions),
@@ -153,7 +153,7 @@ def advice(components: Components, *, samples: float, repetitions: float, gradin
     }
     total = sum(parts.values())
     if total <= 0:
-        return "Nothing varies: neither questions nor repetitions differ in score."
+        return "All scores are the same, so neither more questions nor more repetitions help."
     most = max(parts, key=lambda part: parts[part])
     share = f"{parts[most] / total:.0%} of the variance of a mean comes from"
     if most == "judging":

@@ -29,60 +29,63 @@ from keval.records.manifest import (
     SelectionEntry,
     ServerEntry,
 )
-from keval.records.models import Endpoint
-from keval.records.prices import Price
+from keval.records.models import Endpoint, Price
 from keval.records.scores import Rubric
-from keval.records.servers import ServerListing, ToolOffer
-from keval.records.traffic import Blob
+from keval.records.servers import ServerListing, ToolListing
+from keval.records.transcript import Blob
 from keval.redaction import Redactor
 from keval.seams import registry
 from keval.seams.registry import Component
-from keval.store.converter import to_plain
 from keval.store.scores import ScoringSpec
+from keval.store.serialization import to_plain
 
 
 def server_entries(contexts: Iterable[OpenedContext], redact: Redactor) -> dict[str, ServerEntry]:
     """Describe the servers of a condition, by name."""
-    return {offer.server: _entry(offer, context, redact) for context in contexts for offer in context.offers}
+    return {
+        listing.server: _entry(listing, context, redact) for context in contexts for listing in context.tool_listings
+    }
 
 
 def listing_blobs(ready: Ready, redact: Redactor) -> list[Blob]:
     """Return what all servers say of themselves, before and after interventions."""
-    offers = [offer for contexts in ready.contexts.values() for context in contexts for offer in context.offers]
-    return [blob for offer in offers for blob in _blobs(offer, redact) if blob is not None]
+    tool_listings = [
+        listing for contexts in ready.contexts.values() for context in contexts for listing in context.tool_listings
+    ]
+    return [blob for listing in tool_listings for blob in _blobs(listing, redact) if blob is not None]
 
 
-def check_offers(manifest: Manifest, ready: Ready) -> None:
-    """Raise PreflightError if a server offers other tools here than a manifest says."""
+def check_tool_listings(manifest: Manifest, ready: Ready) -> None:
+    """Raise PreflightError if a server lists other tools than its manifest does."""
     for condition, entry in manifest.conditions.items():
-        for offer in ready.offers(condition):
-            expected = entry.servers.get(offer.server)
-            if expected is not None and expected.sha256 != offer.digest:
+        for listing in ready.tool_listings(condition):
+            expected = entry.servers.get(listing.server)
+            if expected is not None and expected.sha256 != listing.digest:
                 raise PreflightError(
-                    f"condition {condition!r}: the server {offer.server!r} offers other tools here than the manifest of"
-                    f" {manifest.run} says; run it in the same version"
+                    f"condition {condition!r}: the tools of the server {listing.server!r} differ"
+                    f" from those in the manifest of {manifest.run}; use the same version of the server"
                 )
 
 
-def _entry(offer: ToolOffer, context: OpenedContext, redact: Redactor) -> ServerEntry:
-    listing, original = _blobs(offer, redact)
+def _entry(listing: ToolListing, context: OpenedContext, redact: Redactor) -> ServerEntry:
+    offered, original = _blobs(listing, redact)
     return ServerEntry(
-        tools=tuple(redact.data(offer.tools)),
-        sha256=offer.digest,
-        listing=listing.sha256 if listing else None,
+        tools=tuple(redact.data(listing.tools)),
+        sha256=listing.digest,
+        listing=offered.sha256 if offered else None,
         interventions=tuple(redact.data(each.as_config()) for each in context.interventions),
-        original_sha256=offer.original_digest,
+        original_sha256=listing.original_digest,
         original_listing=original.sha256 if original else None,
-        aliases=redact.data(dict(context.aliases.get(offer.server, {}))),
-        shared=offer.sharing.shared if offer.sharing else None,
-        sharing=redact.text(offer.sharing.why) if offer.sharing else None,
-        isolation_verified=offer.sharing.verified if offer.sharing else None,
-        answers=context.answers.get(offer.server),
+        aliases=redact.data(dict(context.aliases.get(listing.server, {}))),
+        shared=listing.sharing.shared if listing.sharing else None,
+        sharing=redact.text(listing.sharing.why) if listing.sharing else None,
+        isolation_verified=listing.sharing.verified if listing.sharing else None,
+        answers=context.answers.get(listing.server),
     )
 
 
-def _blobs(offer: ToolOffer, redact: Redactor) -> tuple[Blob | None, Blob | None]:
-    offered, original = ServerListing.offered(offer), ServerListing.original(offer)
+def _blobs(listing: ToolListing, redact: Redactor) -> tuple[Blob | None, Blob | None]:
+    offered, original = ServerListing.offered(listing), ServerListing.original(listing)
     return (
         offered.blob(redact.content) if offered else None,
         original.blob(redact.content) if original else None,
@@ -178,7 +181,7 @@ def describe_scoring(
 
 def _graded_again(replay: ReplayEntry, judges: Iterable[str]) -> ReplayEntry:
     """Return what is said of a replay whose answers are graded again: the judges' models are asked for that."""
-    told = (f"judge {label}: it graded again after the replay" for label in judges)
+    told = (f"judge {label}: graded again after the replay" for label in judges)
     return attrs.evolve(replay, changes=tuple(dict.fromkeys((*replay.changes, *told))))
 
 

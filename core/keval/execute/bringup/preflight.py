@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
@@ -15,22 +15,21 @@ from keval.config.secrets import learn_endpoints
 from keval.errors import InterventionError, PluginError, PreflightError
 from keval.execute.bringup.resources import ResourceScope
 from keval.execute.bringup.servers import OpenedContext, aliases_of, changes_placed, check_changes
-from keval.execute.models.endpoints import ModelField, all_of, lead, resolve_models, volatile_of
-from keval.execute.models.exchange import ModelExchange
-from keval.plan.build import hook_plugins
-from keval.plan.hooks import Hooks
+from keval.execute.models.exchange import ModelExchange, ModelField, all_of, lead, resolve_models
+from keval.plan.build import hook_plugins, make_contexts
 from keval.plan.plan import Plan, ResolvedPlugin, ScoringPlan
-from keval.recording.loose import loose_recording
-from keval.recording.player import Player
-from keval.recording.recording import Recording
-from keval.records.cassettes import ServerTape, Traffic
+from keval.records.cassettes import ServerCassette, Traffic
 from keval.records.models import Asker, Endpoint, Model
-from keval.records.servers import McpServer, ToolOffer
+from keval.records.servers import McpServer, ToolListing
 from keval.redaction import Redactor
 from keval.seams import registry
 from keval.seams.contexts import ServerSpec
+from keval.seams.hooks import Hooks
 from keval.seams.infrastructure import ServerProxy
 from keval.seams.interfaces import Agent, ContextSource, Judge, Preparable
+
+if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
+    from keval.recording.cassette import Player
 
 
 @attrs.frozen
@@ -44,9 +43,9 @@ class Ready:
     exchange: ModelExchange
     hooks: Hooks
 
-    def offers(self, condition: str) -> list[ToolOffer]:
+    def tool_listings(self, condition: str) -> list[ToolListing]:
         """Return what a condition's servers offer."""
-        return [offer for context in self.contexts[condition] for offer in context.offers]
+        return [tool_listing for context in self.contexts[condition] for tool_listing in context.tool_listings]
 
     @property
     def listed(self) -> dict[tuple[str, str], list[Traffic]]:
@@ -64,22 +63,19 @@ async def preflight(
     hooks: Hooks | None = None,
     *,
     recorded: bool = False,
-    recording: Recording | None = None,
-    asks_live: bool = False,
+    player: Player | None = None,
 ) -> Ready:
     """Bring everything up at once, held by `scope`. Raises PreflightError with every problem.
 
     `redactor` learns the keys of models, and the tokens for servers, before they are used. `hooks` are those of the
     plan and of who watches the run. If the run is `recorded`, all traffic passes where it can be kept. With a
-    `recording`, nothing is connected to: models and servers are played from it. If what it does not have is asked live
-    (`asks_live`), providers are asked for the models that it does not have.
+    `player`, nothing is connected to but what it does not play.
     """
     hooks = hooks or Hooks.of(hook_plugins(plan.hooks))
     asked = any(agent.prerecorded is None for agent in plan.agents)
     wanted = [(arm.label, label) for arm in plan.arms for label in arm.contexts if asked]
     execution = plan.evaluation.execution
     redactor = redactor or Redactor()
-    player = None if recording is None else Player(recording, redactor, volatile_of(plan), asks_live)
     ahead = 0 if hooks.prepare_trials else plan.trials_of_arm
     proxy = cache(_server_proxy)
     opening = [
@@ -110,13 +106,13 @@ async def preflight(
     }
     problems: list[str] = []
     for condition, found in contexts.items():
-        if recording is not None and (was := recording.manifest.conditions.get(condition)) is not None:
+        if player is not None and (was := player.recording.manifest.conditions.get(condition)) is not None:
             for context in found:
                 names = context.servers.keys() & was.servers.keys()
                 context.answers.update({name: told for name in names if (told := was.servers[name].answers)})
-        offers = [offer for context in found for offer in context.offers]
+        tool_listings = [tool_listing for context in found for tool_listing in context.tool_listings]
         tapped = {name for context in found for name in context.tapped}
-        aliases, wrong = aliases_of(condition, offers, tapped)
+        aliases, wrong = aliases_of(condition, tool_listings, tapped)
         contexts[condition] = tuple(context.named(aliases) for context in found)
         problems += wrong
     if problems:
@@ -189,7 +185,7 @@ async def open_context(
     proxy: Callable[[], ServerProxy] | None = None,
     recorded: bool = False,
     condition: str | None = None,
-    listing: Callable[[str], ServerTape] | None = None,
+    listing: Callable[[str], ServerCassette] | None = None,
 ) -> OpenedContext:
     """Start a context, connect to its servers and list their tools; `ahead` processes may be started before trials.
 
@@ -200,29 +196,33 @@ async def open_context(
         source: ContextSource = await scope.enter(context.plugin.start(context.origin or context.label))
         if not isinstance(source, ContextSource):
             raise TypeError(f"start() yields {source!r:.100}, which is no ContextSource (servers and open())")
-        loose = loose_recording(context.interventions, redactor) if listing is None else None
-        opened = OpenedContext(source, context.interventions, loose=loose)
-        if loose is not None:
-            listing = partial(loose.listing, condition=condition)
+        opened = OpenedContext(source, context.interventions)
+        results = next((change.recorded for change in context.interventions if change.recorded is not None), None)
+        if results is not None and listing is None:
+            from keval.recording.recorded_results import RecordedResultsReader  # only a context that asks for it
+
+            recorded_results = RecordedResultsReader.open(results, redactor)
+            opened = attrs.evolve(opened, recorded_results=recorded_results)
+            listing = partial(recorded_results.listing, condition=condition)
         for server in source.servers:
             _check_is_seen(server, recorded=recorded, played=listing is not None)
             if isinstance(server, McpServer):  # the context itself is connected to it
-                opened.offers.append(ToolOffer(server.name, server.tools))
+                opened.tool_listings.append(ToolListing(server.name, server.tools))
                 continue
             if server.login is not None:
                 server.login.learn_with(redactor.learn)
-            keep = opened.keeper(server.name) if recorded else None
+            traffic_log = opened.listing_log(server.name) if recorded else None
             played = listing(server.name) if listing else None
-            given = opened.given(server, evaluation.execution, keep=keep, played=played)
+            given = opened.given(server, evaluation.execution, traffic_log=traffic_log, cassette=played)
             given = attrs.evolve(given, start_ahead=ahead)
             opened.servers[server.name] = connected = await scope.enter((proxy or _server_proxy)().connect(given))
-            opened.offers.append(connected.offer)
-            if loose is not None:
-                opened.answers[server.name] = loose.entry
+            opened.tool_listings.append(connected.tool_listing)
+            if opened.recorded_results is not None:
+                opened.answers[server.name] = opened.recorded_results.entry
             if played is not None:  # a replay that is recorded itself has the same listing
-                keep = opened.keeper(server.name)
-                keep.end(keep.begin("listed"), played.listed())
-        check_changes(context, opened.offers, opened.tapped)
+                traffic_log = opened.listing_log(server.name)
+                traffic_log.end(traffic_log.begin("listed"), played.listed())
+        check_changes(context, opened.tool_listings, opened.tapped)
         return opened
 
 
@@ -230,11 +230,11 @@ def _check_is_seen(server: ServerSpec | McpServer, *, recorded: bool, played: bo
     """Warn of a server that no recording has, and raise PreflightError where it is to be played."""
     if isinstance(server, ServerSpec) and server.tap:
         return
-    told = f"server {server.name!r}: agents connect to it themselves, so that nothing of it"
+    told = f"server {server.name!r}: agents connect to it directly, so nothing of it"
     if played:
-        raise PreflightError(f"{told} was recorded; run live, or with the tap")
+        raise PreflightError(f"{told} was recorded; run it live, or through the tap")
     if recorded:
-        problem = f"{told} is recorded, and the run cannot be replayed; leave out `tap: false` if the context has that"
+        problem = f"{told} is recorded, and the run cannot be replayed; remove `tap: false` from the context"
         warnings.warn(problem, RuntimeWarning, stacklevel=2)
 
 
@@ -270,3 +270,47 @@ async def _served(asker: Asker, resolved: ResolvedPlugin, models: Mapping[ModelF
             field: model for field, model in found.items() if model.endpoint is not resolved.models[field].endpoint
         }
         return attrs.evolve(resolved.plugin, **changes) if changes else resolved.plugin
+
+
+@attrs.frozen
+class ContextToolListings:
+    """What the servers of one context offer. `type` is its plugin's name.
+
+    `origin` is the label of the context that it derives from in the end, and `interventions` what is changed, first to
+    last, as a config writes it.
+    """
+
+    label: str
+    type: str
+    tool_listings: Sequence[ToolListing]
+    origin: str | None = None
+    interventions: Sequence[Mapping[str, Any]] = ()
+
+
+async def read_tool_listings(
+    evaluation: Evaluation, labels: Sequence[str] = (), redactor: Redactor | None = None
+) -> list[ContextToolListings]:
+    """Start the contexts with these labels, or all of an evaluation, and return what their servers list.
+
+    `redactor` learns the tokens for servers before they are used.
+
+    Raises:
+        ConfigError: the evaluation is wrong, or has no such context.
+        PreflightError: a server does not come up; with every problem.
+    """
+    contexts = make_contexts(evaluation, labels)
+    scope = ResourceScope()
+    try:
+        opened = await all_of([open_context(each, evaluation, scope, redactor or Redactor()) for each in contexts])
+    finally:
+        await scope.close()
+    return [
+        ContextToolListings(
+            context.label,
+            context.component.name,
+            found.tool_listings,
+            context.origin,
+            [change.as_config() for change in context.interventions],
+        )
+        for context, found in zip(contexts, opened, strict=True)
+    ]

@@ -11,10 +11,9 @@ import attrs
 from keval.dataset.samples import Samples
 from keval.errors import RunError
 from keval.records.manifest import JudgeEntry, Manifest, ResumeEntry, ScorerEntry
-from keval.records.sample import Sample
+from keval.records.trial import Sample
 from keval.redaction import Redactor
-from keval.store.converter import to_plain
-from keval.store.lines import dump, read_sample, sample_line
+from keval.store.serialization import dump, read_sample, sample_line, to_plain
 
 _GROWING = ("agents", "contexts", "conditions")
 """Sections of a config to which another config may add labels."""
@@ -50,13 +49,43 @@ _LONG, _BEFORE = 100, 30
 """Characters of a text that are shown, and how many of them stand before the first difference."""
 
 
-def changes(before: Manifest, now: Manifest, *, extended: bool = False) -> list[str]:
-    """Return every difference that could make new trials unlike those that a run has, one line each.
+def changes(before: Manifest, now: Manifest, *, extended: bool = False) -> Iterator[str]:
+    """Yield every difference that could make new trials unlike those that a run has, one line each.
 
     If the run is `extended` by another config, that may add agents, conditions and samples, and name another dataset
     file; the samples themselves are compared elsewhere.
     """
-    return list(_changes(before, now, extended=extended))
+    if not extended:
+        yield from _difference(f"dataset {before.dataset.path}: SHA-256", before.dataset.sha256, now.dataset.sha256)
+    yield from _difference("seed", before.seed, now.seed)
+    for label, agent in before.agents.items():
+        if label not in now.agents:
+            yield f"agent {label}: it is missing now"
+            continue
+        for name in ("type", "model", "recording"):
+            yield from _difference(f"agent {label}: {name}", getattr(agent, name), getattr(now.agents[label], name))
+    for label, condition in before.conditions.items():
+        if label not in now.conditions:
+            yield f"condition {label}: it is missing now"
+            continue
+        for name, server in condition.servers.items():
+            there = now.conditions[label].servers.get(name)
+            if there is None:
+                yield f"condition {label}: the server {name} is gone"
+            else:
+                yield from _difference(f"condition {label}: tools of the server {name}", server.tools, there.tools)
+                if server.tools == there.tools and server.sha256 != there.sha256:
+                    yield f"condition {label}: the server {name} has other tool descriptions"
+                if server.shared is not None:  # older runs do not say
+                    yield from _difference(f"condition {label}: trials share {name}", server.shared, there.shared)
+    yield from _config_changes(before.config, now.config)
+    for name, version in before.plugins.items():
+        yield from _difference(f"plugin {name}", version, now.plugins.get(name, version))
+    for name, version in before.versions.items():
+        if name != "python":
+            yield from _difference(f"version of {name}", version, now.versions.get(name, version))
+    for name, value in before.variables.items():
+        yield from _difference(f"variable {name}", value, now.variables.get(name, value))
 
 
 def sample_changes(frozen: Samples, samples: Samples, redact: Redactor) -> Iterator[str]:
@@ -83,40 +112,6 @@ def _is_same(frozen: Sample, sample: Sample) -> bool:
     added = set(frozen.withheld) - set(sample.withheld)
     facts = {name: value for name, value in frozen.facts.items() if name not in added}
     return attrs.evolve(frozen, facts=facts, withheld=sample.withheld) == attrs.evolve(sample, facts=dict(sample.facts))
-
-
-def _changes(before: Manifest, now: Manifest, *, extended: bool) -> Iterator[str]:
-    if not extended:
-        yield from _difference(f"dataset {before.dataset.path}: SHA-256", before.dataset.sha256, now.dataset.sha256)
-    yield from _difference("seed", before.seed, now.seed)
-    for label, agent in before.agents.items():
-        if label not in now.agents:
-            yield f"agent {label}: it is gone"
-            continue
-        for name in ("type", "model", "recording"):
-            yield from _difference(f"agent {label}: {name}", getattr(agent, name), getattr(now.agents[label], name))
-    for label, condition in before.conditions.items():
-        if label not in now.conditions:
-            yield f"condition {label}: it is gone"
-            continue
-        for name, server in condition.servers.items():
-            there = now.conditions[label].servers.get(name)
-            if there is None:
-                yield f"condition {label}: the server {name} is gone"
-            else:
-                yield from _difference(f"condition {label}: tools of the server {name}", server.tools, there.tools)
-                if server.tools == there.tools and server.sha256 != there.sha256:
-                    yield f"condition {label}: the server {name} describes its tools otherwise"
-                if server.shared is not None:  # older runs do not say
-                    yield from _difference(f"condition {label}: trials share {name}", server.shared, there.shared)
-    yield from _config_changes(before.config, now.config)
-    for name, version in before.plugins.items():
-        yield from _difference(f"plugin {name}", version, now.plugins.get(name, version))
-    for name, version in before.versions.items():
-        if name != "python":
-            yield from _difference(f"version of {name}", version, now.versions.get(name, version))
-    for name, value in before.variables.items():
-        yield from _difference(f"variable {name}", value, now.variables.get(name, value))
 
 
 def _config_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
@@ -213,11 +208,11 @@ def check_resumable(run: Path, manifest: Manifest) -> None:
     """Raise RunError if a run cannot go on: one that was replayed would ask models what it took from a recording."""
     if manifest.replay is not None:
         raise RunError(
-            f"{run} was replayed from {manifest.replay.run}, and does not go on: that would mix recorded answers with"
-            " others; replay again with `keval run --replay`"
+            f"{run} is a replay of {manifest.replay.run} and cannot be resumed, because that would mix recorded and new"
+            " answers; replay again with `keval run --replay`"
         )
     if manifest.play:
-        raise RunError(f"{run} was played: a person asked its questions, and it has no others; begin another play")
+        raise RunError(f"{run} is a play, whose questions a person asked; it cannot be resumed; start a new play")
 
 
 @attrs.frozen
@@ -238,8 +233,8 @@ class Resumption:
         """Return the samples that the run does not have, and what changed since it began, one line each."""
         had = {name: position for position, name in enumerate(frozen.ids)}
         found = {name: position for position, name in enumerate(samples.ids)}
-        changed = changes(before, now, extended=self.extended)
-        changed += [f"sample {name}: it is gone" for name in had if name not in found]
+        changed = [*changes(before, now, extended=self.extended)]
+        changed += [f"sample {name}: it is missing now" for name in had if name not in found]
         # With one digest, a dataset has the same samples.
         if before.dataset.sha256 is None or before.dataset.sha256 != now.dataset.sha256:
             changed += sample_changes(frozen, samples, redact)
@@ -260,8 +255,8 @@ class Resumption:
         """Return the error for a run that cannot go on as it began."""
         lines = "".join(f"\n  {line}" for line in changed)
         return (
-            f"{run} cannot go on as it began, because this has changed:{lines}\n"
-            "restore it, start a new run, or mix the two with --force, which the manifest will say"
+            f"{run} cannot be resumed, because this changed:{lines}\n"
+            "restore it, start a new run, or resume with --force, which is noted in the manifest"
         )
 
     def manifest(self, before: Manifest, now: Manifest, retried: int, changed: tuple[str, ...]) -> Manifest:

@@ -5,68 +5,71 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import attrs
 
-from keval.config.evaluation import Execution
+from keval.config.evaluation import Execution, size
 from keval.config.source import Source
 from keval.errors import FieldError, InterventionError, PreflightError
+from keval.execute.traffic_log import TrafficLog
 from keval.execute.trial.result_shuffling import TrialResults
 from keval.plan.construct import UNTAPPED
 from keval.plan.plan import ResolvedPlugin
-from keval.recording.log import TrafficLog
-from keval.recording.loose import LooseRecording
-from keval.records.cassettes import ServerKeeper, ServerTape
+from keval.records.cassettes import ServerCassette, ServerTrafficLog
 from keval.records.interventions import Intervention
 from keval.records.manifest import AnswersEntry
-from keval.records.servers import ToolOffer
+from keval.records.servers import ToolListing
 from keval.seams.contexts import ServerSpec, TrialInfo
 from keval.seams.infrastructure import ConnectedServer
 from keval.seams.interfaces import ContextSource
-from keval.seams.live import Tell
+from keval.seams.live_events import EmitEvent
+
+if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
+    from keval.recording.recorded_results import RecordedResultsReader
 
 
 def aliases_of(
-    condition: str, offers: Iterable[ToolOffer], tapped: Collection[str]
+    condition: str, tool_listings: Iterable[ToolListing], tapped: Collection[str]
 ) -> tuple[dict[str, dict[str, str]], list[str]]:
     """Return the aliases of tools by server and name, and what is wrong where no alias can tell tools apart.
 
     A tool whose name another server has, too, becomes `server__tool`, as in MCP hosts. A server that is not `tapped`,
     so that agents connect to it themselves, keeps its names.
     """
-    offers = list(offers)
-    owners = Counter(tool for offer in offers for tool in {*offer.tools})
+    tool_listings = list(tool_listings)
+    owners = Counter(tool for listing in tool_listings for tool in {*listing.tools})
     aliases: dict[str, dict[str, str]] = {}
     problems = []
-    for offer in offers:
-        for tool, count in Counter(offer.tools).items():
+    for listing in tool_listings:
+        for tool, count in Counter(listing.tools).items():
             if count > 1:
                 problems.append(
-                    f"condition {condition!r}: the server {offer.server!r} lists {count} tools named"
+                    f"condition {condition!r}: the server {listing.server!r} lists {count} tools named"
                     f" {tool!r}; an agent cannot tell them apart, so the server must name them differently"
                 )
-            if owners[tool] > 1 and offer.server in tapped:
-                aliases.setdefault(offer.server, {})[tool] = f"{offer.server}__{tool}"
+            if owners[tool] > 1 and listing.server in tapped:
+                aliases.setdefault(listing.server, {})[tool] = f"{listing.server}__{tool}"
     owner: dict[str, str] = {}
-    for offer in offers:
-        for name in dict.fromkeys(renamed(offer, aliases.get(offer.server, {})).tools):
+    for listing in tool_listings:
+        for name in dict.fromkeys(renamed(listing, aliases.get(listing.server, {})).tools):
             if name in owner:
                 problems.append(
-                    f"condition {condition!r}: the servers {owner[name]!r} and {offer.server!r} both offer a tool"
-                    f" named {name!r}; put them into separate conditions, or let one of them `rename` it"
+                    f"condition {condition!r}: the servers {owner[name]!r} and {listing.server!r} both offer"
+                    f" a tool named {name!r}; put them into separate conditions, or let one of them `rename` it"
                 )
-            owner.setdefault(name, offer.server)
+            owner.setdefault(name, listing.server)
     return aliases, problems
 
 
-def renamed(offer: ToolOffer, aliases: Mapping[str, str]) -> ToolOffer:
+def renamed(listing: ToolListing, aliases: Mapping[str, str]) -> ToolListing:
     """Return an offer with the names that agents get. Its digest stays that of the server's own names."""
     if not aliases:
-        return offer
+        return listing
     return attrs.evolve(
-        offer,
-        tools=tuple(aliases.get(tool, tool) for tool in offer.tools),
-        definitions=tuple({**tool, "name": aliases.get(tool["name"], tool["name"])} for tool in offer.definitions),
+        listing,
+        tools=tuple(aliases.get(tool, tool) for tool in listing.tools),
+        definitions=tuple({**tool, "name": aliases.get(tool["name"], tool["name"])} for tool in listing.definitions),
     )
 
 
@@ -83,27 +86,27 @@ def changes_placed(context: ResolvedPlugin, source: Source) -> Iterator[None]:
         raise PreflightError(problems) from error
 
 
-def check_changes(context: ResolvedPlugin, offers: Sequence[ToolOffer], tapped: Collection[str]) -> None:
+def check_changes(context: ResolvedPlugin, tool_listings: Sequence[ToolListing], tapped: Collection[str]) -> None:
     """Raise InterventionError where a context's interventions change nothing, or leave nothing."""
     if not context.interventions:
         return
     last = len(context.interventions) - 1
-    if any(offer.server not in tapped for offer in offers):
+    if any(listing.server not in tapped for listing in tool_listings):
         raise InterventionError([FieldError((last,), UNTAPPED)])
-    if errors := _unmatched_by_all(offers):
+    if errors := _unmatched_by_all(tool_listings):
         raise InterventionError(errors)
-    if not any(offer.tools for offer in offers):
-        told = f"the context {context.label!r} is left without any tool; leave out fewer"
+    if not any(listing.tools for listing in tool_listings):
+        told = f"the context {context.label!r} would have no tool left; keep at least one"
         raise InterventionError([FieldError((last,), told)])
 
 
-def _unmatched_by_all(offers: Iterable[ToolOffer]) -> list[FieldError]:
+def _unmatched_by_all(tool_listings: Iterable[ToolListing]) -> list[FieldError]:
     """Return an error for each name that no server of a context has, preferably one with a hint."""
     found: dict[tuple[str | int, ...], list[FieldError]] = {}
     servers = 0
-    for offer in offers:
+    for listing in tool_listings:
         servers += 1
-        for error in offer.unmatched:
+        for error in listing.unmatched:
             found.setdefault(error.path, []).append(error)
     return [
         next((error for error in errors if "did you mean" in error.message), errors[0])
@@ -116,18 +119,18 @@ def _unmatched_by_all(offers: Iterable[ToolOffer]) -> list[FieldError]:
 class OpenedContext:
     """A context that is up for the trials of one condition, with the servers that keval connected to, by name.
 
-    `offers` are what agents get, and `aliases` the names of tools that are others there, by server. `listed` has what
-    each server listed, if the run is recorded. `loose` has the servers' recorded answers, where an intervention gives
-    these to live agents, and `answers` says which run they are from, by server.
+    `tool_listings` are what agents get, and `aliases` the names of tools that are others there, by server. `listed` has
+    what each server listed, if the run is recorded. `recorded_results` has the servers' recorded answers, where an
+    intervention gives these to live agents, and `answers` says which run they are from, by server.
     """
 
     source: ContextSource
     interventions: tuple[Intervention, ...] = ()
     servers: dict[str, ConnectedServer] = attrs.field(factory=dict)
-    offers: list[ToolOffer] = attrs.field(factory=list)
+    tool_listings: list[ToolListing] = attrs.field(factory=list)
     aliases: Mapping[str, Mapping[str, str]] = attrs.field(factory=dict)
     listed: dict[str, TrafficLog] = attrs.field(factory=dict)
-    loose: LooseRecording | None = None
+    recorded_results: RecordedResultsReader | None = None
     answers: dict[str, AnswersEntry] = attrs.field(factory=dict)
 
     @property
@@ -137,10 +140,10 @@ class OpenedContext:
 
     def named(self, aliases: Mapping[str, Mapping[str, str]]) -> OpenedContext:
         """Return the context with the aliases of its condition, by server and name."""
-        offers = [renamed(offer, aliases.get(offer.server, {})) for offer in self.offers]
-        return attrs.evolve(self, offers=offers, aliases=aliases)
+        tool_listings = [renamed(listing, aliases.get(listing.server, {})) for listing in self.tool_listings]
+        return attrs.evolve(self, tool_listings=tool_listings, aliases=aliases)
 
-    def keeper(self, server: str) -> ServerKeeper:
+    def listing_log(self, server: str) -> ServerTrafficLog:
         """Return what keeps what a server lists."""
         log = self.listed[server] = TrafficLog()
         return log.server(server)
@@ -150,27 +153,27 @@ class OpenedContext:
         server: ServerSpec,
         execution: Execution,
         trial: TrialInfo | None = None,
-        others: TrialResults | None = None,
+        shuffled_results: TrialResults | None = None,
         *,
-        keep: ServerKeeper | None = None,
-        played: ServerTape | None = None,
-        tell: Tell | None = None,
+        traffic_log: ServerTrafficLog | None = None,
+        cassette: ServerCassette | None = None,
+        emit: EmitEvent | None = None,
     ) -> ServerSpec:
         """Return the specification of one of its servers as the proxy gets it, completed from the run and the trial.
 
-        `keep` keeps the traffic of the attempt with it, if the run is recorded, `played` plays it in a replay, and
-        `tell` takes the live events of the tap.
+        `traffic_log` keeps the traffic of the attempt with it, if the run is recorded, `cassette` plays it in a replay,
+        and `emit` takes the live events of the tap.
         """
         return attrs.evolve(
             server,
-            max_result_bytes=execution.largest_result,
+            max_result_bytes=size(execution.max_result_bytes),
             interventions=self.interventions,
             aliases=self.aliases.get(server.name, {}),
             seed=execution.seed,
             trial=trial,
-            others=others.attempt(server.name) if others else None,
-            keep=keep,
-            played=played,
-            tell=tell,
-            asks_live=self.loose is not None and self.loose.misses == "live",
+            shuffled_results=shuffled_results.attempt(server.name) if shuffled_results else None,
+            traffic_log=traffic_log,
+            cassette=cassette,
+            emit=emit,
+            asks_live=self.recorded_results is not None and self.recorded_results.misses == "live",
         )

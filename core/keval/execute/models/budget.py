@@ -11,9 +11,8 @@ from typing import Literal, TypeAlias
 import attrs
 
 from keval.config.evaluation import Budget
-from keval.records.costs import Rates
-from keval.records.manifest import Manifest
-from keval.records.prices import dollars
+from keval.records.manifest import Manifest, Rates
+from keval.records.models import dollars
 from keval.records.scores import Judgement
 from keval.records.transcript import Transcript
 from keval.records.trial import Trial
@@ -23,7 +22,7 @@ Kind: TypeAlias = Literal["trial", "judgement"]
 
 
 @attrs.define(eq=False)
-class Gauge:
+class ResourceBudget:
     """Counts one resource, in whole units, against the `most` that a budget allows; `None` if it allows any amount.
 
     What is in flight, and what nobody told, is taken to cost as much as the largest of its kind so far. `untold` counts
@@ -63,7 +62,7 @@ _BILLIONTHS = 10**9
 
 
 @attrs.define(eq=False)
-class Meter:
+class RunBudget:
     """Counts the tokens, the US dollars and the trials of a run against its budget.
 
     What is in flight is taken to cost as much as the largest of its kind so far, so a run exceeds its budget at most by
@@ -71,28 +70,28 @@ class Meter:
     The answers of `prerecorded` agents, by label, cost nothing.
     """
 
-    budget: Budget = attrs.field(factory=Budget)
+    limits: Budget = attrs.field(factory=Budget)
     rates: Rates = attrs.field(factory=Rates)
     prerecorded: Collection[str] = ()
     trials: int = attrs.field(default=0, init=False)
-    _tokens: Gauge = attrs.field(init=False)
-    _usd: Gauge = attrs.field(init=False)
+    _tokens: ResourceBudget = attrs.field(init=False)
+    _usd: ResourceBudget = attrs.field(init=False)
     _lacks_trials: bool = attrs.field(default=False, init=False)
     _in_flight: Counter[Kind] = attrs.field(factory=Counter, init=False)
     _changed: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._tokens = Gauge(self.budget.tokens)
-        self._usd = Gauge(_billionths(self.budget.usd))
+        self._tokens = ResourceBudget(self.limits.tokens)
+        self._usd = ResourceBudget(_billionths(self.limits.usd))
 
     @classmethod
-    def of(cls, run: Run, budget: Budget, manifest: Manifest) -> Meter:
-        """Return a meter that has counted what a run has so far. Raises RunError."""
-        meter = cls(budget)
-        meter.price(manifest)
+    def of(cls, run: Run, budget: Budget, manifest: Manifest) -> RunBudget:
+        """Return a budget that has counted what a run has so far. Raises RunError."""
+        run_budget = cls(budget)
+        run_budget.price(manifest)
         if budget != Budget():
             for trial in chain(run.retried_trials(), run.trials()):
-                meter._count_trial(trial)
+                run_budget._count_trial(trial)
             last: tuple[str, str | None, Judgement] | None = None
             for line in run.scores_file.read():
                 # A judgement is repeated by each of its scores, which follow each other.
@@ -100,8 +99,8 @@ class Meter:
                     continue
                 if (line.trial, line.judge, line.judgement) != last:
                     last = (line.trial, line.judge, line.judgement)
-                    meter._count_judgement(line.judge, line.judgement)
-        return meter
+                    run_budget._count_judgement(line.judge, line.judgement)
+        return run_budget
 
     def price(self, manifest: Manifest) -> None:
         """Count from now on by the prices and the recorded agents that a manifest has."""
@@ -110,7 +109,7 @@ class Meter:
 
     def admits_trial(self) -> bool:
         """Return whether another trial may begin."""
-        most = self.budget.trials
+        most = self.limits.trials
         return self._fits("trial") and (most is None or self.trials + self._in_flight["trial"] < most)
 
     def leave_out_trials(self) -> None:
@@ -150,21 +149,21 @@ class Meter:
     def told(self) -> str:
         """Say what is used up, if anything was left out for it, or there was more of it; else an empty text."""
         parts = [*_said(self._tokens, "{:,}".format, " tokens", "many"), *_said(self._usd, _shown_usd, "", "much")]
-        if self.budget.trials is not None and self._lacks_trials:
+        if self.limits.trials is not None and self._lacks_trials:
             begun = self.trials + self._in_flight["trial"]
-            parts.append(f"{begun:,} of {self.budget.trials:,} trials")
+            parts.append(f"{begun:,} of {self.limits.trials:,} trials")
         return f"budget used: {'; '.join(parts)} (--budget sets another)" if parts else ""
 
     @property
-    def _gauges(self) -> Sequence[Gauge]:
+    def _resources(self) -> Sequence[ResourceBudget]:
         return (self._tokens, self._usd)
 
     def _fits(self, kind: Kind) -> bool:
-        return all(gauge.fits(kind, self._in_flight) for gauge in self._gauges)
+        return all(resource.fits(kind, self._in_flight) for resource in self._resources)
 
     def _note_lack(self, kind: Kind) -> None:
-        for gauge in self._gauges:
-            gauge.lacked = gauge.lacked or not gauge.fits(kind, self._in_flight)
+        for resource in self._resources:
+            resource.lacked = resource.lacked or not resource.fits(kind, self._in_flight)
 
     def _count_trial(self, trial: Trial) -> None:
         self.trials += 1
@@ -181,9 +180,11 @@ class Meter:
 
     def _count(self, kind: Kind, attempts: Sequence[_Used]) -> None:
         """Count all attempts at a trial or judgement. If one is unknown, the others are the least that it used."""
-        for gauge, amounts in zip(self._gauges, zip(*attempts, strict=True) if attempts else ((), ()), strict=True):
+        for resource, amounts in zip(
+            self._resources, zip(*attempts, strict=True) if attempts else ((), ()), strict=True
+        ):
             known = [amount for amount in amounts if amount is not None]
-            gauge.count(kind, sum(known) if len(known) == len(amounts) else None, at_least=sum(known))
+            resource.count(kind, sum(known) if len(known) == len(amounts) else None, at_least=sum(known))
 
 
 def _tokens(asked: Transcript | Judgement) -> int | None:
@@ -198,8 +199,8 @@ def _shown_usd(billionths: int) -> str:
     return dollars(billionths / _BILLIONTHS)
 
 
-def _said(gauge: Gauge, shown: Callable[[int], str], unit: str, too: str) -> Iterator[str]:
-    if gauge.most is not None and (gauge.lacked or gauge.excess):
-        over = f", {shown(gauge.excess)} too {too}" if gauge.excess else ""
-        guessed = f", guessed for {gauge.untold} trials or judgements" if gauge.untold else ""
-        yield f"{shown(gauge.used)} of {shown(gauge.most)}{unit}{over}{guessed}"
+def _said(resource: ResourceBudget, shown: Callable[[int], str], unit: str, too: str) -> Iterator[str]:
+    if resource.most is not None and (resource.lacked or resource.excess):
+        over = f", {shown(resource.excess)} too {too}" if resource.excess else ""
+        guessed = f", guessed for {resource.untold} trials or judgements" if resource.untold else ""
+        yield f"{shown(resource.used)} of {shown(resource.most)}{unit}{over}{guessed}"

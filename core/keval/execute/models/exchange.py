@@ -1,27 +1,34 @@
-"""The exchange: passes model requests of agents and judges through the gates of a run and its middleware."""
+"""Model requests: models are found by their providers, or played, and led through the middleware of a run."""
 
 from __future__ import annotations
 
+import asyncio
 import random
 import secrets
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import attrs
 
-from keval.config.evaluation import Retry
-from keval.errors import MiddlewareError, OutageError, PluginWarning
+from keval.config.evaluation import Execution, Retry, size
+from keval.errors import MiddlewareError, OutageError, PluginWarning, PreflightError
 from keval.execute.attempts import Stopwatch
-from keval.execute.models.gate import Asking, EndpointGate, Gate, PlayedGate
-from keval.recording.log import TrafficLog
-from keval.recording.player import Player
-from keval.recording.tape import AttemptTape
-from keval.records.cassettes import ReplayMissError
-from keval.records.models import Asker, Endpoint, ModelRequest, ModelResponse, Next
+from keval.execute.bringup.resources import ResourceScope
+from keval.execute.models.gate import EndpointGate, Gate, PlayedGate, RequestScope
+from keval.execute.traffic_log import TrafficLog
+from keval.plan.plan import Plan, ResolvedPlugin, models_of
+from keval.records.cassettes import ReplayMissError, Volatile
+from keval.records.models import Asker, Endpoint, Model, ModelRequest, ModelResponse, Next
 from keval.records.transcript import Refusal
+from keval.seams import registry
 from keval.seams.infrastructure import AppliesMiddleware, Middleware, ProxyRoute, RequestsByProxy
+from keval.seams.interfaces import DeclaresVolatile
+
+if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
+    from keval.recording.cassette import AttemptCassette, Player
+
 
 ASKER_HEADER = "x-keval-asker"
 """Identifies who sends a request by a token, so that neither a model nor a judge learns which trial it is."""
@@ -55,7 +62,7 @@ class ModelExchange:
     player: Player | None = None
     watchers: list[Callable[[str, int | None, bool], object]] = attrs.field(factory=list, init=False)
     _gates: dict[tuple[str, ...], Gate] = attrs.field(factory=dict, init=False)
-    _askers: dict[str, tuple[Asker, Asking]] = attrs.field(factory=dict, init=False)
+    _askers: dict[str, tuple[Asker, RequestScope]] = attrs.field(factory=dict, init=False)
     _outages: dict[tuple[str, str], tuple[OutageError, Gate]] = attrs.field(factory=dict, init=False)
     _unknown: set[Asker] = attrs.field(factory=set, init=False)
 
@@ -76,39 +83,39 @@ class ModelExchange:
                 gate.reopen()
 
     @contextmanager
-    def playing(self, asker: Asker, watch: Stopwatch) -> Iterator[AttemptTape | None]:
-        """Yield the tape from which an attempt is played, or `None`; the time of the attempt is that of `watch`.
+    def playing(self, asker: Asker, stopwatch: Stopwatch) -> Iterator[AttemptCassette | None]:
+        """Yield the cassette that an attempt is played from, or `None`; the attempt's time is that of `stopwatch`.
 
         Raises RunError: the recording is damaged.
         """
         if self.player is None:
             yield None
             return
-        with self.player.attempt(asker, watch.expire) as tape:
-            yield tape
+        with self.player.attempt(asker, stopwatch.expire) as cassette:
+            yield cassette
 
     @contextmanager
-    def asking(
+    def request_scope(
         self,
         asker: Asker,
         refused: Callable[[Refusal], object],
-        watch: Stopwatch,
+        stopwatch: Stopwatch,
         relayed: Callable[[bytes], object] = lambda body: None,
         *,
         log: TrafficLog | None = None,
-        tape: AttemptTape | None = None,
+        cassette: AttemptCassette | None = None,
     ) -> Iterator[dict[str, str]]:
         """Yield the headers that mark requests as this asker's while the block runs.
 
-        `refused` is told of requests that are repeated; `watch` stops while they wait. `relayed` is told the body of
-        each request that asks the model to write, as it leaves the innermost middleware. `log` keeps all requests, if
-        the run is recorded, and `tape` answers them in a replay.
+        `refused` is told of requests that are repeated; `stopwatch` stops while they wait. `relayed` is told the body
+        of each request that asks the model to write, as it leaves the innermost middleware. `log` keeps all requests,
+        if the run is recorded, and `cassette` answers them in a replay.
         """
         if not self._gates:
             yield {}
             return
         token = secrets.token_urlsafe(12)
-        self._askers[token] = (asker, Asking(token, refused, watch.paused, relayed, log, tape))
+        self._askers[token] = (asker, RequestScope(token, refused, stopwatch.paused, relayed, log, cassette))
         try:
             yield {ASKER_HEADER: token}
         finally:
@@ -121,16 +128,16 @@ class ModelExchange:
         if gate is None:
             live = EndpointGate(endpoint.model, self.retry, random.Random(self.seed), self._changed)
             gate = self._gates[there] = live if self.player is None else PlayedGate()
-        unknown = Asking(asker.label, lambda refusal: None, nullcontext)
+        unknown = RequestScope(asker.label, lambda refusal: None, nullcontext)
 
         async def exchange(request: ModelRequest, send: Next) -> ModelResponse:
-            who, asking = self._askers.get(request.headers.get(ASKER_HEADER, ""), (asker, unknown))
+            who, scope = self._askers.get(request.headers.get(ASKER_HEADER, ""), (asker, unknown))
             if self.recorded and ASKER_HEADER not in request.headers:
                 self._warn_of_unknown(asker)
             try:
-                last = _reporting(_keeping(send, asking), asking) if self.player is None else _playing(asking)
+                last = _reporting(_keeping(send, scope), scope) if self.player is None else _playing(scope)
                 sending = _chain(self.middleware, last)
-                return await gate.ask(_known(request, who, endpoint), sending, asking)
+                return await gate.ask(_known(request, who, endpoint), sending, scope)
             except OutageError as error:
                 self._outages[who.role, who.label] = error, gate
                 raise
@@ -157,31 +164,33 @@ def _known(request: ModelRequest, asker: Asker, endpoint: Endpoint) -> ModelRequ
     return attrs.evolve(request, asker=asker, headers=kept)
 
 
-def _reporting(send: Next, asking: Asking) -> Next:
+def _reporting(send: Next, scope: RequestScope) -> Next:
     """Return a `Next` that reports a request for a reply before it sends it."""
 
     async def reported(request: ModelRequest) -> ModelResponse:
         if request.asks_for_reply:
-            asking.relayed(request.body)
+            scope.relayed(request.body)
         return await send(request)
 
     return reported
 
 
-def _keeping(send: Next, asking: Asking) -> Next:
+def _keeping(send: Next, scope: RequestScope) -> Next:
     """Return a `Next` that keeps what it sends and what comes back, if the run is recorded."""
-    log = asking.log
+    log = scope.log
     return send if log is None else lambda request: log.ask(request, send)
 
 
-def _playing(asking: Asking) -> Next:
-    """Return a `Next` that answers from the tape of whoever asks, and sends nothing."""
-    tape = asking.tape
+def _playing(scope: RequestScope) -> Next:
+    """Return a `Next` that answers from the cassette of whoever asks, and sends nothing."""
+    cassette = scope.cassette
 
     async def play(request: ModelRequest) -> ModelResponse:
-        if tape is None:
-            raise ReplayMissError(f"a request to {request.model} belongs to no trial, so nothing is recorded of it")
-        return await tape.ask(request, asking.relayed)
+        if cassette is None:
+            raise ReplayMissError(
+                f"a request to {request.model} belongs to no trial, so the recording has no answer to it"
+            )
+        return await cassette.ask(request, scope.relayed)
 
     return play
 
@@ -215,3 +224,94 @@ def _around(label: str, middleware: Middleware, following: Next) -> Next:
         return response
 
     return handle
+
+
+def endpoints_by_model(askers: Iterable[ResolvedPlugin], endpoints: Mapping[str, Endpoint]) -> dict[str, Endpoint]:
+    """Return the endpoint of each model that these agents and judges ask, by `provider/name`."""
+    models = [model for item in askers for model in item.models.values()]
+    return {str(model): model.endpoint or endpoints[str(model)] for model in models}
+
+
+def endpoints_of(endpoints: Mapping[str, Endpoint], *plugins: Iterable[object]) -> list[Endpoint]:
+    """Return every endpoint that a run asks, by the plugins and by what providers found.
+
+    Behind a proxy a plugin has another key than the one that it was constructed with.
+    """
+    models = (model for group in plugins for plugin in group for model in models_of(plugin).values())
+    return [*endpoints.values(), *(model.endpoint for model in models if model.endpoint is not None)]
+
+
+ModelField: TypeAlias = tuple[Asker, str]
+"""A field of an agent or judge that names a model."""
+
+
+async def resolve_models(
+    resolved: Iterable[ResolvedPlugin], execution: Execution, scope: ResourceScope, player: Player | None = None
+) -> dict[str, Endpoint]:
+    """Ask the providers for the endpoints of these plugins' models, but for those that a `player` plays.
+
+    Raises PreflightError with every problem.
+    """
+    names: dict[str, list[str]] = {}
+    known: dict[str, Endpoint] = {}
+    for item in resolved:
+        for model in item.unserved.values():
+            if player is not None and player.plays(str(model)):
+                known[str(model)] = player.endpoint(str(model))
+            elif model.name not in names.setdefault(model.provider, []):
+                names[model.provider].append(model.name)
+    providers = {name: registry.load(registry.find("keval.models", name))() for name in names}
+    found = await all_of([scope.enter(providers[name].open(models, execution.seed)) for name, models in names.items()])
+    for provider, endpoints in zip(names, found, strict=True):
+        known.update((f"{provider}/{name}", endpoint) for name, endpoint in endpoints.items())
+    return {model: attrs.evolve(each, max_reply_bytes=size(execution.max_reply_bytes)) for model, each in known.items()}
+
+
+async def lead(
+    agents: Iterable[ResolvedPlugin],
+    judges: Iterable[ResolvedPlugin],
+    endpoints: Mapping[str, Endpoint],
+    exchange: ModelExchange,
+    scope: ResourceScope,
+) -> Mapping[ModelField, Model]:
+    """Route every model through the middleware: in process if its plugin can, otherwise by one proxy for all."""
+    models: dict[ModelField, Model] = {}
+    proxied: dict[ModelField, ProxyRoute] = {}
+    askers = [(Asker("agent", item.label), item) for item in agents]
+    askers += [(Asker("judge", item.label), item) for item in judges]
+    for asker, item in askers:
+        for field, model in item.models.items():
+            endpoint = model.endpoint or endpoints[str(model)]
+            if exchange.leads(endpoint) or needs_proxy(item.plugin):
+                route = exchange.route(asker, endpoint)
+                if applies_middleware(item.plugin):
+                    endpoint = attrs.evolve(endpoint, exchange=route.exchange)
+                else:
+                    proxied[asker, field] = route
+            models[asker, field] = attrs.evolve(model, endpoint=endpoint)
+    if proxied:
+        proxy = registry.load(registry.find("keval.proxies", "models"))()
+        for key, endpoint in zip(proxied, await scope.enter(proxy.open([*proxied.values()])), strict=True):
+            models[key] = attrs.evolve(models[key], endpoint=endpoint)
+    return models
+
+
+def volatile_of(plan: Plan) -> dict[tuple[str, str], Sequence[Volatile]]:
+    """Return what agents and judges declare as volatile, by role and label."""
+    askers = [("agent", item) for item in plan.agents] + [("judge", item) for item in plan.scorers.judges]
+    declared = [(role, item.label, item.plugin) for role, item in askers]
+    return {(role, label): plugin.volatile for role, label, plugin in declared if isinstance(plugin, DeclaresVolatile)}
+
+
+async def all_of(coroutines: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
+    """Await all; raises one PreflightError with the problems of all that raised one."""
+    outcomes = await asyncio.gather(*coroutines, return_exceptions=True)
+    problems: dict[str, None] = {}
+    for outcome in outcomes:
+        if isinstance(outcome, PreflightError):
+            problems.update(dict.fromkeys(outcome.problems))
+        elif isinstance(outcome, BaseException):
+            raise outcome
+    if problems:
+        raise PreflightError(problems)
+    return list(outcomes)

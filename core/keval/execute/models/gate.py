@@ -8,17 +8,20 @@ import math
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, suppress
-from typing import NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 import attrs
 
 from keval.config.evaluation import Retry
 from keval.errors import MiddlewareError, ModelError, OutageError, TrialError
-from keval.execute.attempts import Patience
-from keval.recording.log import TrafficLog
-from keval.recording.tape import AttemptTape
+from keval.execute.attempts import RetryPolicy
+from keval.execute.traffic_log import TrafficLog
 from keval.records.models import ModelRequest, ModelResponse, Next, retry_after_seconds
 from keval.records.transcript import Refusal
+
+if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
+    from keval.recording.cassette import AttemptCassette
+
 
 _REPEATED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _LONGEST_MESSAGE = 500
@@ -134,10 +137,10 @@ _NEVER_ANSWERED = 30.0
 
 
 @attrs.frozen
-class Asking:
+class RequestScope:
     """Who asks: an id that tells askers apart, what is told of each refusal and request, and how its time stops.
 
-    `log` keeps its traffic, if the run is recorded, and `tape` answers in place of the model in a replay.
+    `log` keeps its traffic, if the run is recorded, and `cassette` answers in place of the model in a replay.
     """
 
     id: str
@@ -145,13 +148,13 @@ class Asking:
     paused: Callable[[], AbstractContextManager[object]]
     relayed: Callable[[bytes], object] = lambda body: None
     log: TrafficLog | None = None
-    tape: AttemptTape | None = None
+    cassette: AttemptCassette | None = None
 
 
 class Gate(Protocol):
     """Stands in front of an endpoint."""
 
-    async def ask(self, request: ModelRequest, send: Next, asking: Asking) -> ModelResponse:
+    async def ask(self, request: ModelRequest, send: Next, scope: RequestScope) -> ModelResponse:
         """Send a request, again where that can help, and return the last response."""
         ...
 
@@ -164,13 +167,13 @@ class Gate(Protocol):
 class PlayedGate:
     """Repeats a request where it was repeated when it was recorded, at once; remembers nothing of other requests."""
 
-    async def ask(self, request: ModelRequest, send: Next, asking: Asking) -> ModelResponse:
+    async def ask(self, request: ModelRequest, send: Next, scope: RequestScope) -> ModelResponse:
         """Answer as the gate did that was recorded; see `Gate`."""
         while isinstance(outcome := await sent(request, send), Failed):
-            refusal = asking.tape.repeated(outcome.status, outcome.message) if asking.tape else None
+            refusal = scope.cassette.repeated(outcome.status, outcome.message) if scope.cassette else None
             if refusal is None:
                 return outcome.passed_on()
-            asking.refused(refusal)
+            scope.refused(refusal)
         return outcome
 
     def reopen(self) -> None:
@@ -207,7 +210,7 @@ class EndpointGate:
     _probing: bool = False
     _free: asyncio.Event = attrs.field(factory=asyncio.Event)
 
-    async def ask(self, request: ModelRequest, send: Next, asking: Asking) -> ModelResponse:
+    async def ask(self, request: ModelRequest, send: Next, scope: RequestScope) -> ModelResponse:
         """Send a request, again where that can help, and return the last response.
 
         Raises:
@@ -216,13 +219,13 @@ class EndpointGate:
             MiddlewareError: a middleware failed.
             OutageError: the endpoint has been down for too long.
         """
-        patience = Patience(self.retry, asyncio.sleep, self.rng)
+        patience = RetryPolicy(self.retry, asyncio.sleep, self.rng)
         attempts = failures = 0
         while True:
-            with asking.paused():
+            with scope.paused():
                 probe = await self._admitted()
             try:
-                outcome = await self._sent(request, send, asking.id, probe=probe)
+                outcome = await self._sent(request, send, scope.id, probe=probe)
             finally:
                 self._under_way -= 1
                 self._probing = self._probing and not probe
@@ -230,7 +233,7 @@ class EndpointGate:
             if not isinstance(outcome, Failed):
                 return outcome
             if self._down_since is not None:  # then every request waits, and one at a time probes
-                asking.refused(Refusal(outcome.status, outcome.message, 0.0))
+                scope.refused(Refusal(outcome.status, outcome.message, 0.0))
                 continue
             attempts += 1
             failures += outcome.status not in _THROTTLED
@@ -239,8 +242,8 @@ class EndpointGate:
                 return outcome.passed_on()
             quick = attempts == 1 and not self._troubled
             wait = patience.backoff(attempts, outcome.retry_after, share=_SHARE_OF_FIRST_WAIT if quick else 1.0)
-            asking.refused(Refusal(outcome.status, outcome.message, wait))
-            with asking.paused():
+            scope.refused(Refusal(outcome.status, outcome.message, wait))
+            with scope.paused():
                 await asyncio.sleep(wait)
 
     def reopen(self) -> None:
@@ -261,7 +264,7 @@ class EndpointGate:
                     if loop.time() >= self._probe_at:
                         self._probing = True
                         break
-                    until = min(self._probe_at, self._down_since + self._patience)
+                    until = min(self._probe_at, self._down_since + self._outage_limit)
             elif self._under_way < self.limit:
                 break
             self._free.clear()
@@ -346,21 +349,21 @@ class EndpointGate:
             self._give_up(f"has refused all requests for {patience:g} s (HTTP {refused.status}: {refused.message})")
 
     @property
-    def _patience(self) -> float:
+    def _outage_limit(self) -> float:
         """Seconds for which the endpoint may be down."""
         patience = self.retry.max_outage_seconds
         return patience if self._has_answered else min(patience, _NEVER_ANSWERED)
 
     def _check_outage(self, now: float) -> None:
         assert self._down_since is not None  # noqa: S101 - for mypy: it is down
-        if now >= self._down_since + self._patience:
+        if now >= self._down_since + self._outage_limit:
             never = "" if self._has_answered else " and has never answered: check its address"
-            self._give_up(f"has been down for {self._patience:g} s{never}")
+            self._give_up(f"has been down for {self._outage_limit:g} s{never}")
         if self.outage is not None:
             raise self.outage
 
     def _give_up(self, why: str) -> NoReturn:
         self.outage = OutageError(
-            f"the endpoint of {self.name} {why}; what is left was not run; `keval resume latest` goes on"
+            f"the endpoint of {self.name} {why}; the remaining trials were not run; `keval resume latest` continues"
         )
         raise self.outage

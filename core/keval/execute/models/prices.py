@@ -11,8 +11,7 @@ from keval.config.evaluation import Evaluation
 from keval.errors import PluginError, PluginWarning, PreflightError
 from keval.plan.plan import ResolvedPlugin
 from keval.records.manifest import Manifest
-from keval.records.models import Endpoint
-from keval.records.prices import Price
+from keval.records.models import Endpoint, Price
 from keval.seams import registry
 from keval.seams.infrastructure import PriceTable
 

@@ -1,7 +1,7 @@
-"""Donors: the results of one sample's calls, for the calls of the next sample (`results: shuffled`).
+"""Shuffled results: the results of one sample's calls, given to the calls of the next one (`results: shuffled`).
 
-The donor of a trial is the trial of the same agent, condition and repetition whose sample stands before it; where that
-made no call of a tool, the one before it. It begins before the trial, so a call waits for the donor's call of the same
+The source of a trial is the trial of the same agent, condition and repetition whose sample stands before it; where that
+made no call of a tool, the one before it. It begins before the trial, so a call waits for the source's call of the same
 number and not for its end, and both reach their servers at once. So what a trial gets depends on no timing, and memory
 holds the results of the trials under way, and of the last that called each tool.
 """
@@ -18,7 +18,7 @@ from typing import Any
 import attrs
 
 from keval.plan.plan import Plan
-from keval.records.interventions import OtherResults
+from keval.records.interventions import ShuffledResults
 from keval.records.trial import TrialKey
 
 
@@ -26,15 +26,15 @@ from keval.records.trial import TrialKey
 class TrialResults:
     """The results of one trial: those of its first attempt, and of later ones where these make more calls.
 
-    `before` is what its donor gives, if it has one.
+    `source` is what its source gives, if it has one.
     """
 
-    before: TrialResults | None = None
+    source: TrialResults | None = None
     results: dict[str, list[Mapping[str, Any]]] = attrs.field(factory=dict, init=False)
     ended: bool = attrs.field(default=False, init=False)
     changed: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
 
-    def attempt(self, server: str) -> OtherResults:
+    def attempt(self, server: str) -> ShuffledResults:
         """Return what the calls of one attempt to one server use."""
         return _AttemptResults(self, server)
 
@@ -44,11 +44,11 @@ class TrialResults:
         self._tell()
 
     def end(self) -> None:
-        """Note that no result follows. For tools that it did not call, the trial gives those of donors before it."""
+        """Note that no result follows. For tools that it did not call, the trial gives those of sources before it."""
         self.ended = True
-        while self.before is not None and self.before.ended:
-            self.results = {**self.before.results, **self.results}
-            self.before = self.before.before
+        while self.source is not None and self.source.ended:
+            self.results = {**self.source.results, **self.results}
+            self.source = self.source.source
         self._tell()
 
     def _tell(self) -> None:
@@ -69,22 +69,22 @@ class _AttemptResults:
             self._trial.add(key, result)
 
     async def take(self, key: str, number: int) -> Mapping[str, Any] | None:
-        key, donor = f"{self._server} {key}", self._trial.before
-        while donor is not None:
-            results: Sequence[Mapping[str, Any]] = donor.results.get(key, ())
+        key, source = f"{self._server} {key}", self._trial.source
+        while source is not None:
+            results: Sequence[Mapping[str, Any]] = source.results.get(key, ())
             if number <= len(results):
                 return results[number - 1]
-            if not donor.ended:
-                await donor.changed.wait()
+            if not source.ended:
+                await source.changed.wait()
             elif results:
                 return results[(number - 1) % len(results)]
             else:
-                donor = donor.before
+                source = source.source
         return None
 
 
 @attrs.define(eq=False, slots=False)
-class Donors:
+class ResultShuffling:
     """The trials that give results to others: those of `conditions`. `samples` are the ids in the plan's order."""
 
     conditions: Collection[str]
@@ -92,7 +92,7 @@ class Donors:
     _begun: dict[tuple[str, str, int, str], TrialResults] = attrs.field(factory=dict, init=False)
 
     @classmethod
-    def of(cls, plan: Plan) -> Donors:
+    def of(cls, plan: Plan) -> ResultShuffling:
         """Return those of a plan's conditions that shuffle results."""
         contexts = {
             label
@@ -105,7 +105,7 @@ class Donors:
     def trial(self, key: TrialKey) -> Iterator[TrialResults | None]:
         """Enter a trial for all its attempts; yields `None` if its condition shuffles no results.
 
-        A trial has no donor if none began in this process, as that of the first sample.
+        A trial has no source if none began in this process, as that of the first sample.
         """
         if key.condition not in self.conditions:
             yield None

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import attrs
 
 from keval.errors import ServerLostError
 from keval.execute.attempts import Stopwatch
+from keval.execute.traffic_log import TrafficLog
 from keval.execute.trial.result_shuffling import TrialResults
-from keval.recording.log import TrafficLog
-from keval.recording.tape import AttemptTape
 from keval.records.models import Asker
-from keval.records.sample import Sample
 from keval.records.servers import McpServer
-from keval.records.trial import Failure, TrialKey
+from keval.records.trial import Failure, Sample, TrialKey
 from keval.seams.contexts import ServerSpec, TrialInfo
 from keval.seams.infrastructure import Outbox
-from keval.seams.live import EventKind, LiveEvent
+from keval.seams.live_events import EventKind, LiveEvent
+
+if TYPE_CHECKING:  # only a run that is recorded or replayed needs it
+    from keval.recording.cassette import AttemptCassette
+
 
 _UNCOUNTED = 3
 """How many attempts of a trial do not count because a call of another trial may have cost it a server."""
@@ -29,7 +31,7 @@ _PARALLEL = 2
 
 
 @attrs.define
-class Losses:
+class LostServerAllowance:
     """What became of the servers of one trial, over all its attempts.
 
     A trial that has lost a server gets servers of its own from then on. If its call was the cause, it harms no other
@@ -47,13 +49,13 @@ class Losses:
         self._lost = self._lost or any(log.bystander or log.kind == ServerLostError.kind for log in logs)
         self._stood_by = bool(logs) and all(log.bystander for log in logs)
 
-    def give(self, server: ServerSpec) -> ServerSpec:
+    def for_next_attempt(self, server: ServerSpec) -> ServerSpec:
         """Return a server as the next attempt gets it."""
         if not self._lost:
             return server
         return attrs.evolve(server, isolation="trial", in_turn=self._uncounted >= _PARALLEL)
 
-    def spares(self) -> bool:
+    def excuses(self) -> bool:
         """Return whether the attempt noted last does not count; ask once for each."""
         spared = self._stood_by and self._uncounted < _UNCOUNTED
         self._uncounted += spared
@@ -61,10 +63,10 @@ class Losses:
 
 
 @attrs.frozen
-class Try:
+class TrialAttempt:
     """One attempt at a trial: its number (from 1), and how often an answer was discarded before.
 
-    `log` keeps the traffic of all attempts at the trial, if the run is recorded, and `tape` is what the attempt is
+    `log` keeps the traffic of all attempts at the trial, if the run is recorded, and `cassette` is what the attempt is
     played from in a replay. If it `streams`, somebody reads answers as they are written.
     """
 
@@ -73,11 +75,11 @@ class Try:
     number: int
     resamples: int
     outbox: Outbox
-    losses: Losses = attrs.field(factory=Losses)
-    watch: Stopwatch = attrs.field(factory=Stopwatch)
-    others: TrialResults | None = None
+    allowance: LostServerAllowance = attrs.field(factory=LostServerAllowance)
+    stopwatch: Stopwatch = attrs.field(factory=Stopwatch)
+    shuffled_results: TrialResults | None = None
     log: TrafficLog | None = None
-    tape: AttemptTape | None = None
+    cassette: AttemptCassette | None = None
     streams: bool = False
 
     @property

@@ -12,33 +12,31 @@ from typing import Any, TypeAlias
 
 import attrs
 
+from keval.config.evaluation import size
 from keval.config.load import rebuild
 from keval.errors import PluginWarning, TrialError
-from keval.execute.attempts import Attempted, Patience, Sleep, attempt
-from keval.execute.bringup.description import check_offers
+from keval.execute.attempts import AttemptOutcome, RetryPolicy, Sleep, run_attempt
+from keval.execute.bringup.description import check_tool_listings
 from keval.execute.bringup.preflight import Ready, preflight
 from keval.execute.bringup.resources import ResourceScope
 from keval.execute.bringup.servers import OpenedContext
-from keval.execute.trial.compliance import asks_again, held_to
-from keval.execute.trial.reconciliation import check, merge, shorten
-from keval.execute.trial.result_shuffling import Donors
-from keval.execute.trial.system_prompt import system_prompt
-from keval.execute.trial.trial_attempt import Losses, Try
+from keval.execute.traffic_log import TrafficLog
+from keval.execute.trial.reconciliation import asks_again, check, held_to, merge, shorten
+from keval.execute.trial.result_shuffling import ResultShuffling
+from keval.execute.trial.trial_attempt import LostServerAllowance, TrialAttempt
 from keval.plan.build import make_plan
-from keval.plan.hooks import Hooks
 from keval.plan.plan import Arm, Plan, ResolvedPlugin, trial_seed
 from keval.processes import supervised
-from keval.recording.log import TrafficLog
 from keval.records.cassettes import ReplayMissError
 from keval.records.manifest import Manifest
-from keval.records.sample import Sample
 from keval.records.servers import McpServer
 from keval.records.transcript import Transcript
-from keval.records.trial import Attempt, Failure, Trial, TrialKey
+from keval.records.trial import Attempt, Failure, Sample, Trial, TrialKey
 from keval.seams.contexts import Context, Provision, TrialInfo
+from keval.seams.hooks import Hooks
 from keval.seams.infrastructure import Outbox
-from keval.seams.interfaces import ConcurrencyLimited
-from keval.seams.transcript_builder import Recorder
+from keval.seams.interfaces import ConcurrencyLimited, ShowsServerInstructions
+from keval.seams.transcript_builder import TranscriptBuilder
 
 
 @asynccontextmanager
@@ -53,7 +51,7 @@ async def open_worker(manifest: Manifest) -> AsyncIterator[PlanWorker]:
     scope = ResourceScope()
     try:
         ready = await preflight(plan, scope, recorded=manifest.recording is not None)
-        check_offers(manifest, ready)
+        check_tool_listings(manifest, ready)
         yield PlanWorker(plan, ready)
     finally:
         await scope.close()
@@ -68,14 +66,14 @@ class PlanWorker:
     sleep: Sleep = asyncio.sleep
     rng: random.Random | None = None
     _places: Mapping[str, asyncio.Semaphore] = attrs.field(init=False)
-    _patience: Patience = attrs.field(init=False)
+    _retry_policy: RetryPolicy = attrs.field(init=False)
     _agents: Mapping[str, ResolvedPlugin] = attrs.field(init=False)
     _arms: Mapping[str, Arm] = attrs.field(init=False)
     _models: Mapping[str, str | None] = attrs.field(init=False)
     _prerecorded: Collection[str] = attrs.field(init=False)
     _seconds: float = attrs.field(init=False)
     _late: TrialError = attrs.field(init=False)
-    _donors: Donors = attrs.field(init=False)
+    _result_shuffling: ResultShuffling = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         execution = self.plan.evaluation.execution
@@ -86,12 +84,12 @@ class PlanWorker:
             for label, agent in self.ready.agents.items()
             if isinstance(agent, ConcurrencyLimited)
         }
-        self._patience = Patience(execution.retry, self.sleep, self.rng or random.Random(execution.seed))
+        self._retry_policy = RetryPolicy(execution.retry, self.sleep, self.rng or random.Random(execution.seed))
         self._agents = {item.label: item for item in self.plan.agents}
         self._arms = {arm.label: arm for arm in self.plan.arms}
         self._prerecorded = {item.label for item in self.plan.agents if item.prerecorded}
         self._models = {item.label: item.model_name for item in self.plan.agents}
-        self._donors = Donors.of(self.plan)
+        self._result_shuffling = ResultShuffling.of(self.plan)
 
     async def run(self, key: TrialKey, sample: Sample, outbox: Outbox) -> Trial:
         """Attempt a trial until it is answered, fails for good, or has used up its attempts."""
@@ -99,23 +97,32 @@ class PlanWorker:
         prerecorded = key.agent in self._prerecorded
         attempts: list[Attempt] = []
         resamples = 0
-        losses = Losses()
+        allowance = LostServerAllowance()
         log = TrafficLog() if self.ready.exchange.recorded and not prerecorded else None
-        with self._donors.trial(key) as others:
+        with self._result_shuffling.trial(key) as shuffled_results:
             while True:
-                tries = Try(key, sample, len(attempts) + 1, resamples, outbox, losses, others=others, log=log)
+                attempt = TrialAttempt(
+                    key,
+                    sample,
+                    len(attempts) + 1,
+                    resamples,
+                    outbox,
+                    allowance,
+                    shuffled_results=shuffled_results,
+                    log=log,
+                )
                 if prerecorded:
-                    transcript, outcome = await self._recall(tries)
+                    transcript, outcome = await self._recall(attempt)
                 else:
                     async with self._places.get(key.agent) or nullcontext():
-                        ask = partial(self._attempt, tries)
-                        transcript, outcome = await prepared(self.ready.hooks, tries.info, self._seconds, ask)
+                        ask = partial(self._attempt, attempt)
+                        transcript, outcome = await prepared(self.ready.hooks, attempt.info, self._seconds, ask)
                 complied, outcome = held_to(condition, transcript, outcome)
                 # A recorded answer would be the same the next time.
                 resample = asks_again(outcome, condition.on_missing_tool_use) and not prerecorded
                 done = outcome.failure is None or not (resample or outcome.retryable)
-                spared = not done and losses.spares()
-                if done or (not spared and self._patience.exhausted(sum(each.counted for each in attempts) + 1)):
+                spared = not done and allowance.excuses()
+                if done or (not spared and self._retry_policy.exhausted(sum(each.counted for each in attempts) + 1)):
                     if log is not None:
                         outbox.traffic(key.id, log.traffic())
                     return Trial(
@@ -136,116 +143,130 @@ class PlanWorker:
                 if resample:
                     resamples += 1
                 else:
-                    await self._patience.wait(len(attempts), outcome.error)
+                    await self._retry_policy.wait(len(attempts), outcome.error)
 
     @asynccontextmanager
-    async def context(self, tries: Try, recorder: Recorder) -> AsyncIterator[Context]:
+    async def context(self, attempt: TrialAttempt, builder: TranscriptBuilder) -> AsyncIterator[Context]:
         """Enter the condition's contexts for one attempt, and yield what the agent is handed."""
         async with AsyncExitStack() as stack:
-            yield await self._enter(stack, tries, recorder)
+            yield await self._enter(stack, attempt, builder)
 
-    async def _enter(self, stack: AsyncExitStack, tries: Try, recorder: Recorder) -> Context:
-        key, sample = tries.key, tries.sample
-        prompts = [self._arms[key.condition].prompt.render(sample)]
+    async def _enter(self, stack: AsyncExitStack, attempt: TrialAttempt, builder: TranscriptBuilder) -> Context:
+        key, sample = attempt.key, attempt.sample
+        prompts = [self._arms[key.condition].system_prompt(sample)]
         servers: list[McpServer] = []
         for opened in self.ready.contexts[key.condition]:
-            provision = await stack.enter_async_context(opened.source.open(tries.info))
+            provision = await stack.enter_async_context(opened.source.open(attempt.info))
             if not isinstance(provision, Provision):
                 problem = f"a context yielded {provision!r:.100} in place of a Provision"
                 raise TrialError(problem, stage="context", kind="bad_context")
             prompts.append(provision.instructions)
-            servers += [await self._reached(server, opened, stack, tries) for server in provision.servers]
-        refused, relayed = recorder.refused, recorder.relayed
-        asking = self.ready.exchange.asking(tries.asker, refused, tries.watch, relayed, log=tries.log, tape=tries.tape)
-        headers = self._headers(tries) | stack.enter_context(asking)
+            servers += [await self._reached(server, opened, stack, attempt) for server in provision.servers]
+        refused, relayed = builder.refused, builder.relayed
+        scope = self.ready.exchange.request_scope(
+            attempt.asker, refused, attempt.stopwatch, relayed, log=attempt.log, cassette=attempt.cassette
+        )
+        headers = self._headers(attempt) | stack.enter_context(scope)
         return Context(
             trial=key.id,
             condition=key.condition,
             repetition=key.repetition,
-            attempt=tries.number,
+            attempt=attempt.number,
             instructions=system_prompt(prompts, servers, self.ready.agents[key.agent]),
             servers=tuple(servers),
             model_headers=headers,
-            seed=trial_seed(self.plan.evaluation.execution.seed, sample.id, key.repetition, tries.resamples),
+            seed=trial_seed(self.plan.evaluation.execution.seed, sample.id, key.repetition, attempt.resamples),
             history=sample.history,
-            streams=tries.streams,
-            recorder=recorder,
+            streams=attempt.streams,
+            builder=builder,
         )
 
-    async def _reached(self, server: Any, opened: OpenedContext, stack: AsyncExitStack, tries: Try) -> McpServer:
+    async def _reached(
+        self, server: Any, opened: OpenedContext, stack: AsyncExitStack, attempt: TrialAttempt
+    ) -> McpServer:
         """Return how the agent reaches a server that a context gives."""
         if isinstance(server, McpServer):
             return _supervised(server)
         connected = opened.servers.get(getattr(server, "name", ""))
         if connected is None:
-            problem = f"a context gives the trial {server!r:.100}, which is none of the servers that it started with"
+            problem = f"a context gave the trial the server {server!r:.100}, which is not one of those it started with"
             raise TrialError(problem, stage="context", kind="bad_context")
-        keep = tries.log.server(server.name, tries.number) if tries.log else None
-        played = tries.tape.server(server.name) if tries.tape else None
-        if opened.loose is not None:
-            played = opened.loose.attempt(server.name, tries.info, tries.watch.expire)
+        traffic_log = attempt.log.server(server.name, attempt.number) if attempt.log else None
+        cassette = attempt.cassette.server(server.name) if attempt.cassette else None
+        if opened.recorded_results is not None:
+            cassette = opened.recorded_results.attempt(server.name, attempt.info, attempt.stopwatch.expire)
         execution = self.plan.evaluation.execution
-        given = opened.given(server, execution, tries.info, tries.others, keep=keep, played=played, tell=tries.emit)
-        with tries.watch.paused():  # a trial does not pay for the start of its server with its time
-            return _supervised(await stack.enter_async_context(connected.open(tries.losses.give(given))))
+        given = opened.given(
+            server,
+            execution,
+            attempt.info,
+            attempt.shuffled_results,
+            traffic_log=traffic_log,
+            cassette=cassette,
+            emit=attempt.emit,
+        )
+        with attempt.stopwatch.paused():  # a trial does not pay for the start of its server with its time
+            return _supervised(
+                await stack.enter_async_context(connected.open(attempt.allowance.for_next_attempt(given)))
+            )
 
-    async def _recall(self, tries: Try) -> tuple[Transcript | None, Attempted[Transcript]]:
+    async def _recall(self, attempt: TrialAttempt) -> tuple[Transcript | None, AttemptOutcome[Transcript]]:
         """Take a recorded answer. No model and no server is involved, so nothing is opened or reconciled."""
-        key = tries.key
+        key = attempt.key
         context = Context(trial=key.id, condition=key.condition, repetition=key.repetition)
         agent = self.ready.agents[key.agent]
-        outcome = await attempt(lambda: agent.run(tries.sample, context), seconds=None, late=self._late)
+        outcome = await run_attempt(lambda: agent.run(attempt.sample, context), seconds=None, late=self._late)
         return _transcript_of(outcome)
 
-    async def _attempt(self, tries: Try) -> tuple[Transcript | None, Attempted[Transcript]]:
-        """Attempt a trial once: live, or from the tape of the attempt."""
-        with self.ready.exchange.playing(tries.asker, tries.watch) as tape:
-            return await self._asked(attrs.evolve(tries, tape=tape))
+    async def _attempt(self, attempt: TrialAttempt) -> tuple[Transcript | None, AttemptOutcome[Transcript]]:
+        """Attempt a trial once: live, or from the cassette of the attempt."""
+        with self.ready.exchange.playing(attempt.asker, attempt.stopwatch) as cassette:
+            return await self._asked(attrs.evolve(attempt, cassette=cassette))
 
-    async def _asked(self, tries: Try) -> tuple[Transcript | None, Attempted[Transcript]]:
-        """Ask the agent; a failed attempt keeps what its recorder had."""
-        recorder = Recorder(tries.watch.now, emit=tries.emit, keep=tries.outbox.blob)
-        context = Context(recorder=recorder)
+    async def _asked(self, attempt: TrialAttempt) -> tuple[Transcript | None, AttemptOutcome[Transcript]]:
+        """Ask the agent; a failed attempt keeps what its builder had."""
+        builder = TranscriptBuilder(attempt.stopwatch.now, emit=attempt.emit, keep=attempt.outbox.blob)
+        context = Context(builder=builder)
         instructions: str | None = None  # unknown, if a context did not open
-        tries.begun()
+        attempt.begun()
 
         async def asked() -> Transcript:
             nonlocal context, instructions
-            if tries.tape is not None:
-                tries.tape.begin()
+            if attempt.cassette is not None:
+                attempt.cassette.begin()
             async with AsyncExitStack() as stack:
-                context = await self._enter(stack, tries, recorder)
+                context = await self._enter(stack, attempt, builder)
                 instructions = context.instructions
-                told = await self.ready.agents[tries.key.agent].run(tries.sample, context)
+                told = await self.ready.agents[attempt.key.agent].run(attempt.sample, context)
                 # While the context is open, as closing it may end calls that the tap still records.
                 return merge(told, context) if _is_transcript(told) else told
 
-        seconds = self._seconds if tries.tape is None else tries.tape.limit(self._seconds)
-        tried = await attempt(asked, seconds=seconds, late=self._late, watch=tries.watch)
-        if error := tries.tape.overruled(tried.failure, self._late) if tries.tape else _missed(context):
-            tried = Attempted.failed(error)  # whatever the framework made of it
-        if tried.failure is not None and (outage := self.ready.exchange.outage("agent", tries.key.agent)):
+        seconds = self._seconds if attempt.cassette is None else attempt.cassette.limit(self._seconds)
+        tried = await run_attempt(asked, seconds=seconds, late=self._late, stopwatch=attempt.stopwatch)
+        if error := attempt.cassette.overruled(tried.failure, self._late) if attempt.cassette else _missed(context):
+            tried = AttemptOutcome.failed(error)  # whatever the framework made of it
+        if tried.failure is not None and (outage := self.ready.exchange.outage("agent", attempt.key.agent)):
             raise outage
-        tries.losses.note(context.servers)
+        attempt.allowance.note(context.servers)
         for server in context.servers:
             for blob in server.log.blobs if server.log else ():
-                tries.outbox.blob(blob)
+                attempt.outbox.blob(blob)
         transcript, outcome = _transcript_of(tried)
         if outcome.failure is None and transcript is not None:
             try:
                 check(transcript, context)
             except TrialError as error:
-                outcome = Attempted.failed(error)
-        transcript = attrs.evolve(transcript or merge(recorder.transcript(), context), instructions=instructions)
+                outcome = AttemptOutcome.failed(error)
+        transcript = attrs.evolve(transcript or merge(builder.transcript(), context), instructions=instructions)
         execution = self.plan.evaluation.execution
-        keep = tries.outbox.blob if execution.keep_large_results else None
-        transcript = shorten(transcript, execution.largest_recorded, keep)
-        tries.ended(outcome.failure)
+        keep = attempt.outbox.blob if execution.keep_large_results else None
+        transcript = shorten(transcript, size(execution.max_recorded_bytes), keep)
+        attempt.ended(outcome.failure)
         return transcript, outcome
 
-    def _headers(self, tries: Try) -> dict[str, str]:
-        endpoint = self.ready.endpoints.get(self._models[tries.key.agent] or "")
-        return tries.headers if endpoint is not None and endpoint.wants_trial else {}
+    def _headers(self, attempt: TrialAttempt) -> dict[str, str]:
+        endpoint = self.ready.endpoints.get(self._models[attempt.key.agent] or "")
+        return attempt.headers if endpoint is not None and endpoint.wants_trial else {}
 
 
 def _missed(context: Context) -> ReplayMissError | None:
@@ -277,15 +298,15 @@ def _is_transcript(told: object) -> bool:
     return isinstance(told, Transcript)
 
 
-def _transcript_of(outcome: Attempted[Transcript]) -> tuple[Transcript | None, Attempted[Transcript]]:
+def _transcript_of(outcome: AttemptOutcome[Transcript]) -> tuple[Transcript | None, AttemptOutcome[Transcript]]:
     """Return the transcript of an attempt. If the agent returned anything else, the attempt failed."""
     if outcome.failure is not None or isinstance(outcome.value, Transcript):
         return outcome.value, outcome
     problem = f"the agent returned {type(outcome.value).__name__} in place of a Transcript"
-    return None, Attempted.failed(TrialError(problem, kind="bad_transcript"))
+    return None, AttemptOutcome.failed(TrialError(problem, kind="bad_transcript"))
 
 
-_Outcome: TypeAlias = tuple[Transcript | None, Attempted[Transcript]]
+_Outcome: TypeAlias = tuple[Transcript | None, AttemptOutcome[Transcript]]
 
 _CUT_SHORT = Failure("agent", "cancelled", "the run ended before the trial did")
 
@@ -301,11 +322,40 @@ async def prepared(hooks: Hooks, trial: TrialInfo, seconds: float, ask: Callable
     late = TrialError(f"the hook plugins took more than {seconds:g} s", stage="context", kind="hook_failed")
     failure: Failure | None = _CUT_SHORT
     try:
-        begun = await attempt(lambda: hooks.trial_started(trial), seconds=seconds, late=late)
-        transcript, outcome = await ask() if begun.error is None else (None, Attempted[Transcript].failed(begun.error))
+        begun = await run_attempt(lambda: hooks.trial_started(trial), seconds=seconds, late=late)
+        transcript, outcome = (
+            await ask() if begun.error is None else (None, AttemptOutcome[Transcript].failed(begun.error))
+        )
         failure = outcome.failure
         return transcript, outcome
     finally:
-        ended = await attempt(lambda: hooks.trial_ended(trial, failure), seconds=seconds, late=late)
+        ended = await run_attempt(lambda: hooks.trial_ended(trial, failure), seconds=seconds, late=late)
         if ended.failure is not None:
             warnings.warn(f"after the trial {trial.id}: {ended.failure.message}", PluginWarning, stacklevel=2)
+
+
+_HEADING = """# MCP Server Instructions
+
+The following MCP servers have provided instructions for how to use their tools and resources:"""
+"""The words of Claude Code, which other MCP hosts follow."""
+
+
+def system_prompt(prompts: Iterable[str], servers: Iterable[McpServer], agent: object) -> str:
+    """Join the parts of a system prompt, and add a section for each server that has instructions.
+
+    Servers are left out if the agent's framework shows their instructions to its model itself.
+    """
+    parts = [*prompts]
+    if not (isinstance(agent, ShowsServerInstructions) and agent.shows_server_instructions):
+        parts += _sections(servers)
+    return "\n\n".join(part.strip() for part in parts if part.strip())
+
+
+def _sections(servers: Iterable[McpServer]) -> Iterator[str]:
+    sections = [
+        f"## {server.name}\n\n{server.instructions.strip()}"
+        for server in servers
+        if server.instructions and server.instructions.strip()
+    ]
+    if sections:
+        yield from (_HEADING, *sections)

@@ -1,68 +1,102 @@
-"""The judge `anthropic`: its options."""
+"""The judge `anthropic`: its options, and its requests over Anthropic's Messages."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
-from importlib import import_module
-from typing import Any, ClassVar, Literal
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import attrs
 from attrs.validators import ge
 
-from keval import Rubric, Score, Trial
-from keval.plugin import JudgeContext, Model, TrialError
-from keval_judges.grader import Grader
-from keval_judges.messages import Messages
+from keval.plugin import JudgeContext, Model
+from keval_clients import messages_usage, no_reply
+from keval_judges.grader import Api, LlmJudge, Reply
+from keval_judges.prompt import TOOL, Sheet
+from keval_judges.refusals import Refusals
 
-__all__ = ["Anthropic"]
+if TYPE_CHECKING:
+    from keval_clients.client import Client
 
 
 @attrs.define
-class Anthropic:
+class Anthropic(LlmJudge):
     """Grades over Anthropic's Messages, which take no seed.
 
     `structured` is how the verdict's form is asked for; a model that refuses `json_schema` is made to call a tool.
     """
 
     providers: ClassVar[tuple[str, ...]] = ("anthropic",)
-    applies_middleware: ClassVar[bool] = True
+    client_module: ClassVar[str] = "keval_clients.anthropic"
 
     model: Model = attrs.field(metadata={"provider": "anthropic"})
     temperature: float | None = 0.0
     max_tokens: int = attrs.field(default=4096, validator=ge(1))
     structured: Literal["json_schema", "tool"] = "json_schema"
-    _grader: Grader | None = attrs.field(default=None, init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
         # The core adds the endpoint before the first trial: the moment to find that it speaks another protocol.
         if self.model.endpoint is not None:
             self.model.reach("anthropic")
 
-    async def prepare(self) -> None:
-        """Import the SDK, beside the event loop, and build the client."""
-        await asyncio.to_thread(import_module, "keval_clients.anthropic")
-        self._ready()
+    def _connect(self) -> Api:
+        from keval_clients.anthropic import build
 
-    async def grade(
-        self, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext
-    ) -> Mapping[str, Score | TrialError]:
-        """Grade by all rubrics in one request; see `keval.plugin.Judge`."""
-        return await self._ready().grade(trial, rubrics, context)
+        _, url, endpoint = self.model.reach("anthropic")
+        settings: dict[str, Any] = {"max_tokens": self.max_tokens}
+        if self.temperature is not None:
+            settings["temperature"] = self.temperature
+        return Messages(build(url, endpoint), self.structured, settings)
 
-    def _ready(self) -> Grader:
-        if self._grader is None:
-            from keval_clients.anthropic import build  # the SDK takes a second to import: checking a config need not
 
-            _, url, endpoint = self.model.reach("anthropic")
-            settings: dict[str, Any] = {"max_tokens": self.max_tokens}
-            if self.temperature is not None:
-                settings["temperature"] = self.temperature
-            self._grader = Grader(Messages(build(url, endpoint), self.structured, settings))
-        return self._grader
+_CUT_SHORT = {
+    "max_tokens": "it was cut off: the judge reached its limit of tokens",
+    "model_context_window_exceeded": "it was cut off: the judge's context window is full",
+    "refusal": "the judge refused to grade",
+}
+
+
+@attrs.frozen
+class Messages:
+    """A `keval_judges.grader.Api`; `settings` are the fields that all its requests have."""
+
+    client: Client
+    structured: Literal["json_schema", "tool"]
+    settings: Mapping[str, Any]
+    _refusals: Refusals = attrs.field(factory=Refusals, init=False)
+
+    async def ask(self, sheet: Sheet, message: str, context: JudgeContext) -> Reply:
+        body = {
+            "model": self.client.model,
+            "system": sheet.instructions,
+            "messages": [{"role": "user", "content": message}],
+            **self.settings,
+        }
+        tool = {
+            "tools": [{"name": TOOL, "description": "Gives your verdict.", "input_schema": sheet.schema}],
+            "tool_choice": {"type": "tool", "name": TOOL, "disable_parallel_tool_use": True},
+        }
+        form = {"output_config": {"format": {"type": "json_schema", "schema": sheet.schema}}}
+        data, refused = await self._refusals.post(
+            self.client,
+            "/v1/messages",
+            {**body, **(form if self.structured == "json_schema" else tool)},
+            instead={"temperature": {}, "output_config": tool},
+            headers=context.model_headers,
+        )
+        return attrs.evolve(_reply(data), refused=refused)
 
     async def aclose(self) -> None:
-        """Close the connections kept for the next trial."""
-        grader, self._grader = self._grader, None
-        if grader is not None:
-            await grader.api.aclose()
+        await self.client.aclose()
+
+
+def _reply(data: dict[str, Any]) -> Reply:
+    """Read a message: the arguments of the one tool call, or, if there is none, its text."""
+    try:
+        blocks = data["content"]
+        calls = [json.dumps(block["input"], ensure_ascii=False) for block in blocks if block["type"] == "tool_use"]
+        text = "\n".join(calls or [block["text"] for block in blocks if block["type"] == "text"])
+        fault = _CUT_SHORT.get(data.get("stop_reason", ""))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise no_reply(data) from error
+    return Reply(text, messages_usage(data.get("usage")), fault or (None if text.strip() else "it is empty"))

@@ -1,19 +1,92 @@
-"""The grader: one judgement, asked for once more where the reply is none."""
+"""The grader: one judgement, asked for once more where the reply cannot be used, and the verdict that a reply gives."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import re
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Protocol
+from importlib import import_module
+from typing import Any, ClassVar, Protocol
 
 import attrs
 
 from keval import Rubric, Score, Trial, Usage
 from keval.plugin import JudgeContext, TrialError
-from keval_judges.prompt import prompt
-from keval_judges.sheet import Sheet
-from keval_judges.verdict import Verdict, encodable, read_verdict
+from keval_judges.prompt import CLAIMS, Sheet, prompt
 
-__all__ = ["Api", "Grader", "Reply"]
+_FENCED = re.compile(r"\s*```(?:json)?[ \t]*\n(.*)\n[ \t]*```\s*", re.DOTALL | re.IGNORECASE)
+
+
+@attrs.frozen
+class Verdict:
+    """What a reply says: scores and faults by their key in it, and the claims, `None` when they are at fault."""
+
+    scores: Mapping[str, Score] = attrs.field(factory=dict)
+    faults: Mapping[str, str] = attrs.field(factory=dict)
+    claims: tuple[str, ...] | None = None
+
+    @classmethod
+    def unusable(cls, fault: str, sheet: Sheet) -> Verdict:
+        """Return the verdict of a reply that says nothing about any rubric."""
+        return cls(faults=dict.fromkeys((*sheet.rubrics, CLAIMS), fault))
+
+
+def read_verdict(reply: str, sheet: Sheet) -> Verdict:
+    """Read a reply that is JSON, at most in one Markdown fence. A part at fault leaves the other parts standing."""
+    fenced = _FENCED.fullmatch(reply)
+    try:
+        data = json.loads(fenced[1] if fenced else reply, object_pairs_hook=_once)
+    except (ValueError, RecursionError) as error:
+        return Verdict.unusable(f"it is no JSON: {error}", sheet)
+    if not isinstance(data, dict):
+        return Verdict.unusable("it is no JSON object", sheet)
+    scores: dict[str, Score] = {}
+    faults: dict[str, str] = {}
+    for key, rubric in sheet.rubrics.items():
+        found = _score(data.get(key), rubric)
+        if isinstance(found, Score):
+            scores[key] = found
+        else:
+            faults[key] = found
+    claims = _claims(data.get(CLAIMS))
+    if claims is None:
+        faults[CLAIMS] = "it is no list of texts"
+    return Verdict(scores, faults, claims)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse an object that says one thing twice: nobody knows which it means."""
+    data = dict(pairs)
+    if len(data) < len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return data
+
+
+def _score(entry: object, rubric: Rubric) -> Score | str:
+    """Return the score of one rubric, or what is wrong with it, in words that quote nothing but numbers."""
+    if not isinstance(entry, dict):
+        return "there is no object with reasoning and score"
+    value, reasoning = entry.get("score"), entry.get("reasoning")
+    if type(value) is not int:  # True is an int, too
+        return f"the score is no whole number but {type(value).__name__}"
+    if value not in rubric.levels:
+        return f"the score {str(value)[:12]} is not one of the levels {', '.join(map(str, sorted(rubric.levels)))}"
+    if not isinstance(reasoning, str):
+        return "there is no reasoning"
+    return Score(float(value), encodable(reasoning))
+
+
+def _claims(found: object) -> tuple[str, ...] | None:
+    if not isinstance(found, list) or not all(isinstance(claim, str) for claim in found):
+        return None
+    return tuple(encodable(claim) for claim in found if claim.strip())
+
+
+def encodable(text: str) -> str:
+    """Replace lone surrogates, which JSON can carry and no file in UTF-8 can hold."""
+    return text.encode("utf-8", "replace").decode()
+
 
 _ASKINGS = 2
 
@@ -82,17 +155,17 @@ class Grader:
                     raise
                 failed = error
                 break
-            context.recorder.model_called(reply.usage)
+            context.builder.model_called(reply.usage)
             verdict = Verdict.unusable(reply.fault, sheet) if reply.fault else read_verdict(reply.text, sheet)
             # The first score stands: one must not be rolled again because another could not be read.
             scores = {**_with_refused(verdict.scores, reply.refused), **scores}
             if claims is None and verdict.claims is not None:
                 claims = verdict.claims
-                context.recorder.unverified(claims)
+                context.builder.unverified(claims)
             faults = verdict.faults
             if not faults:
                 break
-            context.recorder.rejected(encodable(reply.text))
+            context.builder.rejected(encodable(reply.text))
             message = asked + _AGAIN.format(faults="\n".join(f"- {key}: {fault}" for key, fault in faults.items()))
         return {rubric.name: scores.get(key) or _unscored(faults[key], failed) for key, rubric in sheet.rubrics.items()}
 
@@ -117,3 +190,41 @@ def _unscored(fault: str, failed: TrialError | None) -> TrialError:
         return TrialError(f"two replies of the judge could not be used: {fault}", stage="score", kind="bad_reply")
     message = f"a reply of the judge could not be used: {fault}; asked once more, it failed: {failed}"
     return TrialError(message, stage="score", kind=failed.kind)
+
+
+@attrs.define
+class LlmJudge:
+    """What the judges of both vendors have in common: a grader, made when it is first needed."""
+
+    providers: ClassVar[tuple[str, ...]]
+    applies_middleware: ClassVar[bool] = True
+    client_module: ClassVar[str]
+    """The module that imports the vendor's SDK, which takes up to a second: checking a config need not."""
+
+    _grader: Grader | None = attrs.field(default=None, init=False, repr=False, eq=False)
+
+    async def prepare(self) -> None:
+        """Import the SDK, beside the event loop, and build the client."""
+        await asyncio.to_thread(import_module, self.client_module)
+        self._ready()
+
+    async def grade(
+        self, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext
+    ) -> Mapping[str, Score | TrialError]:
+        """Grade by all rubrics in one request; see `keval.plugin.Judge`."""
+        return await self._ready().grade(trial, rubrics, context)
+
+    async def aclose(self) -> None:
+        """Close the connections kept for the next trial."""
+        grader, self._grader = self._grader, None
+        if grader is not None:
+            await grader.api.aclose()
+
+    def _ready(self) -> Grader:
+        if self._grader is None:
+            self._grader = Grader(self._connect())
+        return self._grader
+
+    def _connect(self) -> Api:
+        """Return the vendor's API at the model's endpoint."""
+        raise NotImplementedError

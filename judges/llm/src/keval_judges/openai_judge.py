@@ -1,22 +1,22 @@
-"""The judge `openai`: its options."""
+"""The judge `openai`: its options, and its requests over OpenAI's Chat Completions and what is compatible with them."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
-from importlib import import_module
-from typing import Any, ClassVar
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 from attrs.validators import ge, optional
 
-from keval import Rubric, Score, Trial
-from keval.plugin import Endpoint, JudgeContext, Model, TrialError, Wire
-from keval_judges.completions import Completions
-from keval_judges.grader import Grader
-from keval_judges.sheet import Structured
+from keval.plugin import Endpoint, JudgeContext, Model, Wire
+from keval_clients import completions_usage, no_reply
+from keval_judges.grader import Api, LlmJudge, Reply
+from keval_judges.prompt import TOOL, Sheet, Structured
+from keval_judges.refusals import Refusals
 
-__all__ = ["OpenAI"]
+if TYPE_CHECKING:
+    from keval_clients.client import Client
 
 _NO_KEY = "none"
 """What is sent as the key to a server that wants none; the SDK sends something."""
@@ -33,7 +33,7 @@ def _beside_base_url(judge: OpenAI, attribute: attrs.Attribute[str], value: str)
 
 
 @attrs.define
-class OpenAI:
+class OpenAI(LlmJudge):
     """Grades over Chat Completions, at OpenAI or any endpoint that is compatible.
 
     `seed` says whether a seed is sent. `structured` is how the verdict's form is asked for. With `base_url` the model
@@ -41,7 +41,7 @@ class OpenAI:
     """
 
     providers: ClassVar[tuple[str, ...]] = ("*",)
-    applies_middleware: ClassVar[bool] = True
+    client_module: ClassVar[str] = "keval_clients.openai"
 
     model: Model = attrs.field(metadata={"provider": "openai"})
     temperature: float | None = 0.0
@@ -50,7 +50,6 @@ class OpenAI:
     structured: Structured = "json_schema"
     base_url: str | None = attrs.field(default=None, validator=optional(_web_address))
     api_key: str | None = attrs.field(default=None, repr=False, validator=optional(_beside_base_url))
-    _grader: Grader | None = attrs.field(default=None, init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
         if self.base_url is not None and self.model.provider == "simulated":
@@ -66,32 +65,93 @@ class OpenAI:
             # The core adds the endpoint before the first trial: the moment to find that it speaks another protocol.
             self.model.reach("openai-chat")
 
-    async def prepare(self) -> None:
-        """Import the SDK, beside the event loop, and build the client."""
-        await asyncio.to_thread(import_module, "keval_clients.openai")
-        self._ready()
+    def _connect(self) -> Api:
+        from keval_clients.openai import build
 
-    async def grade(
-        self, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext
-    ) -> Mapping[str, Score | TrialError]:
-        """Grade by all rubrics in one request; see `keval.plugin.Judge`."""
-        return await self._ready().grade(trial, rubrics, context)
-
-    def _ready(self) -> Grader:
-        if self._grader is None:
-            from keval_clients.openai import build  # the SDK takes half a second to import: checking a config need not
-
-            _, url, endpoint = self.model.reach("openai-chat")
-            client = build(url, endpoint)
-            self._grader = Grader(Completions(client, self.structured, self._settings(), seeded=self.seed))
-        return self._grader
-
-    def _settings(self) -> dict[str, Any]:
+        _, url, endpoint = self.model.reach("openai-chat")
         settings = {"temperature": self.temperature, "max_completion_tokens": self.max_tokens}
-        return {name: value for name, value in settings.items() if value is not None}
+        given = {name: value for name, value in settings.items() if value is not None}
+        return Completions(build(url, endpoint), self.structured, given, seeded=self.seed)
+
+
+_CUT_SHORT = {
+    "length": "it was cut off: the judge reached its limit of tokens",
+    "content_filter": "it was cut off by the endpoint's content filter",
+}
+
+
+@attrs.frozen
+class Completions:
+    """A `keval_judges.grader.Api`; `settings` are the fields that all its requests have, and a seed, if `seeded`."""
+
+    client: Client
+    structured: Structured
+    settings: Mapping[str, Any]
+    seeded: bool
+    _refusals: Refusals = attrs.field(factory=Refusals, init=False)
+
+    async def ask(self, sheet: Sheet, message: str, context: JudgeContext) -> Reply:
+        body = {
+            "model": self.client.model,
+            "messages": [{"role": "system", "content": sheet.instructions}, {"role": "user", "content": message}],
+            **({"seed": context.seed} if self.seeded else {}),
+            **self.settings,
+            **self._form(sheet),
+        }
+        data, refused = await self._refusals.post(
+            self.client,
+            "/chat/completions",
+            body,
+            instead={"temperature": {}, "seed": {}},
+            headers=context.model_headers,
+        )
+        return attrs.evolve(_reply(data), refused=refused)
+
+    def _form(self, sheet: Sheet) -> dict[str, Any]:
+        match self.structured:
+            case "json_schema":
+                form = {"name": "verdict", "strict": True, "schema": sheet.schema}
+                return {"response_format": {"type": "json_schema", "json_schema": form}}
+            case "tool":
+                tool = {"name": TOOL, "description": "Gives your verdict.", "parameters": sheet.schema}
+                return {
+                    "tools": [{"type": "function", "function": tool}],
+                    "tool_choice": {"type": "function", "function": {"name": TOOL}},
+                }
+            case "prompt":
+                return {}
 
     async def aclose(self) -> None:
-        """Close the connections kept for the next trial."""
-        grader, self._grader = self._grader, None
-        if grader is not None:
-            await grader.api.aclose()
+        await self.client.aclose()
+
+
+def _reply(data: dict[str, Any]) -> Reply:
+    """Read a chat.completion; servers that only resemble OpenAI leave much of it out, or give it another form."""
+    try:
+        choice = data["choices"][0]
+        message = choice["message"]
+        refusal = message.get("refusal")
+        fault = _CUT_SHORT.get(choice.get("finish_reason"))
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        raise no_reply(data) from error
+    usage = completions_usage(data.get("usage"))
+    if refusal:
+        return Reply(str(refusal), usage, "the judge refused to grade")
+    try:
+        text = _text(message)
+    except (KeyError, TypeError, AttributeError):
+        # The model did answer, and that was paid for.
+        return Reply(json.dumps(message, ensure_ascii=False), usage, "it has no text that can be read")
+    return Reply(text, usage, fault or (None if text.strip() else "it is empty"))
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    """Return the arguments of a message's calls, or else its text, of which reasoning in a part of its own is none."""
+    calls = [call["function"]["arguments"] for call in message.get("tool_calls") or ()]
+    if calls:
+        # Some servers give the arguments as an object.
+        return "\n".join(json.dumps(given, ensure_ascii=False) if isinstance(given, dict) else given for given in calls)
+    content = message.get("content") or ""
+    if isinstance(content, str):
+        return content
+    return "".join(part["text"] for part in content if part["type"] == "text")

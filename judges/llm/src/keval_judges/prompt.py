@@ -1,13 +1,74 @@
-"""The prompt: what the judge is told once for a set of rubrics, and what it is shown of each trial."""
+"""The prompt: what the judge is told once for a set of rubrics, and what it is shown of each trial, behind fences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, Literal, TypeAlias
+
+import attrs
 
 from keval import Rubric, Trial
-from keval_judges.fence import fence, fence_code, shown
 
-__all__ = ["instructions", "prompt"]
+_CODE_LENGTH = 8
+
+# Control characters but tab and line ends, zero-width and direction-changing characters, annotations, lone surrogates
+# (which no UTF-8 can hold), and the tag and variation characters by which text is smuggled. Joiners and plain direction
+# marks stay, because Persian, Hindi, Hebrew and emoji are written with them.
+_UNSEEN = re.compile(
+    "(["
+    "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
+    "\u200b\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff"
+    "\U000e0000-\U000e007f\U000e0100-\U000e01ef"
+    "])\\1*"
+)
+
+# Servers that build their prompt from a template read these as the end of a message wherever they stand. The first
+# character is enough to break one.
+_STEERING = re.compile(
+    r"<(?=[|｜][^<>\s]{1,60}[|｜]>)"
+    r"|<(?=/?s>|/?<?SYS>>|(?:start|end)_of_turn>|bos>|eos>)"
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])",
+    re.IGNORECASE,
+)
+
+
+def shown(text: str) -> str:
+    """Return a text with what cannot be seen, and what steers chat templates, written as codes: `[U+202E]`.
+
+    A run of one and the same character is written once, with its length. All else stays as it is.
+    """
+    return _STEERING.sub(_code, _UNSEEN.sub(_code, text))
+
+
+def _code(found: re.Match[str]) -> str:
+    run = found[0]
+    times = f", {len(run)} times" if len(run) > 1 else ""
+    return f"[U+{ord(run[0]):04X}{times}]"
+
+
+def fence_code(texts: Iterable[str]) -> str:
+    """Derive the code that the tags around these texts carry: the same for the same texts, and found in none of them.
+
+    As all texts go into it, whoever writes one of them would have to know the others to foretell it. It is not found in
+    another case or width either.
+    """
+    everything = "\0".join(texts)
+    searched = everything if everything.isascii() else unicodedata.normalize("NFKC", everything)
+    searched = searched.casefold()
+    digest = blake2b(everything.encode()).hexdigest()
+    while digest[:_CODE_LENGTH] in searched:
+        digest = blake2b(digest.encode()).hexdigest()
+    return digest[:_CODE_LENGTH]
+
+
+def fence(label: str, text: str, code: str) -> str:
+    """Return a text between its tags."""
+    return f"<{label}-{code}>\n{text}\n</{label}-{code}>"
+
 
 _OPENING = """\
 You grade a response that was given to a question. You did not write it, and you do not know who or what did.
@@ -94,3 +155,69 @@ def prompt(trial: Trial) -> str:
 def _spoken(earlier: Iterable[tuple[str, str]], code: str) -> Iterable[str]:
     # Tags of their own, as a message could otherwise speak for the other side.
     return (fence(role, text, code) for role, text in earlier)
+
+
+CLAIMS = "unverified_claims"
+"""The verdict's key for what the response states and the judge could not verify."""
+
+TOOL = "grade"
+"""The tool that a judge is made to call, where its verdict is asked for so."""
+
+Structured: TypeAlias = Literal["json_schema", "tool", "prompt"]
+"""How the verdict's form is asked for: a response format, a tool that must be called, or in words alone."""
+
+_LONGEST_KEY = 64
+
+
+@attrs.frozen
+class Sheet:
+    """Rubrics by their key in the verdict, the JSON Schema of the verdict and the system prompt."""
+
+    rubrics: Mapping[str, Rubric]
+    schema: Mapping[str, Any]
+    instructions: str
+
+    @classmethod
+    def of(cls, rubrics: Sequence[Rubric], *, answered: bool) -> Sheet:
+        """Make the sheet; `answered` says whether there is a golden answer."""
+        keyed = _keyed(rubrics)
+        return cls(keyed, _schema(keyed), instructions(keyed, answered=answered))
+
+
+def _keyed(rubrics: Sequence[Rubric]) -> dict[str, Rubric]:
+    """Give each rubric a key that both vendors take as a property's name: letters, digits, `_`, `.` and `-`."""
+    keyed: dict[str, Rubric] = {}
+    for rubric in rubrics:
+        plain = re.sub(r"[^a-zA-Z0-9_.-]", "_", rubric.name)[:_LONGEST_KEY]
+        key, number = plain, 1
+        while key in keyed or key == CLAIMS:
+            number += 1
+            key = f"{plain[: _LONGEST_KEY - len(str(number)) - 1]}_{number}"
+        keyed[key] = rubric
+    return keyed
+
+
+def _schema(keyed: Mapping[str, Rubric]) -> dict[str, Any]:
+    """State the verdict's shape as OpenAI's strict mode wants it: nothing optional, nothing additional.
+
+    The reasoning comes before the score, so that the score follows from it.
+    """
+    entries = {
+        key: _object(
+            {
+                "reasoning": {"type": "string", "description": "What speaks for the level, in a few sentences."},
+                "score": {"type": "integer", "enum": sorted(rubric.levels)},
+            }
+        )
+        for key, rubric in keyed.items()
+    }
+    claims = {
+        "type": "array",
+        "description": "What the response states and you can neither confirm nor refute, one claim each.",
+        "items": {"type": "string"},
+    }
+    return _object({**entries, CLAIMS: claims})
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}

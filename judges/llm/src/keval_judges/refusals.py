@@ -13,8 +13,6 @@ from keval.plugin import ModelError
 if TYPE_CHECKING:
     from keval_clients.client import Client
 
-__all__ = ["Refusals"]
-
 _REFUSED = {400, 422}
 """HTTP statuses of a request that is wrong in itself; Mistral and servers made with FastAPI answer 422."""
 

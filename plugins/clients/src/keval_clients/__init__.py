@@ -4,9 +4,15 @@
 half a second or more; what is here imports none.
 """
 
-from keval_clients.reply import broken_off, no_reply, quoted
-from keval_clients.strict import read_json
-from keval_clients.usage import completions_usage, messages_usage, responses_usage
+from keval_clients.replies import (
+    broken_off,
+    completions_usage,
+    messages_usage,
+    no_reply,
+    quoted,
+    read_json,
+    responses_usage,
+)
 
 __all__ = [
     "broken_off",

@@ -9,8 +9,6 @@ from keval_clients.client import Client
 from keval_clients.exchange import through_middleware
 from keval_clients.transport import http_client
 
-__all__ = ["build"]
-
 
 def build(url: str, endpoint: Endpoint) -> Client:
     """Build a client without retries, as keval retries in one place, and without a limit to a request's time."""

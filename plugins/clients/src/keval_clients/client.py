@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -11,15 +12,12 @@ import attrs
 import httpx2
 
 from keval.plugin import ModelError, TrialError, retry_after_seconds
-from keval_clients.events import event_data
-from keval_clients.reply import no_reply, quoted
-from keval_clients.strict import read_json
+from keval_clients.replies import no_reply, quoted, read_json
 
 if TYPE_CHECKING:
     import anthropic
     import openai
 
-__all__ = ["Client"]
 
 _SDK: TypeAlias = "openai.AsyncOpenAI | anthropic.AsyncAnthropic"
 _Refused: TypeAlias = "type[openai.APIStatusError | anthropic.APIStatusError]"
@@ -144,3 +142,26 @@ def _told(refused: openai.APIStatusError | anthropic.APIStatusError) -> str:
     """Return what an endpoint said; OpenAI's SDK tells nothing of a body that has not OpenAI's own shape."""
     told, body = str(refused), refused.response.text.strip()
     return f"{told} - {body}" if told == f"Error code: {refused.status_code}" and body else told
+
+
+_LINE_END = re.compile(rb"\r\n|\n|\r(?!$)")
+"""The end of a line; a carriage return at the end of a chunk may be the first half of one."""
+
+
+async def event_data(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield the data of each event of a stream (HTML Living Standard, section 9.2.6), without names and ids.
+
+    What follows the last whole event is left out, as the standard has it.
+    """
+    rest = b""
+    data: list[bytes] = []
+    async for chunk in chunks:
+        *lines, rest = _LINE_END.split(rest + chunk)
+        for line in lines:
+            field, _, value = line.partition(b":")
+            if field == b"data":
+                data.append(value.removeprefix(b" "))
+            elif not line:
+                if told := b"\n".join(data):
+                    yield told
+                data = []

@@ -21,8 +21,6 @@ from keval.plugin import (
     response_headers,
 )
 
-__all__ = ["through_middleware"]
-
 _OF_THE_BODY = {"host", "content-length", "transfer-encoding"}
 """Headers that are made anew for a request that middleware may have changed."""
 

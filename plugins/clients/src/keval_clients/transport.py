@@ -20,8 +20,6 @@ from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, D
 
 from keval.plugin import PreflightError, TrialError
 
-__all__ = ["http_client"]
-
 _TIMEOUT = ClientTimeout(total=None, sock_connect=30.0)
 """A request may take as long as keval lets a trial take."""
 

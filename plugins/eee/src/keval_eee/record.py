@@ -13,15 +13,12 @@ from uuid import UUID
 import attrs
 
 from keval import Manifest
-from keval_eee.text import as_texts
-
-__all__ = ["SCHEMA_VERSION", "Record", "model_info"]
+from keval.plugin import dump
 
 SCHEMA_VERSION = "0.3.0"
 _UNPORTABLE = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f]')
 _RESERVED = re.compile(r"(con|prn|aux|nul|com[1-9]|lpt[1-9])(\..*)?|data", re.IGNORECASE)
 """What Windows takes for a device, and what the format keeps for the root of its tree."""
-
 _FAMILIES = {
     "anthropic": re.compile(r"claude\b", re.IGNORECASE),
     "google": re.compile(r"gemini\b|gemma", re.IGNORECASE),
@@ -132,3 +129,13 @@ def _folder(name: str) -> str:
     """A name as the name of a folder on any system."""
     portable = _UNPORTABLE.sub("_", name).rstrip(". ")
     return f"{portable}_" if not portable or _RESERVED.fullmatch(portable) else portable
+
+
+def as_text(value: Any) -> str:
+    """A text as it is, and anything else as JSON."""
+    return value if isinstance(value, str) else dump(value).decode()
+
+
+def as_texts(values: Mapping[str, Any]) -> dict[str, str]:
+    """The values as text, without those that are `None`."""
+    return {str(name): as_text(value) for name, value in values.items() if value is not None}

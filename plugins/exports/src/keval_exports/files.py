@@ -10,8 +10,6 @@ from pathlib import Path
 from keval import RunError
 from keval.plugin import replacing
 
-__all__ = ["exported_file"]
-
 
 @contextmanager
 def exported_file(path: Path) -> Iterator[BufferedWriter]:

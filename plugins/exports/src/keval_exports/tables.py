@@ -10,17 +10,16 @@ import attrs
 
 from keval import Run, RunError
 from keval.plugin import SCORE_COLUMNS, TRIAL_COLUMNS, Exported, score_row, trial_row
-from keval_exports.cells import cell
 from keval_exports.files import exported_file
-
-__all__ = ["Csv", "Parquet"]
 
 Row: TypeAlias = Mapping[str, Any]
 Columns: TypeAlias = Mapping[str, str]
-
 _MOST_ROWS = 10_000
 _MOST_CHARACTERS = 8_000_000
 """Rows, and characters in them, that are held in memory before they are written to a Parquet file."""
+_MARK = "'"
+_FORMULAS = tuple("=+-@\t\r\n＝＋－＠")
+"""How a text begins that spreadsheets take for a formula: OWASP, "CSV Injection"."""
 
 
 @attrs.frozen
@@ -92,3 +91,23 @@ def _groups(rows: Iterable[Row]) -> Iterator[list[Row]]:
             group, characters = [], 0
     if group:
         yield group
+
+
+def cell(value: Any, *, guard: bool) -> str:
+    """Return a value as a cell: a text in quotes, a number or truth value as it is, and nothing for `None`."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        told = guarded(value) if guard else value
+        return '"' + told.replace('"', '""') + '"'
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value)
+
+
+def guarded(text: str) -> str:
+    """Return a text with an apostrophe before it, if a spreadsheet would take it for a formula.
+
+    A text that begins with an apostrophe has another one before it, so that the guard of every text can be undone.
+    """
+    return f"{_MARK}{text}" if text.startswith((*_FORMULAS, _MARK)) else text

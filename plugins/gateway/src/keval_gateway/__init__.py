@@ -8,7 +8,6 @@ What imports a web server or asyncio is not imported here, so that naming a mode
 `keval_gateway.app`, `serve` in `keval_loopback.serving`, and `run_gateway` in `keval_gateway.process`.
 """
 
-from keval_gateway.address import wire_urls
 from keval_gateway.chat import (
     ChatCall,
     ChatMessage,
@@ -19,6 +18,7 @@ from keval_gateway.chat import (
     ModelFault,
     Observe,
     Respond,
+    wire_urls,
 )
 from keval_gateway.proxy import model_proxy
 from keval_gateway.responders import find_responder, make_responder

@@ -11,8 +11,6 @@ from starlette.requests import Request
 from keval_gateway.chat import ChatRequest, ModelFault
 from keval_loopback import refusal
 
-__all__ = ["MOST_BYTES", "admit", "check_schemas", "read_body"]
-
 MOST_BYTES = 32 * 1024 * 1024
 """Bytes of a request's body; Anthropic's API takes as many."""
 _MOST_DISCARDED = 4 * MOST_BYTES

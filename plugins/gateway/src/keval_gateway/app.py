@@ -18,11 +18,11 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from keval_gateway.admission import admit, check_schemas, read_body
 from keval_gateway.chat import ChatReply, ChatRequest, ModelFault, Observe, Respond
-from keval_gateway.disturb import Draw
-from keval_gateway.disturb.response import disturbed
+from keval_gateway.disturb import PAGE, Draw, Fault, first_half, refusal
 from keval_gateway.protocols import (
     AnthropicMessages,
     GeminiContent,
@@ -31,17 +31,13 @@ from keval_gateway.protocols import (
     WireProtocol,
     complete,
 )
-
-__all__ = ["build_app"]
+from keval_loopback.serving import CLOSE
 
 _log = logging.getLogger(__name__)
-
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 _WATCHED = "x-keval-watched"
 """The header with which keval says that somebody reads the answer as it is written."""
 _GEMINI_CALLS = {"generateContent": False, "streamGenerateContent": True}
-
-
 _Prepare: TypeAlias = Callable[[Request, Mapping[str, Any]], Mapping[str, Any]]
 
 
@@ -120,7 +116,7 @@ class _Gate:
                 if fault is None:
                     response = await self._answer(wire, asked)
                 else:
-                    response = await disturbed(fault, partial(self._answer, wire, asked), partial(_refusal, wire))
+                    response = await _disturbed(fault, partial(self._answer, wire, asked), partial(_refusal, wire))
             except ModelFault as fault:
                 response = _refusal(wire, fault)
             except Exception as error:  # noqa: BLE001 - the seam to whatever stands behind the gateway
@@ -193,3 +189,52 @@ async def _each(frames: Iterator[bytes], pause: float) -> AsyncIterator[bytes]:
         yield each
         if pause:
             await asyncio.sleep(pause)
+
+
+async def _disturbed(
+    fault: Fault, answer: Callable[[], Awaitable[Response]], refused: Callable[[ModelFault], Response]
+) -> Response:
+    """Return the response to a request that a fault hits.
+
+    `answer` makes the right one, and `refused` renders a refusal.
+    """
+    if fault.status is not None:
+        response = refused(refusal(fault.status))
+        if fault.retry_after_header is not None:
+            response.headers["retry-after"] = fault.retry_after_header
+        return response
+    if fault.content_type is not None:
+        return Response(PAGE, media_type=fault.content_type)
+    if fault.drop == "before":
+        return _Dropped()
+    if fault.stall_seconds is not None:
+        await asyncio.sleep(fault.stall_seconds)
+        return await answer()
+    right = await answer()
+    body = await _whole(right)
+    if fault.truncate:
+        return Response(first_half(body), right.status_code, media_type=right.headers["content-type"])
+    return _Dropped(Response(body, right.status_code, media_type=right.headers["content-type"]))
+
+
+async def _whole(response: Response) -> bytes:
+    if not isinstance(response, StreamingResponse):
+        return bytes(response.body)
+    chunks = [chunk async for chunk in response.body_iterator]
+    return b"".join(chunk.encode() if isinstance(chunk, str) else bytes(chunk) for chunk in chunks)
+
+
+class _Dropped(Response):
+    """Closes the connection: before anything is sent, or in the middle of a response."""
+
+    def __init__(self, begun: Response | None = None) -> None:
+        super().__init__()
+        self._begun = begun
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if (begun := self._begun) is not None:
+            await send({"type": "http.response.start", "status": begun.status_code, "headers": begun.raw_headers})
+            await send({"type": "http.response.body", "body": first_half(bytes(begun.body)), "more_body": True})
+        scope["state"][CLOSE]()
+        while (await receive())["type"] != "http.disconnect":
+            pass

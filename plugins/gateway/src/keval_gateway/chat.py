@@ -1,7 +1,7 @@
 """The neutral records that every wire protocol is translated to and from, and what a responder is.
 
 A responder is handed a `ChatRequest` and returns a `ChatReply`, whichever wire protocol the client speaks;
-`ChatRequest.wire` names that.
+`ChatRequest.wire` names that. `wire_urls` has where each protocol is reached.
 """
 
 from __future__ import annotations
@@ -15,21 +15,10 @@ import orjson
 from keval import Usage
 from keval.plugin import Wire
 
-__all__ = [
-    "ChatCall",
-    "ChatMessage",
-    "ChatReply",
-    "ChatRequest",
-    "ChatTool",
-    "MakeResponder",
-    "ModelFault",
-    "Observe",
-    "Respond",
-    "ToolChoice",
-]
-
 ToolChoice: TypeAlias = Literal["auto", "none", "required"]
 """Whether the model may, must not or must call a tool."""
+KEY_VARIABLE = "KEVAL_GATEWAY_KEY"
+"""The environment variable that may have the API key that a gateway admits; a command's argument shows in `ps`."""
 
 
 @attrs.frozen
@@ -142,3 +131,13 @@ MakeResponder: TypeAlias = Callable[[int], Respond]
 
 Observe: TypeAlias = Callable[[ChatRequest], None]
 """Told of every request that parsed, before it is answered."""
+
+
+def wire_urls(base: str) -> Mapping[Wire, str]:
+    """Return the base URL per wire protocol of the gateway at `base`, in the form that each vendor's SDK takes."""
+    return {
+        "openai-chat": f"{base}/openai/v1",
+        "openai-responses": f"{base}/openai/v1",
+        "anthropic": f"{base}/anthropic",
+        "gemini": f"{base}/gemini",
+    }

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from keval.plugin import ConfigError, PluginError
-from keval_gateway.address import KEY_VARIABLE, wire_urls
-from keval_gateway.chat import Respond
+from keval_gateway.chat import KEY_VARIABLE, Respond, wire_urls
 from keval_gateway.responders import RespondersByName, installed_responders, make_responder
 from keval_loopback import inherited, listen
 
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     import socket
 
     from keval_gateway.disturb import Draw
-
-__all__ = ["gateway"]
 
 _END_SECONDS = 1.0
 

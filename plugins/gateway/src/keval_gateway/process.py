@@ -18,10 +18,8 @@ import attrs
 import orjson
 
 from keval.plugin import PluginWarning, PreflightError, Wire, supervised
-from keval_gateway.address import KEY_VARIABLE, wire_urls
+from keval_gateway.chat import KEY_VARIABLE, wire_urls
 from keval_loopback import listen
-
-__all__ = ["RunningGateway", "run_gateway"]
 
 _MOST_RESTARTS = 5
 _MOST_TOLD = 2_000

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from keval.plugin import Endpoint, ModelProxy, ProxyRoute
 
-__all__ = ["LoopbackProxy", "model_proxy"]
-
 
 class LoopbackProxy:
     """Serves all routes on one port of 127.0.0.1, in the loop that is running; see `keval.plugin.ModelProxy`."""
@@ -28,8 +26,7 @@ class LoopbackProxy:
         from importlib import import_module
 
         await asyncio.to_thread(import_module, "keval_gateway.proxy_app")
-        from keval_gateway.proxy_app import ProxyApp, Way
-        from keval_gateway.upstream import http_client
+        from keval_gateway.proxy_app import ProxyApp, Way, http_client
         from keval_loopback.serving import serve
 
         ways = [Way(route) for route in routes]

@@ -16,15 +16,6 @@ import attrs
 from keval.plugin import PluginError
 from keval_gateway.chat import ChatReply, ChatRequest, ModelFault, Respond
 
-__all__ = [
-    "GROUP",
-    "InstalledResponder",
-    "RespondersByName",
-    "find_responder",
-    "installed_responders",
-    "make_responder",
-]
-
 GROUP = "keval.responders"
 
 _DEFAULT = "simulated"

@@ -12,9 +12,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from keval_loopback.listening import listen
-
-__all__ = ["CLOSE", "serve"]
+from keval_loopback.loopback import listen
 
 CLOSE = "keval.close"
 """The key in the state of a request's scope under which the function is that closes its connection."""

@@ -9,10 +9,8 @@ comes back the same way. `proxy` puts these together for a condition; `loop` is 
 
 from keval.plugin import ServerProxy
 from keval_mcp.facts import Facts
-from keval_mcp.providers import Http, Sse, Stdio
-from keval_mcp.server.auth import Auth
-from keval_mcp.server.policy import Accept
-from keval_mcp.sharing import planned_sharing
+from keval_mcp.providers import Http, Sse, Stdio, planned_sharing
+from keval_mcp.server.options import Accept, Auth
 
 __all__ = ["Accept", "Auth", "Facts", "Http", "Sse", "Stdio", "planned_sharing", "server_proxy"]
 

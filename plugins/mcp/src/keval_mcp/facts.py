@@ -18,8 +18,6 @@ import attrs
 from keval import Sample
 from keval.plugin import ServerSpec, TrialInfo
 
-__all__ = ["Facts", "about", "as_meta", "as_texts", "no_facts", "tell"]
-
 Facts: TypeAlias = Callable[[Sample], Mapping[str, Any]]
 """What a bundle tells its server about a sample, beside the trial's id: JSON values by identifier."""
 
@@ -53,7 +51,7 @@ def tell(server: ServerSpec) -> ServerSpec:
     Headers hold no more than ASCII, so there the text is percent-encoded.
     """
     if server.transport == "stdio":
-        env = {f"KEVAL_{name.upper()}": text for name, text in server.told.items()}
+        env = {f"KEVAL_{name.upper()}": text for name, text in server.trial_facts.items()}
         return attrs.evolve(server, env={**server.env, **env})
-    headers = {f"x-keval-{name}": quote(text, safe="") for name, text in server.told.items()}
+    headers = {f"x-keval-{name}": quote(text, safe="") for name, text in server.trial_facts.items()}
     return attrs.evolve(server, headers={**server.headers, **headers})

@@ -16,8 +16,6 @@ from keval import Usage
 from keval.plugin import Context, Media, ServerLostError, TrialError
 from keval_mcp.sessions import Sessions, Tool, open_sessions
 
-__all__ = ["Call", "Chat", "Conversation", "Reply", "Result", "StartChat", "open_conversation"]
-
 
 @attrs.frozen
 class Call:
@@ -94,7 +92,7 @@ StartChat: TypeAlias = Callable[[Sequence[Tool]], Chat]
 
 @asynccontextmanager
 async def open_conversation(context: Context, start: StartChat, *, max_turns: int) -> AsyncIterator[Conversation]:
-    """Open sessions with the servers and begin a conversation; it reports to the context's recorder.
+    """Open sessions with the servers and begin a conversation; it reports to the context's builder.
 
     Raises:
         ServerLostError: an MCP server did not come up.
@@ -121,7 +119,7 @@ class Conversation:
             TrialError: what the chat raises, or says is the fault of a reply; kind `max_turns` when as many model
                 calls brought no answer.
         """
-        with self.context.recorder.turn(text):
+        with self.context.builder.turn(text):
             await self._answer(text)
 
     async def _answer(self, text: str) -> None:
@@ -137,13 +135,13 @@ class Conversation:
         )
 
     async def _ask(self) -> Reply:
-        recorder = self.context.recorder
+        builder = self.context.builder
         if await self.sessions.refresh():
             self.chat.offer(self.sessions.tools)
-        recorder.offered(tool.name for tool in self.sessions.tools)
+        builder.offered(tool.name for tool in self.sessions.tools)
         reply = await self.chat.ask()
-        recorder.model_called(reply.usage)
-        recorder.said(reply.text)
+        builder.model_called(reply.usage)
+        builder.said(reply.text)
         if reply.fault is not None:
             raise reply.fault
         return reply
@@ -154,7 +152,7 @@ class Conversation:
         labels = _labels(calls)
         for call, label in zip(calls, labels, strict=True):
             name = tools[call.name].name if call.name in tools else call.name
-            self.context.recorder.called(name, call.arguments, label)
+            self.context.builder.called(name, call.arguments, label)
         running = [
             asyncio.create_task(self._run(call, label, tools.get(call.name)))
             for call, label in zip(calls, labels, strict=True)
@@ -168,22 +166,22 @@ class Conversation:
             await asyncio.gather(*running, return_exceptions=True)
 
     async def _run(self, call: Call, label: str, tool: Tool | None) -> Result:
-        recorder = self.context.recorder
+        builder = self.context.builder
         problem = call.problem or ("" if tool else f"there is no tool named {call.name!r}")
         if problem or tool is None:
-            recorder.returned(error=problem, id=label, sent=False)
+            builder.returned(error=problem, id=label, sent=False)
             return Result(call.id, (problem,), is_error=True)
         try:
             result = await self.sessions.call(tool, call.arguments)
         except ServerLostError as lost:
-            recorder.returned(error=str(lost), id=label)
+            builder.returned(error=str(lost), id=label)
             raise
         error = result.is_error
         shown, dropped = result.shown(lambda media: self.chat.takes(media, error=error))
         answer, refusal = (None, result.text) if error else (result.text, None)
-        recorder.returned(answer, error=refusal, id=label, content=result.content, dropped=dropped)
+        builder.returned(answer, error=refusal, id=label, content=result.content, dropped=dropped)
         for blob in result.blobs:
-            recorder.attach(blob.content, blob.media_type)
+            builder.attach(blob.content, blob.media_type)
         return Result(call.id, shown, error)
 
 

@@ -1,11 +1,11 @@
-"""The context providers: one class per transport, whose fields are its options."""
+"""The context providers: one class per transport, whose fields are its options, and what they give to each trial."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import attrs
@@ -17,19 +17,15 @@ from keval.plugin import (
     DynamicTools,
     Isolation,
     PreflightError,
+    Provision,
     ServerSpec,
     Sharing,
     Transport,
+    TrialInfo,
     WorkingFolder,
 )
-from keval_mcp.facts import Facts, no_facts
-from keval_mcp.server.auth import Auth
-from keval_mcp.server.command import find_command
-from keval_mcp.server.policy import Elicitation, check_roots, client_policy
-from keval_mcp.sharing import planned_sharing
-from keval_mcp.source import ServerSource
-
-__all__ = ["Http", "Sse", "Stdio"]
+from keval_mcp.facts import Facts, about, as_meta, as_texts, no_facts
+from keval_mcp.server.options import Auth, Elicitation, check_roots, client_policy, find_command
 
 
 def _is_url(provider: object, field: attrs.Attribute[str], url: str) -> None:
@@ -41,14 +37,14 @@ def _is_url(provider: object, field: attrs.Attribute[str], url: str) -> None:
         raise ValueError(f"the {field.name} of a server is http://… or https://…; got {url!r}")
 
 
-def _stands_alone(provider: Http | Sse, field: attrs.Attribute[Auth | None], auth: Auth | None) -> None:
+def _stands_alone(provider: _Remote, field: attrs.Attribute[Auth | None], auth: Auth | None) -> None:
     if auth is not None and not provider.tap:
         raise ValueError("'auth' must go with the tap, as agents that connect themselves get no token; set tap: true")
     if auth is not None and "authorization" in {name.lower() for name in provider.headers}:
         raise ValueError("'auth' must stand alone; remove authorization from headers, or remove auth")
 
 
-def _needs_tap(provider: Stdio | Http | Sse, field: attrs.Attribute[bool], shown: bool) -> None:
+def _needs_tap(provider: Stdio | _Remote, field: attrs.Attribute[bool], shown: bool) -> None:
     if not (shown or provider.tap):
         raise ValueError(
             "the instructions of a server cannot be hidden from agents that connect to it themselves; leave out"
@@ -56,7 +52,7 @@ def _needs_tap(provider: Stdio | Http | Sse, field: attrs.Attribute[bool], shown
         )
 
 
-def _answered_by_tap(provider: Stdio | Http | Sse, field: attrs.Attribute[Any], given: Any) -> None:
+def _answered_by_tap(provider: Stdio | _Remote, field: attrs.Attribute[Any], given: Any) -> None:
     if given != field.default and not provider.tap:
         raise ValueError(
             f"keval answers no server that agents connect to themselves: {field.name!r} must go with the tap; set tap:"
@@ -138,48 +134,10 @@ class Stdio:
 
 
 @attrs.frozen(kw_only=True)
-class Http:
-    """An MCP server that is already running and speaks streamable HTTP at `url`."""
+class _Remote:
+    """The options of a server over HTTP."""
 
-    url: str = attrs.field(validator=_is_url)
-    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
-    auth: Auth | None = attrs.field(default=None, validator=_stands_alone)
-    tap: bool = True
-    isolation: Isolation = "auto"
-    startup_timeout: float = attrs.field(default=30.0, validator=gt(0))
-    timeout: float = attrs.field(default=60.0, validator=gt(0))
-    max_timeout: float = attrs.field(default=600.0, validator=gt(0))
-    dynamic_tools: DynamicTools = "fail"
-    instructions: str = ""
-    server_instructions: bool = attrs.field(default=True, validator=_needs_tap)
-    elicitation: Elicitation = attrs.field(default="decline", validator=_answered_by_tap)
-    roots: tuple[Path, ...] = attrs.field(default=(), validator=_answered_by_tap)
-
-    @asynccontextmanager
-    async def start(
-        self,
-        label: str,
-        facts: Facts = no_facts,
-        *,
-        keeps_trials_apart: bool = False,
-        bring_up: BringUp | None = None,
-    ) -> AsyncIterator[ContextSource]:
-        """Offer the server to trials; keval connects to it. `keeps_trials_apart` is as for `Stdio`.
-
-        `bring_up` starts the server, for a bundle that brings one, and gives its URL.
-        """
-        server = _reached(self, _remote(label, "http", self), bring_up)
-        yield ServerSource(attrs.evolve(server, keeps_trials_apart=keeps_trials_apart), self.instructions, facts)
-
-    def planned_sharing(self) -> Sharing | None:
-        """Return whether trials share the server, as far as the options say."""
-        return planned_sharing(_remote("", "http", self))
-
-
-@attrs.frozen(kw_only=True)
-class Sse:
-    """An MCP server that is already running and speaks the older HTTP+SSE transport at `url`."""
-
+    _transport: ClassVar[Transport]
     url: str = attrs.field(validator=_is_url)
     headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     auth: Auth | None = attrs.field(default=None, validator=_stands_alone)
@@ -199,45 +157,149 @@ class Sse:
         self, label: str, facts: Facts = no_facts, *, keeps_trials_apart: bool = False
     ) -> AsyncIterator[ContextSource]:
         """Offer the server to trials; keval connects to it. `keeps_trials_apart` is as for `Stdio`."""
-        server = _reached(self, _remote(label, "sse", self))
-        yield ServerSource(attrs.evolve(server, keeps_trials_apart=keeps_trials_apart), self.instructions, facts)
+        yield self._source(label, facts, keeps_trials_apart)
 
     def planned_sharing(self) -> Sharing | None:
         """Return whether trials share the server, as far as the options say."""
-        return planned_sharing(_remote("", "sse", self))
+        return planned_sharing(self._spec(""))
+
+    def _source(
+        self, label: str, facts: Facts, keeps_trials_apart: bool, bring_up: BringUp | None = None
+    ) -> ServerSource:
+        """Return what gives the server to trials, with its login and what is to be done before keval connects."""
+        login = None
+        if self.auth is not None:
+            from keval_mcp.server.login import Login  # the MCP SDK takes 0.4 s to import
+
+            login = Login(label, self.auth, self.url)
+
+        @asynccontextmanager
+        async def ready(server: ServerSpec) -> AsyncIterator[ServerSpec]:
+            check_roots(server.name, self.roots)
+            if login is not None:
+                await login.prepare()
+            async with bring_up(server) if bring_up is not None else nullcontext(server) as up:
+                yield up
+
+        server = attrs.evolve(self._spec(label), login=login, bring_up=ready, keeps_trials_apart=keeps_trials_apart)
+        return ServerSource(server, self.instructions, facts)
+
+    def _spec(self, label: str) -> ServerSpec:
+        return ServerSpec(
+            name=label,
+            transport=self._transport,
+            url=self.url,
+            headers=self.headers,
+            timeout=self.timeout,
+            max_timeout=self.max_timeout,
+            dynamic_tools=self.dynamic_tools,
+            startup_timeout=self.startup_timeout,
+            tap=self.tap,
+            isolation=self.isolation,
+            server_instructions=self.server_instructions,
+            policy=client_policy(self.elicitation, self.roots),
+        )
 
 
-def _reached(given: Http | Sse, server: ServerSpec, bring_up: BringUp | None = None) -> ServerSpec:
-    """Return a server over HTTP with its login, and with what is to be done before keval connects to it."""
-    login = None
-    if given.auth is not None:
-        from keval_mcp.server.login import Login  # the MCP SDK takes 0.4 s to import
+@attrs.frozen(kw_only=True)
+class Http(_Remote):
+    """An MCP server that is already running and speaks streamable HTTP at `url`."""
 
-        login = Login(server.name, given.auth, given.url)
+    _transport: ClassVar[Transport] = "http"
 
     @asynccontextmanager
-    async def ready(server: ServerSpec) -> AsyncIterator[ServerSpec]:
-        check_roots(server.name, given.roots)
-        if login is not None:
-            await login.prepare()
-        async with bring_up(server) if bring_up is not None else nullcontext(server) as up:
-            yield up
+    async def start(
+        self,
+        label: str,
+        facts: Facts = no_facts,
+        *,
+        keeps_trials_apart: bool = False,
+        bring_up: BringUp | None = None,
+    ) -> AsyncIterator[ContextSource]:
+        """Offer the server to trials; keval connects to it. `keeps_trials_apart` is as for `Stdio`.
 
-    return attrs.evolve(server, login=login, bring_up=ready)
+        `bring_up` starts the server, for a bundle that brings one, and gives its URL.
+        """
+        yield self._source(label, facts, keeps_trials_apart, bring_up)
 
 
-def _remote(label: str, transport: Transport, given: Http | Sse) -> ServerSpec:
-    return ServerSpec(
-        name=label,
-        transport=transport,
-        url=given.url,
-        headers=given.headers,
-        timeout=given.timeout,
-        max_timeout=given.max_timeout,
-        dynamic_tools=given.dynamic_tools,
-        startup_timeout=given.startup_timeout,
-        tap=given.tap,
-        isolation=given.isolation,
-        server_instructions=given.server_instructions,
-        policy=client_policy(given.elicitation, given.roots),
-    )
+@attrs.frozen(kw_only=True)
+class Sse(_Remote):
+    """An MCP server that is already running and speaks the older HTTP+SSE transport at `url`."""
+
+    _transport: ClassVar[Transport] = "sse"
+
+
+@attrs.frozen(eq=False)
+class ServerSource:
+    """Gives every trial one server and its instructions; `facts` are what the server is told about the sample.
+
+    The server is told with every call. One that serves a single trial may be told in its headers or its environment,
+    too; see `ServerSpec.told`.
+    """
+
+    server: ServerSpec
+    instructions: str = ""
+    facts: Facts = no_facts
+
+    @property
+    def servers(self) -> Sequence[ServerSpec]:
+        """The one server."""
+        return (self.server,)
+
+    @asynccontextmanager
+    async def open(self, trial: TrialInfo) -> AsyncIterator[Provision]:
+        """Give the server to one attempt at a trial."""
+        told = about(trial, self.facts)
+        server = attrs.evolve(self.server, meta=as_meta(told), trial_facts=as_texts(told))
+        yield Provision(self.instructions, (server,))
+
+
+_NAMED = 3
+"""How many tools are named that may change something."""
+
+
+def planned_sharing(server: ServerSpec) -> Sharing | None:
+    """Return whether trials share a server, and why; `None` if that depends on its tools."""
+    if not server.tap:
+        return Sharing(False, "agents connect to it themselves (tap: false)", verified=_is_seen(server))
+    if server.isolation == "trial":
+        return Sharing(False, "isolation: trial", verified=_is_seen(server))
+    if server.isolation == "condition":
+        return Sharing(True, "isolation: condition", verified=server.keeps_trials_apart)
+    if server.folder is not None:
+        return Sharing(False, "each trial has a folder of its own")
+    if server.keeps_trials_apart:
+        return Sharing(True, "it keeps trials apart by itself")
+    return None
+
+
+def sharing_of(server: ServerSpec, tools: Iterable[Mapping[str, Any]]) -> Sharing:
+    """Return whether trials share a server that offers these `tools`, which are as `tools/list` returns them.
+
+    A tool is read-only if its annotations say so (`readOnlyHint` of the MCP specification, server/tools). Without the
+    hint it may change something that another trial sees.
+    """
+    planned = planned_sharing(server)
+    changing = [str(tool["name"]) for tool in tools if not _is_read_only(tool)]
+    if planned is not None:
+        # The author's word needs no proof where there is nothing to keep apart.
+        return attrs.evolve(planned, verified=planned.verified or (planned.shared and not changing))
+    if not changing:
+        return Sharing(True, "every tool is read-only")
+    return Sharing(False, f"not read-only: {_listed(changing)}", verified=_is_seen(server))
+
+
+def _is_seen(server: ServerSpec) -> bool:
+    """Return whether keval itself keeps trials apart: it starts processes; whether sessions are apart it cannot see."""
+    return server.transport == "stdio"
+
+
+def _is_read_only(tool: Mapping[str, Any]) -> bool:
+    annotations = tool.get("annotations")
+    return isinstance(annotations, Mapping) and annotations.get("readOnlyHint") is True
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

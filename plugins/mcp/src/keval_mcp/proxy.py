@@ -1,4 +1,4 @@
-"""The server proxy: connects to MCP servers, and offers each to agents through the tap, or as it is."""
+"""The server proxy: connects to MCP servers and offers each to agents by the tap, from a recording, or as it is."""
 
 from __future__ import annotations
 
@@ -11,29 +11,32 @@ from functools import partial
 import attrs
 
 from keval.plugin import (
+    CallLog,
     ConnectedServer,
     McpServer,
     PreflightError,
+    ServerCassette,
     ServerLostError,
     ServerSpec,
-    ServerTape,
-    ToolOffer,
+    Sharing,
+    ToolListing,
 )
+from keval_mcp.changes import Changes
 from keval_mcp.facts import tell
-from keval_mcp.passage.backed import BackedLink
-from keval_mcp.passage.company import Company
 from keval_mcp.passage.link import Link
-from keval_mcp.passage.live import LiveLink
-from keval_mcp.passage.outcomes import kept_error
-from keval_mcp.passage.played import PlayedLink
-from keval_mcp.server.connection import ServerConnection
-from keval_mcp.server.folder import in_folder
-from keval_mcp.server.listing import Listing
+from keval_mcp.passage.live_link import LiveLink, ServerUsers
+from keval_mcp.passage.passage import Offered, Passage, Telling
+from keval_mcp.passage.recording_link import RecordingLink, error_in, recorded_error
+from keval_mcp.passage.replayed_link import PartlyReplayedLink, ReplayedLink
+from keval_mcp.providers import sharing_of
+from keval_mcp.server.audience import Audience
+from keval_mcp.server.connection import ServerConnection, Starter, connection_to, in_folder
 from keval_mcp.server.pool import Pool
-from keval_mcp.server.starter import Starter, connection_to
-from keval_mcp.tapped import Offering, PlayedServer, Tapped, tapped
-
-__all__ = ["McpProxy"]
+from keval_mcp.server.session import Listing
+from keval_mcp.server.upstream import CHECK_SECONDS
+from keval_mcp.server.waiting import ProgressTimeout
+from keval_mcp.tap.channel import Channel
+from keval_mcp.tap.http import Tap, tap
 
 # Python prints the warnings of libraries that nobody configured logging for; what the SDK has to say of a server
 # reaches the user in keval's own errors.
@@ -57,22 +60,22 @@ class McpProxy:
             InterventionError: an intervention on it cannot be made.
         """
         async with AsyncExitStack() as stack:
-            if server.played is not None and not server.asks_live:
-                offering = Offering.of(server, Listing.told(server.played.listed()))
-                yield PlayedServer(server.played, await tapped(server, offering, stack))
+            if server.cassette is not None and not server.asks_live:
+                offering = Offering.of(server, Listing.told(server.cassette.listed()))
+                yield PlayedServer(server.cassette, await tapped(server, offering, stack))
                 return
             if server.bring_up is not None:
                 server = await stack.enter_async_context(server.bring_up(server))
             async with AsyncExitStack() as first:
                 connection, listing = await _first_connected(server, first)
-                if server.played is not None:
-                    listing = _as_recorded(server.name, server.played, listing)
-                if server.keep is not None:
-                    server.keep.end(server.keep.begin("listed"), listing.as_kept())
+                if server.cassette is not None:
+                    listing = _as_recorded(server.name, server.cassette, listing)
+                if server.traffic_log is not None:
+                    server.traffic_log.end(server.traffic_log.begin("listed"), listing.as_kept())
                 offering = Offering.of(server, listing)
                 if not server.tap:
                     await first.aclose()
-                    yield _Direct(server, offering.offer)
+                    yield _Direct(server, offering.tool_listing)
                     return
                 pool: Pool[ServerConnection] | None = None
                 shared = offering.sharing.shared
@@ -85,9 +88,9 @@ class McpProxy:
                 yield _Live(server, connection, await tapped(server, offering, stack), self._starter, pool)
 
 
-def _as_recorded(name: str, tape: ServerTape, listing: Listing) -> Listing:
+def _as_recorded(name: str, cassette: ServerCassette, listing: Listing) -> Listing:
     """Return what a server listed when it was recorded. Raises PreflightError: it has other tools now."""
-    recorded = Listing.told(tape.listed())
+    recorded = Listing.told(cassette.listed())
     if recorded.digest != listing.digest:
         raise PreflightError(
             f"server '{name}' lists other tools than when it was recorded, so it cannot be asked what the recording"
@@ -116,7 +119,7 @@ class _Direct:
     """A server that agents connect to themselves; nobody watches."""
 
     server: ServerSpec
-    offer: ToolOffer
+    tool_listing: ToolListing
 
     @asynccontextmanager
     async def open(self, server: ServerSpec) -> AsyncIterator[McpServer]:
@@ -130,9 +133,9 @@ class _Direct:
                 args=placed.args,
                 env=placed.env,
                 cwd=placed.cwd,
-                tools=self.offer.tools,
+                tools=self.tool_listing.tools,
                 timeout=placed.timeout,
-                instructions=self.offer.instructions,
+                instructions=self.tool_listing.instructions,
             )
 
 
@@ -145,12 +148,12 @@ class _Live:
     tapped: Tapped
     starter: Starter
     pool: Pool[ServerConnection] | None
-    _company: Company = attrs.field(factory=Company, init=False)
+    _users: ServerUsers = attrs.field(factory=ServerUsers, init=False)
     _turn: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
 
     @property
-    def offer(self) -> ToolOffer:
-        return self.tapped.offering.offer
+    def tool_listing(self) -> ToolListing:
+        return self.tapped.offering.tool_listing
 
     @asynccontextmanager
     async def open(self, server: ServerSpec) -> AsyncIterator[McpServer]:
@@ -158,19 +161,19 @@ class _Live:
         async with AsyncExitStack() as stack:
             if server.in_turn:
                 await stack.enter_async_context(self._turn)
-            number = server.keep.begin("opened") if server.keep is not None else 0
+            number = server.traffic_log.begin("opened") if server.traffic_log is not None else 0
             try:
                 live, listing = await self._link(server, stack)
             except ServerLostError as lost:
-                if server.keep is not None:
-                    server.keep.end(number, error=kept_error(lost, sent=False))
+                if server.traffic_log is not None:
+                    server.traffic_log.end(number, error=recorded_error(lost, sent=False))
                 raise
             link: Link = live
-            if server.played is not None:
-                link = BackedLink(PlayedLink(server.played, live.audience, live.own), live)
-            if server.keep is not None:
+            if server.cassette is not None:
+                link = PartlyReplayedLink(live, ReplayedLink(server.cassette, live.audience, live.own))
+            if server.traffic_log is not None:
                 other = listing.tools != self.tapped.changes.original.tools
-                server.keep.end(number, {"own": link.own, **({"listing": listing.as_kept()} if other else {})})
+                server.traffic_log.end(number, {"own": link.own, **({"listing": listing.as_kept()} if other else {})})
             yield await self.tapped.reached(server, link, listing, stack)
 
     async def _link(self, server: ServerSpec, stack: AsyncExitStack) -> tuple[LiveLink, Listing]:
@@ -180,7 +183,7 @@ class _Live:
             await self.starter.reach(self.connection)
         # A session of one's own with a server that others use, too, is no server of one's own.
         alone = own is not None and server.transport == "stdio"
-        company = Company() if alone else self._company
+        company = ServerUsers() if alone else self._users
         connection = own or self.connection
         listing = (await connection.upstream()).listing
         return LiveLink(connection, server.meta, company.join(), own=own is not None), listing
@@ -223,3 +226,110 @@ def _is_same_process(server: ServerSpec, other: ServerSpec) -> bool:
     """Return whether a process that was started for the one serves the other as well."""
     names = ("command", "args", "env", "cwd", "folder")
     return all(getattr(server, name) == getattr(other, name) for name in names)
+
+
+@attrs.frozen
+class Offering:
+    """What a server offers to the trials of a condition."""
+
+    changes: Changes
+    tool_listing: ToolListing
+    sharing: Sharing
+
+    @classmethod
+    def of(cls, server: ServerSpec, listing: Listing) -> Offering:
+        """Return what a server that lists this offers. Raises InterventionError."""
+        if not server.server_instructions:
+            listing = attrs.evolve(listing, instructions=None)
+        changes = Changes.of(server.interventions, {}, listing)
+        sharing = sharing_of(server, changes.listing.tools)
+        return cls(changes, _offer(server, changes, sharing), sharing)
+
+
+@attrs.define(eq=False)
+class Tapped:
+    """What agents reach through the tap, be it live or played."""
+
+    tap: Tap
+    changes: Changes
+    offering: Offering
+
+    async def reached(self, server: ServerSpec, link: Link, listing: Listing, stack: AsyncExitStack) -> McpServer:
+        """Return how an agent reaches what is behind `link`, which lists this by now."""
+        changes = self._named(server)
+        trial = changes.trial(seed=server.seed, trial=server.trial, shuffled_results=server.shuffled_results)
+        offered = Offered(server.name, server.dynamic_tools, changes, trial, CallLog())
+        offered.take(listing)
+        progress_timeout = partial(ProgressTimeout, server.timeout, server.max_timeout)
+        kept = link if server.traffic_log is None else RecordingLink(link, server.traffic_log)
+        passage = Passage(kept, offered, progress_timeout, Telling(server.name, server.emit), server.traffic_log)
+        return McpServer(
+            name=server.name,
+            transport="http",
+            url=await stack.enter_async_context(self.tap.open(passage)),
+            tools=passage.listing.names,
+            # The tap notices first that a server does not answer, and tells the agent why.
+            timeout=max(server.timeout, server.max_timeout or 0.0) + 2 * CHECK_SECONDS,
+            log=passage.log,
+            instructions=self.offering.tool_listing.instructions,
+            channel=Channel(passage),
+        )
+
+    def _named(self, server: ServerSpec) -> Changes:
+        """Return the changes with the aliases of the condition, which are known when all its servers are."""
+        if server.aliases != self.changes.aliases:
+            self.changes = Changes.of(server.interventions, server.aliases, self.changes.original)
+        return self.changes
+
+
+async def tapped(server: ServerSpec, offering: Offering, stack: AsyncExitStack) -> Tapped:
+    """Open a tap for what a server offers, until `stack` ends."""
+    return Tapped(await stack.enter_async_context(tap(server.name)), offering.changes, offering)
+
+
+@attrs.frozen(eq=False)
+class PlayedServer:
+    """A server that is played, by the cassette of each attempt; nobody is connected to it."""
+
+    cassette: ServerCassette
+    tapped: Tapped
+
+    @property
+    def tool_listing(self) -> ToolListing:
+        return self.tapped.offering.tool_listing
+
+    @asynccontextmanager
+    async def open(self, server: ServerSpec) -> AsyncIterator[McpServer]:
+        cassette = server.cassette or self.cassette
+        opened = cassette.opened()
+        known = opened.result or {} if opened is not None else {}
+        number = server.traffic_log.begin("opened") if server.traffic_log is not None else 0
+        if server.traffic_log is not None:
+            server.traffic_log.end(number, known, opened.error if opened is not None else None)
+        if opened is not None and opened.error is not None:
+            raise error_in(opened.error)
+        own = bool(known.get("own", not self.tapped.offering.sharing.shared))
+        listing = Listing.told(known["listing"]) if "listing" in known else self.tapped.changes.original
+        link = ReplayedLink(cassette, Audience(server.name, server.policy, _nothing), own)
+        async with AsyncExitStack() as stack:
+            yield await self.tapped.reached(server, link, listing, stack)
+
+
+def _nothing() -> None:
+    """Read no tools again: a recording has what was listed."""
+
+
+def _offer(server: ServerSpec, changes: Changes, sharing: Sharing) -> ToolListing:
+    listing, original = changes.listing, changes.original if changes.interventions else None
+    return ToolListing(
+        server=server.name,
+        tools=listing.names,
+        digest=listing.digest,
+        definitions=listing.tools,
+        instructions=listing.instructions,
+        original=original.tools if original else None,
+        original_digest=original.digest if original else None,
+        original_instructions=original.instructions if original else None,
+        unmatched=changes.unmatched,
+        sharing=sharing,
+    )

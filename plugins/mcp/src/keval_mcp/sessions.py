@@ -17,9 +17,8 @@ import attrs
 from keval.plugin import McpServer, ServerChannel, ToolResult, ToolsMissingError
 
 if TYPE_CHECKING:
-    from keval_mcp.direct import DirectChannel
+    from keval_mcp.server.upstream import DirectChannel
 
-__all__ = ["Sessions", "Tool", "open_sessions"]
 
 _LONGEST_ALIAS = 64
 
@@ -91,7 +90,7 @@ async def open_sessions(servers: Sequence[McpServer]) -> AsyncIterator[Sessions]
 
 
 async def _open(server: McpServer, stack: AsyncExitStack) -> DirectChannel:
-    from keval_mcp.direct import direct_channel  # the MCP SDK takes 0.4 s to import
+    from keval_mcp.server.upstream import direct_channel  # the MCP SDK takes 0.4 s to import
 
     return await stack.enter_async_context(direct_channel(server))
 

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from keval.plugin import ConfigError, McpServer, Visits
+from keval.plugin import ConfigError, McpServer, ServedContext, redactor
 
 if TYPE_CHECKING:
     import asyncio
-
-__all__ = ["tap"]
 
 
 @click.command()
@@ -37,30 +35,30 @@ def tap(*, config: Path, context: str, server: str | None, port: int) -> None:
 async def _serve(config: Path, label: str, name: str | None, port: int) -> None:
     from keval_loopback import listen
     from keval_loopback.serving import serve  # the web server takes a third of a second to import
-    from keval_mcp.tap.front import PATH, Front
-    from keval_mcp.tap.tap import KEEP_ALIVE
+    from keval_mcp.tap.client_sessions import PATH, ClientSessions
+    from keval_mcp.tap.http import KEEP_ALIVE
 
     async with AsyncExitStack() as stack:
         try:
             listener = stack.enter_context(listen(port))
         except OSError as error:
             raise ConfigError(f"port {port}: {error.strerror}; choose another with --port, or 0") from error
-        visits = await stack.enter_async_context(Visits.open(config, label))
-        names = [name] if name else [*visits.servers]
-        if len(names) != 1 or names[0] not in visits.servers:
-            has = ", ".join(visits.servers) or "no server behind the tap"
+        served = await stack.enter_async_context(ServedContext.open(config, label, redactor()))
+        names = [name] if name else [*served.servers]
+        if len(names) != 1 or names[0] not in served.servers:
+            has = ", ".join(served.servers) or "no server behind the tap"
             raise ConfigError(f"{config}: the context {label!r} has {has}; name one with --server")
 
         @asynccontextmanager
-        async def visit() -> AsyncIterator[McpServer]:
-            async with visits.visit() as servers:
+        async def open_server() -> AsyncIterator[McpServer]:
+            async with served.open_servers() as servers:
                 yield next(each for each in servers if each.name == names[0])
 
-        front = Front(listener.getsockname()[1], visit)
-        await stack.enter_async_context(serve(front, listener=listener, keep_alive=KEEP_ALIVE))
-        stack.push_async_callback(front.close)
+        sessions = ClientSessions(listener.getsockname()[1], open_server)
+        await stack.enter_async_context(serve(sessions, listener=listener, keep_alive=KEEP_ALIVE))
+        stack.push_async_callback(sessions.close)
         stopping = _stopping()  # before the address is told: whoever reads it may tell this process to end at once
-        click.echo(f"http://127.0.0.1:{front.port}{PATH}")
+        click.echo(f"http://127.0.0.1:{sessions.port}{PATH}")
         await stopping.wait()
 
 

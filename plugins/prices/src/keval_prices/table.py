@@ -11,8 +11,6 @@ from keval.plugin import Price
 if TYPE_CHECKING:
     from genai_prices.types import ModelPrice, TieredPrices
 
-__all__ = ["GenaiPrices"]
-
 _PROVIDERS = {"gemini": "google"}
 """keval's names of providers that genai-prices calls otherwise."""
 _NOT_BY_TOKENS = ("requests_kcount", "output_reasoning_mtok")

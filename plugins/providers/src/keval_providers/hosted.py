@@ -10,8 +10,6 @@ import attrs
 
 from keval.plugin import Endpoint, PreflightError, Wire
 
-__all__ = ["HostedProvider", "anthropic", "google", "openai"]
-
 
 @attrs.frozen
 class HostedProvider:

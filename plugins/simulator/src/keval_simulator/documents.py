@@ -15,10 +15,8 @@ from typing import Any
 import attrs
 
 from keval_simulator.conversation import Conversation, Outcome
-from keval_simulator.flaws import Flaws
+from keval_simulator.replies import Flaws
 from keval_simulator.words import lexicon, sentences, shares_stem, split_identifier, stems
-
-__all__ = ["Passage", "best_passages", "findings", "passages"]
 
 _MOST_PASSAGES = 4
 _MOST_ITEMS = 6

@@ -10,29 +10,24 @@ import attrs
 import orjson
 
 from keval_gateway import ChatCall, ChatReply, ChatRequest, ChatTool, ModelFault
-from keval_simulator.conversation import Conversation, subject, understand
+from keval_simulator.conversation import Conversation, stated_in, states_preference, subject, understand
 from keval_simulator.documents import findings
-from keval_simulator.flaws import Flaws
-from keval_simulator.json_schema import Schema, schema_type
 from keval_simulator.judge import Sections, judge, sections_of, suggestions
-from keval_simulator.preferences import stated_in, states_preference
 from keval_simulator.replies import (
+    Flaws,
     acknowledge,
     apology,
     clarification,
     guess,
     profile,
+    report,
     small_talk,
     unknown,
     weather_guess,
 )
-from keval_simulator.schema_filler import conform
-from keval_simulator.tool_arguments import fill_arguments
-from keval_simulator.tool_choice import is_profile, plan_calls
-from keval_simulator.weather_report import report
+from keval_simulator.schema import Schema, conform, schema_type
+from keval_simulator.tools import fill_arguments, is_profile, plan_calls
 from keval_simulator.words import stems
-
-__all__ = ["SimulatedModel"]
 
 _PLANNING = ("plan", "reads on", "from its head")
 

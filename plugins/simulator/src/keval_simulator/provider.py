@@ -11,8 +11,6 @@ import attrs
 from keval.plugin import Endpoint, PluginError, PreflightError
 from keval_gateway import find_responder
 
-__all__ = ["SimulatedProvider"]
-
 
 @attrs.frozen
 class SimulatedProvider:

@@ -7,8 +7,6 @@ import attrs
 from keval_gateway import ChatReply, ChatRequest
 from keval_simulator.model import SimulatedModel
 
-__all__ = ["ForgetfulModel", "careless", "forgetful", "simulated"]
-
 _IGNORES_TOOLS = 0.4
 
 

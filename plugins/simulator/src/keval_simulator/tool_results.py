@@ -11,8 +11,6 @@ import orjson
 
 from keval_gateway import ChatMessage
 
-__all__ = ["CurrentWeather", "DayWeather", "Reading", "read"]
-
 _FAILED = re.compile(r"^\W*(?:error\b|exception\b|traceback\b|failed\b|function failed|unknown tool)", re.IGNORECASE)
 
 _ALIASES = {

@@ -5,20 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-__all__ = [
-    "NUMBER_WORDS",
-    "STOP",
-    "concepts",
-    "key_words",
-    "lexicon",
-    "numbers",
-    "sentences",
-    "shares_stem",
-    "split_identifier",
-    "stem",
-    "stems",
-]
-
 
 def lexicon(text: str) -> frozenset[str]:
     """Return the words of a text as a set; word lists read best as text."""

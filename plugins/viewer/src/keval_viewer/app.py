@@ -1,12 +1,17 @@
-"""The application: the pages, what they share, and the guard before them."""
+"""The application: the pages, what they share, the guard before them; and the port and the end of its server."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import os
 import secrets
+import signal
 import socket
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+import sys
+import webbrowser
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 
@@ -20,14 +25,16 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from keval import KevalError
+from keval.plugin import ConfigError, Evaluation
+from keval_loopback import listen
 from keval_loopback.serving import serve
 from keval_viewer.guard import Guard
-from keval_viewer.page import Page, rendered
+from keval_viewer.page import Page, Viewer, rendered
+from keval_viewer.pages import PLAY_PAGES
+from keval_viewer.play import Play
+from keval_viewer.play_page.session import PlaySession
 from keval_viewer.report_page.document import resource
 from keval_viewer.runs import UnknownRunError
-from keval_viewer.viewer import Viewer
-
-__all__ = ["Serving", "build_app", "serving"]
 
 _THREADS = 8
 """How many requests are answered at the same time."""
@@ -102,3 +109,59 @@ async def _broken(request: Request, error: Exception) -> Response:
     _LOG.error("%s: a defect of keval", request.url.path, exc_info=error)
     told = f"This is a defect of keval, not of your run: {error!r}. The terminal of `keval view` has more of it."
     return rendered(request, "error.html", 500, told=told)
+
+
+@asynccontextmanager
+async def play_app(
+    evaluation: Evaluation | Path, results: Path, only: Iterable[str] = ()
+) -> AsyncIterator[tuple[Starlette, Play]]:
+    """Bring up a play until the end of the context; it is written under `results`. Raises what `Play.open` does."""
+    async with Play.open(evaluation, results, only=only) as play, PlaySession.of(play) as session:
+        app = build_app(results, PLAY_PAGES)
+        app.state.play = session
+        yield app, play
+
+
+def listener_on(port: int | None, usual: int) -> socket.socket:
+    """Listen on a port, or without one on the `usual` one, or on a free one if that is taken. Raises ConfigError."""
+    if port is None:
+        with suppress(OSError):
+            return listen(usual)
+    try:
+        return listen(port or 0)
+    except OSError as error:
+        raise ConfigError(f"port {port}: {error.strerror}; choose another with --port, or 0") from error
+
+
+@contextmanager
+def stopping() -> Iterator[asyncio.Event]:
+    """Yield what is set by Ctrl-C, and when the process is told to end. A second Ctrl-C ends it at once."""
+    event = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+
+    def stop() -> None:
+        event.set()
+        forget()
+
+    def forget() -> None:
+        for number in numbers:
+            with suppress(NotImplementedError):
+                loop.remove_signal_handler(number)
+        # A shell starts background processes with SIGINT ignored; Python's own handler is wanted there, too.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    for number in numbers:
+        with suppress(NotImplementedError):  # on Windows, Ctrl-C raises KeyboardInterrupt
+            loop.add_signal_handler(number, stop)
+    try:
+        yield event
+    finally:
+        forget()
+
+
+async def open_browser(url: str) -> None:
+    """Open a URL in the user's browser, if it would have a window; else Python opens one in the terminal."""
+    windows = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    if sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in windows):
+        await asyncio.to_thread(webbrowser.open, url)

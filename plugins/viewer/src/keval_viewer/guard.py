@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import hmac
-from http.cookies import CookieError, SimpleCookie
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
 
 import attrs
+import click
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keval_loopback import refusal
-
-__all__ = ["POLICY", "Guard"]
 
 POLICY = "; ".join(
     (
@@ -28,7 +31,6 @@ POLICY = "; ".join(
     )
 )
 """The content security policy of every page."""
-
 _HEADERS = {
     "content-security-policy": POLICY,
     "cross-origin-opener-policy": "same-origin",
@@ -41,6 +43,7 @@ _REFUSED = {
     421: "This server answers on loopback only, on its own port. Open the URL that keval printed.",
 }
 _STRANGER = "Open the URL with the token that keval printed; this browser was not opened by it."
+_BYTES = 32
 
 
 @attrs.frozen
@@ -95,7 +98,7 @@ class Guard:
             response = _onward(f"/{path.lstrip('/')}{'?' if rest else ''}{rest}", headers)
             response.set_cookie(self._cookie, self.session, httponly=True, samesite="strict")
             return response
-        if _same(self._cookie_of(headers), self.session):
+        if _same(HTTPConnection(scope).cookies.get(self._cookie, ""), self.session):
             return None
         return PlainTextResponse(f"{_STRANGER}\n", 403)
 
@@ -103,13 +106,6 @@ class Guard:
     def _cookie(self) -> str:
         # All ports of a host share their cookies.
         return f"keval-{self.port}"
-
-    def _cookie_of(self, headers: Headers) -> str:
-        try:
-            cookies = SimpleCookie(headers.get("cookie", ""))
-        except CookieError:
-            return ""
-        return cookies[self._cookie].value if self._cookie in cookies else ""
 
 
 def _onward(url: str, headers: Headers) -> Response:
@@ -122,3 +118,28 @@ def _onward(url: str, headers: Headers) -> Response:
 
 def _same(given: str, expected: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())
+
+
+def session_of(served: Path) -> str:
+    """Return what lets a browser in that was let in before, of all that serve this folder for this user.
+
+    It is derived from a secret in the user's folder for keval, which only the user can read. If that cannot be kept,
+    it is another one each time.
+    """
+    secret = _secret(Path(click.get_app_dir("keval")) / "viewer.secret") or secrets.token_bytes(_BYTES)
+    return hmac.new(secret, os.fsencode(served.resolve()), "sha256").hexdigest()
+
+
+def _secret(file: Path) -> bytes | None:
+    """Return the secret in a file, which is made if it is not there; `None` if there can be none."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as made:
+                made.write(secrets.token_bytes(_BYTES))
+        secret = file.read_bytes()
+    except OSError:
+        return None
+    # A viewer that starts at the same moment may not have written it yet.
+    return secret if len(secret) == _BYTES else None

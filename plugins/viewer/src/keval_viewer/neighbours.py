@@ -1,4 +1,4 @@
-"""Neighbours: the trials and samples that a page leads on to."""
+"""Neighbours: the trials and samples that a page leads on to, in the order of the dataset or of a comparison."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TypeAlias
 import attrs
 
 from keval import Run
-from keval.plugin import TrialKey
-
-__all__ = ["Around", "around", "repetitions_of", "trials_of"]
+from keval.plugin import Report, Tile, TrialKey
 
 Arm: TypeAlias = tuple[str, str]
+_ANY = ""
+"""In place of a metric: of each sample the one that fell most."""
 
 
 @attrs.frozen
@@ -65,3 +65,70 @@ def repetitions_of(keys: Sequence[TrialKey]) -> Mapping[int, Mapping[Arm, TrialK
 
 def _arm(key: TrialKey) -> Arm:
     return key.agent, key.condition
+
+
+@attrs.frozen
+class Choice:
+    """What samples are ranked by: a comparison by its place in the report, and a metric by its name.
+
+    `comparison` is `None` for the order of the dataset, and `metric` empty for whatever fell most.
+    """
+
+    comparison: int | None = None
+    metric: str = _ANY
+
+
+@attrs.frozen
+class Ranked:
+    """Where a sample stands: its neighbours, its place from 1 `of` how many, and by how much it differs.
+
+    `told` is the metric and the difference, `None` where nothing of this sample can be compared; `share` is positive
+    where it is for the better.
+    """
+
+    choice: Choice
+    previous: str | None
+    following: str | None
+    place: int
+    of: int
+    told: tuple[str, float] | None = None
+    share: float = 0.0
+
+
+def choices_of(report: Report) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the names of the comparisons and of the metrics by which samples can be ranked."""
+    compared = [each.label for each in report.comparisons if each.against is not None]
+    return compared, [*report.names.values()]
+
+
+def ranked(report: Report, sample: str, choice: Choice) -> Ranked:
+    """Return where a sample stands by a choice. What cannot be compared comes last, in the order of the dataset.
+
+    Raises ValueError: nobody was asked this sample, as far as the report knows.
+    """
+    questions = report.outline.questions
+    found: dict[int, Tile] = {}
+    if choice.comparison is None:
+        order = [*range(len(questions))]
+    else:
+        comparison = [each for each in report.comparisons if each.against is not None][choice.comparison]
+        for number in range(len(questions)):
+            tiles = comparison.tiles.get(number, ())
+            named = [tile for tile in tiles if report.names[tile.scorer] == choice.metric]
+            tile = named[0] if named else comparison.worst(number) if choice.metric == _ANY else None
+            if tile is not None:
+                found[number] = tile
+        order = sorted(found, key=lambda number: (found[number].share, number))
+        order += [number for number in range(len(questions)) if number not in found]
+    names = [questions[number].id for number in order]
+    place = names.index(sample)
+    tile = found.get(order[place])
+    return Ranked(
+        choice,
+        names[place - 1] if place else None,
+        names[place + 1] if place + 1 < len(names) else None,
+        place + 1,
+        len(names),
+        None if tile is None else (report.names[tile.scorer], tile.value),
+        0.0 if tile is None else tile.share,
+    )

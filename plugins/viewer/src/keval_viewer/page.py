@@ -1,20 +1,76 @@
-"""A page: its routes, its tab, and how a template becomes a response."""
+"""A page: its routes and its tab, the URLs of what it links to, and how a template becomes a response."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote, urlencode
 
 import attrs
+from jinja2 import Environment, PackageLoader
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 from starlette.routing import BaseRoute, Route
 
 from keval import Run
-from keval_viewer.addresses import RUN
-from keval_viewer.viewer import Viewer
+from keval.plugin import dollars, time_span
+from keval_viewer.live import Following
+from keval_viewer.report_page.rendering import environment
+from keval_viewer.runs import Listing, Runs
 
-__all__ = ["Page", "rendered", "run_of", "run_route", "viewer_of"]
+RUN = "/runs/{evaluation}/{run}"
+"""The path of a run as a route."""
+
+
+def evaluation_url(run: Run) -> str:
+    """Return the URL of the runs of the run's evaluation."""
+    return f"/?{urlencode({'evaluation': run.path.parent.name})}"
+
+
+def run_url(run: Run, place: str = "") -> str:
+    """Return the URL of a run, or of a place in it, such as `/trials`."""
+    return f"/runs/{_part(run.path.parent.name)}/{_part(run.path.name)}{place}"
+
+
+def trial_url(run: Run, trial: str) -> str:
+    """Return the URL of a trial by its id."""
+    return run_url(run, f"/trials/{_part(trial)}")
+
+
+def sample_url(run: Run, sample: str) -> str:
+    """Return the URL of a sample by its id."""
+    return run_url(run, f"/samples/{_part(sample)}")
+
+
+def raw_url(run: Run, kind: str, trial: str) -> str:
+    """Return the URL of what the run has of a trial: its record (`trials`) or its first model request (`requests`)."""
+    return run_url(run, f"/raw/{kind}/{_part(trial)}")
+
+
+def _part(text: str) -> str:
+    """Return a text as one part of a path; a browser would take `.` and `..` for other folders, however written."""
+    return quote(text.encode("utf-8", "replace"), safe="")
+
+
+@attrs.frozen
+class Viewer:
+    """The runs, their table, those that are followed, the templates, and the tabs of a run: names, and places in it."""
+
+    runs: Runs
+    listing: Listing
+    following: Following
+    environment: Environment
+    tabs: Sequence[tuple[str, str]]
+
+    @classmethod
+    def of(cls, root: Path, tabs: Sequence[tuple[str, str]]) -> Viewer:
+        """Return a viewer of a results folder."""
+        templates = environment(PackageLoader("keval_viewer"))
+        templates.filters |= {"dollars": dollars, "span": time_span}
+        templates.globals |= {each.__name__: each for each in (evaluation_url, raw_url, run_url, sample_url, trial_url)}
+        runs = Runs(root)
+        return cls(runs, Listing(runs), Following(), templates, tabs)
 
 
 @attrs.frozen

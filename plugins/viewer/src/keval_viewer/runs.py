@@ -1,32 +1,46 @@
-"""The runs of a results folder: listed, and found by the names in a URL."""
+"""The runs of a results folder: found by the names in a URL, and listed in a table that is filtered and sorted."""
 
 from __future__ import annotations
 
+import math
 import os
-from collections import OrderedDict
-from collections.abc import Callable, Iterator
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import attrs
 
 from keval import KevalError, Run, RunError, Summary
-from keval.plugin import Report
-
-__all__ = ["Runs", "UnknownRunError", "Written", "lines_in", "read_ahead", "written"]
+from keval.plugin import Cost, Headline, ListedRun, Report, total_cost
 
 T = TypeVar("T")
-
-_CHUNK = 1 << 20
 _OPEN = 4
 """How many runs are kept open: each knows where its trials are and what its page is made from."""
-
 _FILES = ("manifest.json", "summary.json", "trials.jsonl", "scores.jsonl", "samples.jsonl", "reviews.jsonl", "blobs")
-
 Written: TypeAlias = tuple[tuple[int, int, int] | None, ...]
 """The files of a run as they were last written."""
+State: TypeAlias = Literal["running", "done", "interrupted", "failed"]
+STATES: Sequence[State] = ("running", "done", "interrupted", "failed")
+_PATIENCE = 0.15
+"""Seconds for which a request reads runs that it does not know yet; the others follow."""
+_FRESH = 0.5
+"""Seconds for which the rows are not looked at again."""
+_RECENT = 20
+"""So many of the newest runs are looked at each time whether they are written to, and all others when they change."""
+SORTS: Mapping[str, Callable[[Row], Any]] = {
+    "started": lambda row: row.run.id,
+    "name": lambda row: (row.evaluation.lower(), row.run.id),
+    "state": lambda row: row.state,
+    "effect": lambda row: row.effect,
+    "trials": lambda row: row.planned,
+    "cost": lambda row: row.cost and row.cost.usd,
+    "gates": lambda row: (row.gates.get("failed", 0), row.gates.get("undecided", 0)) if row.gates else None,
+}
+"""What a table of runs is sorted by; a row without it goes last."""
 
 
 class UnknownRunError(KevalError):
@@ -96,22 +110,10 @@ class Runs:
             return known
 
 
-def lines_in(file: Path, start: int = 0) -> tuple[int, int]:
-    """Count the lines of a file from a place on, and return the count and where the file ends now."""
-    count = 0
-    try:
-        with file.open("rb") as opened:
-            opened.seek(start)
-            while chunk := opened.read(_CHUNK):
-                count, start = count + chunk.count(b"\n"), start + len(chunk)
-    except FileNotFoundError:
-        return 0, 0
-    return count, start
-
-
 def read_ahead(run: Run) -> None:
     """Read where the trials and scores of a run are, so that the first page of a trial does not wait for it."""
-    with suppress(RunError):  # who opens that page is told
+    # Who opens that page is told. An error here would close a connection on which the next request is under way.
+    with suppress(RunError, OSError):
         for key in run.known_trials[:1]:
             run.trial(key.id)
             run.scores_of(key.id)
@@ -120,7 +122,7 @@ def read_ahead(run: Run) -> None:
 def _summary(run: Run) -> Summary:
     """Return what a run found, as it was written down, or anew if there are other trials than it tells of."""
     written = run.written_summary()
-    if written is not None and sum(arm.trials for arm in written.trials) == lines_in(run.trials_file)[0]:
+    if written is not None and sum(arm.trials for arm in written.trials) == run.count_trials()[0]:
         return written
     return run.summary()
 
@@ -140,10 +142,10 @@ def _is_run(folder: Path) -> bool:
     return (folder / "manifest.json").is_file() and not any((folder / name).is_symlink() for name in _FILES)
 
 
-def written(folder: Path) -> Written:
-    """Return what changes whenever a run is written to."""
+def written(folder: Path, names: Sequence[str] = _FILES) -> Written:
+    """Return what changes whenever these files of a run, by default all, are written to."""
     found: list[tuple[int, int, int] | None] = []
-    for name in _FILES:
+    for name in names:
         try:
             status = (folder / name).stat()
         except OSError:
@@ -151,3 +153,177 @@ def written(folder: Path) -> Written:
         else:
             found.append((status.st_ino, status.st_size, status.st_mtime_ns))
     return tuple(found)
+
+
+@attrs.frozen
+class Row:
+    """A run as it is listed. `trials`, `failed`, `headline` and `cost` are `None` until it was finished once.
+
+    `state` is `failed` if no trial was answered. `gates` counts verdicts, and `labels` says what is
+    special about the run. `problem` says why a run cannot be read; all
+    else is empty then.
+    """
+
+    run: Run
+    evaluation: str
+    state: State | None = None
+    started: str = ""
+    labels: Sequence[str] = ()
+    agents: Sequence[str] = ()
+    conditions: Sequence[str] = ()
+    models: Sequence[str] = ()
+    planned: int | None = None
+    trials: int | None = None
+    failed: int | None = None
+    elapsed: float | None = None
+    headline: Headline | None = None
+    effect: float | None = None
+    cost: Cost | None = None
+    gates: Mapping[str, int] = attrs.field(factory=dict)
+    problem: str | None = None
+
+    @property
+    def text(self) -> str:
+        """All that a search looks in, in lower case."""
+        headline = self.headline.metric if self.headline else ""
+        parts = (self.run.id, self.evaluation, *self.agents, *self.conditions, *self.models, *self.labels, headline)
+        return "\n".join(parts).lower()
+
+
+@attrs.frozen
+class Query:
+    """Which runs are listed, and in which order: `sort` is a name of `SORTS`, with `-` in front for the largest first.
+
+    Every word of `search` is in a run; `evaluation` and `state` are all runs' if they are empty.
+    """
+
+    search: str = ""
+    evaluation: str = ""
+    state: str = ""
+    sort: str = "-started"
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, str]) -> Query:
+        """Read a query from the parameters of a URL; an order that is not known is the usual one."""
+        sort = parameters.get("sort", "")
+        return cls(
+            search=parameters.get("q", ""),
+            evaluation=parameters.get("evaluation", ""),
+            state=parameters.get("state", ""),
+            sort=sort if sort.removeprefix("-") in SORTS else "-started",
+        )
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """The query as the parameters of a URL, without what is usual."""
+        sort = "" if self.sort == "-started" else self.sort
+        named = {"q": self.search, "evaluation": self.evaluation, "state": self.state, "sort": sort}
+        return {name: value for name, value in named.items() if value}
+
+    def chosen(self, rows: Sequence[Row]) -> list[Row]:
+        """Return the rows that are asked for, in their order."""
+        words = self.search.lower().split()
+        found = [
+            row
+            for row in rows
+            if self.evaluation in ("", row.evaluation)
+            and self.state in ("", row.state)
+            and all(word in row.text for word in words)
+        ]
+        key = SORTS[self.sort.removeprefix("-")]
+        newest = sorted(found, key=lambda row: row.run.id, reverse=True)
+        known = sorted((row for row in newest if key(row) is not None), key=key, reverse=self.sort.startswith("-"))
+        return [*known, *(row for row in newest if key(row) is None)]
+
+
+@attrs.define
+class Listing:
+    """The rows of a results folder. `version` grows whenever one of them changes."""
+
+    runs: Runs
+    version: int = 0
+    _rows: dict[Path, tuple[Written, Row]] = attrs.field(factory=dict, init=False)
+    _counted: dict[Path, tuple[int, int]] = attrs.field(factory=dict, init=False)
+    _unread: int = attrs.field(default=0, init=False)
+    _looked: float = attrs.field(default=-math.inf, init=False)
+    _lock: Lock = attrs.field(factory=Lock, init=False)
+
+    def rows(self, patience: float = _PATIENCE) -> tuple[list[Row], int]:
+        """Return all rows, newest first, and how many runs have none yet: new ones are read for `patience` seconds."""
+        with self._lock:
+            begun = time.monotonic()
+            if begun - self._looked > _FRESH or self._unread:
+                self._look(begun + patience)
+                self._looked = time.monotonic()
+            return [row for _, row in reversed(self._rows.values())], self._unread
+
+    def _look(self, until: float) -> None:
+        """Bring the rows up to date; after a point in time, runs without a row are left for the next time."""
+        runs = self.runs.all()
+        rows: dict[Path, tuple[Written, Row]] = {}
+        for number, run in enumerate(reversed(runs)):
+            known = self._rows.get(run.path)
+            if known is not None or time.monotonic() < until:
+                rows[run.path] = self._renewed(run, known, recent=number < _RECENT)
+        self._unread = len(runs) - len(rows)
+        rows = dict(sorted(rows.items(), key=lambda item: (item[0].name, item[0].parent.name)))
+        if [row for _, row in rows.values()] != [row for _, row in self._rows.values()]:
+            self.version += 1
+        self._rows = rows
+
+    def _renewed(self, run: Run, known: tuple[Written, Row] | None, *, recent: bool) -> tuple[Written, Row]:
+        """Read a run again if it was written to, or has begun or ended."""
+        now = written(run.path)
+        if known is not None and known[0] == now:
+            row = known[1]
+            if not (recent or row.state == "running") or run.is_locked == (row.state == "running"):
+                return known
+        row = _row(run, run.is_locked)
+        if row.state != "running":
+            self._counted.pop(run.path, None)
+            return now, row
+        return now, attrs.evolve(row, trials=self._count(run), failed=None)
+
+    def _count(self, run: Run) -> int:
+        """Count the finished trials of a running run: only what was added since the last time is read."""
+        known = self._counted.get(run.path, (0, 0))
+        with suppress(OSError):
+            known = self._counted[run.path] = run.count_trials(known)
+        return known[0]
+
+
+def _row(run: Run, locked: bool) -> Row:
+    """Read the row of a run."""
+    try:
+        manifest, summary = run.manifest, run.written_summary()
+    except RunError as error:
+        return Row(Run(run.path), run.path.parent.name, problem=str(error))
+    listed = ListedRun(str(run.path), manifest, summary, locked)
+    effect = listed.effect
+    labels = {"play": manifest.play, "simulated": manifest.simulated, "replayed": manifest.replay}
+    return Row(
+        run=Run(run.path),  # another one: this one keeps its manifest
+        evaluation=manifest.evaluation,
+        state=_state(listed),
+        started=manifest.started or "",
+        labels=[name for name, applies in labels.items() if applies],
+        agents=[*manifest.agents],
+        conditions=[*manifest.conditions],
+        models=[*dict.fromkeys(entry.model for entry in manifest.agents.values() if entry.model)],
+        planned=manifest.trials,
+        trials=listed.trials,
+        failed=listed.failed,
+        elapsed=manifest.elapsed,
+        headline=listed.headline,
+        effect=effect.difference if effect else None,
+        cost=total_cost(summary) if summary else None,
+        gates=Counter(gate.verdict for gate in summary.gates) if summary else {},
+    )
+
+
+def _state(listed: ListedRun) -> State:
+    if listed.state == "running":
+        return "running"
+    if listed.trials and listed.trials == listed.failed:
+        return "failed"
+    return "done" if listed.state == "done" else "interrupted"

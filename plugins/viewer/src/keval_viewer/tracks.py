@@ -14,8 +14,6 @@ import attrs
 
 from keval.plugin import Lane, Step, Timeline
 
-__all__ = ["HEIGHT", "Bar", "Row", "Tick", "Track", "lane_name", "seconds_told", "track_of"]
-
 HEIGHT = 24
 """The height of a row, in pixels."""
 _PITCHES = ((4, 64), (6, 52), (math.inf, 40))

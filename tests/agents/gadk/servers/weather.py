@@ -1,4 +1,4 @@
-"""A small MCP server made with the SDK; as a script it serves over stdio."""
+"""A small MCP server made with the SDK."""
 
 from __future__ import annotations
 
@@ -60,7 +60,3 @@ def listen(listener: socket.socket, transport: str) -> None:
     """Serve over streamable HTTP, or over SSE."""
     app = server.sse_app() if transport == "sse" else server.streamable_http_app()
     uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[listener])
-
-
-if __name__ == "__main__":
-    server.run("stdio")

@@ -1,4 +1,4 @@
-"""An MCP server made with the SDK for the adapter's tests, that can misbehave on request; as a script it is over stdio.
+"""An MCP server made with the SDK for the adapter's tests, that can misbehave on request.
 
 Every call it runs is noted in the journal, one line each, and told to the beacon, for a test that waits.
 """
@@ -9,8 +9,6 @@ import argparse
 import asyncio
 import os
 import socket
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import uvicorn
@@ -19,7 +17,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 parser = argparse.ArgumentParser()
-parser.add_argument("transport", choices=["stdio", "http", "sse"])
+parser.add_argument("transport", choices=["http", "sse"])
 parser.add_argument("--journal", type=Path)
 parser.add_argument("--beacon", type=int, help="a UDP port")
 parser.add_argument("--legacy", action="store_true", help="speak only the protocol with sessions")
@@ -122,19 +120,10 @@ async def answer(send: Send, status: int) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-def begin(arguments: Sequence[str]) -> None:
-    parser.parse_args(arguments, options)
-    note(f"pid {os.getpid()}")
-
-
 def listen(listener: socket.socket, *arguments: str) -> None:
     """Serve over streamable HTTP or SSE."""
-    begin(arguments)
+    parser.parse_args(arguments, options)
+    note(f"pid {os.getpid()}")
     app = server.sse_app() if options.transport == "sse" else server.streamable_http_app()
     config = uvicorn.Config(misbehaving(app), log_config=None, timeout_graceful_shutdown=0)
     uvicorn.Server(config).run(sockets=[listener])
-
-
-if __name__ == "__main__":
-    begin(sys.argv[1:])
-    server.run("stdio")

@@ -10,7 +10,7 @@ import pytest
 from keval import Judgement, Score, ScoreLine
 from keval.analysis.stats.agreement import JudgeAgreement
 from keval.records.manifest import ScorerEntry
-from keval.store.converter import to_plain
+from keval.store.serialization import to_plain
 
 NONE = None
 

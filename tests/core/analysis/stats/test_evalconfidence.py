@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from evalconfidence import ItemResult, compare, standard_error
 
-from keval.analysis.stats.moments import FloatArray, estimate
+from keval.analysis.stats.intervals import FloatArray, estimate
 from keval.analysis.stats.paired import paired
 
 

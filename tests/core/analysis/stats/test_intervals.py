@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from keval.analysis.stats.intervals import Interval, difference_interval, hall, mean_interval, t_quantile
-from keval.analysis.stats.moments import moments
+from keval.analysis.stats.intervals import Interval, difference_interval, hall, mean_interval, moments, t_quantile
 from keval.analysis.stats.paired import paired
 
 FEW_CHANGED = [*[0.0] * 25, 0.2, 0.2, -0.1, 1.0]

@@ -9,8 +9,7 @@ import pytest
 import statsmodels.api as sm
 from scipy import stats
 
-from keval.analysis.stats.intervals import bca_interval
-from keval.analysis.stats.moments import Estimate, estimate, moments
+from keval.analysis.stats.intervals import Estimate, bca_interval, estimate, moments
 
 
 @pytest.mark.parametrize("n", [2, 15, 1000])

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
 
-from keval.analysis.stats.moments import FloatArray
+from keval.analysis.stats.intervals import FloatArray
 from keval.analysis.stats.paired import PairedEffect, mcnemar_mid_p, paired, sign_flip_p
 
 

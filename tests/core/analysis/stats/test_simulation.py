@@ -13,8 +13,7 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 
-from keval.analysis.stats.intervals import difference_interval, mean_interval
-from keval.analysis.stats.moments import FloatArray, IntArray, estimate
+from keval.analysis.stats.intervals import FloatArray, IntArray, difference_interval, estimate, mean_interval
 from keval.analysis.stats.paired import holm, p_value
 from keval.analysis.stats.power import minimal_detectable, samples_needed
 

@@ -10,7 +10,7 @@ import pytest
 
 from keval.plugin import Describe, FixedResult, Intervention, InterventionError
 from keval_mcp.changes import Changes
-from keval_mcp.server.listing import Listing
+from keval_mcp.server.session import Listing
 
 SEARCH = {
     "name": "search",

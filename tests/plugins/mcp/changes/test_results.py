@@ -17,7 +17,7 @@ from keval import Message, Sample
 from keval.plugin import Faults, FixedResult, Intervention, TrialInfo
 from keval.records.interventions import ResultChange
 from keval_mcp.changes import CallOutcome, Changes, TrialChanges
-from keval_mcp.server.listing import Listing
+from keval_mcp.server.session import Listing
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -249,7 +249,7 @@ def test_shuffled_results_are_another_samples_or_scrambled(
     other: tuple[str, ...], kind: Literal["shuffled", "scrambled"]
 ) -> None:
     given = Given(*other)
-    changes = Changes.of([Intervention(results="shuffled")], {}, LISTING).trial(others=given)
+    changes = Changes.of([Intervention(results="shuffled")], {}, LISTING).trial(shuffled_results=given)
 
     outcomes = [called(changes, text("east"))[0] for _ in range(3)]
 

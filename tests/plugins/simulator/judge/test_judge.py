@@ -128,11 +128,7 @@ def test_what_is_in_neither_golden_answer_nor_question_is_an_unverified_claim() 
 
     said = "“Trains to Florence take 90 minutes.”"
     assert (f"{said}: Florence, 90 minutes are in neither the golden answer nor the question.",) == claims
-    assert () == verdict_on(GOOD).unverified
-
-
-def test_what_contradicts_the_golden_answer_is_wrong_and_not_unverified() -> None:
-    assert () == verdict_on(WRONG).unverified
+    assert () == verdict_on(GOOD).unverified == verdict_on(WRONG).unverified
 
 
 def graded(schema: dict[str, Any], response: str, repetition: int = 1) -> Any:
@@ -190,13 +186,6 @@ def test_a_verdict_in_words_follows_the_measure(schema: dict[str, Any], good: An
     assert [graded(schema, WRONG, n)[name] for n in range(5)].count(wrong) >= 4
 
 
-def test_levels_given_as_an_enum_of_numbers_are_ranked() -> None:
-    schema = {"type": "object", "properties": {"score": {"enum": [5, 4, 3, 2, 1]}}, "required": ["score"]}
-
-    assert mean(graded(schema, GOOD, n)["score"] for n in range(8)) > 3.5
-    assert mean(graded(schema, WRONG, n)["score"] for n in range(8)) < 3.5
-
-
 def test_a_judge_is_repeated_by_its_seed_and_wobbles_over_repetitions_at_a_border() -> None:
     plainly, border = GOOD, "Clouds."
 
@@ -220,12 +209,7 @@ def test_a_judge_that_is_asked_once_more_still_knows_what_it_judges() -> None:
     assert 5 == orjson.loads(reply.text)["factual_adherence"]["score"]
 
 
-RUBRIC: dict[str, Any] = {
-    "type": "object",
-    "properties": {"reasoning": {"type": "string"}, "score": {"type": "integer", "enum": [1, 2, 3, 4, 5]}},
-    "required": ["reasoning", "score"],
-    "additionalProperties": False,
-}
+RUBRIC = {**RATED, "properties": {"reasoning": {"type": "string"}, "score": {"enum": [5, 4, 3, 2, 1]}}}
 RUBRICS: dict[str, Any] = {
     **NESTED,
     "properties": {**NESTED["properties"], **dict.fromkeys(NESTED["required"][:3], RUBRIC)},

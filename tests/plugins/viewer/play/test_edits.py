@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from keval.plugin import ConfigError
-from keval_viewer.play import Asked, Edit, Play, PlayError
+from keval_viewer.play import Edit, Play, PlayError, QuestionInput
 from tests.conftest import Project
 from tests.plugins.viewer.play.test_play import TALKERS, played
 
@@ -158,7 +158,7 @@ def test_a_question_is_kept_with_what_was_asked_before_it_and_comments_stay(proj
     config = f"{TALKERS}dataset: {{path: {name}}}\nplugins: [double/facts]\n"
 
     async def talk(play: Play) -> list[str]:
-        await play.ask(Asked("yes", answer="ja: so", facts={"user": {"id": 7}}, metadata={"kind": "010"}))
+        await play.ask(QuestionInput("yes", answer="ja: so", facts={"user": {"id": 7}}, metadata={"kind": "010"}))
         await play.ask("yes")
         kept = [play.keep_sample("q1"), play.keep_sample("q1"), play.keep_sample("q1.2", answer="# 2\n\n y")]
         with pytest.raises(PlayError, match="no question 'q7' was asked"):

@@ -13,8 +13,8 @@ import pytest
 
 from keval import Run, Usage, open_run
 from keval.plugin import ConfigError
-from keval.seams.live import EventKind
-from keval_viewer.play import Asked, Play, PlayError, Question
+from keval.seams.live_events import EventKind
+from keval_viewer.play import Play, PlayError, Question, QuestionInput, Standings
 from tests.conftest import Project
 from tests.reviewing import review
 
@@ -46,14 +46,14 @@ def states(question: Question) -> dict[str, str]:
 
 
 def test_columns_answer_and_are_scored_and_remember_until_a_new_conversation(project: Project) -> None:
-    async def talk(play: Play) -> list[Question]:
+    async def talk(play: Play) -> tuple[list[Question], Standings]:
         await play.ask("one")
         await play.ask("two")
         await play.new_conversation()
         await play.ask("three")
-        return [*play.questions]
+        return [*play.questions], play.standings()
 
-    questions = played(TALKERS, talk)
+    questions, standings = played(TALKERS, talk)
 
     said = [(each.id, each.conversation, each.turn, [answer.text for answer in each.answers]) for each in questions]
     assert [
@@ -64,11 +64,14 @@ def test_columns_answer_and_are_scored_and_remember_until_a_new_conversation(pro
     assert [0.03, 0.07, 0.05] == [each.answers[0].scores[0].score.value for each in questions]
     assert {"done"} == {state for each in questions for state in states(each).values()}
     assert ("steady/only/q1.2/1", ("two",)) == (questions[1].answers[0].trial, questions[1].sample.turns)
+    assert (3, "steady/only") == (standings.questions, standings.against)
+    assert [("weak", "only", 3, "agent")] == [(e.agent, e.condition, e.n, e.kind) for e in standings.differences]
+    assert [arm.mean for arm in open_run("latest").summary().arms] == [arm.mean for arm in standings.arms]
 
 
 def test_a_play_leaves_a_run_that_every_command_reads(project: Project) -> None:
     async def talk(play: Play) -> None:
-        await play.ask(Asked("one", answer="uno"))
+        await play.ask(QuestionInput("one", answer="uno"))
         await play.ask("two")
         run = Run(project.run_directory())
         run.reviews_file.append([review(run, "weak/only/q1/1", thumb="up")])
@@ -88,7 +91,7 @@ def test_a_play_leaves_a_run_that_every_command_reads(project: Project) -> None:
     assert 0 == again.code, again.stderr
     assert {"double/length", "double/neutral"} == {line["metric"] for line in project.lines("scores.jsonl")}
     refused = project.keval("resume", "latest")
-    assert (True, 2) == ("was played" in refused.stderr, refused.code)
+    assert (True, 2) == ("is a play, whose questions" in refused.stderr, refused.code)
     assert ["uno", None] == [line["answer"] for line in project.lines("samples.jsonl")]
 
 
@@ -149,9 +152,9 @@ def test_a_column_is_asked_again_from_the_first_question(project: Project) -> No
 
 def test_stop_keeps_what_was_said_and_what_it_cost(project: Project) -> None:
     async def talk(play: Play) -> Question:
-        question = await play.begin(Asked("hang"))
+        question = await play.begin(QuestionInput("hang"))
         with pytest.raises(PlayError, match="still being answered"):
-            await play.begin(Asked("more"))
+            await play.begin(QuestionInput("more"))
         wanted = {("trial_finished", "steady/only/q1/1"), ("said", "weak/only/q1/1")}
         async for told in play.feed.read():
             wanted.discard((told.event.kind, told.event.trial))
@@ -270,14 +273,14 @@ def test_facts_are_looked_up_once_and_no_prompt_shows_them(project: Project) -> 
     async def talk(play: Play) -> list[Question]:
         missing = await play.ask("sun")
         await play.new_conversation()
-        await play.ask(Asked("sun", facts={"user": "Ada"}))
+        await play.ask(QuestionInput("sun", facts={"user": "Ada"}))
         follow_up = await play.ask("rain")
         return [missing, follow_up]
 
     missing, follow_up = played(FACTS, talk)
 
     assert ["failed", "failed"] == [*states(missing).values()]
-    assert "give what it needs as facts or metadata" in missing.answers[0].problem
+    assert "add the missing facts or metadata to the question" in missing.answers[0].problem
     assert ({"user": "Ada", "truth": "sun"}, ("truth",)) == (follow_up.sample.facts, follow_up.sample.withheld)
     assert ["Ada: sun rain"] * 2 == [answer.text for answer in follow_up.answers]
     assert [1.0] * 2 == [answer.scores[0].score.value for answer in follow_up.answers]
@@ -293,12 +296,12 @@ def test_a_sample_of_the_dataset_brings_its_turns_and_begins_a_conversation(proj
 
     async def talk(play: Play) -> list[Question]:
         await play.ask("free")
-        await play.ask(Asked(sample="q1"))
+        await play.ask(QuestionInput(sample="q1"))
         await play.ask("c")
-        await play.ask(Asked(sample="q1"))
+        await play.ask(QuestionInput(sample="q1"))
         await play.ask("d")
         with pytest.raises(PlayError, match="no sample has the id 'y'"):
-            await play.ask(Asked(sample="y"))
+            await play.ask(QuestionInput(sample="y"))
         return [*play.questions]
 
     questions = played(f"{TALKERS}dataset: {{path: questions.jsonl}}\n", talk)
@@ -320,7 +323,7 @@ def test_what_was_answered_is_there_after_an_interruption_and_after_the_end_of_t
     async def talk(play: Play) -> None:
         await play.ask("one")
         shutil.copytree(play.run.path, "killed/eval/run")  # as a process that is killed now leaves it
-        await play.begin(Asked("hang"))
+        await play.begin(QuestionInput("hang"))
         current = asyncio.current_task()
         assert current is not None
         current.cancel()  # as Ctrl-C does

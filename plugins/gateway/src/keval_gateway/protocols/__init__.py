@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from keval.plugin import Wire
 from keval_gateway.protocols.anthropic import AnthropicMessages
 from keval_gateway.protocols.gemini import GeminiContent
-from keval_gateway.protocols.openai_chat import OpenAIChat
-from keval_gateway.protocols.openai_responses import OpenAIResponses
+from keval_gateway.protocols.openai import OpenAIChat, OpenAIResponses
 from keval_gateway.protocols.protocol import WireProtocol, complete
 
 __all__ = [

@@ -10,8 +10,6 @@ import orjson
 from keval_gateway.chat import ChatCall, ChatMessage, ChatRequest, ChatTool, ModelFault, ToolChoice
 from keval_gateway.protocols.protocol import Answer, frame, media, pieces, plain_text
 
-__all__ = ["AnthropicMessages"]
-
 _FAULT_TYPES = {
     401: "authentication_error",
     403: "permission_error",

@@ -10,8 +10,6 @@ import orjson
 from keval_gateway.chat import ChatCall, ChatMessage, ChatRequest, ChatTool, ModelFault
 from keval_gateway.protocols.protocol import Answer, frame, media, pieces
 
-__all__ = ["GeminiContent"]
-
 _FAULT_STATUSES = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",

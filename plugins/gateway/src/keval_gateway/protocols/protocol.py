@@ -13,18 +13,6 @@ import orjson
 from keval import Usage
 from keval_gateway.chat import ChatCall, ChatReply, ChatRequest, ModelFault, ToolChoice
 
-__all__ = [
-    "Answer",
-    "WireProtocol",
-    "arguments_object",
-    "complete",
-    "frame",
-    "media",
-    "pieces",
-    "plain_text",
-    "tool_choice",
-]
-
 _MEDIA = frozenset(
     {"audio", "document", "file", "image", "image_url", "inlineData", "input_audio", "input_file", "input_image"}
 )

@@ -1,17 +1,22 @@
-"""The interventions on one server: what agents are offered in place of its listing."""
+"""The interventions on one server: what agents are offered in place of its listing, and the way of their calls."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from keval.plugin import FieldError, Intervention, OtherResults, TrialInfo
+from keval.plugin import Faults, FieldError, FixedResult, Intervention, ShuffledResults, TrialInfo
 from keval_mcp.changes.offering import Definition, Offering
-from keval_mcp.changes.trial import TrialChanges
-from keval_mcp.server.listing import Listing
-
-__all__ = ["Changes"]
+from keval_mcp.changes.placebo import Placebo, empty, fixed
+from keval_mcp.changes.words import Words
+from keval_mcp.passage.link import is_input_required
+from keval_mcp.server.session import Listing
 
 
 @attrs.frozen(slots=False)
@@ -59,13 +64,13 @@ class Changes:
         return Changes.of(self.interventions, self.aliases, attrs.evolve(self.original, tools=tools))
 
     def trial(
-        self, *, seed: int = 0, trial: TrialInfo | None = None, others: OtherResults | None = None
+        self, *, seed: int = 0, trial: TrialInfo | None = None, shuffled_results: ShuffledResults | None = None
     ) -> TrialChanges:
         """Return the way of one attempt's calls. Chance is drawn by `seed` and `trial`.
 
-        `others` has the results of another sample, for `results: shuffled`.
+        `shuffled_results` has the results of another sample, for `results: shuffled`.
         """
-        return TrialChanges(self.interventions, *self._ways(), seed, trial, others)
+        return TrialChanges(self.interventions, *self._ways(), seed, trial, shuffled_results)
 
     def lead(self, calls: TrialChanges) -> None:
         """Lead the next calls of an attempt by these changes, in place of those that made it."""
@@ -74,3 +79,154 @@ class Changes:
     def _ways(self) -> tuple[Mapping[str, str] | None, Mapping[str, Definition], Sequence[Definition]]:
         tools = {tool["name"]: tool for tool in self.original.tools}
         return self.names if self.changed else None, tools, self.listing.tools
+
+
+Result: TypeAlias = Mapping[str, Any]
+"""The result of a call as MCP writes it (`CallToolResult`)."""
+Arguments: TypeAlias = Mapping[str, Any] | None
+"""The arguments of a call; `None` if it has none."""
+Send: TypeAlias = Callable[[str, Arguments], Awaitable[Result]]
+"""Calls a tool of the server by its own name, once."""
+
+
+@attrs.frozen
+class CallOutcome:
+    """What an agent gets for a call.
+
+    `tool` is the server's name of the tool, and `sent` says whether the server got the call. `error_kind` is `injected`
+    where an intervention made it fail. `changed` says what became of the result: `scrambled`, `shuffled`, `empty` or
+    `fixed`.
+    """
+
+    result: Result
+    tool: str
+    sent: bool = True
+    error_kind: Literal["injected"] | None = None
+    changed: str | None = None
+
+
+@attrs.define(eq=False)
+class TrialChanges:
+    """Leads the calls of one attempt; made by `Changes.trial`.
+
+    `names` maps what is offered to the server's own names; `None` if nothing is changed. `tools` are the server's
+    definitions by name, and `offered` those that agents get.
+    """
+
+    interventions: Sequence[Intervention]
+    names: Mapping[str, str] | None
+    tools: Mapping[str, Definition]
+    offered: Sequence[Definition]
+    seed: int
+    info: TrialInfo | None
+    shuffled_results: ShuffledResults | None = None
+    _faults: dict[int, FaultDraw] = attrs.field(factory=dict, init=False)
+    _placebos: dict[int, Placebo] = attrs.field(factory=dict, init=False)
+    _made: Counter[str] = attrs.field(factory=Counter, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        for number, change in enumerate(self.interventions):
+            if change.faults is not None:
+                self._faults[number] = FaultDraw(change.faults, self.info)
+            if change.results in ("scrambled", "shuffled"):
+                self._placebos[number] = Placebo(self._words(number))
+
+    def server_name(self, name: str) -> str | None:
+        """Return the server's name of a tool that is offered; `None` for a tool that is not."""
+        return name if self.names is None else self.names.get(name)
+
+    async def call(self, name: str, arguments: Arguments, send: Send) -> CallOutcome:
+        """Make a call of the agent, if no fault hits it, and return what the agent gets. `send` may raise anything."""
+        tool = self.server_name(name)
+        if tool is None:  # left out, or never there: the server does not hear of it
+            return CallOutcome(_error(f"Unknown tool: {name}"), name, sent=False)
+        self._made[tool] += 1
+        number = self._made[tool]
+        for index in reversed(range(len(self.interventions))):
+            if (draw := self._faults.get(index)) is not None:
+                failing = draw.fails(tool, arguments or {})
+                await asyncio.sleep(draw.faults.delay_seconds)
+                if failing:
+                    return CallOutcome(_error(FAULT), tool, sent=False, error_kind="injected")
+            if index in self._placebos and arguments:
+                arguments = self._placebos[index].words.restore(arguments)
+        outcome = CallOutcome(await send(tool, arguments), tool)
+        if is_input_required(outcome.result):
+            return outcome
+        for index, change in enumerate(self.interventions):
+            if change.results is not None and change.recorded is None:  # what is recorded stands for the server
+                outcome = await self._changed(outcome, index, number)
+        return outcome
+
+    async def _changed(self, outcome: CallOutcome, index: int, number: int) -> CallOutcome:
+        """Return an outcome with other results; an error stays one, without the server's own words in it."""
+        result, change = outcome.result, self.interventions[index].results
+        if result.get("isError"):
+            return outcome if change != "scrambled" else attrs.evolve(outcome, result=self._hidden(result, index))
+        if isinstance(change, FixedResult):
+            return attrs.evolve(outcome, result=fixed(result, change.fixed), changed="fixed")
+        if change == "empty":
+            return attrs.evolve(outcome, result=empty(result), changed="empty")
+        if change == "shuffled" and self.shuffled_results is not None:
+            key = f"{index} {outcome.tool}"
+            self.shuffled_results.give(key, result)
+            other = await self.shuffled_results.take(key, number)
+            if other is not None:
+                return attrs.evolve(outcome, result=other, changed="shuffled")
+        schema = self.tools[outcome.tool].get("outputSchema")
+        made = self._placebos[index].scrambled(result, schema if isinstance(schema, dict) else None)
+        return attrs.evolve(outcome, result=made, changed="scrambled")
+
+    def _hidden(self, result: Result, index: int) -> Result:
+        words, blocks = self._placebos[index].words, result.get("content")
+        if not isinstance(blocks, list):
+            return result
+        told = [
+            {**block, "text": words.hide(str(block.get("text", "")))}
+            if isinstance(block, dict) and block.get("type") == "text"
+            else block
+            for block in blocks
+        ]
+        return {**result, "content": told}
+
+    def _words(self, index: int) -> Words:
+        """Return the words that one intervention is to scramble; those of question and tools are the agent's own."""
+        of = (self.info.sample.id, self.info.repetition) if self.info else ("", 1)
+        text = json.dumps([self.seed, index, *of])
+        words = Words(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=32).digest())
+        words.learn(json.dumps(list(self.offered), ensure_ascii=False))
+        if self.info is not None:
+            sample = self.info.sample
+            for said in (*sample.asked, *(message.text for message in sample.history)):
+                words.learn(said)
+        return words
+
+
+def _error(problem: str) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": problem}], "isError": True}
+
+
+FAULT = "The tool failed: an error inside the server. Calling it again may succeed."
+"""What the agent gets in place of a result."""
+
+
+@attrs.define
+class FaultDraw:
+    """Draws whether each call of one trial fails.
+
+    That depends on the seed, the sample, the repetition, the call and how often the trial has made the same call, and
+    not on when it arrives: calls that a model makes at once arrive in any order. Trials of all arms draw alike.
+    """
+
+    faults: Faults
+    trial: TrialInfo | None
+    _made: Counter[str] = attrs.field(factory=Counter, init=False)
+
+    def fails(self, tool: str, arguments: Mapping[str, Any]) -> bool:
+        """Return whether the next call with these arguments fails."""
+        call = json.dumps([tool, arguments], sort_keys=True, default=str)
+        self._made[call] += 1
+        of = (self.trial.sample.id, self.trial.repetition) if self.trial else ("", 1)
+        text = json.dumps([self.faults.seed, *of, call, self._made[call]])
+        drawn = int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "big")
+        return drawn / 2**64 < self.faults.error

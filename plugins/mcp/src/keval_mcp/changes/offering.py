@@ -10,8 +10,6 @@ import attrs
 
 from keval.plugin import FieldError, Intervention, InterventionError, suggestion
 
-__all__ = ["Definition", "Offering"]
-
 Definition: TypeAlias = Mapping[str, Any]
 """A tool as `tools/list` writes it."""
 

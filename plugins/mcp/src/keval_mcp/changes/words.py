@@ -13,8 +13,6 @@ from typing import Any
 
 import attrs
 
-__all__ = ["Words"]
-
 _TOKEN = re.compile(
     r"(?P<kept>\b[a-z][a-z0-9+.-]*(?=://)|(?<=\d-\d\d)T(?=\d\d:\d\d)|(?<=\d)Z\b)"
     r"|(?P<date>(?<!\d)\d{4}-\d{2}-\d{2}(?!\d))"

@@ -1,24 +1,33 @@
-"""A link: how the requests of one attempt reach its server, which is live or played."""
+"""A link: how the requests of one attempt reach its server, which is live or replayed, and what goes with a request.
+
+A server without sessions (MCP 2026-07-28) asks nothing by itself: it returns what it needs (`InputRequiredResult`), and
+the request is made again with the answers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import Any, Literal, Protocol, TypeAlias
 
 import attrs
+from mcp import MCPError
+from mcp.types import CLIENT_CAPABILITIES_META_KEY, INTERNAL_ERROR, INVALID_PARAMS, LOG_LEVEL_META_KEY
 
-from keval_mcp.server.audience import Audience, Member
-from keval_mcp.server.patience import Patience
-
-__all__ = ["Asking", "Heard", "Link"]
+from keval.plugin import CallLog, ServerExchange
+from keval_mcp.server.audience import NEEDED, Audience, Member, note
+from keval_mcp.server.waiting import ProgressTimeout
 
 Heard: TypeAlias = Callable[[Mapping[str, Any]], object]
 """Takes the parameters of a notification of progress."""
 
 
 @attrs.define(eq=False)
-class Asking:
-    """A request of the agent on its way to the server, which may need several rounds (`Inputs`) within its `patience`.
+class AgentRequest:
+    """A request of the agent on its way to the server, which may need several rounds (`Inputs`) within its time.
 
     `sent` says whether the server got it. `aside` counts the seconds that are none of the request's: it took them to
     reach the server, and to read its tools again.
@@ -26,7 +35,7 @@ class Asking:
 
     kind: Literal["call", "request"]
     method: str
-    patience: Patience
+    progress_timeout: ProgressTimeout
     sent: bool = False
     aside: float = 0.0
 
@@ -62,7 +71,7 @@ class Link(Protocol):
         """Tell the server what the agent can do of what a server may ask."""
         ...
 
-    async def ask(self, asking: Asking, params: Mapping[str, Any], heard: Heard | None) -> dict[str, Any]:
+    async def ask(self, agent_request: AgentRequest, params: Mapping[str, Any], heard: Heard | None) -> dict[str, Any]:
         """Send a request once with these parameters and return its result; `heard` gets its progress.
 
         If a call changed the server's tools, and the server said so, they are read again by then.
@@ -86,3 +95,157 @@ class Link(Protocol):
         Then its tools are read once more, as not every server says that they have changed.
         """
         ...
+
+
+@attrs.frozen(eq=False)
+class ForwardingLink:
+    """Passes everything but requests on to `link`; see `Link`."""
+
+    link: Link
+
+    @property
+    def name(self) -> str:
+        return self.link.name
+
+    @property
+    def own(self) -> bool:
+        return self.link.own
+
+    @property
+    def audience(self) -> Audience:
+        return self.link.audience
+
+    @property
+    def bystander(self) -> bool:
+        return self.link.bystander
+
+    def join(self, member: Member) -> None:
+        self.link.join(member)
+
+    async def declare(self, capabilities: Mapping[str, Any]) -> None:
+        await self.link.declare(capabilities)
+
+    async def notify(self, method: str, params: Mapping[str, Any]) -> None:
+        await self.link.notify(method, params)
+
+    async def close(self, *, well: bool) -> None:
+        await self.link.close(well=well)
+
+
+_PAUSE = 0.1
+"""Seconds until a server that needs nothing but time is asked again."""
+_ROUNDS = 10
+"""How often a server may ask for more before its answer; as in the MCP SDK's client."""
+
+
+def is_input_required(result: Mapping[str, Any]) -> bool:
+    """Return whether a result says what the server needs, in place of an answer."""
+    return result.get("resultType") == "input_required"
+
+
+@attrs.define(eq=False)
+class Inputs:
+    """Gives the answers of one attempt: the agent's, if it declares that it can, and otherwise the policy's."""
+
+    audience: Audience
+    log: CallLog
+    _open: dict[str, Mapping[str, Any]] = attrs.field(factory=dict, init=False)
+
+    async def answer(
+        self, params: Mapping[str, Any], send: Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
+    ) -> dict[str, Any]:
+        """Make a request with `send`, again and again with what the server needs, and return its result.
+
+        That still says what is needed if the agent can answer it.
+
+        Raises:
+            MCPError: the server refuses, neither agent nor policy has an answer, or it asks without end.
+        """
+        self._note_answers(params.get("inputResponses"))
+        given = (params.get("_meta") or {}).get(CLIENT_CAPABILITIES_META_KEY)
+        for _ in range(_ROUNDS):
+            result = await send(params)
+            if not is_input_required(result):
+                return result
+            needed = _requests(result)
+            if any(isinstance(given, dict) and NEEDED.get(asked["method"]) in given for asked in needed.values()):
+                self._open.update(needed)
+                return result
+            answers = {
+                name: await self.audience.answer_by_policy([self.log], asked["method"], asked.get("params") or {})
+                for name, asked in needed.items()
+            }
+            if not needed:  # it only wants to be asked again
+                await asyncio.sleep(_PAUSE)
+            again = {"inputResponses": answers or None, "requestState": result.get("requestState")}
+            params = {**params, **{name: value for name, value in again.items() if value is not None}}
+        raise MCPError(INTERNAL_ERROR, f"the server asked {_ROUNDS} times for more before its answer")
+
+    def _note_answers(self, answers: object) -> None:
+        """Record what the agent answered to what it was told is needed."""
+        for name, answer in answers.items() if isinstance(answers, dict) else ():
+            asked = self._open.pop(name, None)
+            if asked is not None and isinstance(answer, dict):
+                told = ServerExchange(
+                    self.audience.name,
+                    asked["method"],
+                    "server",
+                    asked.get("params") or {},
+                    result=answer,
+                    answered_by="agent",
+                    at=time.time(),
+                )
+                note([self.log], told)
+
+
+def _requests(result: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    requests = result.get("inputRequests") or {}
+    good = isinstance(requests, dict) and all(
+        isinstance(asked, dict) and isinstance(asked.get("method"), str) for asked in requests.values()
+    )
+    if not good:
+        raise MCPError(INTERNAL_ERROR, "the server asks for something that is no request")
+    return requests
+
+
+@contextmanager
+def marked(
+    params: Mapping[str, Any],
+    meta: Mapping[str, Any],
+    audience: Audience,
+    listener: Callable[[Mapping[str, Any]], object] | None,
+) -> Iterator[Mapping[str, Any]]:
+    """Yield an agent's parameters as the server gets them: marked with `meta` and a progress token of keval's own.
+
+    There is a token if there is a `listener`, which gets each notification of progress while the block lasts.
+    """
+    marks = {**_custom(params.get("_meta")), **meta}
+    rest = unmarked(params)
+    with ExitStack() as stack:
+        if listener is not None:
+            marks["progressToken"] = stack.enter_context(audience.listening(listener))
+        yield {**rest, "_meta": marks} if marks else rest
+
+
+def unmarked(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters without their `_meta`."""
+    return {name: value for name, value in params.items() if name != "_meta"}
+
+
+def check_unicode(params: Mapping[str, Any]) -> None:
+    """Raise MCPError if parameters cannot be written as JSON in UTF-8."""
+    try:
+        json.dumps(params, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        problem = "a text holds half a character (a surrogate), which JSON in UTF-8 cannot"
+        raise MCPError(INVALID_PARAMS, problem) from error
+
+
+def _custom(meta: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what the agent itself put into `_meta`; the rest belongs to its connection with the tap.
+
+    What it can do is passed on to a server without sessions.
+    """
+    own = ("progressToken", "io.modelcontextprotocol/")
+    passed = (CLIENT_CAPABILITIES_META_KEY, LOG_LEVEL_META_KEY)
+    return {name: value for name, value in (meta or {}).items() if name in passed or not name.startswith(own)}

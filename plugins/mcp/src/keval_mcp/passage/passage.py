@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from collections.abc import Callable, Coroutine, Mapping
-from functools import partial
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
 import attrs
 from mcp import MCPError
@@ -14,28 +15,29 @@ from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, REQUEST_TIMEOUT
 
 from keval import ToolCall
 from keval.plugin import (
+    Blob,
     CallLog,
+    DynamicTools,
+    EmitEvent,
+    InterventionError,
     ReplayMissError,
     ServerExchange,
-    ServerKeeper,
     ServerLostError,
+    ServerTrafficLog,
     ToolResult,
     TrafficError,
 )
-from keval_mcp.passage.arguments import BAD_ARGUMENTS, fit
-from keval_mcp.passage.inputs import Inputs, is_input_required
-from keval_mcp.passage.link import Asking, Heard, Link
-from keval_mcp.passage.marks import check_unicode
-from keval_mcp.passage.offered import Offered
-from keval_mcp.passage.outcomes import lost_beside
-from keval_mcp.passage.telling import Telling
+from keval_mcp.changes import Changes, TrialChanges
+from keval_mcp.passage.link import AgentRequest, Heard, Inputs, Link, check_unicode, is_input_required
+from keval_mcp.passage.recording_link import FAILURES, lost_beside
 from keval_mcp.server.audience import PROGRESS, TOOLS_LIST_CHANGED, AgentSession, note, recorded
-from keval_mcp.server.listing import Listing
-from keval_mcp.server.patience import Patience
-from keval_mcp.server.results import tool_error
+from keval_mcp.server.session import Listing, tool_error
 from keval_mcp.server.upstream import CallLostError, CallTimeoutError
+from keval_mcp.server.waiting import ProgressTimeout
 
-__all__ = ["Passage"]
+if TYPE_CHECKING:
+    from jsonschema.protocols import Validator
+
 
 _ASKED = ("sampling", "elicitation", "roots")
 """What an agent may be able to do that servers ask for."""
@@ -46,16 +48,17 @@ class Passage:
     """Forwards the calls of one attempt by `link`, and records each of them in `log`.
 
     An agent in keval's own process reaches it through a `Channel`; to others the tap serves it. `offered` is what the
-    agent is offered, and the way of its calls through the interventions. `patience` makes that of a request, and
-    `telling` tells of calls. What else passes than calls is recorded as exchanges; `agents` are the sessions in which
-    the agent hears of it. `keep` keeps what the server says by itself, if the run is recorded; the link keeps the rest.
+    agent is offered, and the way of its calls through the interventions. `progress_timeout` makes that of a request,
+    and `telling` tells of calls. What else passes than calls is recorded as exchanges; `agents` are the sessions in
+    which the agent hears of it. `traffic_log` keeps what the server says by itself, if the run is recorded; the link
+    keeps the rest.
     """
 
     link: Link
     offered: Offered
-    patience: Callable[[], Patience]
+    progress_timeout: Callable[[], ProgressTimeout]
     telling: Telling
-    keep: ServerKeeper | None = None
+    traffic_log: ServerTrafficLog | None = None
     log: CallLog = attrs.field(init=False)
     agents: list[AgentSession] = attrs.field(factory=list, init=False)
     subscribed: set[str] = attrs.field(factory=set, init=False)
@@ -98,8 +101,8 @@ class Passage:
 
     def relisted(self, listing: Listing, lost: TrafficError | None = None) -> None:
         """Take what the server lists now; the agent is told if it is offered something else by that."""
-        if self.keep is not None and (lost is not None or listing.tools != self.offered.listed.tools):
-            self.keep.end(self.keep.begin("listed"), listing.as_kept(), lost)
+        if self.traffic_log is not None and (lost is not None or listing.tools != self.offered.listed.tools):
+            self.traffic_log.end(self.traffic_log.begin("listed"), listing.as_kept(), lost)
         if lost is not None:
             self._lose(lost.message, lost.failure or self.log.kind, bystander=lost_beside(lost))
         if self.offered.take(listing):
@@ -173,7 +176,7 @@ class Passage:
 
     async def _request(self, method: str, params: Mapping[str, Any], progressed: Heard | None) -> dict[str, Any]:
         try:
-            result = await self._asked(Asking("request", method, self.patience()), params, progressed)
+            result = await self._asked(AgentRequest("request", method, self.progress_timeout()), params, progressed)
         except CallTimeoutError as late:
             raise MCPError(REQUEST_TIMEOUT, str(late)) from late
         except ServerLostError as lost:
@@ -188,18 +191,20 @@ class Passage:
             self.subscribed.discard(uri)
         return result
 
-    async def _asked(self, asking: Asking, params: Mapping[str, Any], progressed: Heard | None) -> dict[str, Any]:
+    async def _asked(
+        self, agent_request: AgentRequest, params: Mapping[str, Any], progressed: Heard | None
+    ) -> dict[str, Any]:
         """Make a request of the agent, in as many rounds as it takes, and return its result."""
         check_unicode(params)
 
         def heard(progress: Mapping[str, Any]) -> None:
-            asking.patience.extend()
+            agent_request.progress_timeout.extend()
             note([self.log], ServerExchange(self.name, PROGRESS, "server", progress, at=time.time()))
             if progressed is not None:
                 progressed(progress)
 
-        listener = heard if progressed is not None or asking.patience.extends else None
-        return await self._inputs.answer(params, partial(self.link.ask, asking, heard=listener))
+        listener = heard if progressed is not None or agent_request.progress_timeout.extends else None
+        return await self._inputs.answer(params, partial(self.link.ask, agent_request, heard=listener))
 
     async def _forward(self, params: Mapping[str, Any], progressed: Heard | None) -> Mapping[str, Any]:
         name, arguments = params["name"], params.get("arguments")
@@ -209,12 +214,12 @@ class Passage:
         async def send(tool: str, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
             nonlocal call, began
             changed = {**params, "name": tool} if given is None else {**params, "name": tool, "arguments": dict(given)}
-            asking = Asking("call", "tools/call", self.patience())
+            agent_request = AgentRequest("call", "tools/call", self.progress_timeout())
             try:
-                return await self.telling.told(asking, changed, self._asked(asking, changed, progressed))
+                return await self.telling.told(agent_request, changed, self._asked(agent_request, changed, progressed))
             finally:
-                call = attrs.evolve(call, executions=int(asking.sent))
-                began += asking.aside
+                call = attrs.evolve(call, executions=int(agent_request.sent))
+                began += agent_request.aside
 
         try:
             outcome = await self.offered.calls.call(name, arguments, send)
@@ -282,3 +287,138 @@ class Passage:
 def _is_beside(link: Link, lost: ServerLostError) -> bool:
     """Return whether another attempt's call may be why the server was lost."""
     return link.bystander and not isinstance(lost, CallLostError)
+
+
+@attrs.define(eq=False)
+class Offered:
+    """What the server `name` offers to one attempt by now: `changes` of what it lists.
+
+    `how` says what it means when the server lists other tools than before the first trial. With `fail`, the attempt
+    proves nothing about its condition; `follow` offers the new list, whose SHA-256 is `held`; with `freeze` the first
+    one stays. `calls` is the attempt's way through the changes.
+    """
+
+    name: str
+    how: DynamicTools
+    changes: Changes
+    calls: TrialChanges
+    log: CallLog
+    held: str | None = attrs.field(default=None, init=False)
+    listed: Listing = attrs.field(init=False)
+    """What the server listed last."""
+    _first: Listing = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.listed = self._first = self.changes.original
+
+    @property
+    def listing(self) -> Listing:
+        """What the agent gets."""
+        return self.changes.listing
+
+    def take(self, listed: Listing) -> bool:
+        """Take what the server lists now, and return whether the agent is offered something else by that."""
+        self.listed = listed
+        if self.how == "fail" and listed.digest != self._first.digest:
+            self._contaminate(
+                f"{_difference(self._first, listed)}; keep its tools as they are, or say by dynamic_tools: follow or"
+                " freeze what is to be offered then"
+            )
+        if self.how != "follow" or listed.tools == self.changes.original.tools:
+            return False
+        try:
+            self.changes = self.changes.again(listed.tools)
+        except InterventionError as error:
+            self._contaminate(
+                f"{_difference(self._first, listed)}, which cannot be changed as the config says: {error}"
+            )
+            return False
+        self.changes.lead(self.calls)
+        written = json.dumps({"tools": self.listing.tools, "instructions": self.listing.instructions}, indent=2)
+        blob = Blob.of(written.encode(), "application/json")
+        self.held = blob.sha256
+        self.log.blobs.append(blob)
+        self.log.followed.append(self.listing.names)
+        return True
+
+    def _contaminate(self, why: str) -> None:
+        if self.log.contaminated is None:
+            self.log.contaminated = f"server '{self.name}' has other tools than before the first trial: {why}"
+
+
+def _difference(first: Listing, now: Listing) -> str:
+    """Return how two lists of tools differ, in words."""
+    before, after = ({tool["name"]: tool for tool in listing.tools} for listing in (first, now))
+    described = [
+        name
+        for name in before.keys() & after.keys()
+        if any(before[name].get(key) != after[name].get(key) for key in ("description", "inputSchema"))
+    ]
+    told = {
+        "without": [name for name in before if name not in after],
+        "with": [name for name in after if name not in before],
+        "with another description of": sorted(described),
+    }
+    return ", ".join(f"{word} {' and '.join(names)}" for word, names in told.items() if names)
+
+
+@attrs.define(eq=False)
+class Telling:
+    """Tells of the calls of one attempt to one server: `server_called` and `server_returned`, if there is a `tell`."""
+
+    server: str
+    tell: EmitEvent | None = None
+    _calls: int = attrs.field(default=0, init=False)
+
+    async def told(
+        self, agent_request: AgentRequest, params: Mapping[str, Any], asked: Awaitable[dict[str, Any]]
+    ) -> dict[str, Any]:
+        """Await a call as it is sent, with these parameters of `tools/call`, and return its result."""
+        if self.tell is None:
+            return await asked
+        self._calls += 1
+        call = {"server": self.server, "tool": params["name"], "call": self._calls}
+        self.tell("server_called", {**call, "arguments": params.get("arguments") or {}})
+        began = time.perf_counter()
+        error: str | None = "it was given up"
+        try:
+            result = await asked
+            error = ToolResult(result).text if result.get("isError") is True else None
+            return result
+        except (*FAILURES, ReplayMissError) as failure:
+            error = str(failure).partition("\n")[0]  # a trial's failure has the server's standard error
+            raise
+        finally:
+            took = time.perf_counter() - began - agent_request.aside
+            self.tell("server_returned", {**call, "error": error, "duration": took})
+
+
+BAD_ARGUMENTS = "bad_arguments"
+"""The kind of an error of a call whose arguments do not fit."""
+
+
+def fit(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
+    """Return whether arguments fit a schema, as far as that can be told without patterns and other documents.
+
+    A pattern of a server could keep keval busy for ever, and a reference could make it fetch things.
+    """
+    from referencing import Registry  # as for jsonschema: it takes 40 ms to import, and most runs never need it
+
+    try:
+        return not any(_validator()(dict(schema), registry=Registry()).iter_errors(dict(arguments)))
+    except Exception:  # noqa: BLE001 - a schema that is none, in any way that one can be wrong, refuses nothing
+        return True
+
+
+@cache
+def _validator() -> type[Validator]:
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import extend
+
+    unchecked = dict.fromkeys(("pattern", "patternProperties"), _anything)
+    found: type[Validator] = extend(Draft202012Validator, unchecked)  # type: ignore[no-untyped-call]
+    return found
+
+
+def _anything(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
+    yield from ()

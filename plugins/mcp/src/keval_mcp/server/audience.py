@@ -12,11 +12,9 @@ import attrs
 from mcp import MCPError
 from mcp.types import METHOD_NOT_FOUND
 
-from keval.plugin import CallLog, ClientPolicy, ServerExchange, ServerKeeper, TrafficError
-from keval_mcp.server.listing import Listing
-from keval_mcp.server.policy import declared, policy_answer
-
-__all__ = ["NEEDED", "PROGRESS", "TOOLS_LIST_CHANGED", "AgentSession", "Audience", "Member", "note", "recorded"]
+from keval.plugin import CallLog, ClientPolicy, ServerExchange, ServerTrafficLog, TrafficError
+from keval_mcp.server.options import declared, policy_answer
+from keval_mcp.server.session import Listing
 
 PROGRESS = "notifications/progress"
 TOOLS_LIST_CHANGED = "notifications/tools/list_changed"
@@ -43,12 +41,12 @@ class AgentSession(Protocol):
 
 
 class Member(Protocol):
-    """One attempt that uses the server; what the server says by itself is kept in `keep`, if the run is recorded."""
+    """One attempt that uses the server; `traffic_log` keeps what the server says by itself, if the run is recorded."""
 
     log: CallLog
     agents: list[AgentSession]
     subscribed: set[str]
-    keep: ServerKeeper | None
+    traffic_log: ServerTrafficLog | None
 
     @property
     def own(self) -> bool:
@@ -90,7 +88,7 @@ class Audience:
     async def answer(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Answer a request of the server; it is recorded in the log of each attempt with a request under way."""
         concerned = self._concerned()
-        keepers = [(keep, keep.begin("asked", method, params)) for each in concerned if (keep := each.keep)]
+        traffic_logs = [(log, log.begin("asked", method, params)) for each in concerned if (log := each.traffic_log)]
         result: dict[str, Any] | None = None
         error: TrafficError | None = None
         try:
@@ -100,8 +98,8 @@ class Audience:
             raise
         finally:
             if result is not None or error is not None:  # it was not cancelled
-                for keep, number in keepers:
-                    keep.end(number, result, error)
+                for log, number in traffic_logs:
+                    log.end(number, result, error)
         return result
 
     async def answer_by_policy(self, logs: Iterable[CallLog], method: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,8 +123,8 @@ class Audience:
     def tell(self, members: Iterable[Member], method: str, params: Mapping[str, Any]) -> None:
         """Record a notification of the server for these attempts, and pass it on to their agents."""
         for member in members:
-            if member.keep is not None:
-                member.keep.end(member.keep.begin("told", method, params))
+            if member.traffic_log is not None:
+                member.traffic_log.end(member.traffic_log.begin("told", method, params))
             note([member.log], ServerExchange(self.name, method, "server", params, at=time.time()))
             if method == TOOLS_LIST_CHANGED:  # each attempt tells its agent when it follows, after the tools are read
                 continue

@@ -1,21 +1,23 @@
-"""A connection to a server that outlives the sessions with it."""
+"""A connection to a server that outlives the sessions with it, and servers that are started for one trial."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+import os
+import shutil
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import attrs
 
-from keval.plugin import ServerLostError, ServerSpec
+from keval.plugin import ServerLostError, ServerSpec, supervised
 from keval_mcp.server.audience import Audience
-from keval_mcp.server.listing import Listing
+from keval_mcp.server.session import Listing
 from keval_mcp.server.upstream import Upstream
-from keval_mcp.settle import settle
-
-__all__ = ["TOOLS_CHANGED", "ServerConnection"]
+from keval_mcp.server.waiting import settle
 
 TOOLS_CHANGED = "tools_changed"
 """The kind of failure of a trial whose server has other tools than before the first trial."""
@@ -118,3 +120,99 @@ class ServerConnection:
         self._connecting = None
         if not task.cancelled():
             task.exception()  # seen, also when everyone who waited has been cancelled
+
+
+_PAUSE = 0.25
+"""Seconds until a server that is starting again is tried again."""
+
+
+@attrs.define(eq=False)
+class Starter:
+    """Starts servers, or sessions with remote ones, each for one trial; `cores` bounds how many at a time.
+
+    A Python server costs most of a second of CPU to start. Trials that are under way are not limited: two isolated
+    servers in a condition could otherwise wait for each other.
+    """
+
+    cores: asyncio.Semaphore = attrs.field(factory=lambda: asyncio.Semaphore(os.cpu_count() or 1))
+    _gone: set[str] = attrs.field(factory=set, init=False)
+    """URLs of servers that did not come back in their time; nobody waits for them again."""
+
+    @asynccontextmanager
+    async def started(self, server: ServerSpec, digest: str | None) -> AsyncIterator[ServerConnection]:
+        """Yield a live connection that nobody else uses. Raises ServerLostError; also if its tools have changed."""
+        async with connection_to(server, digest) as connection:
+            async with self.cores:
+                await self.reach(connection)
+            yield connection
+
+    async def reach(self, connection: ServerConnection) -> None:
+        """Wait for a live session. A server that somebody else starts again has `startup_timeout` for it, but once."""
+        server, loop = connection.server, asyncio.get_running_loop()
+        until = loop.time() + server.startup_timeout
+        while True:
+            try:
+                await connection.upstream()
+            except ServerLostError:
+                if server.url is None or server.url in self._gone:
+                    raise
+                if loop.time() + _PAUSE > until:
+                    self._gone.add(server.url)
+                    raise
+                await asyncio.sleep(_PAUSE)
+            else:
+                self._gone.discard(server.url or "")
+                return
+
+
+@asynccontextmanager
+async def connection_to(server: ServerSpec, digest: str | None = None) -> AsyncIterator[ServerConnection]:
+    """Yield a connection that is opened when it is first used, and ended with the folder that was made for its server.
+
+    Raises:
+        ServerLostError: the folder cannot be made.
+    """
+    async with in_folder(server) as placed:
+        connection = ServerConnection(_supervised(placed), digest)
+        try:
+            yield connection
+        finally:
+            await connection.close()
+
+
+def _supervised(server: ServerSpec) -> ServerSpec:
+    """Return a server that keval starts, if it does, so that it ends with keval."""
+    if server.transport != "stdio" or server.command is None:
+        return server
+    command, *args = supervised((server.command, *server.args))
+    return attrs.evolve(server, command=command, args=tuple(args))
+
+
+@asynccontextmanager
+async def in_folder(server: ServerSpec) -> AsyncIterator[ServerSpec]:
+    """Yield the server with the folder that it runs in; one that is made for it is removed afterwards.
+
+    Raises:
+        ServerLostError: the folder cannot be made, or what it begins with cannot be copied.
+    """
+    if server.folder is None:
+        yield server
+        return
+    copied = server.folder.copy
+    async with AsyncExitStack() as stack:
+        try:
+            # A process that was killed may be seen for a moment after, and what it wrote last is nobody's.
+            folder = TemporaryDirectory(prefix="keval-server-", ignore_cleanup_errors=True)
+            stack.push_async_callback(_in_thread, folder.cleanup)
+            if copied is not None:
+                await _in_thread(shutil.copytree, copied, folder.name, symlinks=True, dirs_exist_ok=True)
+        except OSError as error:
+            raise ServerLostError(f"server '{server.name}' gets no folder of its own: {error}") from error
+        yield attrs.evolve(server, cwd=folder.name, folder=None)
+
+
+async def _in_thread(work: Callable[..., Any], *args: Any, **options: Any) -> None:
+    """Run `work` in a thread, to its end even while being cancelled: nothing may be copied into a removed folder."""
+    task = asyncio.create_task(asyncio.to_thread(work, *args, **options))
+    await settle(task)
+    task.result()

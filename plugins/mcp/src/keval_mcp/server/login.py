@@ -13,13 +13,9 @@ import attrs
 import httpx2
 
 from keval.plugin import PreflightError
-from keval_mcp.server.auth import Auth
-from keval_mcp.server.command import find_command
-from keval_mcp.server.issued import IssuedToken
-from keval_mcp.server.tokens import CommandToken, FixedToken, Token, TokenError, refuses
+from keval_mcp.server.options import Auth, find_command
+from keval_mcp.server.tokens import CommandToken, FixedToken, IssuedToken, Token, TokenError, refuses
 from keval_mcp.server.transports import RENEWABLE
-
-__all__ = ["Login"]
 
 
 @attrs.define(eq=False)

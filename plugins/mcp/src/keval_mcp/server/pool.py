@@ -10,9 +10,7 @@ from typing import Generic, TypeVar
 
 import attrs
 
-from keval_mcp.settle import settle
-
-__all__ = ["AHEAD", "Pool"]
+from keval_mcp.server.waiting import settle
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""A server's process, and the messages on its standard input and output.
+"""A server's process: the messages on its standard input and output, and what it writes to standard error.
 
 The SDK's own transport reads a line however long it is.
 """
@@ -9,8 +9,9 @@ import asyncio
 import os
 import re
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO
 
 import anyio
@@ -20,13 +21,12 @@ from mcp.shared.message import SessionMessage
 from mcp.types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 
 from keval.plugin import McpServer, ServerSpec
-from keval_mcp.server.limits import TOO_LARGE, TooLargeError
+from keval_mcp.server.streams import TOO_LARGE, TooLargeError
 
 if TYPE_CHECKING:  # the SDK exports no name for its stream types
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.client._transport import TransportStreams
 
-__all__ = ["stdio_streams"]
 
 _READ = 2**16
 _STDIN_SECONDS = _TERM_SECONDS = _KILL_SECONDS = 2.0
@@ -195,3 +195,41 @@ async def _ended(process: asyncio.subprocess.Process, within: float) -> bool:
             return False
         await asyncio.sleep(0.01)
     return True
+
+
+_LINES = 20
+_BYTES = 8192
+_PATIENCE = 1.0
+"""Seconds for what was written last to arrive; all of it has, unless a process that the server left holds the pipe."""
+
+
+@attrs.define
+class Stderr:
+    """The end of what one server process wrote to its standard error; however much that is, no more is kept."""
+
+    _kept: bytes = attrs.field(default=b"", init=False)
+
+    @contextmanager
+    def file(self) -> Iterator[TextIO]:
+        """Yield the file for the process to write to: a pipe, as a captured `sys.stderr` has no file number."""
+        reading, writing = os.pipe()
+        # A thread, so that the server can write also while the event loop is busy.
+        reader = threading.Thread(target=self._read, args=(reading,), name="keval-mcp-stderr", daemon=True)
+        reader.start()
+        try:
+            with os.fdopen(writing, "w", encoding="utf-8") as file:
+                yield file
+        finally:
+            reader.join(_PATIENCE)
+
+    def tail(self) -> str:
+        """Return the last lines written so far."""
+        lines = self._kept.decode("utf-8", errors="replace").strip().splitlines()
+        return "\n".join(lines[-_LINES:])
+
+    def _read(self, descriptor: int) -> None:
+        try:
+            while said := os.read(descriptor, _READ):
+                self._kept = (self._kept + said)[-_BYTES:]
+        finally:
+            os.close(descriptor)

@@ -1,22 +1,32 @@
-"""Where the token for a server comes from: it is given, or a command prints it; others are in `issued.py`."""
+"""Where the token for a server comes from: the config, a command, or an authorization server (by the SDK's OAuth)."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import socket
 import time
+import webbrowser
 from collections.abc import Sequence
+from contextlib import aclosing
 from typing import Protocol
+from urllib.parse import parse_qs, urlsplit
 
 import attrs
 import httpx2
-from mcp.client.auth.utils import extract_field_from_www_auth
-from mcp.shared.auth import OAuthToken
+from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider, OAuthFlowError
+from mcp.client.auth.extensions.client_credentials import (
+    ClientCredentialsOAuthProvider,
+    PrivateKeyJWTOAuthProvider,
+    SignedJWTParameters,
+)
+from mcp.client.auth.utils import extract_field_from_www_auth, union_scopes
+from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 
 from keval.plugin import supervised
-from keval_mcp.server.auth import expiry
-
-__all__ = ["EARLY", "SECONDS", "CommandToken", "FixedToken", "Token", "TokenError", "refuses"]
+from keval_mcp.server.options import Auth, expiry
+from keval_mcp.server.transports import certificates
 
 SECONDS = 30.0
 """How long a command, or a request to an authorization server, may take."""
@@ -128,3 +138,266 @@ class CommandToken:
                 " access_token, is needed on its standard output"
             )
         return token, expires_in
+
+
+_EXPIRED = 1.0
+"""A time in the past, as Unix time."""
+
+
+class _Scoped(OAuthClientProvider):
+    """Asks for the scope of the config, where the SDK asks for what the server names."""
+
+    scope: str | None = None
+    step_up = False
+
+    async def _perform_authorization(self) -> httpx2.Request:
+        named = self.context.client_metadata
+        if self.scope is not None:
+            named.scope = union_scopes(self.scope, named.scope) if self.step_up else self.scope
+        return await super()._perform_authorization()
+
+
+class _BySecret(_Scoped, ClientCredentialsOAuthProvider):
+    pass
+
+
+class _ByKey(_Scoped, PrivateKeyJWTOAuthProvider):
+    pass
+
+
+class _ByPerson(_Scoped):
+    pass
+
+
+@attrs.define
+class IssuedToken:
+    """A token for the server at `url`, by one of the SDK's providers: for client credentials, or for a person."""
+
+    url: str
+    _provider: _BySecret | _ByKey | _ByPerson
+
+    @classmethod
+    def by_secret(cls, auth: Auth, url: str) -> IssuedToken:
+        """Authenticate the client by its secret."""
+        provider = _BySecret(
+            url,
+            _Memory(),
+            auth.client_id or "",
+            auth.client_secret or "",
+            auth.method,
+            auth.scope,
+            auth.issuer,
+        )
+        provider.scope = auth.scope
+        return cls(url, provider)
+
+    @classmethod
+    async def by_key(cls, auth: Auth, url: str, key: str) -> IssuedToken:
+        """Authenticate the client by a JWT that its private key signs. Raises TokenError if it cannot sign."""
+        client = auth.client_id or ""
+        signing = SignedJWTParameters(
+            issuer=client, subject=client, signing_key=key, signing_algorithm=auth.algorithm
+        ).create_assertion_provider()
+        try:
+            await signing(auth.issuer or "")
+        except Exception as error:  # the signing library raises errors of many kinds for a key that is none
+            raise TokenError(
+                f"the private key does not sign with {auth.algorithm}: {error}; give a key in PEM, and the algorithm"
+                " that goes with it as auth.algorithm"
+            ) from error
+        provider = _ByKey(url, _Memory(), client, signing, auth.scope, auth.issuer)
+        provider.scope = auth.scope
+        return cls(url, provider)
+
+    @classmethod
+    def by_browser(cls, auth: Auth, url: str, label: str) -> IssuedToken:
+        """Let a person log in, as a client that is known, has a metadata document, or registers itself."""
+        port = {} if auth.port is None else {"port": auth.port}
+        browser = Browser(label, auth.browser if isinstance(auth.browser, tuple) else (), **port)
+        about = {
+            "redirect_uris": [browser.redirect_uri],
+            "grant_types": ["authorization_code", "refresh_token"],
+            "scope": auth.scope,
+        }
+        known: OAuthClientInformationFull | None = None
+        if auth.client_id is not None:
+            method = "none" if auth.client_secret is None else auth.method
+            credentials = {"client_id": auth.client_id, "client_secret": auth.client_secret, "issuer": auth.issuer}
+            known = OAuthClientInformationFull.model_validate(
+                {**about, **credentials, "token_endpoint_auth_method": method}
+            )
+        described = OAuthClientMetadata.model_validate({**about, "client_name": "keval", "response_types": ["code"]})
+        provider = _ByPerson(url, described, _Memory(None, known), browser.open, browser.returned, auth.client_metadata)
+        provider.scope = auth.scope
+        return cls(url, provider)
+
+    def current(self) -> str | None:
+        """Return the token issued last, until it expires."""
+        context = self._provider.context
+        return context.current_tokens.access_token if context.current_tokens and context.is_token_valid() else None
+
+    async def renew(self, refused: httpx2.Response | None) -> str:
+        """Ask the authorization server, which the MCP server names and the config confirms."""
+        self._provider.step_up = refused is not None and refused.status_code == 403
+        if not self._provider.step_up:
+            self._provider.context.token_expiry_time = _EXPIRED  # what may be refreshed is, before all else
+        async with httpx2.AsyncClient(verify=certificates(), timeout=SECONDS) as client:
+            challenge = refused or await self._challenge(client)
+            try:
+                await self._obtain(client, challenge)
+            except OAuthFlowError as error:
+                raise TokenError(f"{error}; see whether auth.issuer and the credentials are right") from error
+            except OSError as error:
+                raise TokenError(
+                    f"no page for a login can be opened: {error}; correct auth.browser or auth.port"
+                ) from error
+        token = self._provider.context.current_tokens
+        if token is None:
+            raise TokenError("the authorization server issued no token")
+        _expire_early(self._provider, token)
+        return token.access_token
+
+    async def _challenge(self, client: httpx2.AsyncClient) -> httpx2.Response:
+        """Return how the server refuses a request without a token, which may say where to get one."""
+        accepted = {"accept": "application/json, text/event-stream"}
+        ping = {"jsonrpc": "2.0", "id": "login", "method": "ping"}
+        for method, body in (("POST", ping), ("GET", None)):  # the latter for SSE
+            async with client.stream(method, self.url, headers=accepted, json=body) as response:
+                if response.status_code == 401:
+                    return response
+        return httpx2.Response(401)
+
+    async def _obtain(self, client: httpx2.AsyncClient, challenge: httpx2.Response) -> None:
+        """Take the provider through its flow until it would send its request again, with a token."""
+        request = httpx2.Request("POST", self.url)
+        async with aclosing(self._provider.async_auth_flow(request)) as flow:
+            asked = await anext(flow)
+            if asked is not request:  # it refreshes; tokens that cannot be are dropped
+                asked = await flow.asend(await _answer(client, asked))
+                if self._provider.context.current_tokens is not None:
+                    return
+            asked = await flow.asend(challenge)
+            while asked is not request:
+                asked = await flow.asend(await _answer(client, asked))
+
+
+async def _answer(client: httpx2.AsyncClient, asked: httpx2.Request) -> httpx2.Response:
+    try:
+        return await client.send(asked)
+    except httpx2.HTTPError as error:
+        said = str(error) or type(error).__name__
+        raise TokenError(f"{_shown(asked.url)} cannot be asked: {said}") from error
+
+
+def _expire_early(provider: OAuthClientProvider, token: OAuthToken) -> None:
+    if token.expires_in is not None:
+        provider.context.token_expiry_time = time.time() + EARLY * token.expires_in
+
+
+def _shown(url: httpx2.URL) -> str:
+    parts = urlsplit(str(url))
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+@attrs.define
+class _Memory:
+    """Holds what the SDK's provider would store, for as long as the run lasts."""
+
+    _tokens: OAuthToken | None = None
+    _client: OAuthClientInformationFull | None = None
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return self._tokens
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        self._tokens = tokens
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        return self._client
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        self._client = client_info
+
+
+_log = logging.getLogger("keval_mcp")
+
+_PATH = "/callback"
+_DONE = b"keval is logged in; this page can be closed."
+_REFUSED = b"This is not the page that keval has opened."
+_HEAD = b"HTTP/1.1 %s\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
+
+
+def _free_port() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+@attrs.define(eq=False)
+class Browser:
+    """Opens the login page for the server `label`, by `command` or else by the person's own browser.
+
+    Whoever logs in comes back to `port` on loopback (RFC 8252, section 7.3). Nobody else is let in: it takes the
+    `state` of the page, which the authorization server gives back.
+    """
+
+    label: str
+    command: Sequence[str] = ()
+    port: int = attrs.field(factory=_free_port)
+    _state: str | None = attrs.field(default=None, init=False)
+    _back: asyncio.Future[AuthorizationCodeResult] | None = attrs.field(default=None, init=False)
+    _server: asyncio.Server | None = attrs.field(default=None, init=False)
+
+    @property
+    def redirect_uri(self) -> str:
+        """Where the authorization server sends whoever has logged in."""
+        return f"http://127.0.0.1:{self.port}{_PATH}"
+
+    async def open(self, url: str) -> None:
+        """Open the login page, and begin to wait for who comes back. Raises OSError: that is not possible."""
+        self._state = _parameters(url).get("state")
+        self._back = asyncio.get_running_loop().create_future()
+        self._server = await asyncio.start_server(self._answer, "127.0.0.1", self.port)
+        _log.warning("server '%s' wants a login: %s", self.label, url)
+        try:
+            await self._show(url)
+        except BaseException:
+            self._server.close()
+            raise
+
+    async def returned(self) -> AuthorizationCodeResult:
+        """Wait for who was sent back, and return what the authorization server gave them."""
+        assert self._back is not None  # noqa: S101 - the SDK opens the page first
+        assert self._server is not None  # noqa: S101
+        try:
+            return await self._back
+        finally:
+            self._server.close()
+
+    async def _show(self, url: str) -> None:
+        if not self.command:
+            await asyncio.to_thread(webbrowser.open, url)
+            return
+        process = await asyncio.create_subprocess_exec(
+            *self.command, url, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL
+        )
+        await process.wait()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        target = (await reader.readline()).decode("latin-1").split(" ")[1:2]
+        url = target[0] if target else ""
+        given = _parameters(url)
+        known = urlsplit(url).path == _PATH and given.get("state") == self._state
+        status, said = (b"200 OK", _DONE) if known else (b"403 Forbidden", _REFUSED)
+        writer.write(_HEAD % (status, len(said)) + said)
+        await writer.drain()
+        writer.close()
+        if known and self._back is not None and not self._back.done():
+            self._back.set_result(
+                AuthorizationCodeResult(code=given.get("code", ""), state=given.get("state"), iss=given.get("iss"))
+            )
+
+
+def _parameters(url: str) -> dict[str, str]:
+    return {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}

@@ -18,15 +18,12 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from keval.plugin import McpServer, ServerSpec
-from keval_mcp.server.limits import SSE_LIMIT, TooLargeError, bound
-from keval_mcp.server.stderr import Stderr
-from keval_mcp.server.stdio import stdio_streams
-from keval_mcp.server.streams import Junk, WatchedStream
+from keval_mcp.server.stdio import Stderr, stdio_streams
+from keval_mcp.server.streams import SSE_LIMIT, Junk, TooLargeError, WatchedStream, bound
 
 if TYPE_CHECKING:  # the SDK exports no name for its stream types
     from mcp.client._transport import TransportStreams
 
-__all__ = ["RENEWABLE", "certificates", "connect", "refusals"]
 
 RENEWABLE = "keval.renewable"
 """The extension of a request that is sent again with a new token, if the server refuses the one it has."""

@@ -7,8 +7,10 @@ session has an owner task that does nothing else, and callers race their request
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Protocol, TypeVar
+from urllib.parse import urlsplit
 
 import anyio
 import attrs
@@ -19,19 +21,11 @@ from mcp.shared.transport_context import TransportContext
 from mcp.types import CONNECTION_CLOSED, METHOD_NOT_FOUND, PARSE_ERROR
 
 from keval.plugin import McpServer, ServerLostError, ServerSpec
-from keval_mcp.server.explain import explain, place_of
-from keval_mcp.server.handshake import Session, begin
-from keval_mcp.server.limits import TOO_LARGE, TooLargeError
-from keval_mcp.server.listing import Listing
-from keval_mcp.server.patience import Patience
-from keval_mcp.server.peer import Peer
-from keval_mcp.server.results import check_result
-from keval_mcp.server.stderr import Stderr
-from keval_mcp.server.streams import Junk
+from keval_mcp.server.session import Listing, Session, begin, check_result, tool_error
+from keval_mcp.server.stdio import Stderr
+from keval_mcp.server.streams import TOO_LARGE, Junk, TooLargeError
 from keval_mcp.server.transports import connect, refusals
-from keval_mcp.settle import settle
-
-__all__ = ["CHECK_SECONDS", "CallLostError", "CallTimeoutError", "Peer", "Upstream"]
+from keval_mcp.server.waiting import ProgressTimeout, settle
 
 T = TypeVar("T")
 
@@ -97,19 +91,23 @@ class Upstream:
         """Whether calls can be sent; the server's end is noticed at once, also while nobody calls."""
         return not self._ended.is_set()
 
-    async def call(self, params: Mapping[str, Any], patience: Patience | None = None) -> dict[str, Any]:
+    async def call(self, params: Mapping[str, Any], progress_timeout: ProgressTimeout | None = None) -> dict[str, Any]:
         """Call a tool once, with the parameters of `tools/call`, and return what the server answers, as it wrote it.
 
         Raises:
             ValueError: the answer is not the result of a tool call.
             MCPError, CallTimeoutError, ServerLostError: as `request` does.
         """
-        result = await self.request("tools/call", params, repr(params["name"]), patience)
+        result = await self.request("tools/call", params, repr(params["name"]), progress_timeout)
         check_result(result)
         return result
 
     async def request(
-        self, method: str, params: Mapping[str, Any], what: str | None = None, patience: Patience | None = None
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        what: str | None = None,
+        progress_timeout: ProgressTimeout | None = None,
     ) -> dict[str, Any]:
         """Send a request once and return its result, unchecked and unchanged; errors name it as `what`.
 
@@ -118,19 +116,23 @@ class Upstream:
             CallTimeoutError: it does not answer in time, and lives.
             ServerLostError: it ended, or what came in place of its answer is an HTTP error or no message.
         """
-        what, patience, junk = what or method, patience or Patience(self.server.timeout), self._junk.count
+        what, progress_timeout, junk = (
+            what or method,
+            progress_timeout or ProgressTimeout(self.server.timeout),
+            self._junk.count,
+        )
         with refusals() as refused:  # the task below inherits it
             request = asyncio.create_task(self._send(method, params))
         kind: str | None = None
         try:
-            await patience.wait({request, self._owner})
+            await progress_timeout.wait({request, self._owner})
             timed_out = not (request.done() or self._owner.done())
         finally:
             await self._give_up(request)
         if timed_out and refused:  # over SSE, what refuses a message answers nobody
             problem = f"answered {what} with {refused[-1]}"
         elif timed_out:
-            problem = f"did not answer {what} within {patience.seconds:g} s"
+            problem = f"did not answer {what} within {progress_timeout.seconds:g} s"
         elif not request.done() or request.cancelled():
             problem = f"was lost during {what}"
         else:
@@ -235,9 +237,9 @@ class Upstream:
             except MCPError as error:
                 self._end(explain(error))
 
-    async def _within_check(self, asking: Coroutine[Any, Any, T]) -> T | None:
-        """Return what a server answers to `asking`; `None` if it takes too long."""
-        asked = asyncio.create_task(asking)
+    async def _within_check(self, agent_request: Coroutine[Any, Any, T]) -> T | None:
+        """Return what a server answers to `agent_request`; `None` if it takes too long."""
+        asked = asyncio.create_task(agent_request)
         try:
             await asyncio.wait({asked}, timeout=CHECK_SECONDS)
             answered = asked.done()
@@ -279,3 +281,71 @@ class Upstream:
 
 async def _nothing_left(context: object, method: str, params: object) -> None:
     """Take what `_heard` leaves of a notification: nothing."""
+
+
+class Peer(Protocol):
+    """Whom a server talks to."""
+
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        """What the server is told that its client can do."""
+        ...
+
+    async def answer(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer a request of the server. Raises MCPError."""
+        ...
+
+    def hear(self, method: str, params: Mapping[str, Any]) -> None:
+        """Take a notification of the server."""
+        ...
+
+
+def explain(error: BaseException) -> str:
+    """Return the messages of an error and of all errors grouped in it, each once."""
+    return "; ".join(dict.fromkeys(_messages(error)))
+
+
+def place_of(server: McpServer | ServerSpec) -> str:
+    """Return where a server is reached, without what may be secret in its URL."""
+    if server.url is None:
+        return ""
+    parts = urlsplit(server.url)
+    return f"at {parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path} "
+
+
+def _messages(error: BaseException) -> Iterator[str]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _messages(inner)
+    else:
+        yield str(error) or type(error).__name__
+
+
+@asynccontextmanager
+async def direct_channel(server: McpServer) -> AsyncIterator[DirectChannel]:
+    """Open a session with a server, and close it at the end. Raises ServerLostError when it does not come up."""
+    upstream = await Upstream.connect(server, server.timeout)
+    try:
+        yield DirectChannel(upstream)
+    finally:
+        await upstream.close()
+
+
+@attrs.frozen(eq=False)
+class DirectChannel:
+    """Lists and calls as a `keval.plugin.ServerChannel` does."""
+
+    _upstream: Upstream
+
+    async def list_tools(self) -> tuple[Mapping[str, Any], ...]:
+        return self._upstream.listing.tools
+
+    async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        try:
+            return await self._upstream.call({"name": name, "arguments": dict(arguments)})
+        except MCPError as refused:
+            return tool_error(refused.message)
+        except CallTimeoutError as late:
+            return tool_error(str(late))
+        except ValueError as invalid:
+            return tool_error(f"what came is not the result of a tool call: {invalid}")

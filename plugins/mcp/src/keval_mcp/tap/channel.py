@@ -1,23 +1,27 @@
-"""The tap in memory, for agents in keval's own process."""
+"""The tap in memory, for agents in keval's own process: calls by a channel, or the streams of the MCP SDK's client."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
+import math
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import attrs
 from mcp import MCPError
+from mcp.shared.message import SessionMessage
+from mcp.types import ErrorData, JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from keval.plugin import ReplayMissError, ServerLostError
 from keval_mcp.passage.passage import Passage
-from keval_mcp.server.results import tool_error
-from keval_mcp.tap.pipe import pipe
+from keval_mcp.server.session import tool_error
+from keval_mcp.tap.agent_session import Talk
 
 if TYPE_CHECKING:  # the SDK exports no name for its stream types
     from mcp.client._transport import TransportStreams
-
-__all__ = ["Channel"]
+    from mcp.types import JSONRPCMessage
 
 
 @attrs.frozen(eq=False)
@@ -43,3 +47,69 @@ class Channel:
 
     def streams(self) -> AbstractAsyncContextManager[TransportStreams]:
         return pipe(self.passage)
+
+
+@asynccontextmanager
+async def pipe(passage: Passage) -> AsyncIterator[TransportStreams]:
+    """Open a session with the tap, and yield the streams that a transport of the SDK yields."""
+    arriving, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](math.inf)
+
+    def deliver(message: Mapping[str, Any], about: int | str | None) -> None:
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # who has ended the session waits no more
+            arriving.send_nowait(SessionMessage(_as_sdk(message)))
+
+    talk = Talk(passage, deliver)
+    try:
+        yield incoming, _Outgoing(talk)
+    finally:
+        await talk.close()
+        arriving.close()
+        incoming.close()
+
+
+@attrs.frozen(eq=False)
+class _Outgoing:
+    """A stream of what the SDK's client sends; it is taken at once."""
+
+    _talk: Talk
+
+    async def send(self, item: SessionMessage) -> None:
+        await self._talk.take(_as_json(item.message))
+
+    async def aclose(self) -> None:
+        """Leave the session to the pipe, which ends it."""
+
+    async def __aenter__(self) -> _Outgoing:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+def _as_json(message: JSONRPCMessage) -> dict[str, Any]:
+    match message:
+        case JSONRPCRequest():
+            return {"id": message.id, "method": message.method, "params": message.params or {}}
+        case JSONRPCNotification():
+            return {"method": message.method, "params": message.params or {}}
+        case JSONRPCResponse():
+            return {"id": message.id, "result": message.result}
+        case JSONRPCError():
+            return {"id": message.id, "error": message.error.model_dump()}
+
+
+def _as_sdk(message: Mapping[str, Any]) -> JSONRPCMessage:
+    """Return a message of the tap as the SDK's; it needs no check, as the tap made it."""
+    number = message.get("id")
+    match message:
+        case {"method": method}:
+            about = {"method": method, **({"params": message["params"]} if "params" in message else {})}
+            if number is None:
+                return JSONRPCNotification.model_construct(jsonrpc="2.0", **about)
+            return JSONRPCRequest.model_construct(jsonrpc="2.0", id=number, **about)
+        case {"error": error}:
+            return JSONRPCError(jsonrpc="2.0", id=number, error=ErrorData(**error))
+        case _:
+            return JSONRPCResponse.model_construct(jsonrpc="2.0", id=number, result=dict(message["result"]))

@@ -5,7 +5,6 @@ The flow is `sections_of` (the prompt's question, golden answer and response), `
 """
 
 from keval_simulator.judge.prompt import Sections, sections_of
-from keval_simulator.judge.reply import suggestions
-from keval_simulator.judge.verdict import Verdict, judge
+from keval_simulator.judge.verdict import Verdict, judge, suggestions
 
 __all__ = ["Sections", "Verdict", "judge", "sections_of", "suggestions"]

@@ -9,8 +9,6 @@ import attrs
 
 from keval_simulator.words import NUMBER_WORDS, STOP, lexicon, stem
 
-__all__ = ["Amount", "amounts_in", "same_amount", "same_unit"]
-
 _TABLE = """
     time 1 s sec secs second seconds
     time 0.001 ms millisecond milliseconds

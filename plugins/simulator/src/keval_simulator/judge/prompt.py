@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 import attrs
 
-__all__ = ["Sections", "sections_of"]
-
 _KINDS = {
     "golden": r"(?:golden|reference|expected|correct|ideal|ground[\s_-]?truth)",
     "earlier": r"(?:earlier|history|conversation)",

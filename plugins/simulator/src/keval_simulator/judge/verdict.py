@@ -8,18 +8,61 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from random import Random
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from keval_simulator.judge.clarity import clarity
-from keval_simulator.judge.comparison import Text, added, agrees, covers
-from keval_simulator.judge.contradictions import Contradiction, contradictions
+from keval_simulator.judge.comparison import Contradiction, Text, added, agrees, contradictions, covers
 from keval_simulator.judge.facts import Fact, Statement
 from keval_simulator.judge.prompt import Sections
-from keval_simulator.words import shares_stem
+from keval_simulator.schema import Schema, Suggest, schema_type
+from keval_simulator.words import sentences, shares_stem, split_identifier
 
-__all__ = ["WOBBLE", "Aspect", "Verdict", "judge"]
+_FILLER = re.compile(
+    r"\b(?:great question|good question|i'?d be happy to|happy to help|sure,|certainly|of course[,!]|as an ai|"
+    r"here is what i found|based on what i looked up|i hope (?:this|that) helps|let me know if|feel free to|"
+    r"don't hesitate|it is important to note|it'?s worth noting|in conclusion|i suggest checking the source)",
+    re.IGNORECASE,
+)
+_STRUCTURE = re.compile(r"^\s*(?:[-*•]\s|\d+[.)]\s|#+\s|```|\|)", re.MULTILINE)
+_CODE = re.compile(r"`[^`]+`|```")
+_PLENTY = 25
+"""Words that any answer may have, however short the golden one is."""
+
+
+@attrs.frozen
+class Clarity:
+    """A measure on 0..1 with what lowered it, most grave first."""
+
+    value: float
+    remarks: tuple[str, ...]
+
+
+def clarity(response: str, golden: str, said: tuple[Statement, ...], answering: list[bool]) -> Clarity:
+    """Measure length against need, structure, filler, repetition, code marked as such, and an early answer.
+
+    `said` are the response's statements and `answering` says of each whether it has a fact of the golden answer.
+    """
+    words, need = len(response.split()), max(len(golden.split()), _PLENTY)
+    structured = bool(_STRUCTURE.search(response)) or response.count("\n\n") >= words / 100
+    parts = [part.lower() for part in sentences(response)]
+    filler = len(_FILLER.findall(response.replace("’", "'")))
+    late = next((at for at, answers in enumerate(answering) if answers), 0)
+    bare_code = any(fact.kind in ("flag", "command") for each in said for fact in each.facts)
+    lost = {
+        "it is a wall of text": 0.5 if words > 250 and not structured else 0.0,
+        "a long text has no structure": 0.25 if 110 < words <= 250 and not structured else 0.0,
+        "it is many times as long as it needs to be": 0.45 if words > 12 * need else 0.0,
+        "it is much longer than it needs to be": 0.2 if 5 * need < words <= 12 * need else 0.0,
+        "the answer comes late": 0.2 if late >= 3 else 0.0,
+        "it repeats itself": 0.2 if len(set(parts)) < len(parts) else 0.0,
+        "its sentences are long": 0.15 if words > 35 * max(len(parts), 1) else 0.0,
+        "commands are not marked as code": 0.15 if bare_code and not _CODE.search(response) else 0.0,
+        "it has filler": min(0.14 * filler, 0.4),
+    }
+    remarks = sorted((remark for remark, loss in lost.items() if loss), key=lambda remark: -lost[remark])
+    return Clarity(max(1 - sum(lost.values()), 0.0), tuple(remarks))
+
 
 Aspect: TypeAlias = Literal["factual", "complete", "clear"]
 
@@ -180,8 +223,10 @@ class _Words:
 
 
 def _words(golden: Text, response: Text, question: Text) -> _Words:
-    weights = {
-        word: _ASKED if shares_stem(word, question.words) else 1.0 for each in golden.statements for word in each.words
+    weights = {  # sorted, as a sum of floats depends on the order
+        word: _ASKED if shares_stem(word, question.words) else 1.0
+        for each in golden.statements
+        for word in sorted(each.words)
     }
     whole = sum(weights.values())
     had = sum(weight for word, weight in weights.items() if shares_stem(word, response.words))
@@ -241,3 +286,57 @@ def _claims(found: _Comparison) -> tuple[str, ...]:
 
 def _short(text: str) -> str:
     return text if len(text) <= 120 else f"{text[:117].rstrip()}…"
+
+
+_ASPECTS: dict[Aspect, tuple[str, ...]] = {
+    "factual": ("fact", "accura", "correct", "adher", "safe", "truth", "faithful", "ground", "hallucin"),
+    "complete": ("complet", "coverage", "recall", "thorough", "suffic"),
+    "clear": ("help", "clar", "clear", "concise", "format", "style", "read", "fluen", "structur"),
+}
+_CLAIM_WORDS = ("unverified", "claim", "unsupported", "hallucination")
+_REASON_WORDS = ("reason", "explan", "rationale", "justif", "comment", "feedback", "why", "summary")
+_POSITIVE = ("pass", "yes", "correct", "good", "true", "accept", "excellent")
+_NEGATIVE = ("fail", "no", "incorrect", "bad", "false", "reject", "poor")
+_PASSES = 0.6
+
+
+def suggestions(verdict: Verdict) -> Suggest:
+    """Return the wishes for a structured verdict: scores by what they are called, reasons, unverified claims."""
+
+    def suggest(path: tuple[str, ...], schema: Schema) -> Any:
+        name = " ".join(split_identifier(path[-1])) if path else ""
+        around = " ".join(" ".join(split_identifier(part)) for part in path) + f" {schema.get('title', '')}".lower()
+        kind = schema_type(schema)
+        if kind == "array":
+            return verdict.unverified if any(word in name for word in _CLAIM_WORDS) else None
+        aspect = _aspect(around, str(schema.get("description", "")).lower())
+        value = getattr(verdict, aspect) if aspect else verdict.overall
+        if options := schema.get("enum"):
+            return _level(options, value)
+        if kind == "boolean":
+            return value >= _PASSES
+        if kind in ("integer", "number"):
+            low, high = schema.get("minimum", 1), schema.get("maximum", 5)
+            return low + value * (high - low) if kind == "number" else round(low + value * (high - low))
+        if kind == "string" and (not name or any(word in name for word in _REASON_WORDS)):
+            return verdict.reasons[aspect] if aspect else verdict.reason
+        return None
+
+    return suggest
+
+
+def _aspect(name: str, description: str) -> Aspect | None:
+    for text in (name, description):
+        for aspect, marks in _ASPECTS.items():
+            if any(mark in text for mark in marks):
+                return aspect
+    return None
+
+
+def _level(options: list[Any], value: float) -> Any:
+    """Choose from an enum: by rank among numbers, by meaning among words."""
+    if all(isinstance(option, int | float) and not isinstance(option, bool) for option in options):
+        ranked = sorted(options)
+        return ranked[round(value * (len(ranked) - 1))]
+    wanted = _POSITIVE if value >= _PASSES else _NEGATIVE
+    return next((o for o in options if isinstance(o, str) and o.lower().startswith(wanted)), None)

@@ -26,13 +26,10 @@ from keval.plugin import (
     compare_runs,
     display_names,
 )
-from keval_viewer.addresses import sample_url
-from keval_viewer.page import Page, rendered, run_of, run_route, viewer_of
-from keval_viewer.report_page.arm_pairs import arm_effects, arm_name, ranked_scores, run_effects, scatter
-from keval_viewer.report_page.making import arm_differences
+from keval_viewer.page import Page, rendered, run_of, run_route, sample_url, viewer_of
+from keval_viewer.report_page.arms import arm_differences
+from keval_viewer.report_page.effects import arm_effects, arm_name, ranked_scores, run_effects, scatter
 from keval_viewer.runs import written
-
-__all__ = ["PAGE", "RUNS_PAGE"]
 
 _MOST = 15
 """Questions that are listed as better, and as worse, until all are asked for."""

@@ -1,27 +1,27 @@
-"""The pages of a play: the question box, the columns, how they stand, and what was asked before."""
+"""The pages of a play, and its actions: each is a form, which a script sends without leaving the page."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import attrs
+import orjson
+from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from keval import Sample
+from keval import KevalError, Sample
 from keval.plugin import ConfigError
+from keval_viewer.live import event_stream
 from keval_viewer.page import Page, rendered
-from keval_viewer.pages import play_actions
-from keval_viewer.play import EditableCondition, PlayError
-from keval_viewer.playing.session import PlaySession
-from keval_viewer.streaming import event_stream
-from keval_viewer.wording import word_diff
-
-__all__ = ["PAGE"]
+from keval_viewer.play import Edit, EditableCondition, PlayError, QuestionInput
+from keval_viewer.play_page.session import PlaySession
+from keval_viewer.report_page.arms import word_diff
 
 _MOST_SAMPLES = 12
 """Samples that are listed at once; a search finds the others."""
@@ -101,11 +101,11 @@ def _shared(session: PlaySession) -> dict[str, Any]:
 def _listed(session: PlaySession, search: str) -> tuple[str, Sequence[Sample], int]:
     """Return what was searched for, the first samples that have all of its words, and how many samples there are."""
     samples, words = session.play.samples, search.casefold().split()
-    found = (sample for sample in samples if all(word in _text(sample) for word in words))
+    found = (sample for sample in samples if all(word in _searched(sample) for word in words))
     return search, [*islice(found, _MOST_SAMPLES)], len(samples)
 
 
-def _text(sample: Sample) -> str:
+def _searched(sample: Sample) -> str:
     told = " ".join(str(value) for value in sample.metadata.values())
     return f"{sample.id} {' '.join(sample.asked)} {told}".casefold()
 
@@ -123,6 +123,139 @@ def _edited(condition: EditableCondition, original: EditableCondition) -> _Edite
     return _Edited(prompt if has_changed else (), tools) if has_changed or tools else None
 
 
+def _field(form: FormData, name: str) -> str:
+    """Return a field of a form; browsers end its lines with CRLF."""
+    value = form.get(name, "")
+    return value.replace("\r\n", "\n") if isinstance(value, str) else ""
+
+
+async def _ask(session: PlaySession, form: FormData) -> None:
+    answer = _field(form, "answer").strip() or None
+    if sample := _field(form, "sample"):
+        await session.ask(QuestionInput(sample=sample))
+        return
+    text = _field(form, "text").strip()
+    if not text:
+        raise PlayError("there is no question; write one, or choose a sample")
+    await session.ask(QuestionInput(text, answer=answer, facts=_facts(_field(form, "facts"))))
+
+
+def _facts(written: str) -> Mapping[str, Any]:
+    """Return the facts that somebody wrote as JSON. Raises PlayError."""
+    try:
+        facts = orjson.loads(written) if written.strip() else {}
+    except orjson.JSONDecodeError as error:
+        raise PlayError(f"the facts are no JSON: {error}") from error
+    if not isinstance(facts, dict):
+        raise PlayError('the facts are not a mapping; write {"name": …}')
+    return facts
+
+
+async def _again(session: PlaySession, form: FormData) -> None:
+    await session.ask_again(_field(form, "column"))
+
+
+async def _stop(session: PlaySession, form: FormData) -> None:
+    await session.play.stop(_field(form, "column") or None)
+
+
+async def _new(session: PlaySession, form: FormData) -> None:
+    await session.play.new_conversation()
+
+
+async def _switch(session: PlaySession, form: FormData) -> None:
+    kind, _, rest = _field(form, "switch").partition(" ")
+    state, _, label = rest.partition(" ")
+    session.switch(kind, label, on=state == "on")
+
+
+async def _edit(session: PlaySession, form: FormData) -> None:
+    edit = _edit_of(session, form)
+    if not (edit.models or edit.name or edit.system_prompt is not None or edit.descriptions):
+        raise PlayError("nothing was changed; edit a prompt, a description or a model first")
+    await session.edit(edit, again="again" in form)
+
+
+def _edit_of(session: PlaySession, form: FormData) -> Edit:
+    """Return what a form changes: fields that are as before change nothing."""
+    models = {name.removeprefix("model."): _field(form, name).strip() for name in form if name.startswith("model.")}
+    known = {column.agent: column.model for column in session.play.columns}
+    models = {agent: model for agent, model in models.items() if model and model != known.get(agent)}
+    label = _field(form, "condition")
+    if not label:
+        return Edit(models=models)
+    condition = _condition_of(session, label)
+    prompt = _field(form, "system_prompt")
+    # A prompt in a config often ends with a line break, which a person does not see.
+    is_same = prompt.rstrip() == condition.system_prompt.rstrip()
+    described = {tool.name: tool.description for tool in condition.tools}
+    descriptions = {tool: _field(form, f"tool.{tool}") for tool in described if f"tool.{tool}" in form}
+    return Edit(
+        models=models,
+        condition=label,
+        name=_field(form, "name").strip() or None,
+        system_prompt=None if is_same else prompt,
+        descriptions={tool: text for tool, text in descriptions.items() if text.strip() != described[tool].strip()},
+    )
+
+
+def _condition_of(session: PlaySession, label: str) -> EditableCondition:
+    for condition in session.play.conditions:
+        if condition.label == label:
+            return condition
+    raise PlayError(f"there is no condition {label!r}")
+
+
+_ACTIONS: dict[str, Callable[[PlaySession, FormData], Awaitable[None]]] = {
+    "ask": _ask,
+    "again": _again,
+    "stop": _stop,
+    "new": _new,
+    "switch": _switch,
+    "edit": _edit,
+}
+
+
+async def _act(request: Request) -> Response:
+    act = _ACTIONS.get(request.path_params["action"])
+    if act is None:
+        raise HTTPException(404)
+    is_scripted = "text/html" not in request.headers.get("accept", "")
+    try:
+        async with request.form() as form:
+            await act(_session(request), form)
+    except KevalError as error:
+        if is_scripted:
+            return PlainTextResponse(str(error), 409)
+        raise HTTPException(409, str(error)) from error
+    return Response(status_code=204) if is_scripted else RedirectResponse("/", 303)
+
+
+async def _keep(request: Request) -> Response:
+    session = _session(request)
+    async with request.form() as form:
+        path, answer = _field(form, "path").strip(), _field(form, "answer").strip()
+        try:
+            kept = session.play.keep_sample(
+                _field(form, "question"),
+                _inside(Path(path), session) if path else None,
+                answer=answer or None,
+                looked_up="looked_up" in form,
+            )
+        except KevalError as error:
+            raise HTTPException(409, str(error)) from error
+    return rendered(request, "play_kept.html", kept=kept, name=session.play.evaluation.name)
+
+
+def _inside(path: Path, session: PlaySession) -> Path:
+    """Return a path as it is, if it is in the config's folder or the current one. Raises PlayError."""
+    folders = [Path(session.play.evaluation.source.name).parent.resolve(), Path.cwd()]
+    for folder in folders:
+        if (folder / path).resolve().is_relative_to(folder):
+            return folder / path
+    raise PlayError(f"{path} is in neither {folders[0]} nor {folders[1]}; name a file there")
+
+
 PAGE = Page(
     routes=(
         Route("/", _play),
@@ -130,6 +263,7 @@ PAGE = Page(
         Route("/play/samples", _samples),
         Route("/play/questions/{number:int}/{question:path}", _question),
         Route("/play/conditions/{condition:path}", _condition),
-        *play_actions.ROUTES,
+        Route("/play/keep", _keep, methods=["POST"]),
+        Route("/play/{action}", _act, methods=["POST"]),
     )
 )

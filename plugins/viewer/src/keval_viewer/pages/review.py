@@ -18,12 +18,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from keval import Run, ScoreLine, Trial
 from keval.plugin import LONGEST_NAME, LONGEST_NOTE, answer_digest, display_names, review_findings
-from keval_viewer.addresses import run_url, trial_url
-from keval_viewer.page import Page, rendered, run_of, run_route, viewer_of
-from keval_viewer.queue import CHOICES, Choice, Item, queue_of
-from keval_viewer.verdicts import Answer, answer_of, clean_name, reviews_of, rubrics_of
-
-__all__ = ["PAGE", "answer_form", "reviewer_of"]
+from keval_viewer.page import Page, rendered, run_of, run_route, run_url, trial_url, viewer_of
+from keval_viewer.reviews import CHOICES, Answer, Choice, Item, answer_of, clean_name, queue_of, reviews_of, rubrics_of
 
 _COOKIE = "keval-reviewer"
 _A_YEAR = 365 * 24 * 3600

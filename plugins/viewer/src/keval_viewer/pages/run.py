@@ -15,13 +15,10 @@ from starlette.responses import HTMLResponse, Response
 
 from keval import Run
 from keval.plugin import Report
-from keval_viewer.following import Draw, Seen
+from keval_viewer.live import Draw, Seen, Sent, event_stream
 from keval_viewer.page import Page, rendered, run_of, run_route, viewer_of
 from keval_viewer.report_page import FRAGMENTS, answers
 from keval_viewer.runs import read_ahead
-from keval_viewer.streaming import Sent, event_stream
-
-__all__ = ["PAGE"]
 
 _FIRST = ("header", "findings", "gates", "effects")
 """Parts that need nothing but the summary, which the page comes with. The others are fetched by its script."""

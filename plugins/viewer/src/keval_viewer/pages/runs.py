@@ -10,11 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from keval_viewer.listing import STATES, Listing, Query
+from keval_viewer.live import Sent, event_stream
 from keval_viewer.page import Page, rendered, viewer_of
-from keval_viewer.streaming import Sent, event_stream
-
-__all__ = ["PAGE"]
+from keval_viewer.runs import STATES, Listing, Query
 
 _EVERY = 1.0
 """Seconds between two looks at the folder, while a page is open."""

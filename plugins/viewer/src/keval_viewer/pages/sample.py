@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 from urllib.parse import urlencode
 
 import attrs
@@ -13,17 +15,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keval import Run, Trial
-from keval_viewer.addresses import sample_url
-from keval_viewer.neighbours import repetitions_of, trials_of
-from keval_viewer.page import Page, rendered, run_of, run_route, viewer_of
-from keval_viewer.ranking import Choice, Ranked, choices_of, ranked
-from keval_viewer.scored import Claim, Shown, shown_scores, told_of
+from keval_viewer.neighbours import Choice, Ranked, choices_of, ranked, repetitions_of, trials_of
+from keval_viewer.page import Page, rendered, run_of, run_route, sample_url, viewer_of
+from keval_viewer.scores import Claim, Shown, judge_remarks, shown_scores
 from keval_viewer.tracks import seconds_told
-from keval_viewer.wording import Wording, differing
-
-__all__ = ["PAGE"]
 
 Arm: TypeAlias = tuple[str, str]
+MOST_WORDS = 3_000
+"""Of longer answers, the differences are not looked for: that may take a time that grows with the square."""
+Difference: TypeAlias = Literal["same", "more", "less"]
+_WORD = re.compile(r"\s*\S+")
 
 
 @attrs.frozen
@@ -129,7 +130,7 @@ def _answer(run: Run, trial: Trial, reference: Trial | None, *, is_reference: bo
         trial,
         " · ".join(_effort(trial)),
         {shown.key: shown for shown in shown_scores(run, lines, trial.output)},
-        told_of(lines).claims,
+        judge_remarks(lines).claims,
         differing(trial.output, reference.output) if reference is not None and compared else None,
         is_reference,
     )
@@ -147,6 +148,52 @@ def _effort(trial: Trial) -> Iterator[str]:
         yield ", ".join(dict.fromkeys(call.name for call in transcript.tool_calls))
     if trial.attempts:
         yield f"{len(trial.attempts)} discarded"
+
+
+@attrs.frozen
+class Wording:
+    """A piece of text that both answers have, that only this one has (`more`), or only the other one (`less`)."""
+
+    text: str
+    difference: Difference = "same"
+
+    @property
+    def space(self) -> str:
+        """The white space that it begins with."""
+        return self.text[: len(self.text) - len(self.words)]
+
+    @property
+    def words(self) -> str:
+        """All else of it."""
+        return self.text.lstrip()
+
+
+def differing(answer: str, other: str) -> list[Wording] | None:
+    """Return an answer in pieces, with what the other answer says instead; `None` if one of them is too long.
+
+    What an answer has more keeps its white space, so that all but `less` joins to the answer.
+    """
+    new, old = _words(answer), _words(other)
+    if max(len(new), len(old)) > MOST_WORDS:
+        return None
+    compared = difflib.SequenceMatcher(None, [*map(str.strip, old)], [*map(str.strip, new)], autojunk=False)
+    pieces: list[Wording] = []
+    for kind, a, b, c, d in compared.get_opcodes():
+        if kind == "equal":
+            pieces.append(Wording("".join(new[c:d])))
+            continue
+        if b > a:
+            pieces.append(Wording("".join(old[a:b]), "less"))
+        if d > c:
+            pieces.append(Wording("".join(new[c:d]), "more"))
+    return pieces
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text, each with the white space before it; the last one has that after it, too."""
+    words = _WORD.findall(text)
+    rest = text[sum(map(len, words)) :]
+    return [*words[:-1], words[-1] + rest] if words else []
 
 
 PAGE = Page(routes=(run_route("/samples/{sample:path}", _sample),))

@@ -12,14 +12,11 @@ from starlette.responses import Response
 
 from keval import Failure, Message, Run, RunError, Transcript, Trial
 from keval.plugin import TrialKey, timelines, traffic_of
-from keval_viewer.marking import pieces_of, spans_of
 from keval_viewer.neighbours import around
 from keval_viewer.page import Page, rendered, run_of, run_route
 from keval_viewer.pages.review import answer_form
-from keval_viewer.scored import Shown, shown_scores, told_of
+from keval_viewer.scores import Shown, judge_remarks, pieces_of, shown_scores, spans_of
 from keval_viewer.tracks import HEIGHT, Track, lane_name, seconds_told, track_of
-
-__all__ = ["PAGE"]
 
 
 @attrs.frozen
@@ -53,7 +50,7 @@ def _trial(request: Request) -> Response:
         chosen=chosen,
         pieces=pieces_of(trial.output, chosen.marks if chosen else ()),
         spans=spans_of(trial.output, chosen.marks if chosen else ()),
-        told=told_of(lines),
+        told=judge_remarks(lines),
         earlier=[*trial.sample.history, *_carried(trial)],
         facts=[*_facts(trial)],
         simulated=trial.model in run.manifest.simulated,

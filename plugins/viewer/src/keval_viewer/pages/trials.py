@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
+from typing import Any, Literal, TypeAlias
 
+import orjson
 from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import Response
 
+from keval import Run, ScoreLine, Trial
+from keval.plugin import display_names
 from keval_viewer.page import Page, rendered, run_of, run_route, viewer_of
-from keval_viewer.runs import lines_in, read_ahead
-from keval_viewer.trial_table import trial_table
-
-__all__ = ["PAGE"]
+from keval_viewer.runs import read_ahead
 
 _AT_FIRST = 100
 """Rows that the page comes with; its script shows all."""
+_MOST_ASKED = 200
+"""Characters of a question that a table shows and searches."""
+_Value: TypeAlias = float | Literal["n"] | None
 
 
 def _trials(request: Request) -> Response:
@@ -23,7 +29,7 @@ def _trials(request: Request) -> Response:
     given = request.query_params.get("from", "")
     start = int(given) if given.isdecimal() and len(given) < 10 else 0
     first = [*islice(run.trials(), start, start + _AT_FIRST)]
-    total, _ = lines_in(run.trials_file)
+    total, _ = run.count_trials()
     return rendered(
         request,
         "trials.html",
@@ -39,6 +45,106 @@ def _table(request: Request) -> Response:
     run = run_of(request)
     table = viewer_of(request).runs.derived(run, "trials", trial_table)
     return Response(table, media_type="application/json", background=BackgroundTask(read_ahead, run))
+
+
+def trial_table(run: Run) -> bytes:
+    """Return the trials of a run in the order in which they ended.
+
+    The JSON has a list per column. `sample`, `agent` and `condition` hold indexes into `samples` (id and question),
+    `agents` and `conditions`. `scores` has a list for each of the `metrics`: a value, `"n"` for a neutral one, `null`
+    if there is none; over several judgements, it is their mean. Raises RunError.
+    """
+    manifest = run.manifest
+    agents, conditions = [*manifest.agents], [*manifest.conditions]
+    samples: dict[str, int] = {}
+    asked: list[tuple[str, str]] = []
+    columns: dict[str, list[Any]] = {name: [] for name in (*_COLUMNS, "sample", "agent", "condition")}
+    for trial in run.trials():
+        if trial.sample.id not in samples:
+            samples[trial.sample.id] = len(samples)
+            asked.append((trial.sample.id, " ".join(trial.question.split())[:_MOST_ASKED]))
+        for name, read in _COLUMNS.items():
+            columns[name].append(read(trial))
+        columns["sample"].append(samples[trial.sample.id])
+        columns["agent"].append(agents.index(trial.agent))
+        columns["condition"].append(conditions.index(trial.condition))
+    scorers = [entry.scorer for entry in manifest.scorers]
+    names = display_names(scorers)
+    metrics = [
+        {
+            "name": names[entry.scorer],
+            "low": entry.scale.low,
+            "high": None if math.isinf(entry.scale.high) else entry.scale.high,
+            "better": entry.scale.better,
+            "unit": entry.scale.unit,
+        }
+        for entry in manifest.scorers
+    ]
+    scores = _scores(columns["id"], len(scorers), run.scores(), scorers)
+    return orjson.dumps(
+        {
+            "agents": agents,
+            "conditions": conditions,
+            "samples": asked,
+            "metrics": metrics,
+            "trials": columns,
+            "scores": scores,
+        }
+    )
+
+
+def _scores(
+    trials: Sequence[str], count: int, lines: Iterable[ScoreLine], scorers: Sequence[tuple[str, str | None]]
+) -> list[list[_Value]]:
+    """Return the score of each trial, scorer by scorer."""
+    index = {trial: number for number, trial in enumerate(trials)}
+    column = {scorer: number for number, scorer in enumerate(scorers)}
+    values: list[list[_Value]] = [[None] * len(trials) for _ in range(count)]
+    several: dict[tuple[int, int], list[float]] = {}
+    for line in lines:
+        at = index.get(line.trial)
+        if at is None or line.score.value is None:  # a score may outlive its trial
+            continue
+        place = values[column[line.scorer]]
+        if line.score.neutral:
+            place[at] = "n" if place[at] is None else place[at]
+        else:
+            found = several.setdefault((column[line.scorer], at), [])
+            found.append(line.score.value)
+            place[at] = _rounded(math.fsum(found) / len(found))
+    return values
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(float(value), 4)
+
+
+def _tokens(trial: Trial) -> int | None:
+    """Return the tokens of an answer, in and out; `None` if either is unknown."""
+    usage = trial.transcript and trial.transcript.usage
+    if not usage or usage.input_tokens is None or usage.output_tokens is None:
+        return None
+    return usage.input_tokens + usage.output_tokens
+
+
+def _calls(trial: Trial) -> int | None:
+    """Return how many tools an answer called; `None` if its agent does not tell them all."""
+    transcript = trial.transcript
+    if transcript is None or transcript.unlisted_calls is None:
+        return None
+    return len(transcript.own_calls) + transcript.unlisted_calls
+
+
+_COLUMNS: Mapping[str, Callable[[Trial], Any]] = {
+    "id": lambda trial: trial.id,
+    "repetition": lambda trial: trial.repetition,
+    "failure": lambda trial: trial.failure and trial.failure.kind,
+    "retried": lambda trial: len(trial.attempts),
+    "seconds": lambda trial: trial.transcript and _rounded(trial.transcript.duration),
+    "tokens": _tokens,
+    "calls": _calls,
+}
+"""The columns that a trial fills by itself."""
 
 
 PAGE = Page(

@@ -9,7 +9,6 @@ from keval_viewer.play.play import Play
 from keval_viewer.play.records import (
     Answer,
     AnswerState,
-    Asked,
     Column,
     Edit,
     EditableCondition,
@@ -17,13 +16,13 @@ from keval_viewer.play.records import (
     KeptSample,
     PlayError,
     Question,
+    QuestionInput,
     Standings,
 )
 
 __all__ = [
     "Answer",
     "AnswerState",
-    "Asked",
     "Column",
     "Edit",
     "EditableCondition",
@@ -32,5 +31,6 @@ __all__ = [
     "Play",
     "PlayError",
     "Question",
+    "QuestionInput",
     "Standings",
 ]

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections import Counter
-from collections.abc import Coroutine, Sequence
+from collections.abc import Collection, Coroutine, Sequence
 from typing import Any
 
 import attrs
 
-from keval import ScoreLine, Trial
+from keval import Sample, ScoreLine, Trial
 from keval.plugin import STOPPED, Feed, InteractiveRun, LiveEvent, TrialConversation, TrialKey, suggestion
-from keval_viewer.play.posing import Posed, pose
-from keval_viewer.play.records import Answer, AnswerState, Asked, Column, PlayError, Question
-
-__all__ = ["Columns"]
+from keval_viewer.play.records import Answer, AnswerState, Column, PlayError, Question, QuestionInput
 
 
 @attrs.define(eq=False)
@@ -26,7 +24,7 @@ class Columns:
     feed: Feed
     conversation: int = attrs.field(default=1, init=False)
     _states: dict[str, _ColumnState] = attrs.field(init=False)
-    _posed: list[Posed] = attrs.field(factory=list, init=False)
+    _posed: list[PosedQuestion] = attrs.field(factory=list, init=False)
     _answers: dict[str, Answer] = attrs.field(factory=dict, init=False)
     _times: Counter[tuple[str, str]] = attrs.field(factory=Counter, init=False)
     _tasks: set[asyncio.Task[None]] = attrs.field(factory=set, init=False)
@@ -58,7 +56,7 @@ class Columns:
         """Whether a question is being asked."""
         return self._posing.locked() or any(state.asking for state in self._states.values())
 
-    def question(self, posed: Posed) -> Question:
+    def question(self, posed: PosedQuestion) -> Question:
         """Return a question with the answers as they are now."""
         answers = tuple(self._answers[trial] for trial in posed.trials)
         return Question(posed.written, posed.conversation, posed.turn, posed.is_chosen, answers)
@@ -69,7 +67,7 @@ class Columns:
         state.column = attrs.evolve(state.column, is_on=on)
         self.tell("columns")
 
-    async def begin(self, asked: Asked) -> Posed:
+    async def begin(self, asked: QuestionInput) -> PosedQuestion:
         """Ask all columns that are on and level. Raises PlayError, PreflightError, RunError."""
         self._check()
         if self.is_answering:
@@ -143,7 +141,7 @@ class Columns:
             raise PlayError(f"no column {column!r}{hint}")
         return self._states[column]
 
-    def _present(self) -> list[Posed]:
+    def _present(self) -> list[PosedQuestion]:
         return [posed for posed in self._posed if posed.conversation == self.conversation]
 
     def _check(self) -> None:
@@ -160,7 +158,7 @@ class Columns:
         if self._present():
             self.conversation += 1
 
-    def _ask(self, state: _ColumnState, posed: Sequence[Posed]) -> None:
+    def _ask(self, state: _ColumnState, posed: Sequence[PosedQuestion]) -> None:
         """Ask a column these questions, one after the other, until one has no answer."""
         key = self._begun(state, posed[0])
         if key is None:
@@ -171,7 +169,7 @@ class Columns:
         self._idle.clear()
         state.asking = self._spawn(self._answer_all(state, talk, posed, key))
 
-    def _begun(self, state: _ColumnState, posed: Posed) -> TrialKey | None:
+    def _begun(self, state: _ColumnState, posed: PosedQuestion) -> TrialKey | None:
         """Begin a trial, or leave it out, if the budget does not hold it."""
         column, sample = state.column, posed.asked.id
         repetition = self._times[column.id, sample] + 1
@@ -187,7 +185,7 @@ class Columns:
         return TrialKey(trial, column.agent, column.condition, sample, repetition)
 
     async def _answer_all(
-        self, state: _ColumnState, talk: TrialConversation, posed: Sequence[Posed], first: TrialKey
+        self, state: _ColumnState, talk: TrialConversation, posed: Sequence[PosedQuestion], first: TrialKey
     ) -> None:
         """Ask a column; when it returns, the answers are written."""
         key: TrialKey | None = first
@@ -295,3 +293,93 @@ def _column_states(run: InteractiveRun) -> dict[str, _ColumnState]:
             column = Column(agent, condition, about.model, about.simulated, tools, remembers=remembers)
             found[column.id] = _ColumnState(column)
     return found
+
+
+@attrs.define(eq=False)
+class PosedQuestion:
+    """A question that is asked.
+
+    `given` is its sample as the person gave it, `asked` has the facts of hook plugins, too, and `written` is that as it
+    stands in the run, without secrets. `texts` are what is new in it: the last ones of `asked.asked`. `trials` are the
+    ids of its trials.
+    """
+
+    given: Sample
+    asked: Sample
+    written: Sample
+    texts: tuple[str, ...]
+    conversation: int
+    turn: int
+    is_chosen: bool = False
+    trials: list[str] = attrs.field(factory=list)
+
+
+async def pose(
+    asked: QuestionInput,
+    present: Sequence[PosedQuestion],
+    before: Sequence[PosedQuestion],
+    run: InteractiveRun,
+    conversation: int,
+) -> PosedQuestion:
+    """Make a sample of what is asked, and write it.
+
+    `present` are the questions of the present conversation, and `before` are all of the run. A sample that was asked
+    before keeps the facts that it had.
+
+    Raises:
+        PlayError: there is no such sample, or no text.
+        PreflightError: a hook plugin has no facts about it.
+        RunError: it cannot be written.
+    """
+    if asked.sample is not None:
+        given = _chosen(asked.sample, run)
+        again = next((each for each in before if each.is_chosen and each.given.id == given.id), None)
+        if again is not None:
+            return attrs.evolve(again, conversation=conversation, turn=0, trials=[])
+        return await _posed(given, given.asked, conversation, 0, run, is_chosen=True)
+    if not asked.text.strip():
+        raise PlayError("there is no question; type one, or choose a sample")
+    answer = asked.answer if asked.answer and asked.answer.strip() else None
+    taken = {*run.dataset.ids, *(each.given.id for each in before)}
+    if not present:
+        given = Sample(_first_id(taken), asked.text, answer, facts=asked.facts, metadata=asked.metadata)
+    else:
+        first, last = present[0].given, present[-1].given
+        given = attrs.evolve(
+            last,
+            id=_following_id(first.id, len(present), taken),
+            answer=answer,
+            turns=(*last.turns, asked.text),
+            facts={**last.facts, **asked.facts},
+            metadata={**last.metadata, **asked.metadata},
+            expect=(),
+        )
+    return await _posed(given, (asked.text,), conversation, len(present), run)
+
+
+async def _posed(
+    given: Sample, texts: tuple[str, ...], conversation: int, turn: int, run: InteractiveRun, *, is_chosen: bool = False
+) -> PosedQuestion:
+    asked = await run.prepared(given)
+    return PosedQuestion(given, asked, run.add_sample(asked), texts, conversation, turn, is_chosen)
+
+
+def _chosen(id: str, run: InteractiveRun) -> Sample:
+    samples = run.dataset
+    try:
+        return samples.named(id)
+    except KeyError:
+        hint = suggestion(id, samples.ids) or f"; the dataset has {len(samples)} samples"
+        raise PlayError(f"no sample has the id {id!r}{hint}") from None
+
+
+def _first_id(taken: Collection[str]) -> str:
+    """Return the id of a question that begins a conversation: q1, q2 and so on."""
+    return next(name for number in itertools.count(1) if (name := f"q{number}") not in taken)
+
+
+def _following_id(first: str, turn: int, taken: Collection[str]) -> str:
+    """Return the id of a follow-up: that of the conversation's first question, and its number in it, from 2."""
+    name = f"{first}.{turn + 1}"  # which is taken if a sample of the dataset began two conversations
+    others = (f"{name}-{again}" for again in itertools.count(2))
+    return next(each for each in itertools.chain([name], others) if each not in taken)

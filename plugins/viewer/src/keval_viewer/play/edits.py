@@ -1,31 +1,43 @@
-"""Edits of what a play compares: another evaluation, made from the config's data."""
+"""Edits of what a play compares, as another evaluation made from the config's data; and what is kept of it as YAML."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import deepcopy
+from pathlib import Path
+from textwrap import indent
 from typing import Any
 
+import attrs
+import orjson
+import yaml
+
+from keval import Sample
 from keval.plugin import (
     ConfigError,
+    DatasetFile,
     Evaluation,
     InteractiveRun,
     OfferedTool,
     Selection,
     Source,
+    dump,
     effective,
+    explained,
+    read_dataset,
+    sample_of,
     select,
     suggestion,
     with_bases,
     with_data,
 )
-from keval_viewer.play.as_yaml import yaml_text
-from keval_viewer.play.records import Edit, EditableCondition, EditableTool
-
-__all__ = ["condition_yaml", "editable_conditions", "edited"]
+from keval_viewer.play.records import Edit, EditableCondition, EditableTool, KeptSample, PlayError
 
 Tools = Callable[[str], Sequence[OfferedTool]]
 """Returns the tools of a condition that is up."""
+_WIDTH = 120
 
 
 def editable_conditions(evaluation: Evaluation, tools: Tools) -> tuple[EditableCondition, ...]:
@@ -152,3 +164,98 @@ def _redescribed(
         label = next(each for each in numbered if each not in contexts)
     contexts[label] = {"from": base, "describe": described}
     return label
+
+
+def keep(sample: Sample, file: DatasetFile) -> KeptSample:
+    """Append a sample to a dataset, which is made if there is none.
+
+    Raises:
+        PlayError: the file is neither JSON lines nor YAML, or cannot be appended to.
+        ConfigError: it is no dataset.
+        RunError: it cannot be written.
+    """
+    writing = {"jsonl": _json_line, "yaml": _yaml_item, "yml": _yaml_item}.get(file.format)
+    if writing is None:
+        raise PlayError(f"{file.path}: questions are kept in JSON lines or YAML; name a file that ends so")
+    exists = file.path.exists() and file.path.stat().st_size > 0
+    taken = read_dataset(file).samples.ids if exists else ()
+    kept = attrs.evolve(sample, id=_free_id(sample.id, taken), withheld=(), expect=())
+    record = _record(kept, file)
+    added = writing(record, file.path.read_bytes() if exists else b"", file.path)
+    if sample_of(orjson.loads(dump(record)), file) != kept:
+        raise PlayError(f"{file.path}: the format of the dataset cannot hold this question")
+    with explained(file.path):
+        file.path.parent.mkdir(parents=True, exist_ok=True)
+        with file.path.open("ab") as target:
+            target.write(added)
+            target.flush()
+            os.fsync(target.fileno())
+    return KeptSample(file.path, kept.id, added.decode().strip("\n"))
+
+
+def _record(sample: Sample, file: DatasetFile) -> dict[str, Any]:
+    """Return a sample as a record, without what it does not have."""
+    turns = sample.turns
+    if turns[:1] == (sample.question,):
+        turns = sample.asked  # whose first one readers take for the question
+    history = [{"role": message.role, "content": message.text} for message in sample.history]
+    given: Mapping[str, Any] = {
+        "id": sample.id,
+        file.question_key: sample.question,
+        "turns": [*turns],
+        "history": history,
+        file.answer_key: sample.answer,
+        "facts": {**sample.facts},
+        "metadata": {**sample.metadata},
+    }
+    return {key: value for key, value in given.items() if value not in (None, [], {})}
+
+
+def _free_id(name: str, taken: Collection[str]) -> str:
+    names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
+    known = {*taken}
+    return next(each for each in names if each not in known)
+
+
+def _json_line(record: Mapping[str, Any], before: bytes, path: Path) -> bytes:
+    line = dump(record) + b"\n"
+    return line if not before or before.endswith(b"\n") else b"\n" + line
+
+
+def _yaml_item(record: Mapping[str, Any], before: bytes, path: Path) -> bytes:
+    """Return the record as an item of the list that the file is, indented as its other items."""
+    column, text = 0, before.decode("utf-8-sig")
+    if text.strip():
+        root = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        if root is not None:
+            column = root.start_mark.column
+    item = indent(yaml_text([dict(record)]), " " * column)
+    added = item if not text or text.endswith("\n") else f"\n{item}"
+    had = Source.parse(text, str(path), path.parent).data if text.strip() else []
+    try:
+        now = Source.parse(text + added, str(path), path.parent).data
+    except ConfigError:
+        now = None
+    if now != [*had, record]:
+        raise PlayError(f"{path}: a question is appended to a list with an item a line, `- question: …`")
+    return added.encode()
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes lists indented below their key, and texts of several lines as blocks."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text.strip("\n") or text.endswith("\n") else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style=style)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def yaml_text(data: Any) -> str:
+    """Return plain data as YAML."""
+    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH)

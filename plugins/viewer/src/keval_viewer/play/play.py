@@ -24,20 +24,17 @@ from keval.plugin import (
     suggestion,
 )
 from keval_viewer.play.columns import Columns
-from keval_viewer.play.edits import condition_yaml, editable_conditions, edited
-from keval_viewer.play.keeping import keep
+from keval_viewer.play.edits import condition_yaml, editable_conditions, edited, keep
 from keval_viewer.play.records import (
-    Asked,
     Column,
     Edit,
     EditableCondition,
     KeptSample,
     PlayError,
     Question,
+    QuestionInput,
     Standings,
 )
-
-__all__ = ["Play"]
 
 
 @attrs.define(eq=False)
@@ -136,7 +133,7 @@ class Play:
         """Whether any column is answering; the next question waits for that, but not for scores."""
         return self._columns.is_answering
 
-    async def begin(self, asked: Asked) -> Question:
+    async def begin(self, asked: QuestionInput) -> Question:
         """Ask all columns that are on and level, at once, and return when they have begun.
 
         The facts of the question are looked up once, before any column is asked. A question that is no follow-up begins
@@ -149,9 +146,9 @@ class Play:
         """
         return self._columns.question(await self._columns.begin(asked))
 
-    async def ask(self, asked: str | Asked) -> Question:
+    async def ask(self, asked: str | QuestionInput) -> Question:
         """Ask as `begin` does, and return when all answers are there and scored."""
-        posed = await self._columns.begin(Asked(asked) if isinstance(asked, str) else asked)
+        posed = await self._columns.begin(QuestionInput(asked) if isinstance(asked, str) else asked)
         await self._columns.settle()
         return self._columns.question(posed)
 

@@ -11,26 +11,12 @@ import attrs
 from keval import KevalError, Sample, ScoreLine, Trial
 from keval.plugin import ArmScore, ArmTrials, Effect, ScorerScale
 
-__all__ = [
-    "Answer",
-    "AnswerState",
-    "Asked",
-    "Column",
-    "Edit",
-    "EditableCondition",
-    "EditableTool",
-    "KeptSample",
-    "PlayError",
-    "Question",
-    "Standings",
-]
-
 AnswerState: TypeAlias = Literal["answering", "scoring", "done", "failed", "stopped", "left_out"]
 """`left_out`: the budget did not let the column be asked. All but the first two are final."""
 
 
 class PlayError(KevalError):
-    """What is wanted of a play cannot be done, or not now."""
+    """A play cannot do what was asked, or not in its present state."""
 
 
 @attrs.frozen
@@ -60,7 +46,7 @@ class Column:
 
 
 @attrs.frozen
-class Asked:
+class QuestionInput:
     """What a person asks: a text, or a sample of the dataset by its id, which begins a new conversation.
 
     `answer` is the golden answer, if there is one; `sample` brings its own. `facts` and `metadata` are what prompts,

@@ -4,7 +4,7 @@ A `keval.plugin.Report` goes in and HTML comes out, with all text of others esca
 for its parts, `answers` for one question. `Html` is the exporter that writes the page.
 """
 
-from keval_viewer.report_page.answers import answers, lines_of
 from keval_viewer.report_page.document import FRAGMENTS, Html, page
+from keval_viewer.report_page.questions import answers, lines_of
 
 __all__ = ["FRAGMENTS", "Html", "answers", "lines_of", "page"]

@@ -14,14 +14,29 @@ from markupsafe import Markup
 
 from keval import Run, Summary
 from keval.plugin import Exported, Report, replacing
-from keval_viewer.report_page.arms import distributions, tools, trials
+from keval_viewer.report_page.arms import differences, distributions, making, tools, trials
 from keval_viewer.report_page.effects import effects
-from keval_viewer.report_page.making import differences, making
-from keval_viewer.report_page.overview import findings, gates, header
-from keval_viewer.report_page.questions import MOST_BYTES, questions, transcripts
+from keval_viewer.report_page.questions import MOST_BYTES, questions, reviews, transcripts
 from keval_viewer.report_page.rendering import render
-from keval_viewer.report_page.reviews import reviews
 from keval_viewer.report_page.slices import slices
+
+
+def header(report: Report) -> Markup:
+    """Render what was run, and that models were simulated or the run replayed or played, if so."""
+    summary = report.summary
+    label, _, told = report.origin.partition(":")
+    return render("header.html", manifest=report.run.manifest, summary=summary, origin=label and (label, told))
+
+
+def findings(report: Report) -> Markup:
+    """Render the sentences of a run."""
+    return render("findings.html", sentences=report.sentences)
+
+
+def gates(report: Report) -> Markup:
+    """Render the verdicts of the gates and the expectations that were not met; nothing without gates."""
+    return render("gates.html", gates=report.gates, unmet=report.unmet, decided=report.decided_on)
+
 
 FRAGMENTS: Mapping[str, Callable[[Report], Markup]] = {
     "header": header,

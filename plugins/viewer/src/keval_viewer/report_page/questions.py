@@ -1,19 +1,30 @@
-"""The questions of a run: a row each with its part of the heat map, which opens on the answers of all arms."""
+"""The questions of a run with their part of the heat map, the answers of all arms, and what people said of answers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 from markupsafe import Markup
 
-from keval.plugin import OutlineQuestion, QuestionComparison, Report, Scorer, Tile, number, signed
-from keval_viewer.report_page.answers import answers, lines_of
-from keval_viewer.report_page.drawing import PITCH, tile_paths
-from keval_viewer.report_page.rendering import anchor, embedded, render
+from keval import Message, ScoreLine, ToolCall, Trial
+from keval.plugin import (
+    JudgeAgreementWithPeople,
+    OutlineQuestion,
+    QuestionComparison,
+    Report,
+    Review,
+    Scorer,
+    Tile,
+    counted,
+    number,
+    signed,
+)
+from keval_viewer.report_page.rendering import PITCH, anchor, embedded, render, tile_paths
 from keval_viewer.report_page.slices import labels_of, metadata_keys
+from keval_viewer.scores import JudgeRemarks, band_of, judge_remarks
 
 MOST_BYTES = 20_000_000
 """How much of transcripts a page holds."""
@@ -21,6 +32,10 @@ _AT_FIRST = 100
 """Rows that are elements from the beginning. The page's script makes the others as they are needed."""
 _MOST_ASKED = 300
 """Characters of a question that its row shows; all of it is among its answers."""
+_MOST_NOTES = 200
+_MOST_PEOPLE = 8
+"""People whose own agreement with a judge the page shows."""
+_SHADES = 3
 
 
 @attrs.frozen
@@ -172,3 +187,162 @@ def _entry(report: Report, index: int, labels: Mapping[str, Sequence[str]]) -> d
         "claims": question.claims,
         "labels": {key: labels_of(question.metadata[key]) for key in labels if key in question.metadata},
     }
+
+
+@attrs.frozen
+class _Verdict:
+    """A score as it is shown."""
+
+    name: str
+    value: str
+    band: str
+    reason: str
+    failure: str
+
+
+@attrs.frozen
+class _Answer:
+    """A trial as it is shown."""
+
+    trial: Trial
+    facts: str
+    verdicts: Sequence[_Verdict]
+    remarks: JudgeRemarks
+    calls: Sequence[ToolCall]
+    turns: Sequence[tuple[Sequence[Message], Sequence[ToolCall], Sequence[Message]]]
+
+
+def lines_of(report: Report, questions: Iterable[OutlineQuestion]) -> dict[str, list[ScoreLine]]:
+    """Read the scores of these questions, by trial. Raises RunError."""
+    wanted = {question.id for question in questions}
+    found: dict[str, list[ScoreLine]] = {}
+    for line in report.run.scores():
+        if line.sample in wanted:
+            found.setdefault(line.trial, []).append(line)
+    return found
+
+
+def answers(report: Report, question: OutlineQuestion, scores: Mapping[str, Sequence[ScoreLine]]) -> Markup:
+    """Render the answers of all arms to a question. `scores` are by trial; those of other trials are ignored.
+
+    Raises RunError.
+    """
+    trials = [report.run.trial(name) for name in question.trials]
+    by_arm: dict[tuple[str, str], list[_Answer]] = {}
+    for trial in sorted(trials, key=lambda trial: trial.repetition):
+        shown = _answer(report, trial, scores.get(trial.id, ()))
+        by_arm.setdefault((trial.agent, trial.condition), []).append(shown)
+    arms = [(arm, by_arm[arm]) for arm in report.arms if arm in by_arm]
+    index = next(number for number, other in enumerate(report.outline.questions) if other.id == question.id)
+    return render(
+        "answers.html",
+        sample=trials[0].sample,
+        arms=arms,
+        means=[*_means(report, index, [arm for arm, _ in arms])],
+    )
+
+
+def _means(report: Report, index: int, arms: Sequence[tuple[str, str]]) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield a row of the table of scores: the metric, and the mean of each arm over its repetitions."""
+    values = report.outline.values
+    for scorer, name in report.names.items():
+        row = [values.get(arm, {}).get(scorer, {}).get(index) for arm in arms]
+        if any(value is not None for value in row):
+            unit = report.scales[scorer].unit
+            yield f"{name} ({unit})" if unit else name, [number(value) for value in row]
+
+
+def _answer(report: Report, trial: Trial, lines: Sequence[ScoreLine]) -> _Answer:
+    transcript = trial.transcript
+    messages = transcript.messages if transcript else ()
+    calls = transcript.tool_calls if transcript else ()
+    turns = []
+    for turn in range(len(trial.sample.asked)):
+        said = [message for message in messages if message.turn == turn and message.role != "tool"]
+        asked = [call for call in calls if call.turn == turn]
+        if said or asked:
+            turns.append((said[:1], asked, said[1:]))
+    return _Answer(
+        trial=trial,
+        facts=" · ".join(_facts(trial)),
+        verdicts=[_verdict(report, line) for line in lines],
+        remarks=judge_remarks(lines),
+        calls=calls,
+        # A question and its answer are shown already.
+        turns=turns if calls or len(messages) > 2 else (),
+    )
+
+
+def _verdict(report: Report, line: ScoreLine) -> _Verdict:
+    name = report.names.get(line.scorer, line.metric)
+    if line.judgement and line.judgement.repetition > 1:
+        name = f"{name}, {line.judgement.repetition}"
+    band = band_of(line.score, report.scales.get(line.scorer))
+    shown, band = ("unscored", "") if line.score.value is None else (number(line.score.value), band)
+    failure = f"{line.failure.kind}: {line.failure.message}" if line.failure else ""
+    return _Verdict(name, shown, band, line.score.reason, failure)
+
+
+def _facts(trial: Trial) -> Iterator[str]:
+    """Yield what is known of a trial's effort."""
+    transcript = trial.transcript
+    if transcript is None:
+        return
+    if transcript.model_calls is not None:
+        yield counted(transcript.model_calls, "model call")
+    if transcript.unlisted_calls:
+        yield f"{transcript.unlisted_calls} tool calls (no details known)"
+    elif transcript.tool_calls or transcript.tools:
+        yield counted(len(transcript.own_calls), "tool call")
+    if transcript.duration is not None:
+        yield f"{transcript.duration:.1f} s"
+    usage = transcript.usage
+    if usage.input_tokens is not None and usage.output_tokens is not None:
+        yield f"{usage.input_tokens + usage.output_tokens:,} tokens"
+    if trial.complied is False:
+        yield "did not use tools as its condition requires"
+
+
+@attrs.frozen
+class _Cell:
+    """A cell of a confusion matrix; `shade` is from 0 for no pairs to 3 for the most."""
+
+    count: int
+    shade: int
+    same: bool
+
+
+def reviews(report: Report) -> Markup:
+    """Render what people said of answers; nothing if nobody said anything.
+
+    It is read from the run's reviews as they are now, unlike the rest of the report's summary.
+    """
+    texts = report.reviews
+    found = texts.found if texts else None
+    notes = [each for each in report.run.reviews() if each.note] if found and found.notes else []
+    return render(
+        "reviews.html",
+        found=found,
+        reviewed=texts.reviewed if texts else "",
+        warnings=texts.warnings if texts else [],
+        heads=texts.heads if texts else (),
+        cells=texts.cells if texts else None,
+        plain=texts.rubric if texts else None,
+        matrices=[(each, [*_matrix(each)]) for each in found.judges] if found else [],
+        names=report.names,
+        most_people=_MOST_PEOPLE,
+        rubrics=list(dict.fromkeys(each.metric for arm in found.arms for each in arm.levels)) if found else [],
+        notes=_latest(notes),
+        left_out=max(0, len(notes) - _MOST_NOTES),
+    )
+
+
+def _latest(notes: Sequence[Review]) -> Sequence[Review]:
+    return notes[::-1][:_MOST_NOTES]
+
+
+def _matrix(found: JudgeAgreementWithPeople) -> Iterator[tuple[int, Sequence[_Cell]]]:
+    """Yield the rows of a confusion matrix, each with the level that people gave."""
+    most = max(max(row) for row in found.confusion)
+    for place, (level, row) in enumerate(zip(found.levels, found.confusion, strict=True)):
+        yield level, [_Cell(count, -(-count * _SHADES // most), place == other) for other, count in enumerate(row)]

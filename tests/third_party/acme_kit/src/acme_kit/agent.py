@@ -17,9 +17,9 @@ class Talk:
     asked: int = 0
 
     async def ask(self, text: str) -> None:
-        with self.context.recorder.turn(text):
-            self.context.recorder.model_called()
-            self.context.recorder.said(f"{text} ({self.asked} before)")
+        with self.context.builder.turn(text):
+            self.context.builder.model_called()
+            self.context.builder.said(f"{text} ({self.asked} before)")
         self.asked += 1
 
 

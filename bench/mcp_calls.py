@@ -1,0 +1,277 @@
+"""What the way to an MCP server costs: CPU of a trial with two model calls and one call of a shared stdio server.
+
+Each subject runs in a process of its own, against the same model and the same server, which are processes, too; only
+the subject's own CPU counts. Beside keval's agents stand the bare frameworks, over stdio with a session kept open, and
+Pydantic AI where it is installed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+from typing import Any, TypeAlias
+
+from measure import part
+
+WARM, TRIALS, REPETITIONS, AT_ONCE = part(20), part(150), part(3), 8
+QUESTION = "Where is my key?"
+
+_MODEL = """
+import asyncio, json, sys
+def reply(body):
+    asked = json.loads(body)
+    if any(message["role"] == "tool" for message in asked["messages"]):
+        message, end = {"role": "assistant", "content": "Under the mat."}, "stop"
+    else:
+        function = {"name": "look_up", "arguments": '{"question": "key"}'}
+        call = {"id": "c1", "type": "function", "function": function}
+        message = {"role": "assistant", "content": None, "tool_calls": [call]}
+        end = "tool_calls"
+    choice = {"index": 0, "message": message, "finish_reason": end}
+    usage = {"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14}
+    whole = {"id": "r", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
+    return json.dumps(whole).encode()
+async def serve(reader, writer):
+    try:
+        while True:
+            head = (await reader.readuntil(b"\\r\\n\\r\\n")).lower()
+            length = int(head.split(b"content-length:")[1].split(b"\\r\\n")[0])
+            body = reply(await reader.readexactly(length))
+            about = b"Content-Type: application/json\\r\\nContent-Length: %d" % len(body)
+            writer.write(b"HTTP/1.1 200 OK\\r\\n" + about + b"\\r\\n\\r\\n" + body)
+    except asyncio.IncompleteReadError:
+        writer.close()
+async def main():
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=1000)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await asyncio.to_thread(sys.stdin.read)
+asyncio.run(main())
+"""
+
+_SERVER = """
+import json, sys
+SCHEMA = {"type": "object", "properties": {"question": {"type": "string"}}, "required": ["question"]}
+TOOL = {"name": "look_up", "description": "Looks it up.", "inputSchema": SCHEMA, "annotations": {"readOnlyHint": True}}
+INFO = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "keys", "version": "1"}}
+RESULTS = {"initialize": INFO, "tools/list": {"tools": [TOOL]}, "ping": {},
+           "tools/call": {"content": [{"type": "text", "text": "It is under the mat."}]}}
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" in asked:
+        known = asked["method"] in RESULTS
+        outcome = {"result": RESULTS[asked["method"]]} if known else {"error": {"code": -32601, "message": "no"}}
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **outcome}), flush=True)
+"""
+
+Ask: TypeAlias = Callable[[int], Awaitable[str]]
+"""Runs one trial, and returns the answer."""
+
+
+@asynccontextmanager
+async def keval_agent(agent: Any, server: str) -> AsyncIterator[Ask]:
+    """Run an agent of keval as a worker does: its context is opened for each trial, behind the tap."""
+    from keval import Sample
+    from keval.plugin import Context, ServerSpec, TrialInfo
+    from keval_mcp import Stdio, server_proxy
+
+    sample = Sample("s", QUESTION)
+    async with AsyncExitStack() as stack:
+        source = await stack.enter_async_context(Stdio(command=sys.executable, args=(server,)).start("keys"))
+        (spec,) = source.servers
+        assert isinstance(spec, ServerSpec)
+        connected = await stack.enter_async_context(server_proxy().connect(spec))
+        stack.push_async_callback(agent.aclose)
+        await agent.prepare()
+
+        async def ask(number: int) -> str:
+            info = TrialInfo(f"t{number}", sample, "a", "c")
+            async with AsyncExitStack() as trial:
+                (given,) = (await trial.enter_async_context(source.open(info))).servers
+                assert isinstance(given, ServerSpec)
+                reached = await trial.enter_async_context(connected.open(given))
+                context = Context(f"t{number}", "Be brief.", (reached,), seed=number)
+                transcript = await agent.run(sample, context)
+            assert reached.log is not None
+            assert len(reached.log.calls) == 1
+            return str(transcript.output)
+
+        yield ask
+
+
+@asynccontextmanager
+async def own_agent(url: str, server: str) -> AsyncIterator[Ask]:
+    from keval_openai import OpenAI
+
+    async with keval_agent(OpenAI(_model(url)), server) as ask:
+        yield ask
+
+
+@asynccontextmanager
+async def adk_in_keval(url: str, server: str) -> AsyncIterator[Ask]:
+    from keval_gadk import Gadk
+
+    async with keval_agent(Gadk(_model(url), api="chat"), server) as ask:
+        yield ask
+
+
+@asynccontextmanager
+async def adk(url: str, server: str) -> AsyncIterator[Ask]:
+    from google.adk.agents import LlmAgent
+    from google.adk.integrations.openai import OpenAILlm
+    from google.adk.runners import Runner
+    from google.adk.sessions import InMemorySessionService
+    from google.adk.tools.mcp_tool import McpToolset, StdioConnectionParams
+    from google.genai import types
+    from mcp import StdioServerParameters
+    from openai import AsyncOpenAI
+
+    parameters = StdioServerParameters(command=sys.executable, args=[server])
+    toolset = McpToolset(connection_params=StdioConnectionParams(server_params=parameters, timeout=30))
+    llm = OpenAILlm(model="m", client=AsyncOpenAI(base_url=url, api_key="key", max_retries=0))
+    agent = LlmAgent(name="a", model=llm, instruction="Be brief.", tools=[toolset])
+    sessions = InMemorySessionService()
+    runner = Runner(app_name="a", agent=agent, session_service=sessions)
+
+    async def ask(number: int) -> str:
+        name = f"s{number}"
+        await sessions.create_session(app_name="a", user_id="u", session_id=name)
+        message = types.Content(role="user", parts=[types.Part(text=QUESTION)])
+        said = ""
+        async for event in runner.run_async(user_id="u", session_id=name, new_message=message):
+            if event.is_final_response() and event.content:
+                said = "".join(part.text or "" for part in event.content.parts or ())
+        await sessions.delete_session(app_name="a", user_id="u", session_id=name)
+        return said
+
+    yield ask
+    await runner.close()
+
+
+@asynccontextmanager
+async def ms_in_keval(url: str, server: str) -> AsyncIterator[Ask]:
+    from keval_ms import Ms
+
+    async with keval_agent(Ms(_model(url)), server) as ask:
+        yield ask
+
+
+@asynccontextmanager
+async def ms(url: str, server: str) -> AsyncIterator[Ask]:
+    from agent_framework import Agent, MCPStdioTool
+    from agent_framework.openai import OpenAIChatCompletionClient
+
+    client = OpenAIChatCompletionClient(model="m", api_key="key", base_url=url)
+    async with MCPStdioTool("keys", sys.executable, args=[server], load_prompts=False) as tool:
+
+        async def ask(number: int) -> str:
+            agent = Agent(client=client, instructions="Be brief.", tools=[tool])
+            return (await agent.run(QUESTION)).text
+
+        yield ask
+
+
+@asynccontextmanager
+async def pydantic_ai(url: str, server: str) -> AsyncIterator[Ask]:
+    from pydantic_ai import Agent
+    from pydantic_ai.mcp import MCPToolset
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    model = OpenAIChatModel("m", provider=OpenAIProvider(base_url=url, api_key="key"))
+    agent = Agent(model, instructions="Be brief.", toolsets=[MCPToolset(Path(server))])
+    async with agent:
+
+        async def ask(number: int) -> str:
+            return str((await agent.run(QUESTION)).output)
+
+        yield ask
+
+
+SUBJECTS = {
+    "openai": own_agent,
+    "adk": adk,
+    "adk in keval": adk_in_keval,
+    "ms": ms,
+    "ms in keval": ms_in_keval,
+    "pydantic ai": pydantic_ai,
+}
+
+
+def _model(url: str) -> Any:
+    from keval.plugin import Endpoint, Model
+
+    return Model("bench", "m", Endpoint("m", {"openai-chat": url}, "key"))
+
+
+async def _measured(subject: str, url: str, server: str) -> float:
+    """Return the CPU of a trial in ms, with some trials at once; the first trials do not count."""
+
+    async def run(numbers: range) -> None:
+        left = iter(numbers)
+
+        async def lane() -> None:
+            for number in left:
+                assert await ask(number) == "Under the mat."
+
+        await asyncio.gather(*(lane() for _ in range(AT_ONCE)))
+
+    async with SUBJECTS[subject](url, server) as ask:
+        await run(range(WARM))
+        began = time.process_time()
+        await run(range(WARM, WARM + TRIALS))
+        return (time.process_time() - began) / TRIALS * 1000
+
+
+@contextmanager
+def _served() -> Iterator[tuple[str, str]]:
+    """Serve the model; yields its URL and the script of the MCP server."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        subprocess.Popen([sys.executable, "-c", _MODEL], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as model,
+    ):
+        assert model.stdout is not None
+        script = Path(folder, "server.py")
+        script.write_text(_SERVER, encoding="utf-8")
+        yield f"http://127.0.0.1:{int(model.stdout.readline())}/v1", str(script)
+        model.communicate()
+
+
+def main() -> None:
+    found: dict[str, list[float]] = {name: [] for name in SUBJECTS}
+    if find_spec("pydantic_ai") is None:
+        del found["pydantic ai"]
+    with _served() as (url, server):
+        for _ in range(REPETITIONS):
+            for name, costs in found.items():
+                done = subprocess.run(
+                    [sys.executable, __file__, name, url, server], stdout=subprocess.PIPE, check=True, timeout=120
+                )
+                costs.append(json.loads(done.stdout.splitlines()[-1]))
+    cost = {name: median(costs) for name, costs in found.items()}
+    print(f"CPU of a trial, {AT_ONCE} at once, median of {REPETITIONS} runs of {TRIALS} trials:")
+    print(f"  openai: {cost['openai']:.1f} ms; wanted: at most 10")
+    for name, full in (("adk", "ADK"), ("ms", "Agent Framework")):
+        mine, bare = cost[f"{name} in keval"], cost[name]
+        print(f"  {full} in keval: {mine:.1f} ms, by itself over stdio {bare:.1f} ms: {mine / bare:.2f} times,")
+        print(f"    {mine - bare:+.1f} ms; wanted: at most +5")
+    if "pydantic ai" in cost:
+        share = cost["openai"] / cost["pydantic ai"]
+        print(f"  Pydantic AI by itself over stdio: {cost['pydantic ai']:.1f} ms; openai takes {share:.2f} times that")
+    else:
+        print("  Pydantic AI is not installed")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        print(json.dumps(asyncio.run(_measured(*sys.argv[1:4]))))
+    else:
+        main()

@@ -1,0 +1,290 @@
+"""The language of gates: expressions such as `accuracy >= 0.8`, read and checked against what there is."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal, TypeAlias, get_args
+
+import attrs
+
+from keval.config.evaluation import Evaluation
+from keval.errors import PluginError, Problem, suggestion
+from keval.plan.plan import Scorers
+from keval.records.manifest import Manifest
+from keval.records.scores import Scale, Scorer
+from keval.seams import registry
+
+Function: TypeAlias = Literal["mean", "low", "high", "median", "p95", "total"]
+Operator: TypeAlias = Literal[">=", "<=", ">", "<"]
+
+RESOURCES: Mapping[str, tuple[Function, ...]] = {
+    "usd": ("mean", "total"),
+    "tokens": ("mean", "total"),
+    "seconds": ("mean", "median", "p95"),
+    "tool_calls": ("mean", "total"),
+    "failures": ("mean",),
+    "compliance": ("mean",),
+}
+"""What trials use, and the shares of trials, with the functions that each can be asked for."""
+SHARES = ("failures", "compliance")
+
+_OF_SCORES: tuple[Function, ...] = ("mean", "low", "high")
+_EXAMPLE = "such as 'basic/contains >= 0.8'"
+_OPERATOR = re.compile(r">=|<=|==|!=|=|>|<")
+_NUMBER = re.compile(r"(?P<sign>[+-]?)\s*(?P<digits>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<percent>%?)")
+_CALL = re.compile(r"(?P<function>\w+)\s*\((?P<inner>.*)\)", re.DOTALL)
+
+
+@attrs.frozen
+class Gate:
+    """A gate as it was read. `None` for agent, condition or judge means all that the gate can be about.
+
+    `number` is the threshold as written. `is_effect` says that the gate is about the difference to the baseline, and
+    `is_resource` that `metric` is one of `RESOURCES`.
+    """
+
+    written: str
+    function: Function
+    agent: str | None
+    condition: str | None
+    metric: str
+    judge: str | None
+    op: Operator
+    number: str
+    threshold: float
+    is_effect: bool
+    is_resource: bool
+
+    def about(self, agent: str, condition: str, judge: str | None = None) -> str:
+        """Return the gate's text for one arm."""
+        whose = f"{agent}:{condition}/{self.metric}{f'@{judge}' if judge else ''}"
+        return self.text(whose)
+
+    def text(self, subject: str) -> str:
+        """Return the gate's text with this subject."""
+        return f"{subject if self.function == 'mean' else f'{self.function}({subject})'} {self.op} {self.number}"
+
+
+@attrs.frozen
+class Names:
+    """What a gate can name. A scorer's scale is `None` if it is not known."""
+
+    agents: tuple[str, ...]
+    conditions: tuple[str, ...]
+    baseline: str
+    scorers: dict[Scorer, Scale | None]
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> Names:
+        """Return the names of a run."""
+        scorers: dict[Scorer, Scale | None] = {entry.scorer: entry.scale for entry in manifest.scorers}
+        return cls((*manifest.agents,), (*manifest.conditions,), manifest.baseline, scorers)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics and rubrics, each once."""
+        return (*dict.fromkeys(metric for metric, _ in self.scorers),)
+
+    def judges(self, metric: str) -> list[str]:
+        """Return the judges that grade by a rubric."""
+        return [judge for name, judge in self.scorers if name == metric and judge is not None]
+
+    def scale(self, metric: str) -> Scale | None:
+        """Return the scale of a metric or rubric."""
+        return next((scale for (name, _), scale in self.scorers.items() if name == metric), None)
+
+
+def read_gates(written: Iterable[tuple[str, str]], names: Names) -> tuple[list[Gate], list[Problem]]:
+    """Read gates, each given with its place; returns those that can be read, and what is wrong with the others."""
+    gates: list[Gate] = []
+    problems: list[Problem] = []
+    for text, place in written:
+        try:
+            gates.append(parse(text, names))
+        except ValueError as error:
+            problems.append(Problem(place, str(error)))
+    return gates, problems
+
+
+def parse(text: str, names: Names) -> Gate:
+    """Read a gate. Raises ValueError: what is wrong with it, and what to write."""
+    written = " ".join(text.split())
+    found = _OPERATOR.search(written)
+    if found is None:
+        raise ValueError(
+            f"the gate {written!r} has no comparison; write a metric, one of >=, <=, > and <, and a number, {_EXAMPLE}"
+        )
+    subject, operator, right = written[: found.start()].strip(), found[0], written[found.end() :].strip()
+    op: Operator | None = next((known for known in get_args(Operator) if known == operator), None)
+    if op is None:
+        raise ValueError(f"the gate {written!r} has {operator!r}; write >=, <=, > or <")
+    number = _NUMBER.fullmatch(right)
+    if number is None:
+        raise ValueError(f"the gate {written!r} has no number after {op}: {right!r}; write one, {_EXAMPLE}")
+    threshold = float(number["sign"] + number["digits"]) / (100 if number["percent"] else 1)
+    if not math.isfinite(threshold):
+        raise ValueError(f"the gate {written!r} has a number that is too large; write a smaller one")
+    if not subject:
+        raise ValueError(f"the gate {written!r} names no metric before {op}; write one, {_EXAMPLE}")
+    function, inner = _call(subject, names)
+    agent, condition, metric, judge = _reference(inner, names)
+    gate = Gate(
+        written=written,
+        function=function,
+        agent=agent,
+        condition=condition,
+        metric=metric,
+        judge=judge,
+        op=op,
+        number=right.replace(" ", ""),
+        threshold=threshold,
+        is_effect=bool(number["sign"]),
+        is_resource=metric not in names.metrics,
+    )
+    _check(gate, names)
+    return gate
+
+
+def _call(subject: str, names: Names) -> tuple[Function, str]:
+    """Split `low(x)` into its function and `x`."""
+    called = _CALL.fullmatch(subject)
+    if called is None or subject in names.metrics:
+        return "mean", subject
+    function: Function | None = next((known for known in get_args(Function) if known == called["function"]), None)
+    if function is None:
+        known = get_args(Function)
+        hint = suggestion(called["function"], known) or f"; functions: {', '.join(known)}"
+        raise ValueError(f"no function named {called['function']!r}{hint}")
+    return function, called["inner"].strip()
+
+
+def _reference(text: str, names: Names) -> tuple[str | None, str | None, str, str | None]:
+    """Return agent, condition, metric and judge of `[agent:][condition/]metric[@judge]`.
+
+    Any of the signs may be part of a name, so the first reading of which every part exists is meant; a label of an
+    agent or a condition goes before a metric's vendor.
+    """
+    known = {*names.metrics, *RESOURCES}
+    for agent, left in _prefixed(text, ":", names.agents):
+        for condition, name in _prefixed(left, "/", names.conditions):
+            if name in known:
+                return agent, condition, name, None
+            metric, _, judge = (part.strip() for part in name.rpartition("@"))
+            if metric in known and judge in names.judges(metric):
+                return agent, condition, metric, judge
+    raise ValueError(_unknown(text, names))
+
+
+def _prefixed(text: str, sign: str, labels: Iterable[str]) -> Iterator[tuple[str | None, str]]:
+    """Yield a label and the rest, if the text begins with a label; then no label, and the text as it is."""
+    label, found, rest = (part.strip() for part in text.partition(sign))
+    if found and label in labels:
+        yield label, rest
+    yield None, text
+
+
+def _unknown(text: str, names: Names) -> str:
+    """Say which part of a reference does not exist."""
+    agent, colon, left = (part.strip() for part in text.partition(":"))
+    if colon and agent not in names.agents:
+        hint = suggestion(agent, names.agents) or f"; agents: {', '.join(names.agents)}"
+        return f"no agent named {agent!r}{hint}"
+    left = left if colon else text
+    known = (*names.metrics, *RESOURCES)
+    label, slash, metric = (part.strip() for part in left.partition("/"))
+    in_condition = slash and label in names.conditions
+    name = metric if in_condition else left
+    graded, at, judge = (part.strip() for part in name.rpartition("@"))
+    if at and graded in known:
+        judges = names.judges(graded)
+        if not judges:
+            return f"{graded!r} is graded by no judge; leave out '@{judge}'"
+        hint = suggestion(judge, judges) or f"; its judges: {', '.join(judges)}"
+        return f"no judge named {judge!r}{hint}"
+    if slash and not in_condition and metric.partition("@")[0].strip() in known:
+        hint = suggestion(label, names.conditions) or f"; conditions: {', '.join(names.conditions)}"
+        return f"no condition named {label!r}{hint}"
+    return f"no metric named {name!r}{_nearest(graded if at else name, names)}"
+
+
+def _nearest(name: str, names: Names) -> str:
+    """Return a hint at the metric that may be meant, be it of a vendor that was left out or named alone."""
+    of_vendor = [metric for metric in names.metrics if metric.startswith(f"{name}/")]
+    if of_vendor:
+        return f", which is a vendor; name one of its metrics, such as {of_vendor[0]!r}"
+    meant = [metric for metric in names.metrics if metric.endswith(f"/{name}")]
+    if meant:
+        return f"; did you mean {meant[0]!r}?"
+    known = (*names.metrics, *RESOURCES)
+    return suggestion(name, known) or f"; known are {', '.join(known)}"
+
+
+def _check(gate: Gate, names: Names) -> None:
+    """Raise ValueError where a gate asks for what there cannot be."""
+    functions = _OF_SCORES if gate.is_effect or not gate.is_resource else RESOURCES[gate.metric]
+    if gate.function not in functions:
+        whose = f"the effect on {gate.metric!r}" if gate.is_effect else repr(gate.metric)
+        raise ValueError(f"{whose} has no {gate.function}; it has {', '.join(functions)}")
+    if gate.is_effect:
+        _check_effect(gate, names)
+    scale = Scale() if gate.metric in SHARES and gate.is_resource else names.scale(gate.metric)
+    if scale is None or (gate.is_resource and gate.metric not in SHARES):
+        return
+    span = scale.high - scale.low
+    low, high = (-span, span) if gate.is_effect else (scale.low, scale.high)
+    if not low <= gate.threshold <= high:
+        what = f"differences of {gate.metric!r}" if gate.is_effect else repr(gate.metric)
+        raise ValueError(f"{gate.number} is beyond the scale of {what}, which goes from {low:g} to {high:g}")
+
+
+def _check_effect(gate: Gate, names: Names) -> None:
+    told = f"{gate.number} has a sign, so the gate {gate.written!r} compares with the baseline"
+    if len(names.conditions) < 2:
+        raise ValueError(f"{told}, and {names.baseline!r} is the only condition; add a condition, or remove the sign")
+    if gate.condition == names.baseline:
+        raise ValueError(f"{told}, which {gate.condition!r} itself is; name another condition, or remove the sign")
+    if gate.is_resource and gate.metric in SHARES:
+        raise ValueError(f"{told}, and keval estimates none on {gate.metric!r}; remove the sign")
+
+
+def gate_problems(evaluation: Evaluation, scorers: Scorers, manifest: Manifest | None = None) -> list[Problem]:
+    """Return what is wrong with the gates of a config and of flags.
+
+    `manifest` is that of a run which is scored again.
+    """
+    written = [(gate.text, gate.place) for gate in evaluation.gates if not gate.is_checked]
+    if not written:
+        return []
+    names = _names(evaluation, scorers)
+    if manifest is not None:
+        run = Names.of(manifest)
+        names = attrs.evolve(run, scorers=run.scorers | names.scorers)
+    return read_gates(written, names)[1]
+
+
+def _names(evaluation: Evaluation, scorers: Scorers) -> Names:
+    """Return what the config names, and what flags add to it."""
+    data = evaluation.source.data
+    known: dict[Scorer, Scale | None] = {(metric, None): None for metric in _metrics(data)}
+    judges, conditions = evaluation.labels("judges"), evaluation.labels("conditions")
+    rubrics = scorers.rubrics if judges else ()
+    known |= {(rubric.name, judge): rubric.scale for rubric in rubrics for judge in judges}
+    return Names(
+        agents=evaluation.labels("agents"),
+        conditions=conditions,
+        baseline=str(data.get("baseline") or next(iter(conditions), "")),
+        scorers={**known, **scorers.scales()},
+    )
+
+
+def _metrics(data: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the metrics that a config lists, those of a vendor one by one."""
+    listed = data.get("metrics")
+    for entry in listed if isinstance(listed, list) else ():
+        name = next(iter(entry)) if isinstance(entry, dict) and entry else entry
+        try:
+            yield from (component.name for component in registry.select("keval.metrics", str(name)))
+        except PluginError:  # which is reported where the metric is listed
+            yield str(name)

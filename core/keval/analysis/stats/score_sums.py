@@ -1,0 +1,158 @@
+"""The scores of one scorer in one arm, kept as sums per sample.
+
+Repetitions of a sample are not independent observations. They are averaged first, so that repeating a question does
+not make an error smaller.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Callable
+from sys import intern
+from typing import TYPE_CHECKING
+
+import attrs
+
+from keval.records.manifest import ScorerEntry
+from keval.records.scores import ScoreLine
+from keval.records.summary import FailureTally
+
+if TYPE_CHECKING:
+    from keval.analysis.stats.intervals import FloatArray, IntArray
+    from keval.analysis.stats.variance import Graded
+
+
+@attrs.define
+class Sums:
+    """Counts, sums and sums of squares of values in numbered slots, such as those of one sample each."""
+
+    counts: array[int] = attrs.field(factory=lambda: array("L"))
+    sums: array[float] = attrs.field(factory=lambda: array("d"))
+    squares: array[float] = attrs.field(factory=lambda: array("d"))
+    passed: array[int] = attrs.field(factory=lambda: array("L"))
+
+    def add(self, slot: int, value: float, *, passed: bool = False) -> None:
+        """Add a value to a slot."""
+        if (lacking := slot + 1 - len(self.counts)) > 0:
+            self.counts.extend([0] * lacking)
+            self.sums.extend([0.0] * lacking)
+            self.squares.extend([0.0] * lacking)
+            self.passed.extend([0] * lacking)
+        self.counts[slot] += 1
+        self.sums[slot] += value
+        self.squares[slot] += value * value
+        self.passed[slot] += passed
+
+    def by_slot(self) -> dict[int, float]:
+        """Return the mean of each slot that has values."""
+        return {
+            slot: total / count for slot, (total, count) in enumerate(zip(self.sums, self.counts, strict=True)) if count
+        }
+
+    def values(self) -> SampleValues:
+        """Return what the slots hold, if each is of a sample."""
+        import numpy as np  # takes a tenth of a second to import
+
+        from keval.analysis.stats.variance import Graded
+
+        counts = np.array(self.counts, np.int64)
+        samples = np.flatnonzero(counts)
+        counts, sums = counts[samples], np.array(self.sums, np.float64)[samples]
+        squares, passed = np.array(self.squares, np.float64)[samples], np.array(self.passed, np.int64)[samples]
+        graded = Graded(counts, counts, counts, sums, squares, squares)
+        return SampleValues(samples, sums / counts, counts, squares, passed, graded)
+
+
+@attrs.frozen(eq=False)
+class SampleValues:
+    """What a scorer found in one arm, in arrays with one entry for each sample that has a value.
+
+    `samples` are the samples' numbers, rising. A sample has a value for each of `counts` trials: `means` is their mean,
+    `squares` the sum of their squares, and `passed` how many pass the threshold. Where a judge graded an answer more
+    than once, its trial's value is the mean of the gradings, which `graded` has.
+    """
+
+    samples: IntArray
+    means: FloatArray
+    counts: IntArray
+    squares: FloatArray
+    passed: IntArray
+    graded: Graded
+
+
+def passes(entry: ScorerEntry) -> Callable[[float], bool]:
+    """Return the test whether a value is as good as the scorer's threshold, or better."""
+    threshold = entry.pass_threshold
+    if threshold is None:
+        return lambda value: False
+    if entry.scale.better == "lower":
+        return lambda value: value <= threshold + 1e-9
+    # A mean of 0.75s may come out a hair below 0.75.
+    return lambda value: value >= threshold - 1e-9
+
+
+class Cell:
+    """Takes the scores of one scorer in one arm, in any order."""
+
+    def __init__(self, entry: ScorerEntry, *, count_neutral: bool) -> None:
+        self.scored = self.neutral = self.unscored = self.failed = 0
+        self.failures = FailureTally()
+        self._count_neutral = count_neutral
+        self._passes = passes(entry)
+        self._samples = Sums()
+        self._lost: dict[str, int] = {}
+        # Trials by their id, if a judge grades more than once: a trial counts once.
+        self._trials: dict[str, int] | None = {} if entry.repetitions > 1 else None
+        self._sample_of = array("L")
+        self._gradings = Sums()
+
+    def add(self, line: ScoreLine, sample: int) -> None:
+        """Take a score of a sample, which is given by its number."""
+        value, neutral = line.score.value, line.score.neutral
+        if value is None:
+            self.unscored += 1
+            if line.failure is not None:
+                self.failed += 1
+                self.failures.add(line.failure.kind, line.failure.message)
+                self._lost[line.trial] = sample
+            return
+        self.neutral += neutral
+        self.scored += not neutral
+        if neutral and not self._count_neutral:
+            return
+        if self._trials is None:
+            self._samples.add(sample, value, passed=self._passes(value))
+            return
+        trial = self._trials.setdefault(intern(line.trial), len(self._trials))
+        if trial == len(self._sample_of):
+            self._sample_of.append(sample)
+        self._gradings.add(trial, value)
+
+    def lost(self) -> Counter[int]:
+        """Return by sample how many trials were answered and have no value, because the scorer failed."""
+        return Counter(sample for trial, sample in self._lost.items() if trial not in (self._trials or ()))
+
+    def values(self) -> SampleValues:
+        """Return what was found, by sample."""
+        if self._trials is None:
+            return self._samples.values()
+        import numpy as np  # takes a tenth of a second to import
+
+        from keval.analysis.stats.variance import Graded
+
+        sums = Sums()
+        for trial, mean in self._gradings.by_slot().items():
+            sums.add(self._sample_of[trial], mean, passed=self._passes(mean))
+        found = sums.values()
+        _, of = np.unique(np.array(self._sample_of, np.int64), return_inverse=True)
+        m, each = np.array(self._gradings.counts, np.float64), np.array(self._gradings.sums)
+        graded = Graded(
+            trials=found.counts,
+            gradings=np.bincount(of, m).astype(np.int64),
+            gradings_squared=np.bincount(of, m**2).astype(np.int64),
+            sums=np.bincount(of, each).astype(np.float64),
+            squares=np.bincount(of, np.array(self._gradings.squares)).astype(np.float64),
+            between=np.bincount(of, each**2 / m).astype(np.float64),
+        )
+        return attrs.evolve(found, graded=graded)

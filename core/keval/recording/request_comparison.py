@@ -1,0 +1,410 @@
+"""Comparing model requests: what of them is compared, and what differs between two."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
+from itertools import zip_longest
+from typing import Any
+
+import attrs
+import orjson
+
+from keval.records.cassettes import Volatile
+from keval.records.models import ModelRequest, Wire
+
+_PROMPT: Mapping[Wire, tuple[str, ...]] = {
+    "openai-chat": (),
+    "openai-responses": ("instructions",),
+    "anthropic": ("system",),
+    "gemini": ("systemInstruction", "system_instruction"),
+}
+"""The fields that hold the system prompt. Chat Completions has it as the first messages."""
+_MESSAGES: Mapping[Wire, str] = {
+    "openai-chat": "messages",
+    "openai-responses": "input",
+    "anthropic": "messages",
+    "gemini": "contents",
+}
+_PROMPT_ROLES = ("system", "developer")
+_SCHEMAS = ("parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema")
+_CALL_IDS = ("tool_call_id", "call_id", "tool_use_id")
+"""The fields by which a result names its call."""
+
+
+@attrs.define(slots=False)
+class Conversation:
+    """A model request as its parts.
+
+    `prompt` is the system prompt as it is sent, and `messages` are all others, each as it is sent. `tools` have
+    `description`, `schema` and the `rest` of each tool by its name. `rest` are the fields of the body beside these.
+    """
+
+    prompt: Any
+    messages: Sequence[Any]
+    tools: Mapping[str, Mapping[str, Any]]
+    rest: Mapping[str, Any]
+
+    @property
+    def prompt_text(self) -> str:
+        """The texts of the system prompt."""
+        return "\n".join(_texts(self.prompt))
+
+    def answered(self, result: Mapping[str, Any]) -> str | None:
+        """Return the name of the tool whose result an object of a message holds; `None` if it holds none."""
+        if "response" in result and isinstance(result.get("name"), str):
+            name: str = result["name"]
+            return name
+        call = next((result[key] for key in _CALL_IDS if key in result), None)
+        return None if call is None or "arguments" in result else self._names.get(call, "a tool")
+
+    @cached_property
+    def _names(self) -> Mapping[str, str]:
+        return dict(_calls(self.messages))
+
+
+def read_conversation(request: ComparableRequest) -> Conversation:
+    """Read a request whose body is a JSON object."""
+    body, wire = request.body, request.wire
+    prompt: Any = {name: body[name] for name in _PROMPT[wire] if name in body}
+    given = body.get(_MESSAGES[wire], [])
+    messages = given if isinstance(given, list) else [given]
+    if wire == "openai-chat":
+        leading = 0
+        while leading < len(messages) and _role(messages[leading]) in _PROMPT_ROLES:
+            leading += 1
+        prompt, messages = {"messages": messages[:leading]}, messages[leading:]
+    taken = {*_PROMPT[wire], _MESSAGES[wire], "tools"}
+    tools, others = _tools_of(body.get("tools") or ())
+    rest = {name: value for name, value in body.items() if name not in taken}
+    return Conversation(prompt, messages, tools, {**rest, "tools": others} if others else rest)
+
+
+def _tools_of(given: Iterable[Any]) -> tuple[dict[str, dict[str, Any]], list[Any]]:
+    """Return the tools by name, and whatever else is offered as a tool, such as one that the vendor runs."""
+    tools: dict[str, dict[str, Any]] = {}
+    others: list[Any] = []
+    for entry in given:
+        declared = _declarations(entry)
+        if not declared:
+            others.append(entry)
+        for tool in declared:
+            schema = {name: tool[name] for name in _SCHEMAS if name in tool}
+            rest = {name: value for name, value in tool.items() if name not in {"name", "description", *_SCHEMAS}}
+            tools[tool["name"]] = {"description": tool.get("description", ""), "schema": schema, "rest": rest}
+    return tools, others
+
+
+def _declarations(entry: Any) -> list[dict[str, Any]]:
+    if not isinstance(entry, dict):
+        return []
+    of_gemini = entry.get("functionDeclarations") or entry.get("function_declarations")
+    found = of_gemini if isinstance(of_gemini, list) else [entry.get("function", entry)]
+    return [tool for tool in found if isinstance(tool, dict) and isinstance(tool.get("name"), str)]
+
+
+def _role(message: Any) -> object:
+    return message.get("role") if isinstance(message, dict) else None
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield the texts of a prompt, whether it is one, a list of parts, or an object that has parts."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            if name not in ("role", "type", "cache_control"):
+                yield from _texts(item)
+
+
+def _calls(value: Any) -> Iterator[tuple[str, str]]:
+    """Yield the id and the tool's name of every call in the messages."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _calls(item)
+    elif isinstance(value, dict):
+        function = value.get("function", value)
+        number = value.get("call_id", value.get("id"))
+        if isinstance(function, dict) and isinstance(number, str) and isinstance(function.get("name"), str):
+            yield number, function["name"]
+        for item in value.values():
+            yield from _calls(item)
+
+
+_MOST_LINES = 16
+"""Lines of a diff that are shown."""
+_COMPARED_LINES = 400
+"""Lines from the first difference on that are compared: comparing takes time that grows with their square."""
+_WIDTH = 160
+"""Characters of a line that are shown, from a little before its first difference."""
+_BEFORE = 40
+
+
+@attrs.frozen
+class _Absent:
+    """Stands where one of two requests has nothing."""
+
+
+_ABSENT = _Absent()
+
+
+@attrs.frozen
+class _Step:
+    """A field or item in which two requests differ, of what the recorded one has around it."""
+
+    holder: Any
+    key: str | int
+    recorded: Any
+    now: Any
+
+
+def first_difference(recorded: ComparableRequest, now: ComparableRequest) -> str:
+    """Say where two requests differ first, with a short diff: prompt, tools, messages, then all other fields.
+
+    Returns an empty text if they are equal.
+    """
+    asked = (f"{recorded.method} {recorded.path} ({recorded.wire})", f"{now.method} {now.path} ({now.wire})")
+    found = _part("the model", recorded.model, now.model) or _part("the address", *asked)
+    if not found and isinstance(recorded.body, dict) and isinstance(now.body, dict):
+        found = _between(read_conversation(recorded), read_conversation(now))
+    return found or _part("the body", recorded.body, now.body)
+
+
+def first_difference_of_call(tool: str, recorded: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Say how the arguments of a call differ from the recorded ones; an empty text if they do not."""
+    return _part(f"the call of `{tool}`", dict(recorded), dict(now))
+
+
+def _between(recorded: Conversation, now: Conversation) -> str:
+    return (
+        _part("the system prompt", recorded.prompt_text, now.prompt_text)
+        or _tools(recorded.tools, now.tools)
+        or _messages(recorded, now)
+        or _fields("field ", recorded.prompt, now.prompt)
+        or _fields("field ", recorded.rest, now.rest)
+    )
+
+
+def _tools(recorded: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping[str, Any]]) -> str:
+    only = next((name for name in (*recorded, *now) if (name in recorded) != (name in now)), None)
+    if only is not None:
+        how = "is not offered any more" if only in recorded else "is new"
+        return f"the tool `{only}` {how}; recorded: {', '.join(recorded) or 'none'}; now: {', '.join(now) or 'none'}"
+    for name, tool in recorded.items():
+        for kind in ("description", "schema"):
+            if found := _part(f"the {kind} of the tool `{name}`", tool[kind], now[name][kind]):
+                return found
+        if found := _fields(f"tool `{name}`, field ", tool["rest"], now[name]["rest"]):
+            return found
+    return _part("the order of the tools", "\n".join(recorded), "\n".join(now))
+
+
+def _messages(recorded: Conversation, now: Conversation) -> str:
+    path = _steps([*recorded.messages], [*now.messages])
+    if not path:
+        return ""
+    first, *within = path
+    message = first.now if first.recorded is _ABSENT else first.recorded
+    role = message.get("role") or message.get("type") if isinstance(message, dict) else None
+    label = f"message {int(first.key) + 1}" + (f" ({role})" if role else "")
+    if not within:
+        return _part(label, first.recorded, first.now)
+    last, place = _place(within, recorded)
+    return _part(f"{label}: {place}", last.recorded, last.now)
+
+
+def _fields(label: str, recorded: Any, now: Any) -> str:
+    path = _steps(recorded, now)
+    return _part(f"{label}`{_dotted(path)}`", path[-1].recorded, path[-1].now) if path else ""
+
+
+def _steps(recorded: Any, now: Any) -> list[_Step]:
+    """Return the way to the first value that differs; none if the two are no objects or lists, or equal."""
+    pairs: Iterator[tuple[str | int, Any, Any]] = iter(())
+    if isinstance(recorded, dict) and isinstance(now, dict):
+        pairs = ((key, recorded.get(key, _ABSENT), now.get(key, _ABSENT)) for key in {**recorded, **now})
+    elif isinstance(recorded, list) and isinstance(now, list):
+        pairs = ((index, *pair) for index, pair in enumerate(zip_longest(recorded, now, fillvalue=_ABSENT)))
+    found = next((pair for pair in pairs if pair[1] != pair[2]), None)
+    return [_Step(recorded, *found), *_steps(*found[1:])] if found else []
+
+
+def _place(path: Sequence[_Step], conversation: Conversation) -> tuple[_Step, str]:
+    """Return what differs within a message, and its name: a call, a tool's result, the text, or else the field."""
+    for step in path:
+        if not isinstance(step.holder, dict):
+            continue
+        if step.key in ("arguments", "args", "input") and "name" in step.holder:
+            return step, f"the call of `{step.holder['name']}`"
+        if tool := conversation.answered(step.holder):
+            if step.key in ("content", "output", "response"):
+                return path[-1], f"the result of `{tool}`"
+        elif step.key in ("text", "content") and step is path[-1]:
+            return step, "its text"
+    return path[-1], f"`{_dotted(path)}`"
+
+
+def _dotted(path: Sequence[_Step]) -> str:
+    return ".".join(str(step.key) for step in path)
+
+
+def _part(label: str, recorded: Any, now: Any) -> str:
+    if recorded == now:
+        return ""
+    verb = "is missing" if now is _ABSENT else "is not in the recording" if recorded is _ABSENT else "differs"
+    diff = _diff(_lines(recorded), _lines(now)) or _diff([repr(recorded)], [repr(now)])
+    return "\n".join((f"{label} {verb}:", *diff))
+
+
+def _lines(value: Any) -> list[str]:
+    """Return the lines of a text; JSON, also in a text, is written with a line for each value."""
+    if value is _ABSENT:
+        return []
+    if isinstance(value, str):
+        try:
+            value = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            return str(value).splitlines()
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS).decode().splitlines()
+
+
+def _diff(recorded: Sequence[str], now: Sequence[str]) -> list[str]:
+    begin = max(0, _shared(recorded, now) - 1)
+    compared = (recorded[begin : begin + _COMPARED_LINES], now[begin : begin + _COMPARED_LINES])
+    lines = [*_narrow(difflib.unified_diff(*compared, "in the recording", "now", n=1, lineterm=""))]
+    if len(lines) > _MOST_LINES:
+        lines[_MOST_LINES:] = [f"… {len(lines) - _MOST_LINES} more lines"]
+    return lines
+
+
+def _narrow(diff: Iterator[str]) -> Iterator[str]:
+    """Yield the lines of a diff without line numbers; of wide ones, what stands around their difference."""
+    removed: list[str] = []
+    added: list[str] = []
+    yield from (line.strip() for _, line in zip(range(2), diff, strict=False))
+    for line in diff:
+        if line[0] in "-+":
+            (removed if line[0] == "-" else added).append(line[1:])
+            continue
+        yield from _changed(removed, added)
+        removed, added = [], []
+        yield "@@" if line.startswith("@@") else f" {_cut(line[1:], 0)}"
+    yield from _changed(removed, added)
+
+
+def _changed(removed: Sequence[str], added: Sequence[str]) -> Iterator[str]:
+    begins = [max(0, _shared(*pair) - _BEFORE) for pair in zip(removed, added, strict=False)]
+    begins += [0] * abs(len(removed) - len(added))
+    for sign, lines in (("-", removed), ("+", added)):
+        yield from (f"{sign}{_cut(line, begin)}" for line, begin in zip(lines, begins, strict=False))
+
+
+def _shared(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return how many items, or characters, two sequences share from their beginning."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((number for number, (first, second) in pairs if first != second), min(len(one), len(other)))
+
+
+def _cut(line: str, begin: int) -> str:
+    if len(line) <= _WIDTH:
+        return line
+    end = begin + _WIDTH
+    return ("…" if begin else "") + line[begin:end] + ("…" if end < len(line) else "")
+
+
+MARK = "[volatile]"
+"""What stands in place of a volatile text."""
+
+
+@attrs.frozen
+class ComparableRequest:
+    """A model request as it is compared: equal ones are the same request to a recording.
+
+    `body` is its JSON without what is volatile; objects are equal in any order of their keys. A body that is no JSON is
+    its text. Headers are not compared.
+    """
+
+    model: str
+    wire: Wire
+    method: str
+    path: str
+    body: Any = attrs.field(repr=False)
+
+
+def canonical(request: ModelRequest, volatile: Iterable[Volatile] = ()) -> ComparableRequest:
+    """Return what of a request is compared. Its secrets must have been replaced before, as the recording's have."""
+    declared = tuple(volatile)
+    try:
+        body = orjson.loads(request.body)
+    except orjson.JSONDecodeError:
+        body = request.body.decode("utf-8", "replace")
+    body, path = without_volatile(body, declared), without_volatile(request.path, declared)
+    return ComparableRequest(request.model, request.wire, request.method, path, body)
+
+
+def without_volatile(value: Any, volatile: Iterable[Volatile]) -> Any:
+    """Return JSON, or a text, without the fields that are volatile, with a mark in place of such texts, and sorted."""
+    fields, orders, patterns = _rules(tuple(volatile))
+    for field in fields:
+        value = _without(value, field)
+    for path, key in orders:
+        value = _sorted(value, path, key)
+    return value if patterns is None else _marked(value, patterns)
+
+
+@lru_cache
+def _rules(
+    volatile: tuple[Volatile, ...],
+) -> tuple[Sequence[Sequence[str]], Sequence[tuple[Sequence[str], str]], re.Pattern[str] | None]:
+    fields = [each.field.split(".") for each in volatile if each.field is not None]
+    ways = [each.order.split(".") for each in volatile if each.order is not None]
+    patterns = [f"(?:{each.pattern})" for each in volatile if each.pattern is not None]
+    return fields, [(way[:-2], way[-1]) for way in ways], re.compile("|".join(patterns)) if patterns else None
+
+
+def _without(value: Any, field: Sequence[str]) -> Any:
+    """Return JSON without a field; a `*` in its path stands for every item of a list or object."""
+    key, *rest = field
+    if isinstance(value, list):
+        if not rest:
+            return [] if key == "*" else value
+        return [_without(item, rest) for item in value] if key == "*" else value
+    if not isinstance(value, dict) or (key != "*" and key not in value):
+        return value
+    if not rest:
+        return {name: item for name, item in value.items() if key not in (name, "*")}
+    return {name: _without(item, rest) if key in (name, "*") else item for name, item in value.items()}
+
+
+def _sorted(value: Any, path: Sequence[str], key: str) -> Any:
+    """Return JSON in which the items of the list at this path that have this key are sorted by it, in their places."""
+    if not path:
+        if not isinstance(value, list):
+            return value
+        places = [place for place, item in enumerate(value) if isinstance(item, dict) and key in item]
+        items = sorted((value[place] for place in places), key=lambda item: str(item[key]))
+        found = list(value)
+        for place, item in zip(places, items, strict=True):
+            found[place] = item
+        return found
+    first, *rest = path
+    if isinstance(value, list):
+        return [_sorted(item, rest, key) for item in value] if first == "*" else value
+    if isinstance(value, dict):
+        return {name: _sorted(item, rest, key) if first in (name, "*") else item for name, item in value.items()}
+    return value
+
+
+def _marked(value: Any, patterns: re.Pattern[str]) -> Any:
+    if isinstance(value, str):
+        return patterns.sub(MARK, value)
+    if isinstance(value, list):
+        return [_marked(item, patterns) for item in value]
+    if isinstance(value, dict):
+        return {name: _marked(item, patterns) for name, item in value.items()}
+    return value

@@ -1,0 +1,124 @@
+"""Trials and scores as rows of a table, and as Arrow tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from keval.errors import RunError
+from keval.records.scores import ScoreLine
+from keval.records.trial import Trial
+from keval.store.serialization import dump
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+TRIAL_COLUMNS: Mapping[str, str] = {
+    "id": "string", "sample": "string", "agent": "string", "model": "string", "condition": "string",
+    "repetition": "int64", "question": "string", "answer": "string", "output": "string", "failed": "bool",
+    "failure": "string", "message": "string", "attempts": "int64", "complied": "bool", "duration": "float64",
+    "model_calls": "int64", "tool_calls": "int64", "input_tokens": "int64", "output_tokens": "int64",
+    "metadata": "string", "cached_tokens": "int64", "reasoning_tokens": "int64", "started": "float64",
+    "instructions": "string", "asked": "string", "history": "string", "calls": "string",
+}  # fmt: skip
+"""The columns of a table of trials, with the Arrow type of each."""
+SCORE_COLUMNS: Mapping[str, str] = {
+    "trial": "string", "sample": "string", "agent": "string", "condition": "string", "repetition": "int64",
+    "metric": "string", "judge": "string", "judge_repetition": "int64", "value": "float64", "neutral": "bool",
+    "reason": "string", "failure": "string", "details": "string", "message": "string",
+    "unverified_claims": "string",
+}  # fmt: skip
+"""The columns of a table of scores, with the Arrow type of each."""
+
+
+def trial_row(trial: Trial) -> dict[str, Any]:
+    """Return a trial's values by column. Lists and mappings are JSON texts; what is unknown is `None`."""
+    transcript, failure = trial.transcript, trial.failure
+    calls = None
+    if transcript is not None and transcript.unlisted_calls is not None:
+        calls = len(transcript.own_calls) + transcript.unlisted_calls
+    return {
+        "id": trial.id,
+        "sample": trial.sample.id,
+        "agent": trial.agent,
+        "model": trial.model,
+        "condition": trial.condition,
+        "repetition": trial.repetition,
+        "question": trial.question,
+        "answer": trial.sample.answer,
+        "output": trial.output,
+        "failed": failure is not None,
+        "failure": failure and failure.kind,
+        "message": failure and failure.message,
+        "attempts": len(trial.attempts) + 1,
+        "complied": trial.complied,
+        "duration": transcript and transcript.duration,
+        "model_calls": transcript and transcript.model_calls,
+        "tool_calls": calls,
+        "input_tokens": transcript and transcript.usage.input_tokens,
+        "output_tokens": transcript and transcript.usage.output_tokens,
+        "metadata": _json(trial.sample.metadata),
+        "cached_tokens": transcript and transcript.usage.cached_tokens,
+        "reasoning_tokens": transcript and transcript.usage.reasoning_tokens,
+        "started": transcript and transcript.started,
+        "instructions": transcript and transcript.instructions,
+        "asked": _json(trial.sample.asked),
+        "history": _json(trial.sample.history),
+        "calls": transcript and _json(transcript.tool_calls),
+    }
+
+
+def score_row(line: ScoreLine) -> dict[str, Any]:
+    """Return a score's values by column. Lists and mappings are JSON texts; what is unknown is `None`."""
+    claims = line.judgement and line.judgement.unverified_claims
+    return {
+        "trial": line.trial,
+        "sample": line.sample,
+        "agent": line.agent,
+        "condition": line.condition,
+        "repetition": line.repetition,
+        "metric": line.metric,
+        "judge": line.judge,
+        "judge_repetition": line.judgement and line.judgement.repetition,
+        "value": line.score.value,
+        "neutral": line.score.neutral,
+        "reason": line.score.reason,
+        "failure": line.failure and line.failure.kind,
+        "details": _json(line.score.details),
+        "message": line.failure and line.failure.message,
+        "unverified_claims": None if claims is None else _json(claims),
+    }
+
+
+def _json(value: Any) -> str:
+    return dump(value).decode()
+
+
+_BATCH = 1_000
+
+
+def trials_table(trials: Iterable[Trial]) -> pyarrow.Table:
+    """Return trials as a table. Raises RunError when pyarrow is not installed."""
+    return _table(map(trial_row, trials), TRIAL_COLUMNS)
+
+
+def scores_table(scores: Iterable[ScoreLine]) -> pyarrow.Table:
+    """Return scores as a table. Raises RunError when pyarrow is not installed."""
+    return _table(map(score_row, scores), SCORE_COLUMNS)
+
+
+def _table(rows: Iterator[Mapping[str, Any]], columns: Mapping[str, str]) -> pyarrow.Table:
+    try:
+        import pyarrow  # takes a tenth of a second to import
+    except ImportError as error:
+        raise RunError("tables need pyarrow: `pip install keval[frames]`") from error
+    schema = pyarrow.schema([(name, pyarrow.type_for_alias(kind)) for name, kind in columns.items()])
+    batches = [pyarrow.RecordBatch.from_pylist(batch, schema) for batch in _batches(rows)]
+    return pyarrow.Table.from_batches(batches, schema)
+
+
+def _batches(rows: Iterator[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
+    while batch := [*islice(rows, _BATCH)]:
+        yield batch

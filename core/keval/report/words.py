@@ -1,0 +1,203 @@
+"""Numbers, names and lines of text, as every report writes them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from rich.cells import cell_len, chop_cells, set_cell_size
+
+from keval.records.effects import Effect
+from keval.records.scores import Scale, Scorer
+from keval.report.terminal.messages import foreign
+
+EXPENSE_UNITS: Mapping[str, str] = {"seconds": "s", "tokens": "tokens", "usd": "$", "tool_calls": "tool calls"}
+"""The units of what an answer takes, by the name that effects on it have as their metric."""
+
+
+def number(value: float | None, places: int = 2) -> str:
+    """Return a number; one of at least 100 has no decimals, and an unknown one is `–`."""
+    if value is None:
+        return "–"
+    if math.isinf(value):
+        return "∞"
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    # Adding zero removes the sign of -0.0.
+    return f"{round(value, places) + 0.0:.{places}f}"
+
+
+def signed(value: float | None, places: int = 2) -> str:
+    """Return a difference with its sign, which 0 has too; `–` for an unknown one."""
+    text = number(value, places)
+    return text if value is None or text.startswith("-") else f"+{text}"
+
+
+def counted(count: int, what: str) -> str:
+    """Return a count with what is counted, in the plural unless it is one."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def interval(low: float | None, high: float | None, *, signs: bool = False) -> str:
+    """Return an interval as `0.10 to 0.30`; an empty text if an end is unknown."""
+    if low is None or high is None:
+        return ""
+    told = signed if signs else number
+    return f"{told(low)} to {told(high)}"
+
+
+def decimals(effect: Effect) -> int:
+    """Return how many decimals an effect needs: two, and more where the values are small."""
+    known = [abs(value) for value in (effect.mean, effect.against_mean, effect.difference) if value is not None]
+    largest = max(known, default=1.0)
+    return 2 if largest >= 0.1 or not largest else 3 if largest >= 0.01 else 4
+
+
+def _half_width(effect: Effect) -> float | None:
+    """Return half the width of an interval that is as long to both sides, as far as two decimals show; else `None`."""
+    if effect.difference is None or effect.ci_low is None or effect.ci_high is None:
+        return None
+    places = decimals(effect)
+    below, above = effect.difference - effect.ci_low, effect.ci_high - effect.difference
+    if abs(round(below, places) - round(above, places)) > 1.5 * 10**-places:
+        return None
+    return max(below, above)
+
+
+def bracketed(effects: Iterable[Effect]) -> bool:
+    """Return whether any of the intervals is longer to one side, so that all are to be shown by their ends."""
+    return any(effect.ci_low is not None and _half_width(effect) is None for effect in effects)
+
+
+def interval_of(effect: Effect, *, ends: bool) -> str:
+    """Return the interval of an effect: `±0.08`, or by its ends, `[-0.02, +0.30]`; empty if there is none."""
+    if effect.ci_low is None or effect.ci_high is None:
+        return ""
+    places = decimals(effect)
+    half = _half_width(effect)
+    if ends or half is None:
+        return f"[{signed(effect.ci_low, places)}, {signed(effect.ci_high, places)}]"
+    return f"±{number(half, places)}"
+
+
+def aligned(texts: Sequence[str]) -> list[str]:
+    """Return numbers as texts with the decimal points below each other."""
+    wholes = [text.partition(".")[0] for text in texts]
+    width = max(map(len, wholes), default=0)
+    lines = [" " * (width - len(whole)) + text for whole, text in zip(wholes, texts, strict=True)]
+    longest = max(map(len, lines), default=0)
+    return [line.ljust(longest) for line in lines]
+
+
+def time_span(seconds: float) -> str:
+    """Return a span of time with as much detail as one remembers: `0.4 s`, `13 s`, `3 min 20 s`, `10 min`, `2 h`."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 1:
+        return f"{rest} s"
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours:,} h {minutes} min" if minutes else f"{hours:,} h"
+
+
+def display_names(scorers: Iterable[Scorer]) -> Mapping[Scorer, str]:
+    """Return each scorer's name: the last part of the metric's with spaces in place of underscores.
+
+    Two metrics with the same last part keep their full names, and a rubric that several judges grade by has the judge.
+    """
+    known = list(dict.fromkeys(scorers))
+    graded = Counter(metric for metric, _ in known)
+    last = {metric: one_line(metric.rpartition("/")[2].replace("_", " ")) or one_line(metric) for metric in graded}
+    shared = Counter(last.values())
+    names = {}
+    for metric, judge in known:
+        name = last[metric] if shared[last[metric]] == 1 else one_line(metric)
+        names[metric, judge] = f"{name} by {one_line(judge)}" if judge and graded[metric] > 1 else name
+    return names
+
+
+def with_units(name: str, scale: Scale) -> str:
+    """Return a metric's name with what its figures are in: `tone (1-5)`, `time (s)`; nothing for one from 0 to 1."""
+    usual = (scale.low, scale.high) == (0.0, 1.0) or math.isinf(scale.high)
+    told = " ".join(filter(None, ("" if usual else f"{scale.low:g}-{scale.high:g}", one_line(scale.unit))))
+    return f"{name} ({told})" if told and told != name else name
+
+
+def one_line(text: str) -> str:
+    """Return text of others for a line of a terminal: as `foreign` makes it, on one line."""
+    return " ".join(foreign(text).split())
+
+
+def padded(text: str, width: int, *, right: bool = False) -> str:
+    """Return a text that is exactly so many cells wide: filled with spaces, or cut with `…` at its end."""
+    lacking = width - cell_len(text)
+    if lacking < 0:
+        return set_cell_size(text, width - 1) + "…"
+    return " " * lacking + text if right else text + " " * lacking
+
+
+def folded(text: str, width: int, *, indent: int = 0, hanging: int | None = None) -> Iterator[str]:
+    """Yield lines of at most `width` cells, folded at spaces; a longer word is cut.
+
+    The first line begins after `indent` spaces, the others after `hanging`, two more unless it says otherwise.
+    """
+    start = " " * indent
+    rest = " " * (indent + 2 if hanging is None else hanging)
+    line, begun = start, False
+    for word in text.split():
+        if begun and cell_len(line) + 1 + cell_len(word) > width:
+            yield line
+            line, begun = rest, False
+        pieces = chop_cells(word, max(1, width - len(rest))) if cell_len(line) + cell_len(word) > width else [word]
+        for piece in pieces[:-1]:
+            yield line + piece
+            line = rest
+        line, begun = (f"{line} " if begun else line) + pieces[-1], True
+    if begun:
+        yield line
+
+
+def flowed(parts: Iterable[str], width: int, *, gap: str = "   ") -> Iterator[str]:
+    """Yield lines of as many parts as fit, with a gap between; a part that is longer than a line is folded."""
+    line = ""
+    for part in parts:
+        if line and cell_len(line) + len(gap) + cell_len(part) > width:
+            yield from folded(line, width) if cell_len(line) > width else [line]
+            line = part
+        else:
+            line = f"{line}{gap}{part}" if line else part
+    if line:
+        yield from folded(line, width) if cell_len(line) > width else [line]
+
+
+def joined(parts: Sequence[str], last: str = "and") -> str:
+    """Join parts as a sentence does: `a, b and c`."""
+    return "".join(parts) if len(parts) < 2 else f"{', '.join(parts[:-1])} {last} {parts[-1]}"
+
+
+_AROUND = 5
+"""Words that are shown around what differs in long texts."""
+
+
+def changed_words(before: str, now: str) -> str:
+    """Return how something was and is, on one line: `before → now`, as `changed_parts` has them."""
+    return " → ".join(changed_parts(before, now))
+
+
+def changed_parts(before: str, now: str) -> tuple[str, str]:
+    """Return how something was and is, each on one line. Of long texts, the words that differ, and a few around."""
+    was, is_now = one_line(before).split(), one_line(now).split()
+    shorter = min(len(was), len(is_now))
+    begin = next((at for at in range(shorter) if was[at] != is_now[at]), shorter)
+    end = next((at for at in range(shorter - begin) if was[-1 - at] != is_now[-1 - at]), shorter - begin)
+    first, last = max(0, begin - _AROUND), max(0, end - _AROUND)
+    if first + last <= _AROUND:
+        return " ".join(was), " ".join(is_now)
+
+    def part(words: Sequence[str]) -> str:
+        return " ".join([*(["…"] if first else []), *words[first : len(words) - last], *(["…"] if last else [])])
+
+    return part(was), part(is_now)

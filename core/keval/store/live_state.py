@@ -1,0 +1,137 @@
+"""Looking at a run while it runs: who looks touches `.watched`, and the run tells in `live.json` what happens just now.
+
+Neither file is a part of the run; it removes both when it ends.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+import attrs
+import orjson
+
+from keval.errors import RunError
+from keval.files import read_input
+from keval.records.summary import FailureTally
+from keval.seams.live_events import EventKind
+from keval.store.run import Run
+from keval.store.serialization import dump, from_plain
+
+LIVE_FILE = "live.json"
+WATCHED_FILE = ".watched"
+
+
+@attrs.frozen
+class TrialInFlight:
+    """A trial that has begun, at the Unix time `since`, and is not on disk yet.
+
+    `attempt` counts from 1, `doing` is the kind of the latest live event, of the Unix time `at`, and `tool` the tool
+    that is being called; all are `None` as long as nothing was heard of the trial.
+    """
+
+    trial: str
+    agent: str
+    condition: str
+    sample: str
+    repetition: int
+    since: float
+    attempt: int | None = None
+    doing: EventKind | None = None
+    at: float | None = None
+    tool: str | None = None
+
+
+@attrs.frozen
+class ErrorCount:
+    """Something that went wrong so many times: its kind, and what it said the first time."""
+
+    kind: str
+    count: int
+    message: str = ""
+
+
+@attrs.frozen
+class EndpointPace:
+    """How many requests at once the endpoint of a model is given (`None`: any number), and whether it is down."""
+
+    model: str
+    at_once: int | None = None
+    down: bool = False
+
+
+@attrs.frozen
+class LiveState:
+    """What a running run is doing, at the Unix time `at`.
+
+    Its stage is `trials` until the last one has ended, then `scoring`. Since it was begun or resumed, `finished` trials
+    were written, `failed` ones among them, and `scored` ones have their scores. `retries` are attempts that failed and
+    `refusals` model requests that were refused, of the trials in flight, since somebody has been looking: those of
+    finished trials are in trials.jsonl. `paces` are of the endpoints that were given fewer requests, or went down.
+    """
+
+    at: float
+    stage: Literal["trials", "scoring"]
+    finished: int
+    failed: int
+    scored: int
+    in_flight: tuple[TrialInFlight, ...] = ()
+    retries: tuple[ErrorCount, ...] = ()
+    refusals: tuple[ErrorCount, ...] = ()
+    paces: tuple[EndpointPace, ...] = ()
+
+
+def refusal_kind(status: int | None) -> str:
+    """Name the kind of a model request that was refused, by its HTTP status."""
+    return "no response" if status is None else f"HTTP {status}"
+
+
+def error_counts(*tallies: FailureTally) -> tuple[ErrorCount, ...]:
+    """Return what tallies counted, the most frequent first."""
+    counts: Counter[str] = Counter()
+    messages: dict[str, str] = {}
+    for tally in tallies:
+        counts.update(tally.counts)
+        messages = {**tally.messages, **messages}
+    return tuple(ErrorCount(kind, count, messages.get(kind, "")) for kind, count in counts.most_common())
+
+
+def watch(run: Run) -> bool:
+    """Say that somebody looks at a run just now, and return whether it is running; call this about every two seconds.
+
+    Where the run's directory cannot be written to, the run does not hear of it.
+    """
+    with suppress(OSError):  # a viewer that may only read shows what is in the run's own files
+        (run.path / WATCHED_FILE).touch()
+    if run.is_locked:
+        return True
+    with suppress(OSError):
+        remove_live_files(run.path)  # it has just ended, or was killed
+    return False
+
+
+def read_live(run: Run) -> LiveState | None:
+    """Return what a run is doing; `None` if it tells nothing: it does not run, or nobody looks. Raises RunError."""
+    path = run.path / LIVE_FILE
+    try:
+        told = orjson.loads(read_input(path))
+    except FileNotFoundError:
+        return None
+    except (OSError, orjson.JSONDecodeError) as error:
+        raise RunError(f"{path} cannot be read: {error}") from error
+    return from_plain(LiveState, told, path)
+
+
+def remove_live_files(folder: Path) -> None:
+    """Remove both files. Raises OSError."""
+    for name in (LIVE_FILE, WATCHED_FILE):
+        (folder / name).unlink(missing_ok=True)
+
+
+def write_live(folder: Path, state: LiveState) -> None:
+    """Write what a run is doing, whole or not at all; that survives no power cut, and need not. Raises OSError."""
+    unfinished = folder / f".{LIVE_FILE}.unfinished"
+    unfinished.write_bytes(dump(state))
+    unfinished.replace(folder / LIVE_FILE)

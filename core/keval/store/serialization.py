@@ -1,0 +1,302 @@
+"""Records as JSON, by the line and as files, and back, with the types that summaries and tables count on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import attrs
+import orjson
+
+from keval.config.structure import structure
+from keval.errors import RunError
+from keval.files import read_json
+from keval.records.manifest import FORMAT, Manifest
+from keval.records.scores import Score, ScoreLine
+from keval.records.trial import Sample, Trial
+
+T = TypeVar("T")
+
+_FREE = frozenset({"result", "error", "reason", "message", "traceback"})
+"""Fields that are only shown, and in which an adapter may have left something else than a text."""
+
+
+class _Shape(NamedTuple):
+    name: str
+    types: tuple[type, ...]
+    items: tuple[type, ...]
+
+
+def fields_of(record: Any) -> dict[str, Any]:
+    """Return the fields of a record by name, with their values as they are, and the unknown keys that it keeps."""
+    fields = {name: getattr(record, name) for name in _names(record.__class__)}
+    if (rest := _rest(record.__class__)) is not None:
+        fields.update(fields.pop(rest))
+    return fields
+
+
+def read_record(kind: Callable[..., T], data: Mapping[str, Any]) -> T:
+    """Make a record of its fields, and of mappings in them the records that belong there; unknown keys are left out.
+
+    Raises TypeError: a field is lacking or has a wrong type.
+    """
+    fields = {**data}  # a TypeError, if it is no mapping
+    for name, read in _readers(kind):
+        if fields.get(name) is not None:
+            fields[name] = read(fields[name])
+    try:
+        return _shaped(kind(**fields))
+    except TypeError:  # unknown keys are rare, so they are looked for only after an error
+        known = {name: value for name, value in fields.items() if name in _names(kind)}
+        if len(known) == len(fields):
+            raise
+        return _shaped(kind(**known))
+
+
+def _shaped(record: T) -> T:
+    """Return the record. Raises TypeError: one of its fields, or an item in it, has another type than it should."""
+    kind: Any = record.__class__
+    for name, types, items in _shapes(kind):
+        value: Any = getattr(record, name)
+        if not isinstance(value, types):
+            raise TypeError(f"{name!r} has the value {value!r:.60}")
+        if items and isinstance(value, tuple | list):
+            for item in value:
+                if not isinstance(item, items):
+                    raise TypeError(f"{name!r} holds {item!r:.60}")
+    return record
+
+
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in attrs.fields(kind))
+
+
+@cache
+def _rest(kind: Any) -> str | None:
+    return next((field.name for field in attrs.fields(kind) if field.metadata.get("unknown_keys")), None)
+
+
+@cache
+def _readers(kind: Any) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
+    """Return what reads the fields of a record that JSON has in another type: records, and tuples."""
+    hints = get_type_hints(kind)
+    found = ((field.name, _reader(hints[field.name])) for field in attrs.fields(kind))
+    return tuple((name, read) for name, read in found if read is not None)
+
+
+def _reader(hint: Any) -> Callable[[Any], Any] | None:
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in {Union, UnionType}:
+        return next(filter(None, map(_reader, args)), None)
+    if origin is tuple:
+        item = _reader(args[0])
+        if item is None:
+            return lambda value: tuple(value) if isinstance(value, list) else value
+        return lambda value: tuple(map(item, value)) if isinstance(value, list) else value
+    if isinstance(hint, type) and attrs.has(hint):
+        return lambda value: value if isinstance(value, hint) else read_record(hint, value)
+    return None
+
+
+@cache
+def _shapes(kind: Any) -> tuple[_Shape, ...]:
+    hints = get_type_hints(kind)
+    names = [field.name for field in attrs.fields(kind) if field.name not in _FREE]
+    shapes = (_Shape(name, _types(hints[name]), _items(hints[name])) for name in names)
+    return tuple(shape for shape in shapes if object not in shape.types)
+
+
+def _types(hint: Any) -> tuple[type, ...]:
+    origin = get_origin(hint)
+    if hint is Any:
+        return (object,)
+    if origin in {Union, UnionType}:
+        return tuple(kind for part in get_args(hint) for kind in _types(part))
+    if origin is Literal:
+        return (str,)
+    if origin is not None:
+        return (Mapping,) if issubclass(origin, Mapping) else (tuple, list)
+    if hint in {int, float}:
+        return (int, float)
+    return (hint,) if isinstance(hint, type) else (object,)
+
+
+def _items(hint: Any) -> tuple[type, ...]:
+    """Return the types of a list's items, as far as they are plain; records are checked when they are read."""
+    if get_origin(hint) in {Union, UnionType}:
+        return tuple(kind for part in get_args(hint) for kind in _items(part))
+    origin = get_origin(hint)
+    if not isinstance(origin, type) or not issubclass(origin, Sequence):
+        return ()
+    first = get_args(hint)[0]
+    return _types(first) if first in {str, int, float} else ()
+
+
+_DEEPEST = 200
+"""orjson writes 254 levels; arguments that a model makes up may have more."""
+
+
+def dump(data: Any) -> bytes:
+    """Write plain data as one line of JSON. A lone surrogate, which UTF-8 cannot encode, becomes `?`."""
+    options = orjson.OPT_NON_STR_KEYS
+    try:
+        return orjson.dumps(data, option=options, default=_plain)
+    except orjson.JSONEncodeError:
+        return orjson.dumps(_encodable(data), option=options, default=_plain)
+
+
+def sample_line(sample: Sample) -> bytes:
+    """Write a sample."""
+    return dump(sample)
+
+
+def read_sample(line: bytes) -> Sample:
+    """Read a line of samples.jsonl. Raises LookupError, TypeError or ValueError."""
+    return read_record(Sample, orjson.loads(line))
+
+
+def trial_line(trial: Trial) -> bytes:
+    """Write a trial, without its sample's content and its agent's characteristics, which the run keeps elsewhere."""
+    return dump(
+        {
+            "id": trial.id,
+            "sample": trial.sample.id,
+            "agent": trial.agent,
+            "model": trial.model,
+            "condition": trial.condition,
+            "repetition": trial.repetition,
+            "output": trial.output,
+            "transcript": trial.transcript,
+            "failure": trial.failure,
+            "complied": trial.complied,
+            "attempts": trial.attempts,
+        }
+    )
+
+
+def read_trial(
+    line: bytes, sample: Callable[[str], Sample], characteristics: Callable[[str], Mapping[str, Any]]
+) -> Trial:
+    """Read a line of trials.jsonl. Raises LookupError, TypeError or ValueError.
+
+    `sample` returns a sample by its id, and `characteristics` those of an agent by its label.
+    """
+    data = orjson.loads(line)
+    data.pop("output", None)  # the transcript has it
+    data["sample"], data["characteristics"] = sample(data["sample"]), characteristics(data["agent"])
+    return read_record(Trial, data)
+
+
+def score_line(line: ScoreLine) -> bytes:
+    """Write a score."""
+    return dump(
+        {
+            "trial": line.trial,
+            "sample": line.sample,
+            "agent": line.agent,
+            "condition": line.condition,
+            "repetition": line.repetition,
+            "metric": line.metric,
+            "judge": line.judge,
+            "value": line.score.value,
+            "neutral": line.score.neutral,
+            "reason": line.score.reason,
+            "details": line.score.details,
+            "failure": line.failure,
+            "judgement": line.judgement,
+            "digest": line.digest,
+        }
+    )
+
+
+def read_score(line: bytes) -> ScoreLine:
+    """Read a line of scores.jsonl. Raises LookupError, TypeError or ValueError."""
+    data = orjson.loads(line)
+    score = {name: data.pop(name) for name in ("value", "reason", "neutral", "details") if name in data}
+    return read_record(ScoreLine, {"judge": None, **data, "score": read_record(Score, score)})
+
+
+def _plain(value: Any) -> Any:
+    """Return a JSON value for a value of another type that an adapter or metric put into a record."""
+    if attrs.has(type(value)):
+        return fields_of(value)
+    return list(value) if isinstance(value, tuple | set | frozenset) else str(value)
+
+
+def _encodable(data: Any, depth: int = 0) -> Any:
+    if attrs.has(type(data)):
+        data = fields_of(data)
+    if isinstance(data, str):
+        return data.encode("utf-8", "replace").decode("utf-8")
+    if depth > _DEEPEST:
+        return "[nested too deeply to be kept]"
+    if isinstance(data, Mapping):
+        return {_encodable(key): _encodable(value, depth + 1) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_encodable(item, depth + 1) for item in data]
+    if isinstance(data, int) and not -(2**63) <= data < 2**64:
+        return str(data)
+    return data
+
+
+def to_plain(value: Any) -> Any:
+    """Return a record, with the records in it, as JSON gives it back. The open end of a scale is `None`."""
+    return orjson.loads(dump(value))
+
+
+def to_json(record: Any) -> bytes:
+    """Return a record as indented JSON that ends in a newline."""
+    return orjson.dumps(to_plain(record), option=orjson.OPT_INDENT_2) + b"\n"
+
+
+def from_plain(cls: type[T], data: Any, path: Path) -> T:
+    """Structure plain data into a record. Raises RunError with the file, the first error and the number of others."""
+    record, errors = structure(cls, data, (), Path(), variables=False, strict=False)
+    if record is None:
+        first = errors[0]
+        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        where = ".".join(map(str, first.path))
+        raise RunError(f"{path} is damaged: {where + ': ' if where else ''}{first.message}{more}; restore the file")
+    return record
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read what a run was made of. Raises RunError."""
+    data = read_json(path)
+    if not isinstance(data, dict):
+        raise RunError(f"{path} is no manifest")
+    if data.get("format") != FORMAT:
+        raise RunError(
+            f"{path} has format {data.get('format')}, and this version of keval reads format {FORMAT} only;"
+            " use the version that made the run, or run the evaluation again"
+        )
+    return _consistent(from_plain(Manifest, data, path), path)
+
+
+def _consistent(manifest: Manifest, path: Path) -> Manifest:
+    """Return a manifest whose parts refer to each other. Raises RunError."""
+    lacking = [*_absent(manifest.config, "agents", manifest.agents)]
+    lacking += _absent(manifest.config, "conditions", manifest.conditions)
+    lacking += [f"no condition {manifest.baseline!r}"] if manifest.baseline not in manifest.conditions else []
+    for entry in manifest.scorers:
+        if entry.judge is not None and entry.judge not in manifest.judges:
+            lacking.append(f"no judge {entry.judge!r}")
+        if (entry.rubric is not None or entry.judge is not None) and entry.rubric not in manifest.rubrics:
+            lacking.append(f"no rubric {entry.rubric!r}")
+    if lacking:
+        raise RunError(f"{path} is damaged: it has {lacking[0]}, which it refers to; restore the file")
+    return manifest
+
+
+def _absent(config: Mapping[str, Any], section: str, labels: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a manifest's config lacks of the agents or conditions that the run had."""
+    given = config.get(section)
+    for label in labels:
+        # A condition may be empty.
+        found = given.get(label, ...) if isinstance(given, dict) else ...
+        if not (isinstance(found, dict) or (found is None and section == "conditions")):
+            yield f"no config.{section}.{label}"

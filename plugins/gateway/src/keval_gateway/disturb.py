@@ -1,0 +1,231 @@
+"""Faults of a model's endpoint, made on purpose: by the gateway, or by the middleware `disturb` in any run.
+
+`Faults` lists them and the share of requests that each hits, and `Draw` chooses which fault hits which request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import Counter
+from collections.abc import AsyncIterator
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Literal
+
+import attrs
+import orjson
+
+from keval.plugin import ConfigError, ModelError, ModelRequest, ModelResponse, Next, read_record
+from keval_gateway.chat import ModelFault
+from keval_gateway.protocols import PROTOCOLS
+
+_KINDS = ("status", "drop", "stall_seconds", "content_type", "truncate")
+_ROUNDING = 1e-9
+_MOST_REMEMBERED = 200_000
+"""Requests whose number is known, some 30 MB. The one that was made longest ago is forgotten first."""
+
+
+def _is_header(instance: object, attribute: attrs.Attribute[Any], value: float | str | None) -> None:
+    if isinstance(value, str) and not (value.isascii() and value.isprintable()):
+        raise ValueError(f"'{attribute.name}' must be one line of ASCII, as it goes into an HTTP header: {value!r}")
+
+
+def _is_status(instance: object, attribute: attrs.Attribute[Any], value: int | None) -> None:
+    if value is not None and not 400 <= value <= 599:
+        raise ValueError(f"'{attribute.name}' must be the HTTP status of a refusal, from 400 to 599: {value}")
+
+
+def _is_wait(instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
+    if value is not None and not (0 < value < math.inf):
+        raise ValueError(f"'{attribute.name}' must be > 0, and a number of seconds: {value}")
+
+
+def _is_share(instance: object, attribute: attrs.Attribute[Any], value: float | str) -> None:
+    if (share := _share(value)) is None or not 0 <= share <= 1:
+        raise ValueError(f"'{attribute.name}' must be a part of all requests, such as 5% or 0.05: {value!r}")
+
+
+def _share(written: float | str) -> float | None:
+    """Return a share as a number; `None` where it is none."""
+    if not isinstance(written, str):
+        return written
+    number = written.strip().removesuffix("%")
+    try:
+        return float(number) / (100 if number != written.strip() else 1)
+    except ValueError:
+        return None
+
+
+@attrs.frozen
+class Fault:
+    """A fault and the share of requests that it hits (`5%` or 0.05). It is one of these.
+
+    `status`: the request is refused with it, with the header `retry_after` if there is one: seconds, a date, any text.
+    `drop`: the connection is closed before the response, or midway. `stall_seconds`: the request waits before it is
+    answered. `content_type`: an HTML page comes in place of the answer, called so. `truncate`: the answer ends after
+    its first half, as if that were all.
+    """
+
+    share: float | str = attrs.field(validator=_is_share)
+    status: int | None = attrs.field(default=None, validator=_is_status)
+    retry_after: float | str | None = attrs.field(default=None, validator=_is_header)
+    drop: Literal["before", "midway"] | None = None
+    stall_seconds: float | None = attrs.field(default=None, validator=_is_wait)
+    content_type: str | None = attrs.field(default=None, validator=_is_header)
+    truncate: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        if len(self._kinds) != 1:
+            raise ValueError(f"a fault is one of {', '.join(_KINDS)}; give one of them, not {len(self._kinds)}")
+        if self.retry_after is not None and self.status is None:
+            raise ValueError("'retry_after' must stand beside a status; leave it out, or add the status")
+
+    @property
+    def _kinds(self) -> list[str]:
+        return [kind for kind in _KINDS if getattr(self, kind) not in (None, False)]
+
+    @property
+    def probability(self) -> float:
+        """The share as a number."""
+        return _share(self.share) or 0.0
+
+    @property
+    def retry_after_header(self) -> str | None:
+        """The header `Retry-After`."""
+        return None if self.retry_after is None else str(self.retry_after).removesuffix(".0")
+
+    def __str__(self) -> str:
+        (kind,) = self._kinds
+        return kind if self.truncate else f"{kind} {getattr(self, kind)}"
+
+
+def _sum_to_one(instance: object, attribute: attrs.Attribute[Any], faults: tuple[Fault, ...]) -> None:
+    total = sum(fault.probability for fault in faults)
+    if total > 1 + _ROUNDING:
+        raise ValueError(f"'{attribute.name}' must have shares of at most 100 % together, got {total * 100:.6g} %")
+
+
+@attrs.frozen
+class Faults:
+    """What a file of faults has. At most one fault hits a request; `seed` decides which requests are hit."""
+
+    faults: tuple[Fault, ...] = attrs.field(validator=_sum_to_one)
+    seed: int = 0
+
+
+def read_faults(path: Path) -> Faults:
+    """Read a file of faults. Raises ConfigError with every problem, each at its place."""
+    return read_record(Faults, path, about="a file of faults is a mapping with faults: and, if you like, seed:")
+
+
+@attrs.define(eq=False)
+class Draw:
+    """Draws a fault for each request, and counts in `made` how often each was drawn.
+
+    The draw depends on the seed, on the request, and on how often that request has been made. So a request that is
+    repeated meets a fault of its own, and which request comes first makes no difference.
+    """
+
+    faults: Faults
+    made: Counter[str] = attrs.field(factory=Counter, init=False)
+    _times: dict[bytes, int] = attrs.field(factory=dict, init=False, repr=False)
+
+    def fault(self, request: bytes) -> Fault | None:
+        """Return the fault that hits a request, which is known by these bytes, or `None`."""
+        identity = blake2b(request, digest_size=16).digest()
+        times = self._times[identity] = self._times.pop(identity, 0) + 1
+        if len(self._times) > _MOST_REMEMBERED:
+            del self._times[next(iter(self._times))]
+        drawn = blake2b(identity + f"{self.faults.seed}/{times}".encode(), digest_size=8).digest()
+        point = int.from_bytes(drawn) / 2**64
+        for fault in self.faults.faults:
+            point -= fault.probability
+            if point < 0:
+                self.made[str(fault)] += 1
+                return fault
+        return None
+
+    def told(self) -> str:
+        """Say how many faults were made, and which."""
+        each = ", ".join(f"{count:,} × {fault}" for fault, count in sorted(self.made.items()))
+        return f"faults made: {self.made.total():,}{f' ({each})' if each else ''}"
+
+
+def refusal(status: int) -> ModelFault:
+    """Return the refusal that a fault with this HTTP status amounts to."""
+    return ModelFault(status, f"refused on purpose with HTTP {status} (disturb)")
+
+
+def first_half(body: bytes) -> bytes:
+    """Return what is left of a body that is truncated or breaks off."""
+    return body[: len(body) // 2]
+
+
+@attrs.define(eq=False)
+class Disturb:
+    """Hits requests with `faults`, as the gateway does with `--disturb`; `path` names a file that has them."""
+
+    faults: tuple[Fault, ...] = ()
+    seed: int = 0
+    path: Path | None = None
+    _draw: Draw = attrs.field(init=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        if (self.path is None) != bool(self.faults):
+            raise ValueError("give `path:` of a file of faults, or `faults:` themselves, one of the two")
+        self._draw = Draw(self._read())
+
+    def _read(self) -> Faults:
+        if self.path is None:
+            return Faults(self.faults, self.seed)
+        try:
+            found = read_faults(self.path)
+        except ConfigError as error:
+            raise ValueError("; ".join(map(str, error.problems))) from error
+        return attrs.evolve(found, seed=self.seed) if self.seed else found
+
+    async def handle(self, request: ModelRequest, next: Next) -> ModelResponse:
+        """Send a request on, unless a fault hits it."""
+        fault = self._draw.fault(_identity(request)) if request.method == "POST" else None
+        return await next(request) if fault is None else await _disturbed(fault, request, next)
+
+
+def _identity(request: ModelRequest) -> bytes:
+    asker = request.asker
+    about = (asker.role, asker.label, asker.trial, asker.repetition, request.path)
+    return f"{about!r}\0".encode() + request.body
+
+
+async def _disturbed(fault: Fault, request: ModelRequest, next: Next) -> ModelResponse:
+    if fault.status is not None:
+        return _refused(fault, request, refusal(fault.status))
+    if fault.content_type is not None:
+        return ModelResponse.of(200, {"content-type": fault.content_type}, PAGE)
+    if fault.drop == "before":
+        # What a middleware raises is its own failure; a body that breaks off is the endpoint's.
+        return ModelResponse(200, {}, _broken_off(b""))
+    if fault.stall_seconds is not None:
+        await asyncio.sleep(fault.stall_seconds)
+        return await next(request)
+    response = await next(request)
+    half = first_half(await response.read())
+    if fault.truncate:
+        return ModelResponse.of(response.status, response.headers, half)
+    return ModelResponse(response.status, response.headers, _broken_off(half))
+
+
+def _refused(fault: Fault, request: ModelRequest, refusal: ModelFault) -> ModelResponse:
+    headers = {"content-type": "application/json"}
+    if fault.retry_after_header is not None:
+        headers["retry-after"] = fault.retry_after_header
+    return ModelResponse.of(refusal.status, headers, orjson.dumps(PROTOCOLS[request.wire].fault(refusal)))
+
+
+async def _broken_off(body: bytes) -> AsyncIterator[bytes]:
+    if body:
+        yield body
+    raise ModelError(f"the connection was closed {'midway' if body else 'before the response'} (disturb)")
+
+
+PAGE = b"<!doctype html><title>Bad gateway</title><p>An HTML page in place of an answer (disturb)."

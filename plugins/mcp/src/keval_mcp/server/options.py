@@ -1,0 +1,197 @@
+"""Options of a server that are more than a value: its authentication, what keval answers it, and its command."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+from urllib.parse import urlsplit
+
+import attrs
+from attrs.validators import gt, lt, optional
+
+from keval.plugin import ClientPolicy, PreflightError
+
+Algorithm: TypeAlias = Literal[
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"
+]  # fmt: skip
+"""Signatures of a private-key JWT (RFC 7518, section 3.1, and RFC 8037)."""
+
+
+_PROOFS = ("client_secret", "private_key", "private_key_file")
+"""By one of these a client proves that it is the one that it says."""
+
+
+@attrs.frozen(kw_only=True)
+class Auth:
+    """One of four: a bearer `token`; a `command` that prints one; OAuth client credentials; or a login in a `browser`.
+
+    What `command` prints is a token, or JSON with `access_token` and perhaps `expires_in`. It runs again before the
+    token expires, which `lifetime` says in seconds, or the token itself if it is a JWT; and when the server refuses it.
+
+    Client credentials (RFC 6749, section 4.4) are a `client_id` with its `client_secret`, sent as `method` says, or
+    with a `private_key` in PEM, also from a file, that signs a JWT (RFC 7523). They are sent to the authorization
+    server `issuer` alone. `scope` is asked for in place of what the server names.
+
+    With `browser: true`, or the command that opens a page, a person logs in (authorization code, RFC 7636), and comes
+    back to `port` on loopback. The client is `client_id`, the one that the document at the URL `client_metadata`
+    describes, or one that registers itself.
+    """
+
+    token: str | None = attrs.field(default=None, repr=False)
+    command: tuple[str, ...] = ()
+    lifetime: float | None = attrs.field(default=None, validator=optional(gt(0)))
+    client_id: str | None = None
+    client_secret: str | None = attrs.field(default=None, repr=False)
+    method: Literal["client_secret_basic", "client_secret_post"] = "client_secret_basic"
+    private_key: str | None = attrs.field(default=None, repr=False)
+    private_key_file: Path | None = None
+    algorithm: Algorithm = "RS256"
+    issuer: str | None = None
+    scope: str | None = None
+    browser: bool | tuple[str, ...] = False
+    port: int | None = attrs.field(default=None, validator=optional([gt(0), lt(65536)]))
+    client_metadata: str | None = None
+
+    def __attrs_post_init__(self) -> None:
+        ways = [self.token is not None, bool(self.command), self.client_id is not None or bool(self.browser)]
+        if sum(ways) != 1:
+            raise ValueError("one of token, command, client_id and browser is needed, and no two ways to a token")
+        self._check_belonging()
+        proofs = [name for name in _PROOFS if getattr(self, name)]
+        if self.client_id is not None and not self.browser and len(proofs) != 1:
+            raise ValueError("a client_id goes with one of client_secret, private_key and private_key_file")
+        if proofs and not _is_url(self.issuer or ""):
+            raise ValueError(
+                "'issuer' must be the URL of the authorization server that knows the client_id, as nobody else is to"
+                " get its secret; a server names it at /.well-known/oauth-protected-resource"
+            )
+        document = urlsplit(self.client_metadata or "https://x/y")
+        if document.scheme != "https" or document.path in ("", "/"):
+            raise ValueError("'client_metadata' must be the https:// URL of a document, with a path")
+
+    def _check_belonging(self) -> None:
+        """Raise ValueError if an option is given without the one that it is about."""
+        keys = ("private_key", "private_key_file")
+        for names, whole, given in (
+            (("lifetime",), "a command", bool(self.command)),
+            (_PROOFS, "a client_id", self.client_id is not None),
+            (("issuer", "scope"), "a client_id or a browser", self.client_id is not None or bool(self.browser)),
+            (("port", "client_metadata"), "a browser", bool(self.browser)),
+            (keys, "client credentials, not with a browser", not self.browser),
+        ):
+            for name in names:
+                if getattr(self, name) is not None and not given:
+                    raise ValueError(f"'{name}' must go with {whole}")
+
+
+def expiry(token: str) -> float | None:
+    """Return when a token expires, as Unix time, if it is a JWT that says so (RFC 7519, section 4.1.4)."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return None
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+    except ValueError:
+        return None
+    until = claims.get("exp") if isinstance(claims, dict) else None
+    return float(until) if isinstance(until, int | float) and not isinstance(until, bool) else None
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
+
+
+@attrs.frozen
+class Accept:
+    """Forms that a server sends are filled in with these values, by the names of their fields."""
+
+    accept: Mapping[str, Any]
+
+
+Elicitation: TypeAlias = Literal["decline", "defaults"] | Accept
+"""What becomes of a form: it is declined, or filled in with its schema's defaults, or with values given."""
+
+
+def client_policy(elicitation: Elicitation, roots: tuple[Path, ...]) -> ClientPolicy:
+    """Return the policy that the options of a context say."""
+    answer = elicitation.accept if isinstance(elicitation, Accept) else elicitation
+    return ClientPolicy(answer, tuple(str(root.absolute()) for root in roots))
+
+
+def check_roots(label: str, roots: tuple[Path, ...]) -> None:
+    """Raise PreflightError when a root of the server `label` is no folder."""
+    for root in roots:
+        if not root.is_dir():
+            raise PreflightError(f"server '{label}': the root '{root}' is not a folder; correct it or leave it out")
+
+
+def declared(policy: ClientPolicy) -> dict[str, Any]:
+    """Return the capabilities that a client with this policy declares: none for what it would only refuse."""
+    capabilities: dict[str, Any] = {}
+    if policy.elicitation != "decline":
+        capabilities["elicitation"] = {}
+    if policy.roots:
+        capabilities["roots"] = {}
+    return capabilities
+
+
+def policy_answer(policy: ClientPolicy, method: str, params: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the result of a server's request; `None` for one that the policy has no answer to, as sampling."""
+    match method:
+        case "elicitation/create":
+            content = _filled(policy, params)
+            return {"action": "decline"} if content is None else {"action": "accept", "content": content}
+        case "roots/list":
+            return {"roots": [{"uri": Path(root).as_uri(), "name": Path(root).name} for root in policy.roots]}
+    return None
+
+
+def _filled(policy: ClientPolicy, params: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the form that a server sent, filled in; `None` if it is declined.
+
+    A form that requires what the policy does not have is declined, and so is a URL to visit, as there is no user.
+    """
+    schema = params.get("requestedSchema")
+    if policy.elicitation == "decline" or not isinstance(schema, dict):
+        return None
+    given = policy.elicitation if isinstance(policy.elicitation, Mapping) else {}
+    content: dict[str, Any] = {}
+    for name, field in (schema.get("properties") or {}).items():
+        if name in given:
+            content[name] = given[name]
+        elif isinstance(field, dict) and "default" in field:
+            content[name] = field["default"]
+    return content if set(schema.get("required") or ()) <= set(content) else None
+
+
+def find_command(label: str, command: str, env: Mapping[str, str], cwd: Path | None) -> str:
+    """Return the absolute path of a server's executable.
+
+    A bare name is searched on the server's PATH. When keval runs in a virtual environment its scripts come first, as
+    if that were active, so that `python` has what is installed with keval. A path starts at `cwd`.
+
+    Raises:
+        PreflightError: there is no such executable, or `cwd` is no folder.
+    """
+    if cwd is not None and not cwd.is_dir():
+        raise PreflightError(f"server '{label}': cwd '{cwd}' is not a folder; correct it or leave it out")
+    if os.path.dirname(command):
+        found = shutil.which((cwd or Path()) / command)
+    else:
+        path = env.get("PATH", os.environ.get("PATH", os.defpath))
+        if sys.prefix != sys.base_prefix:
+            path = os.path.dirname(sys.executable) + os.pathsep + path
+        found = shutil.which(command, path=path)
+    if found is None:
+        raise PreflightError(f"server '{label}': command '{command}' not found; install it or give its path")
+    return os.path.abspath(found)

@@ -1,0 +1,288 @@
+"""A session with a server: how it begins, what every later request carries, and what the server lists and returns.
+
+The handshake revisions (up to 2025-11-25) begin with `initialize`. The revision 2026-07-28 has no session: what a
+client is goes with every request. It is spoken only with a server that speaks nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import attrs
+from mcp import MCPError
+from mcp.shared.dispatcher import CallOptions
+from mcp.shared.inbound import (
+    MCP_METHOD_HEADER,
+    MCP_NAME_HEADER,
+    MCP_PROTOCOL_VERSION_HEADER,
+    NAME_BEARING_METHODS,
+    encode_header_value,
+    mcp_param_headers,
+    x_mcp_header_map,
+)
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp.types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    CLIENT_INFO_META_KEY,
+    METHOD_NOT_FOUND,
+    PROTOCOL_VERSION_META_KEY,
+    SERVER_INFO_META_KEY,
+    UNSUPPORTED_PROTOCOL_VERSION,
+)
+from mcp_types.version import (
+    HANDSHAKE_PROTOCOL_VERSIONS,
+    LATEST_HANDSHAKE_VERSION,
+    LATEST_MODERN_VERSION,
+    MODERN_PROTOCOL_VERSIONS,
+)
+
+from keval import __version__
+
+CLIENT_INFO: Mapping[str, Any] = {"name": "keval", "version": __version__}
+
+
+@attrs.frozen
+class Introduction:
+    """What a server said when the session began, as it wrote it."""
+
+    version: str
+    capabilities: Mapping[str, Any] = attrs.field(factory=dict)
+    info: Mapping[str, Any] | None = None
+    instructions: str | None = None
+
+    @property
+    def modern(self) -> bool:
+        """Whether the server is spoken to without a session, by the revision 2026-07-28."""
+        return self.version in MODERN_PROTOCOL_VERSIONS
+
+
+@attrs.frozen
+class Session:
+    """An open session: requests and notifications go out as the revision wants them."""
+
+    introduction: Introduction
+    _dispatcher: JSONRPCDispatcher
+    _capabilities: Mapping[str, Any]
+
+    async def request(
+        self, method: str, params: Mapping[str, Any] | None = None, *, schema: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Send a request and return its result, unchecked and unchanged.
+
+        `schema` is the input schema of the tool that is called, which may ask for arguments in headers, too.
+
+        Raises:
+            MCPError: the server refuses it, or the connection has ended.
+        """
+        params, options = self._stamped(method, params)
+        if schema is not None and self.introduction.modern:
+            arguments = (params or {}).get("arguments") or {}
+            options["headers"] = {**options["headers"], **mcp_param_headers(x_mcp_header_map(schema), arguments)}
+        return await self._dispatcher.send_raw_request(method, params, options)
+
+    async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
+        """Send a notification; one that cannot be sent any more is dropped."""
+        params, options = self._stamped(method, params)
+        await self._dispatcher.notify(method, params, options)
+
+    def _stamped(self, method: str, params: Mapping[str, Any] | None) -> tuple[Mapping[str, Any] | None, CallOptions]:
+        version = self.introduction.version
+        if not self.introduction.modern:
+            return params, {"headers": {MCP_PROTOCOL_VERSION_HEADER: version}}
+        return _enveloped(method, params or {}, version, self._capabilities)
+
+
+async def begin(dispatcher: JSONRPCDispatcher, capabilities: Mapping[str, Any]) -> Session:
+    """Begin a session as a client with these capabilities.
+
+    Raises:
+        MCPError: the server refuses it.
+        ValueError: what it answers is no such beginning, or its revision of the protocol is unknown.
+    """
+    offered = {
+        "protocolVersion": LATEST_HANDSHAKE_VERSION,
+        "capabilities": dict(capabilities),
+        "clientInfo": dict(CLIENT_INFO),
+    }
+    try:
+        answer = await dispatcher.send_raw_request("initialize", offered, {"cancel_on_abandon": False})
+    except MCPError as refused:
+        if refused.code not in (METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION):
+            raise
+        return Session(await _discovered(dispatcher, capabilities, refused), dispatcher, capabilities)
+    version = answer.get("protocolVersion")
+    if version not in HANDSHAKE_PROTOCOL_VERSIONS:
+        raise ValueError(f"it speaks the revision {version!r} of MCP, which is unknown")
+    session = Session(_introduction(version, answer, answer.get("serverInfo")), dispatcher, capabilities)
+    await session.notify("notifications/initialized")
+    return session
+
+
+async def _discovered(
+    dispatcher: JSONRPCDispatcher, capabilities: Mapping[str, Any], refused: MCPError
+) -> Introduction:
+    """Return what a server without a handshake says of itself; raises `refused` if it says nothing."""
+    params, options = _enveloped("server/discover", {}, LATEST_MODERN_VERSION, capabilities)
+    try:
+        answer = await dispatcher.send_raw_request("server/discover", params, options)
+    except MCPError:
+        raise refused from None
+    spoken = answer.get("supportedVersions")
+    versions = [each for each in MODERN_PROTOCOL_VERSIONS if isinstance(spoken, list) and each in spoken]
+    if not versions:
+        raise ValueError(f"it speaks the revisions {spoken!r} of MCP, which are unknown")
+    meta = answer.get("_meta")
+    return _introduction(versions[-1], answer, meta.get(SERVER_INFO_META_KEY) if isinstance(meta, dict) else None)
+
+
+def _introduction(version: str, answer: Mapping[str, Any], info: Any) -> Introduction:
+    capabilities, instructions = answer.get("capabilities"), answer.get("instructions")
+    if not isinstance(capabilities, dict):
+        raise ValueError("it begins a session without saying what it can do (capabilities)")
+    return Introduction(
+        version,
+        capabilities,
+        info if isinstance(info, dict) else None,
+        instructions if isinstance(instructions, str) else None,
+    )
+
+
+def _enveloped(
+    method: str, params: Mapping[str, Any], version: str, capabilities: Mapping[str, Any]
+) -> tuple[dict[str, Any], CallOptions]:
+    """Return a request of the revision without sessions: its parameters, and the headers that HTTP adds."""
+    own = params.get("_meta") or {}
+    meta = {
+        **own,
+        PROTOCOL_VERSION_META_KEY: version,
+        CLIENT_INFO_META_KEY: dict(CLIENT_INFO),
+        CLIENT_CAPABILITIES_META_KEY: {**(own.get(CLIENT_CAPABILITIES_META_KEY) or {}), **capabilities},
+    }
+    headers = {MCP_PROTOCOL_VERSION_HEADER: version, MCP_METHOD_HEADER: method}
+    name = params.get(NAME_BEARING_METHODS.get(method, ""))
+    if isinstance(name, str):
+        headers[MCP_NAME_HEADER] = encode_header_value(name)
+    return {**params, "_meta": meta}, {"headers": headers, "cancel_on_abandon": method != "server/discover"}
+
+
+@attrs.frozen(slots=False)
+class Listing:
+    """The tools of a server, all pages of them, in its own order, and what it said when the session began.
+
+    Everything is as the server wrote it, in JSON's types: nothing that a definition holds is lost. `version` is the
+    revision of the protocol that it speaks with keval.
+    """
+
+    tools: tuple[Mapping[str, Any], ...]
+    info: Mapping[str, Any] | None = None
+    instructions: str | None = None
+    capabilities: Mapping[str, Any] = attrs.field(factory=dict)
+    version: str = "2025-11-25"
+
+    @classmethod
+    async def read(cls, session: Session) -> Listing:
+        """Ask a connected server.
+
+        Raises:
+            MCPError: it has no tools.
+            ValueError: what it lists is no list of tools.
+        """
+        tools: list[Mapping[str, Any]] = []
+        cursor: Any = None
+        while True:
+            page = await session.request("tools/list", {} if cursor is None else {"cursor": cursor})
+            tools += _tools(page)
+            cursor = page.get("nextCursor")
+            if cursor is None:
+                break
+        said = session.introduction
+        return cls(tuple(tools), said.info, said.instructions, said.capabilities, said.version)
+
+    @classmethod
+    def told(cls, kept: Mapping[str, Any]) -> Listing:
+        """Return a listing that `as_kept` has written."""
+        return cls(**{**kept, "tools": tuple(kept["tools"])})
+
+    def as_kept(self) -> dict[str, Any]:
+        """Return the listing in JSON's types, as a recording keeps it."""
+        return attrs.asdict(self, recurse=False) | {"tools": [*self.tools]}
+
+    @property
+    def begins_sessions(self) -> bool:
+        """Whether the server is spoken to in sessions; the revision 2026-07-28 has none."""
+        return self.version < "2026"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(tool["name"] for tool in self.tools)
+
+    @cached_property
+    def schemas(self) -> Mapping[str, Mapping[str, Any]]:
+        """The input schemas by tool."""
+        return {tool["name"]: tool["inputSchema"] for tool in self.tools}
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of all names, descriptions and input schemas, whatever their order."""
+        definitions = [[tool["name"], tool.get("description"), tool["inputSchema"]] for tool in self.tools]
+        text = json.dumps(sorted(definitions, key=str), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _tools(page: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    tools = page.get("tools")
+    if not isinstance(tools, list):
+        raise ValueError("it answers tools/list without a list of tools")
+    for tool in tools:
+        if not (
+            isinstance(tool, dict)
+            and isinstance(tool.get("name"), str)
+            and isinstance(tool.get("inputSchema"), dict)
+            and isinstance(tool.get("description"), str | None)
+        ):
+            raise ValueError(f"it lists what is no tool with a name and an inputSchema: {tool!r:.200}")
+    return tools
+
+
+_MEMBERS: Mapping[str, tuple[str, ...]] = {
+    "text": ("text",),
+    "image": ("data", "mimeType"),
+    "audio": ("data", "mimeType"),
+    "resource_link": ("uri", "name"),
+}
+"""What each kind of content has at least, as texts; an embedded resource is checked by itself."""
+
+
+def check_result(result: Mapping[str, Any]) -> None:
+    """Raise ValueError if what a server answered is no result of a tool call.
+
+    Content of a kind that a later revision of MCP may have passes.
+    """
+    content = result.get("content", [])
+    if not isinstance(content, list):
+        raise ValueError(f"its content is no list: {content!r:.200}")
+    for block in content:
+        if not isinstance(block, dict) or not isinstance(block.get("type"), str):
+            raise ValueError(f"its content has a block without a type: {block!r:.200}")
+        missing = [name for name in _MEMBERS.get(block["type"], ()) if not isinstance(block.get(name), str)]
+        if block["type"] == "resource" and not _is_resource(block.get("resource")):
+            missing = ["resource"]
+        if missing:
+            raise ValueError(f"its content has a block of type {block['type']!r} without {', '.join(missing)}")
+    if not isinstance(result.get("isError", False), bool):
+        raise ValueError(f"its isError is neither true nor false: {result['isError']!r:.200}")
+
+
+def _is_resource(resource: object) -> bool:
+    if not isinstance(resource, dict) or not isinstance(resource.get("uri"), str):
+        return False
+    return isinstance(resource.get("text", resource.get("blob")), str)
+
+
+def tool_error(problem: str) -> dict[str, Any]:
+    """Return the result of a call that failed with `problem`."""
+    return {"content": [{"type": "text", "text": problem}], "isError": True}

@@ -1,0 +1,291 @@
+"""An agent's session with the tap, whatever carries it: what the tap answers, and messages in both directions."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+import attrs
+from mcp import MCPError
+from mcp.types import (
+    CONNECTION_CLOSED,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
+    SERVER_INFO_META_KEY,
+    UNSUPPORTED_PROTOCOL_VERSION,
+)
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.types import Receive, Send
+
+from keval_mcp.passage.passage import Passage
+from keval_mcp.server.session import Listing
+
+_CANCELLED = MCPError(-32800, "Request cancelled")
+_ENDED = MCPError(CONNECTION_CLOSED, "the agent has ended its session")
+
+Deliver: TypeAlias = Callable[[Mapping[str, Any], int | str | None], object]
+"""Takes a message to the agent, and the id of the agent's request that it concerns; `None` if it concerns none."""
+
+
+@attrs.define(eq=False)
+class Talk:
+    """Takes messages of the agent and delivers those to it; an `AgentSession` for the audience of the server."""
+
+    passage: Passage
+    deliver: Deliver
+    capabilities: Mapping[str, Any] = attrs.field(factory=dict, init=False)
+    _requests: dict[int | str, asyncio.Task[None]] = attrs.field(factory=dict, init=False)
+    _asked: dict[int, asyncio.Future[dict[str, Any]]] = attrs.field(factory=dict, init=False)
+    _numbers: Iterator[int] = attrs.field(factory=lambda: itertools.count(1), init=False)
+    _closed: bool = attrs.field(default=False, init=False)
+
+    async def take(self, message: Mapping[str, Any]) -> None:
+        """Take a message: a request, whose answer is delivered later, a notification, or the answer to a question."""
+        number, method, params = message.get("id"), message.get("method"), message.get("params") or {}
+        if not isinstance(method, str):
+            self._resolve(message)
+        elif number is not None:
+            self._requests[number] = asyncio.create_task(self._answer(number, method, params))
+        elif method == "notifications/cancelled":
+            request = self._requests.get(params.get("requestId", ""))
+            if request is not None:
+                request.cancel()
+        elif method != "notifications/initialized":
+            await self.passage.notify(method, params)
+
+    async def close(self) -> None:
+        """End the session: requests under way are given up."""
+        self._closed = True
+        if self in self.passage.agents:
+            self.passage.agents.remove(self)
+        for asked in self._asked.values():
+            if not asked.done():
+                asked.set_exception(_ENDED)
+        requests = [*self._requests.values()]
+        for request in requests:
+            request.cancel()
+        await asyncio.gather(*requests, return_exceptions=True)
+
+    async def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Ask the agent; see `AgentSession`. What asks is taken to be the agent's latest request."""
+        if self._closed:
+            raise _ENDED
+        number, about = next(self._numbers), self._latest()
+        answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._asked[number] = answer
+        self.deliver({**notification(method, params), "id": number}, about)
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            self.deliver(notification("notifications/cancelled", {"requestId": number}), about)
+            raise
+        finally:
+            del self._asked[number]
+
+    def tell(self, method: str, params: Mapping[str, Any]) -> None:
+        """Pass a notification on; see `AgentSession`."""
+        lasting = method == "notifications/resources/updated" or method.endswith("/list_changed")
+        self.deliver(notification(method, params), None if lasting else self._latest())
+
+    async def begin(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the result of `initialize`; a server of the attempt's own is told what its agent can do.
+
+        Raises:
+            MCPError: the server has no sessions.
+        """
+        given = params.get("capabilities")
+        self.capabilities = given if isinstance(given, dict) else {}
+        if self.passage.own:
+            await self.passage.declare(self.capabilities)
+        if self not in self.passage.agents:
+            self.passage.agents.append(self)
+        return await result_of(self.passage, "initialize", params)
+
+    def _latest(self) -> int | str | None:
+        return next(reversed(self._requests), None)
+
+    async def _answer(self, number: int | str, method: str, params: Mapping[str, Any]) -> None:
+        token = (params.get("_meta") or {}).get("progressToken")
+
+        def progressed(progress: Mapping[str, Any]) -> None:
+            self.deliver(notification("notifications/progress", {**progress, "progressToken": token}), number)
+
+        try:
+            if method == "initialize":
+                result = await self.begin(params)
+            else:
+                result = await result_of(self.passage, method, params, None if token is None else progressed)
+            answer = answered(number, result)
+        except MCPError as error:
+            answer = refused(number, error)
+        except asyncio.CancelledError:
+            answer = refused(number, _CANCELLED)
+        except Exception as error:  # noqa: BLE001 - a seam: the agent must not wait for ever
+            answer = refused(number, MCPError(INTERNAL_ERROR, f"{type(error).__name__}: {error}"))
+        self.deliver(answer, number)
+        if self._requests.get(number) is asyncio.current_task():
+            del self._requests[number]
+
+    def _resolve(self, message: Mapping[str, Any]) -> None:
+        answer = self._asked.get(message.get("id", 0))
+        if answer is None or answer.done():
+            return
+        error, result = message.get("error"), message.get("result")
+        if isinstance(error, Mapping):
+            code = error.get("code")
+            known = code if isinstance(code, int) else INTERNAL_ERROR
+            answer.set_exception(MCPError(known, str(error.get("message", "")), error.get("data")))
+        else:
+            answer.set_result(dict(result) if isinstance(result, Mapping) else {})
+
+
+def needs_session(passage: Passage, capabilities: Mapping[str, Any]) -> bool:
+    """Return whether an agent with these capabilities needs a session with the tap, in which the server can speak.
+
+    Lists of tools, prompts and resources are answered without one.
+    """
+    listed = ("tools", "prompts", "resources")
+    offered = passage.listing.capabilities
+    if not passage.listing.begins_sessions:
+        return False
+    if any(name not in (*listed, "experimental") for name in offered):
+        return True
+    if any(offered.get(name, {}).get(aspect) for name in listed for aspect in ("listChanged", "subscribe")):
+        return True
+    return passage.own and any(capabilities.get(name) is not None for name in ("sampling", "elicitation", "roots"))
+
+
+async def plain_answer(passage: Passage, message: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the message that answers a request without a session; `None` if there is nothing to answer."""
+    number, method = message.get("id"), message.get("method")
+    if not isinstance(method, str) or number is None:
+        return None
+    try:
+        return answered(number, await result_of(passage, method, message.get("params", {})))
+    except MCPError as error:
+        return refused(number, error)
+
+
+async def result_of(
+    passage: Passage,
+    method: str,
+    params: Mapping[str, Any],
+    progressed: Callable[[Mapping[str, Any]], object] | None = None,
+) -> Mapping[str, Any]:
+    """Return the result of an agent's request; `progressed` gets each notification of its progress.
+
+    Raises:
+        MCPError: the server refuses it, or the tap does.
+    """
+    match method:
+        case "tools/call":
+            if not isinstance(params.get("name"), str) or not isinstance(params.get("arguments"), dict | None):
+                raise MCPError(INVALID_PARAMS, "a call has a name, and arguments that are an object")
+            return await passage.forward(params, progressed)
+        case "tools/list":
+            tools = {"tools": await passage.list_tools()}
+            return tools if passage.listing.begins_sessions else {"resultType": "complete", **tools, **_UNCACHED}
+        case "ping":
+            return {}
+        case "initialize":
+            return _introduction(passage, params.get("protocolVersion"))
+        case "server/discover":
+            return _discovered(passage.listing)
+    return await passage.request(method, params, progressed)
+
+
+_UNCACHED = {"ttlMs": 0, "cacheScope": "private"}
+
+
+def _introduction(passage: Passage, asked: object) -> dict[str, Any]:
+    """Return the result of `initialize`, in the revision that client and server both speak."""
+    listing = passage.listing
+    if not listing.begins_sessions:
+        data = {"supported": [listing.version], "requested": str(asked)}
+        raise MCPError(UNSUPPORTED_PROTOCOL_VERSION, f"the server speaks {listing.version} alone", data)
+    known, version = HANDSHAKE_PROTOCOL_VERSIONS, listing.version
+    if asked in known and known.index(str(asked)) < known.index(version):
+        version = str(asked)
+    info = listing.info or {"name": passage.name, "version": ""}
+    introduction = {"protocolVersion": version, "capabilities": listing.capabilities, "serverInfo": info}
+    return introduction if listing.instructions is None else {**introduction, "instructions": listing.instructions}
+
+
+def _discovered(listing: Listing) -> dict[str, Any]:
+    """Return the result of `server/discover`; servers with a handshake are spoken to by that."""
+    if listing.begins_sessions:
+        raise MCPError(METHOD_NOT_FOUND, "Method not found: server/discover")
+    found = {
+        "resultType": "complete",
+        "supportedVersions": [listing.version],
+        "capabilities": listing.capabilities,
+        "_meta": {SERVER_INFO_META_KEY: listing.info},
+        **_UNCACHED,
+    }
+    return found if listing.instructions is None else {**found, "instructions": listing.instructions}
+
+
+async def received(receive: Receive, send: Send) -> dict[str, Any] | None:
+    """Return the message that a request holds; one that holds none is refused, and `None` is returned."""
+    try:
+        return await _message(receive)
+    except MCPError as error:
+        await respond(send, 400, encoded(refused(None, error)))
+        return None
+
+
+async def respond(send: Send, status: int, body: bytes = b"", *headers: tuple[bytes, bytes]) -> None:
+    """Send a whole response: JSON if it has a body."""
+    about = [(b"content-length", str(len(body)).encode()), *headers]
+    if body:
+        about.append((b"content-type", b"application/json"))
+    await send({"type": "http.response.start", "status": status, "headers": about})
+    await send({"type": "http.response.body", "body": body})
+
+
+def encoded(message: Mapping[str, Any]) -> bytes:
+    """Return a message as JSON, in one line."""
+    return json.dumps(message, separators=(",", ":")).encode()
+
+
+def answered(number: object, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the message that answers the request with this id."""
+    return {"jsonrpc": "2.0", "id": number, "result": result}
+
+
+def notification(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message that wants no answer; with an `id` it is a request."""
+    return {"jsonrpc": "2.0", "method": method, **({"params": params} if params else {})}
+
+
+def refused(number: object, error: MCPError) -> dict[str, Any]:
+    """Return the message that refuses the request with this id."""
+    about = {"code": error.code, "message": error.message}
+    return {"jsonrpc": "2.0", "id": number, "error": about if error.data is None else {**about, "data": error.data}}
+
+
+async def _message(receive: Receive) -> dict[str, Any]:
+    """Return the message that the body of a request holds. Raises MCPError when it holds none."""
+    pieces: list[bytes] = []
+    while True:
+        event = await receive()
+        pieces.append(event.get("body", b""))
+        if not event.get("more_body"):
+            break
+    try:
+        message = json.loads(b"".join(pieces))
+    except ValueError:
+        raise MCPError(PARSE_ERROR, "the body is no JSON") from None
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+        raise MCPError(INVALID_REQUEST, "the body is no JSON-RPC message")
+    if not isinstance(message.get("params", {}), dict):
+        raise MCPError(INVALID_REQUEST, "the parameters are no object")
+    if not isinstance(message.get("id"), str | int | None):
+        raise MCPError(INVALID_REQUEST, "the id is neither a text nor a number")
+    return message

@@ -1,0 +1,243 @@
+"""The tap over HTTP: an address for each attempt, and its requests by MCP's streamable HTTP transport (2025-11-25).
+
+Without a session every request is answered by JSON. In a session every request is answered by a stream of server-sent
+events, which ends with its result, and what concerns no request goes over the stream of a GET.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import attrs
+from mcp import MCPError
+from starlette.types import Receive, Scope, Send
+
+from keval_loopback import listen, refusal
+from keval_loopback.serving import serve
+from keval_mcp.passage.passage import Passage
+from keval_mcp.tap.agent_session import Talk, answered, encoded, needs_session, plain_answer, received, refused, respond
+
+KEEP_ALIVE = 24 * 60 * 60
+"""Seconds for which an idle connection is kept."""
+
+
+@attrs.define(eq=False)
+class Tap:
+    """An ASGI application that finds the passage that a URL stands for."""
+
+    port: int
+    _routes: dict[str, Route] = attrs.field(factory=dict, init=False)
+
+    @asynccontextmanager
+    async def open(self, passage: Passage) -> AsyncIterator[str]:
+        """Yield the URL that leads to `passage`; afterwards the URL is unknown and no call is under way."""
+        path = f"/{secrets.token_urlsafe(16)}/mcp"
+        route = self._routes[path] = Route(passage)
+        try:
+            yield f"http://127.0.0.1:{self.port}{path}"
+        finally:
+            del self._routes[path]
+            await route.close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        route = self._routes.get(scope["path"])
+        if route is None:
+            await respond(send, 404, b'"no attempt at a trial has this URL now"')
+        elif status := refusal(scope, self.port):
+            await respond(send, status)
+        else:
+            await route.serve(scope, receive, send)
+
+
+@asynccontextmanager
+async def tap(label: str) -> AsyncIterator[Tap]:
+    """Serve attempts on loopback until the end of the context."""
+    listener = listen()
+    tapped = Tap(listener.getsockname()[1])
+    # A connection closed here while idle could cost the agent that is just reusing it a call.
+    async with serve(tapped, listener=listener, keep_alive=KEEP_ALIVE):
+        yield tapped
+
+
+_UNKNOWN = MCPError(-32600, "Session not found")
+
+
+@attrs.define(eq=False)
+class Route:
+    """Leads to `passage`: plainly, a request at a time, unless the server or the agent needs a session.
+
+    With `always_sessions` every client gets one, by which clients are told apart.
+    """
+
+    passage: Passage
+    always_sessions: bool = False
+    _relays: dict[str, Relay] = attrs.field(factory=dict, init=False)
+
+    @property
+    def sessions(self) -> tuple[str, ...]:
+        """The ids of the sessions that are open."""
+        return tuple(self._relays)
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        session = session_of(scope)
+        relay = None if session is None else self._relays.get(session)
+        match scope["method"]:
+            case _ if session is not None and relay is None:
+                await respond(send, 404, encoded(refused(None, _UNKNOWN)))
+            case "POST":
+                message = await received(receive, send)
+                if message is not None:
+                    await self.post(message, relay, send)
+            case "GET" if relay is not None:
+                await relay.get(receive, send)
+            case "DELETE" if relay is not None:
+                del self._relays[relay.id]
+                await relay.close()
+                await respond(send, 200)
+            case _:  # without a session there is none to end, and nothing that the server would say unasked
+                await respond(send, 405, b"", (b"allow", b"POST"))
+
+    async def post(self, message: Mapping[str, Any], relay: Relay | None, send: Send) -> None:
+        """Answer a message, of the session `relay` if there is one."""
+        if relay is not None:
+            await relay.post(message, send)
+            return
+        given = message.get("params", {}).get("capabilities")
+        capabilities = given if isinstance(given, dict) else {}
+        if message.get("method") == "initialize" and (
+            self.always_sessions or needs_session(self.passage, capabilities)
+        ):
+            begun = Relay(self.passage)
+            self._relays[begun.id] = begun
+            await begun.begin(message, send)
+            return
+        answer = await plain_answer(self.passage, message)
+        await respond(send, 202 if answer is None else 200, b"" if answer is None else encoded(answer))
+
+    async def close(self) -> None:
+        """End all sessions, and the calls still under way."""
+        relays, self._relays = [*self._relays.values()], {}
+        for relay in relays:
+            await relay.close()
+        await self.passage.close()
+
+
+def session_of(scope: Scope) -> str | None:
+    """Return the id of the session that a request is part of."""
+    for name, value in scope["headers"]:
+        if name == b"mcp-session-id":
+            found: str = value.decode("latin-1")
+            return found
+    return None
+
+
+_WAITING = 256
+"""Messages that wait for an agent to open its GET stream; more push the oldest out."""
+
+
+@attrs.define(eq=False)
+class Relay:
+    """The session `id` of an agent."""
+
+    passage: Passage
+    id: str = attrs.field(factory=secrets.token_urlsafe)
+    _talk: Talk = attrs.field(init=False)
+    _streams: dict[int | str, _Stream] = attrs.field(factory=dict, init=False)
+    _unasked: _Stream = attrs.field(factory=lambda: _Stream(_WAITING), init=False)
+    _heard: bool = attrs.field(default=False, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._talk = Talk(self.passage, self._deliver)
+
+    async def begin(self, message: Mapping[str, Any], send: Send) -> None:
+        """Answer `initialize`."""
+        try:
+            answer = answered(message.get("id"), await self._talk.begin(message.get("params", {})))
+        except MCPError as error:
+            answer = refused(message.get("id"), error)
+        await respond(send, 200, encoded(answer), self._header)
+
+    async def post(self, message: Mapping[str, Any], send: Send) -> None:
+        """Take a message of the agent: a request, a notification, or the answer to a request of the server."""
+        number = message.get("id")
+        if isinstance(message.get("method"), str) and number is not None:
+            stream = self._streams[number] = _Stream()
+            await self._talk.take(message)
+            await stream.serve(send, self._header)
+        else:
+            await self._talk.take(message)
+            await respond(send, 202)
+
+    async def get(self, receive: Receive, send: Send) -> None:
+        """Serve what the server says that concerns no request, until the agent hangs up."""
+        if self._heard:
+            await respond(send, 409, b'"there is a stream for this session already"')
+            return
+        self._heard = True
+        serving = asyncio.create_task(self._unasked.serve(send, self._header))
+        hanging_up = asyncio.create_task(_hung_up(receive))
+        try:
+            await asyncio.wait({serving, hanging_up}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._heard = False
+            for task in (serving, hanging_up):
+                task.cancel()
+            await asyncio.gather(serving, hanging_up, return_exceptions=True)
+
+    async def close(self) -> None:
+        """End the session: its requests are given up, and all its streams end."""
+        await self._talk.close()
+        for stream in (*self._streams.values(), self._unasked):
+            stream.end()
+
+    @property
+    def _header(self) -> tuple[bytes, bytes]:
+        return (b"mcp-session-id", self.id.encode())
+
+    def _deliver(self, message: Mapping[str, Any], about: int | str | None) -> None:
+        stream = self._unasked if about is None else self._streams.get(about, self._unasked)
+        stream.add(message)
+        if "method" not in message and about is not None:  # the answer ends the stream
+            stream.end()
+            self._streams.pop(about, None)
+
+
+@attrs.define(eq=False)
+class _Stream:
+    """Messages for an agent, as server-sent events, until it is ended; `most` bounds how many wait."""
+
+    most: int | None = None
+    _waiting: list[bytes] = attrs.field(factory=list, init=False)
+    _more: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _ended: bool = attrs.field(default=False, init=False)
+
+    def add(self, message: Mapping[str, Any]) -> None:
+        self._waiting.append(b"event: message\r\ndata: " + encoded(message) + b"\r\n\r\n")
+        if self.most is not None:
+            del self._waiting[: -self.most]
+        self._more.set()
+
+    def end(self) -> None:
+        self._ended = True
+        self._more.set()
+
+    async def serve(self, send: Send, *headers: tuple[bytes, bytes]) -> None:
+        about = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache, no-transform"), *headers]
+        await send({"type": "http.response.start", "status": 200, "headers": about})
+        while True:
+            await self._more.wait()
+            self._more.clear()
+            events, self._waiting = b"".join(self._waiting), []
+            await send({"type": "http.response.body", "body": events, "more_body": not self._ended})
+            if self._ended:
+                return
+
+
+async def _hung_up(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,133 @@
+"""`keval view` and `keval play`: pages in the browser, of the runs of a folder or of a play, until Ctrl-C."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import attrs
+import click
+
+from keval.plugin import ConfigError, budget_option, choice_options, results_option
+
+if TYPE_CHECKING:
+    import socket
+
+    from starlette.applications import Starlette
+
+    from keval.plugin import Evaluation, Selection
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_VIEW_PORT = 8091
+_PLAY_PORT = 8092
+
+
+def _port_option(usual: int) -> Callable[[F], F]:
+    text = f"0 takes a free port.  [default: {usual}, or a free one]"
+    return click.option("--port", type=click.IntRange(0, 65535), help=text)
+
+
+_browser_option = click.option(
+    "--browser/--no-browser", default=True, help="Open the page in a browser.  [default: --browser]"
+)
+
+
+@click.command()
+@click.argument("results", type=click.Path(path_type=Path, file_okay=False), default=Path("results"))
+@click.option("--run", "chosen", metavar="RUN", help="Begin at this run: a path, an id or its start, or `latest`.")
+@_port_option(_VIEW_PORT)
+@_browser_option
+def view(*, results: Path, chosen: str | None, port: int | None, browser: bool) -> None:
+    """Show the runs of RESULTS in the browser, those that are running as they go on.
+
+    RESULTS is `results` if it is left out. The URL that is printed lets a browser in; nobody else is.
+    """
+    import asyncio  # `keval --help` need not wait for these
+
+    from keval.plugin import find_run
+    from keval_viewer.app import listener_on
+    from keval_viewer.page import run_url
+
+    begin = "/"
+    if chosen is not None:
+        run = find_run(chosen, results)
+        if run.path.resolve().parents[1] != results.resolve():
+            raise ConfigError(f"{run.path} is not under {results}; name its results folder: keval view RESULTS --run …")
+        begin = run_url(run)
+    listener = listener_on(port, _VIEW_PORT)
+    with listener, suppress(KeyboardInterrupt):
+        asyncio.run(_view(results, begin, listener, browser=browser))
+
+
+@click.command()
+@click.argument("config", type=click.Path(path_type=Path))
+@choice_options
+@budget_option
+@click.option("--only", multiple=True, metavar="AGENT/CONDITION", help="Begin with this column alone switched on.")
+@results_option
+@_port_option(_PLAY_PORT)
+@_browser_option
+def play(
+    *,
+    config: Path,
+    selection: Selection,
+    budget: tuple[tuple[str, float], ...],
+    only: tuple[str, ...],
+    output_dir: Path,
+    port: int | None,
+    browser: bool,
+) -> None:
+    """Ask the agents of CONFIG under its conditions, side by side, in the browser.
+
+    Questions are typed or chosen from the dataset. Answers are scored as they come, and kept in a run directory under
+    the results directory, like those of `keval run`. The URL that is printed lets a browser in; nobody else is.
+    """
+    import asyncio  # `keval --help` need not wait for these
+
+    from keval.plugin import learn_config, load, redactor, select
+    from keval_viewer.app import listener_on
+
+    evaluation = load(config)
+    learn_config(redactor(), evaluation)
+    selected = select(evaluation, attrs.evolve(selection, budget=dict(budget)))
+    listener = listener_on(port, _PLAY_PORT)
+    with listener, suppress(KeyboardInterrupt):
+        asyncio.run(_play(selected, only, output_dir, listener, browser=browser))
+
+
+async def _view(results: Path, begin: str, listener: socket.socket, *, browser: bool) -> None:
+    from keval_viewer.app import build_app
+    from keval_viewer.guard import session_of
+    from keval_viewer.pages import VIEW_PAGES
+
+    await _serve(build_app(results, VIEW_PAGES), listener, begin, session_of(results), browser=browser)
+
+
+async def _play(
+    evaluation: Evaluation, only: tuple[str, ...], results: Path, listener: socket.socket, *, browser: bool
+) -> None:
+    from keval_viewer.app import play_app
+
+    async with play_app(evaluation, results, only) as (app, opened):
+        await _serve(app, listener, browser=browser)
+    for run in opened.runs:
+        if run.path.exists():  # one in which nothing was asked is removed
+            click.echo(f"kept in {run.path}; `keval report {run.path}` shows it")
+
+
+async def _serve(
+    app: Starlette, listener: socket.socket, begin: str = "/", session: str | None = None, *, browser: bool
+) -> None:
+    """Serve an application until the process is told to end, and print the URL that lets a browser in."""
+    from keval_viewer.app import open_browser, serving, stopping
+
+    # Signals are heard before the address is told: whoever reads it may tell this process to end at once.
+    with stopping() as stopped:
+        async with serving(app, listener, session) as served:
+            click.echo(served.url(begin))
+            if browser:
+                await open_browser(served.url(begin))
+            await stopped.wait()

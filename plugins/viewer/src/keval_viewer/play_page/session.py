@@ -1,0 +1,247 @@
+"""A play that is served: what pages of several tabs share, and what a person did in them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, suppress
+
+import attrs
+
+from keval import KevalError, Run
+from keval.plugin import counted, dollars
+from keval_viewer.live import Sent
+from keval_viewer.play import Answer, Column, Edit, EditableCondition, Play, PlayError, Question, QuestionInput
+from keval_viewer.play_page.answers import Row, row_of
+from keval_viewer.play_page.progress import Progress
+from keval_viewer.play_page.standings import Table, table_of
+
+
+@attrs.frozen
+class Past:
+    """A run that an edit ended, with its columns and what was asked in it."""
+
+    run: Run
+    columns: tuple[Column, ...]
+    questions: tuple[Question, ...]
+
+
+@attrs.frozen
+class Axis:
+    """An agent or a condition as a switch: it is on if all of its columns are, and `mixed` if only some are."""
+
+    kind: str
+    label: str
+    is_on: bool
+    is_mixed: bool
+    models: tuple[str, ...] = ()
+
+
+@attrs.define(eq=False)
+class PlaySession:
+    """A play with what its page needs besides. Open it with `PlaySession.of`; all of it is for one event loop.
+
+    `problem` is what went wrong in the background, such as a disk that is full. `past` are the runs that edits ended,
+    and `originals` has each condition as it was before all edits; one that an edit added, as that which it was made of.
+    """
+
+    play: Play
+    progress: Progress
+    problem: str = attrs.field(default="", init=False)
+    past: list[Past] = attrs.field(factory=list, init=False)
+    originals: dict[str, EditableCondition] = attrs.field(init=False)
+    _settling: asyncio.Task[None] | None = attrs.field(default=None, init=False)
+    _acting: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
+    _standings: tuple[object, Table] | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.originals = {condition.label: condition for condition in self.play.conditions}
+
+    @classmethod
+    @asynccontextmanager
+    async def of(cls, play: Play) -> AsyncIterator[PlaySession]:
+        """Follow a play's feed until the end of the context."""
+        session = cls(play, Progress(play.feed))
+        following = asyncio.create_task(session.progress.follow())
+        try:
+            yield session
+        finally:
+            for task in (following, session._settling):
+                if task is not None:
+                    task.cancel()
+                    with suppress(asyncio.CancelledError):
+                        await task
+
+    # What is shown.
+
+    @property
+    def present(self) -> list[Question]:
+        """The questions of the present conversation, oldest first."""
+        play = self.play
+        return [question for question in play.questions if question.conversation == play.conversation]
+
+    @property
+    def latest(self) -> Row | None:
+        """The question that was asked last in this run."""
+        questions = self.play.questions
+        return self.row(questions[-1]) if questions else None
+
+    def row(self, question: Question) -> Row:
+        """Return a question of the present run as it is shown."""
+        return row_of(question, self.play.run, self.play.columns, self.progress)
+
+    def found(self, run: int, id: str) -> Row | None:
+        """Return a question by the number of its run, from 1, and its id, or `None`."""
+        if run == len(self.past) + 1:
+            return next((self.row(question) for question in self.play.questions if question.id == id), None)
+        if not 0 < run <= len(self.past):
+            return None
+        past = self.past[run - 1]
+        return next((row_of(each, past.run, past.columns) for each in past.questions if each.id == id), None)
+
+    @property
+    def axes(self) -> Iterator[Axis]:
+        """The agents, then the conditions, as switches."""
+        columns = self.play.columns
+        for kind in ("agent", "condition"):
+            for label in dict.fromkeys(getattr(column, kind) for column in columns):
+                of = [column for column in columns if getattr(column, kind) == label]
+                on = [column for column in of if column.is_on]
+                wanted = [column for column in of if self._is_wanted(column, kind)]
+                is_mixed = bool(on) and len(on) < len(wanted)
+                models = tuple(dict.fromkeys(column.model or "" for column in of)) if kind == "agent" else ()
+                yield Axis(kind, label, bool(on), is_mixed, models)
+
+    def standings(self, against: str | None = None) -> Table:
+        """Return how the columns stand. Raises PlayError: there is no such column."""
+        play = self.play
+        state = (play.run.path, against, play.columns, [(a.trial, len(a.scores), a.state) for a in _answers(play)])
+        if self._standings is None or self._standings[0] != state:
+            self._standings = (state, table_of(play.standings(against), play.columns))
+        return self._standings[1]
+
+    @property
+    def cost(self) -> str:
+        """What the whole session cost so far, in words."""
+        answers = [*_answers(self.play), *(a for past in self.past for q in past.questions for a in q.answers)]
+        asked = [answer for answer in answers if answer.record is not None]
+        known = [usd for a in asked for usd in (a.cost, a.judging_cost) if usd is not None]
+        if not asked:
+            return ""
+        lacking = sum(answer.cost is None for answer in asked)
+        told = dollars(sum(known)) if known else "cost unknown"
+        return f"{told}, {lacking} of {len(asked)} answers unknown" if known and lacking else told
+
+    @property
+    def allowance(self) -> str:
+        """The budget of the play in words; empty without one."""
+        budget = self.play.evaluation.budget
+        caps = [counted(budget.tokens, "token")] if budget.tokens is not None else []
+        caps += [counted(budget.trials, "answer")] if budget.trials is not None else []
+        caps += [dollars(budget.usd)] if budget.usd is not None else []
+        return ", ".join(caps)
+
+    # What a person does.
+
+    async def ask(self, asked: QuestionInput) -> None:
+        """Ask all columns that are on. Raises what `Play.begin` does."""
+        async with self._acting:
+            await self.play.begin(asked)
+            self._settle()
+
+    async def ask_again(self, column: str) -> None:
+        """Ask a column everything of the present conversation again. Raises what `Play.ask_again` does."""
+        async with self._acting:
+            await self.play.ask_again(column)
+            self._settle()
+
+    def switch(self, kind: str, label: str, *, on: bool) -> None:
+        """Switch all columns of an agent or a condition on or off, or one column. Raises PlayError: there is none."""
+        if kind == "column":
+            self.play.switch(label, on=on)
+            return
+        if kind not in ("agent", "condition"):
+            raise PlayError(f"there is no switch of the kind {kind!r}")
+        of = [column for column in self.play.columns if getattr(column, kind) == label]
+        if not of:
+            raise PlayError(f"there is no {kind} {label!r}")
+        for column in of:
+            if not on or self._is_wanted(column, kind):
+                self.play.switch(column.id, on=on)
+
+    def _is_wanted(self, column: Column, kind: str) -> bool:
+        """Return whether a column is among those that an agent or condition has: the other of the two is on, too."""
+        other = "condition" if kind == "agent" else "agent"
+        beside = {getattr(each, other) for each in self.play.columns if each.is_on}
+        return not beside or getattr(column, other) in beside
+
+    async def edit(self, edit: Edit, *, again: bool = False) -> None:
+        """Change what is compared; with `again`, ask the present conversation again. Raises what `Play.edit` does."""
+        async with self._acting:
+            play = self.play
+            asked = self.present
+            before = Past(play.run, play.columns, ())
+            await play.stop()
+            ended = attrs.evolve(before, questions=play.questions)
+            if edit.condition in self.originals and edit.name:
+                self.originals.setdefault(edit.name, self.originals[edit.condition])
+            await play.edit(edit)
+            if ended.questions:
+                self.past.append(ended)
+            if again and asked:
+                await self._repeat(asked)
+
+    async def _repeat(self, asked: Iterable[Question]) -> None:
+        """Begin the first question of a conversation again; the others follow when it is answered."""
+        first, *others = asked
+        await self.play.begin(_asked(first))
+        self._settle([_asked(each) for each in others])
+
+    def _settle(self, then: Iterable[QuestionInput] = ()) -> None:
+        """Wait in the background until all is answered and scored, for what may go wrong; then ask what follows."""
+        if self._settling is not None:
+            self._settling.cancel()
+        self._settling = asyncio.create_task(self._settled([*then]))
+
+    async def _settled(self, then: Iterable[QuestionInput]) -> None:
+        try:
+            await self.play.settle()
+            for asked in then:
+                await self.play.begin(asked)
+                await self.play.settle()
+        except KevalError as error:
+            self.problem = str(error)
+
+    # What is sent.
+
+    async def events(self, start: int) -> AsyncGenerator[Sent, None]:
+        """Yield what pages are to know, from event number `start` of the play's feed on.
+
+        `text` is a piece of what a trial's agent writes. `changed` says that the page is to be fetched again, as
+        anything else has happened. An event is sent when a page that is fetched then shows it.
+        """
+        async for told in self.play.feed.read(start):
+            await self.progress.reach(told.number + 1)
+            event, number = told.event, str(told.number)
+            if told.missed:
+                yield Sent("changed", {"what": "missed"}, number)
+            if event.kind == "text_streamed":
+                yield Sent("text", {"trial": event.trial, "text": event.data["text"]}, number)
+            else:
+                yield Sent("changed", {"what": event.data.get("what", event.kind)}, number)
+
+
+def _answers(play: Play) -> Iterator[Answer]:
+    return (answer for question in play.questions for answer in question.answers)
+
+
+def _asked(question: Question) -> QuestionInput:
+    """Return what asks a question again."""
+    sample = question.sample
+    if question.is_chosen:
+        return QuestionInput(sample=sample.id)
+    withheld = set(sample.withheld)
+    facts = {name: value for name, value in sample.facts.items() if name not in withheld}
+    if question.turn:  # facts and metadata are of the conversation
+        return QuestionInput(question.text, answer=sample.answer)
+    return QuestionInput(question.text, answer=sample.answer, facts=facts, metadata=sample.metadata)

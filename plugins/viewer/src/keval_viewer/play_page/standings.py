@@ -1,0 +1,148 @@
+"""How the columns of a play stand, as a table: a row per metric, and each column against one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+import attrs
+
+from keval.plugin import ArmScore, Effect, display_names, interval_of, is_flat, number, signed, with_units
+from keval_viewer.play import Column, Standings
+
+_WORDS = {
+    "better": "better",
+    "worse": "worse",
+    "same": "no difference that matters",
+    "unclear": "cannot tell yet",
+    "unknown": "",
+}
+_EXPENSES = {
+    "seconds": ("time (s)", 2),
+    "tokens": ("tokens", 0),
+    "usd": ("cost ($)", 4),
+    "tool_calls": ("tool calls", 1),
+}
+"""What an answer takes, by the name that effects on it have: how it is called, and with how many decimals."""
+
+
+@attrs.frozen
+class Standing:
+    """A column's mean by one scorer, with the difference from the column that all are held against.
+
+    `spread` is the interval of the mean, and `n` the number of questions behind it, unless it is all. `words` say what
+    the difference comes to; they are empty for the column that the others are held against.
+    """
+
+    mean: str
+    spread: str = ""
+    n: int | None = None
+    difference: str = ""
+    interval: str = ""
+    verdict: str = ""
+    words: str = ""
+
+
+_Row: TypeAlias = tuple[str, Sequence[Standing]]
+"""What is compared, and how each column stands."""
+
+
+@attrs.frozen
+class Table:
+    """The columns, and a row of standings for each scorer: those that differ, and what answers take.
+
+    `level` names the scorers by which all columns are the same on every question. `can_tell` says that any interval
+    tells how sure a difference is.
+    """
+
+    columns: Sequence[Column]
+    against: str | None
+    questions: int
+    rows: Sequence[_Row]
+    expenses: Sequence[_Row]
+    level: Sequence[str]
+    can_tell: bool
+
+
+def table_of(standings: Standings, columns: Iterable[Column]) -> Table:
+    """Return the standings of the columns that are on or were asked."""
+    asked = {f"{arm.agent}/{arm.condition}" for arm in standings.trials if arm.trials}
+    shown = [column for column in columns if column.id in asked]
+    names = display_names(entry.scorer for entry in standings.scorers)
+    arms = {(f"{arm.agent}/{arm.condition}", arm.scorer): arm for arm in standings.arms}
+    effects = {(f"{e.agent}/{e.condition}", e.scorer): e for e in standings.differences}
+    spent = {(f"{e.agent}/{e.condition}", e.metric): e for e in standings.expenses}
+    rows: list[_Row] = []
+    fixed: list[_Row] = []
+    level: list[str] = []
+    for entry in standings.scorers:
+        found = [effects[column.id, entry.scorer] for column in shown if (column.id, entry.scorer) in effects]
+        name = with_units(names[entry.scorer], entry.scale)
+        given = [arms.get((column.id, entry.scorer)) for column in shown]
+        if not any(arm and arm.mean is not None for arm in given):
+            continue
+        if found and all(is_flat(effect) for effect in found):
+            mean = next(arm.mean for arm in given if arm and arm.mean is not None)
+            level.append(f"{name} {number(mean)}")
+            continue
+        cells = [
+            _standing(arm, effects.get((column.id, entry.scorer)), standings.questions)
+            for arm, column in zip(given, shown, strict=True)
+        ]
+        is_fixed = found and all(effect.n > 1 and not effect.stderr for effect in found)
+        (fixed if is_fixed else rows).append((name, cells))
+    return Table(
+        columns=shown,
+        against=standings.against,
+        questions=standings.questions,
+        rows=[*rows, *fixed],
+        expenses=[*_expenses(shown, standings.against, spent)],
+        level=level,
+        can_tell=any(effect.ci_low is not None for effect in standings.differences),
+    )
+
+
+def _standing(arm: ArmScore | None, effect: Effect | None, questions: int) -> Standing:
+    if arm is None or arm.mean is None:
+        return Standing("–")
+    spread = ""
+    if arm.ci_low is not None and arm.ci_high is not None:
+        spread = f"{number(arm.ci_low)} to {number(arm.ci_high)}"
+    return _with_difference(Standing(number(arm.mean), spread, arm.n if arm.n != questions else None), effect, 2)
+
+
+def _with_difference(standing: Standing, effect: Effect | None, places: int) -> Standing:
+    if effect is None or effect.difference is None:
+        return standing
+    if is_flat(effect) or not round(effect.difference, places):
+        return attrs.evolve(standing, words="the same")
+    if effect.n > 1 and not effect.stderr:
+        return attrs.evolve(standing, difference=signed(effect.difference, places), words="on every question")
+    return attrs.evolve(
+        standing,
+        difference=signed(effect.difference, places),
+        interval=interval_of(effect, ends=False),
+        verdict=effect.verdict,
+        words=_WORDS[effect.verdict],
+    )
+
+
+def _expenses(
+    columns: Sequence[Column], against: str | None, spent: Mapping[tuple[str, str], Effect]
+) -> Iterable[_Row]:
+    """Yield what an answer takes; the means are over the questions that both columns answered."""
+    for name, (told, places) in _EXPENSES.items():
+        found = {column.id: spent.get((column.id, name)) for column in columns}
+        known = [effect for effect in found.values() if effect and effect.against_mean is not None]
+        if not known or all(not effect.mean and not effect.against_mean for effect in known):
+            continue
+        cells = []
+        for column in columns:
+            effect = found[column.id]
+            if column.id == against:
+                cells.append(Standing(number(known[0].against_mean, places)))
+            elif effect is None or effect.mean is None:
+                cells.append(Standing("–"))
+            else:
+                cells.append(_with_difference(Standing(number(effect.mean, places)), effect, places))
+        yield told, cells

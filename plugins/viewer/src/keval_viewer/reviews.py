@@ -1,0 +1,228 @@
+"""Reviews: which answers a person is shown in which order, and what the form for an answer says."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import attrs
+
+from keval import Rubric, Run, ScoreLine, Trial
+from keval.plugin import LONGEST_NAME, LONGEST_NOTE, Chosen, Review, answer_digest, worst_trials
+from keval_viewer.runs import written
+
+CHOICES: Sequence[Chosen] = ("random", "all", "disagreement", "worst")
+_FILES = ("manifest.json", "trials.jsonl", "scores.jsonl")
+"""What is written when answers or scores come."""
+_MOST = 10_000
+_SEEDS = 2**31
+
+
+@attrs.frozen
+class Choice:
+    """Which answers are reviewed and how, as it stands in the URL.
+
+    `count` bounds all choices but `all`. `metric` is that of `worst`. With `side`, the answers to a question are
+    reviewed together, else one after the other.
+    """
+
+    chosen: Chosen = "random"
+    count: int = 20
+    metric: str = ""
+    seed: int = 1
+    blind: bool = True
+    side: bool = False
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Choice:
+        """Read a query or a form; what is not there, or makes no sense, is as usual. Without `blind` nothing is."""
+        return cls(
+            chosen=next((each for each in CHOICES if each == given.get("chosen")), CHOICES[0]),
+            count=_whole(given.get("count"), 20, _MOST),
+            metric=str(given.get("metric", "")),
+            seed=_whole(given.get("seed"), 1, _SEEDS),
+            blind=given.get("blind") == "1",
+            side=given.get("side") == "1",
+        )
+
+    def query(self, **more: Any) -> str:
+        """Return the choice as a query, with more in it. It names no answer."""
+        told: dict[str, Any] = {"chosen": self.chosen}
+        if self.chosen != "all":
+            told["count"] = self.count
+        if self.chosen == "worst":
+            told["metric"] = self.metric
+        told |= {"seed": self.seed, "blind": int(self.blind), "side": int(self.side)}
+        return urlencode({**told, **more})
+
+
+@attrs.frozen
+class Item:
+    """What is reviewed at a time: the ids of one trial, or of those that answered a question in one repetition."""
+
+    trials: tuple[str, ...]
+
+
+def queue_of(run: Run, choice: Choice) -> Sequence[Item]:
+    """Return what is to be reviewed, in its order. Raises RunError.
+
+    What was read of a run is kept until it has other answers or scores.
+    """
+    return _queue(run.path, written(run.path, _FILES), choice)
+
+
+@lru_cache(maxsize=16)
+def _queue(path: Path, version: object, choice: Choice) -> Sequence[Item]:
+    run, answered = Run(path), _answered(path, version)
+    chosen = sorted(_chosen(run, answered, choice), key=lambda trial: _place(choice.seed, trial))
+    if not choice.side:
+        return tuple(Item((trial,)) for trial in chosen)
+    together: dict[tuple[str, int], list[str]] = defaultdict(list)
+    for trial in sorted(answered, key=lambda trial: _place(choice.seed, trial)):
+        together[answered[trial]].append(trial)
+    return tuple(Item(tuple(together[of])) for of in dict.fromkeys(answered[trial] for trial in chosen))
+
+
+@lru_cache(maxsize=2)
+def _answered(path: Path, version: object) -> Mapping[str, tuple[str, int]]:
+    """Return the sample and the repetition of each trial that was answered."""
+    run = Run(path)
+    ids = run.trial_ids(failed=False)
+    return {key.id: (key.sample, key.repetition) for key in run.known_trials if key.id in ids}
+
+
+def _chosen(run: Run, answered: Collection[str], choice: Choice) -> Sequence[str]:
+    if choice.chosen == "all":
+        return [*answered]
+    if choice.chosen == "worst":
+        ranked = worst_trials(run, choice.metric, choice.count).trials
+        return [each.trial for each in ranked if each.trial in answered]
+    if choice.chosen == "disagreement":
+        apart = {trial: spread for trial, spread in _spreads(run.scores()) if trial in answered and spread > 0}
+        return sorted(apart, key=lambda trial: (-apart[trial], _place(choice.seed, trial)))[: choice.count]
+    return sorted(answered, key=lambda trial: _place(choice.seed, trial))[: choice.count]
+
+
+def _spreads(scores: Iterator[ScoreLine]) -> Iterator[tuple[str, float]]:
+    """Yield for each trial how far apart judges, or repetitions of one, lie on the rubric that they differ most on."""
+    levels: dict[str, dict[str, tuple[float, float]]] = defaultdict(dict)
+    for line in scores:
+        value = line.score.value
+        if line.judge is not None and value is not None:
+            low, high = levels[line.trial].get(line.metric, (value, value))
+            levels[line.trial][line.metric] = (min(low, value), max(high, value))
+    for trial, by_rubric in levels.items():
+        yield trial, max(high - low for low, high in by_rubric.values())
+
+
+def _place(seed: int, trial: str) -> bytes:
+    """Return by what a trial is ordered. Trials that come later change no other's place before or after a third."""
+    return hashlib.sha256(f"{seed}\0{trial}".encode("utf-8", "replace")).digest()
+
+
+def _whole(text: object, usual: int, most: int) -> int:
+    digits = str(text or "")
+    return max(1, min(int(digits), most)) if digits.isdecimal() and len(digits) < 12 else usual
+
+
+@attrs.frozen
+class Verdict:
+    """All that one person says of one answer; `levels` are by the digest of the rubric."""
+
+    reviewer: str
+    thumb: str | None = None
+    levels: Mapping[str, int] = attrs.field(factory=dict)
+    note: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is said."""
+        return not (self.thumb or self.levels or self.note)
+
+
+@attrs.frozen
+class Answer:
+    """An answer with what its form shows: the reviewer's own verdict, and those of others.
+
+    `name` is what the fields of its form begin with. `digest` is that of the answer as it is shown.
+    """
+
+    trial: Trial
+    name: str
+    digest: str
+    own: Verdict
+    others: Sequence[Verdict]
+
+
+def answer_of(trial: Trial, said: Iterable[Review], reviewer: str, name: str) -> Answer:
+    """Return an answer with its verdicts, of the reviews of the run that count."""
+    by_person: dict[str, list[Review]] = {reviewer: []}
+    for review in said:
+        if review.trial == trial.id:
+            by_person.setdefault(review.reviewer, []).append(review)
+    own, *others = (_verdict(person, reviews) for person, reviews in by_person.items())
+    return Answer(trial, name, answer_digest(trial), own, others)
+
+
+def rubrics_of(run: Run) -> Mapping[str, Rubric]:
+    """Return the rubrics that judges of the run grade by, by their digest, in the order of its scorers."""
+    used = dict.fromkeys(entry.rubric for entry in run.manifest.scorers if entry.rubric is not None)
+    return {digest: run.manifest.rubrics[digest] for digest in used}
+
+
+def reviews_of(answer: Answer, run: Run, form: Mapping[str, Any], *, blind: bool, chosen: Chosen) -> list[Review]:
+    """Return as reviews what a form says of an answer and its reviewer did not say before.
+
+    A field that the form does not have says nothing; one that is empty withdraws what was said. What no form of
+    keval's sends is ignored.
+    """
+    shared = {
+        "trial": answer.trial.id,
+        "answer": answer.digest,
+        "reviewer": answer.own.reviewer,
+        "at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "blind": blind,
+        "chosen": chosen,
+    }
+    return [Review(**{**shared, **said}) for said in _said(answer, rubrics_of(run), form)]
+
+
+def clean_name(text: str) -> str:
+    """Return a reviewer's name as it is kept: on one line, without spaces around it, and not too long."""
+    printable = "".join(char if char.isprintable() else " " for char in text)
+    return " ".join(printable.split())[:LONGEST_NAME].strip()
+
+
+def _said(answer: Answer, rubrics: Mapping[str, Rubric], form: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    given = {key: str(form[f"{answer.name}{key}"]) for key in ("thumb", "note") if f"{answer.name}{key}" in form}
+    thumb = given.get("thumb")
+    if thumb in ("up", "down", "") and (thumb or None) != answer.own.thumb:
+        yield {"kind": "thumb", "thumb": thumb or None}
+    for digest, rubric in rubrics.items():
+        level = str(form.get(f"{answer.name}level.{digest}", "?"))
+        known = {"": None, **{str(each): each for each in rubric.levels}}
+        if level in known and known[level] != answer.own.levels.get(digest):
+            yield {"kind": "level", "level": known[level], "metric": rubric.name, "rubric": digest}
+    if "note" in given:
+        note = given["note"].replace("\r\n", "\n").strip()[:LONGEST_NOTE]
+        if note != answer.own.note:
+            yield {"kind": "note", "note": note or None}
+
+
+def _verdict(reviewer: str, said: Iterable[Review]) -> Verdict:
+    found: dict[str, Any] = {}
+    levels = {}
+    for review in said:
+        if review.rubric is not None and review.level is not None:
+            levels[review.rubric] = review.level
+        elif review.kind == "thumb":
+            found["thumb"] = review.thumb
+        elif review.kind == "note":
+            found["note"] = review.note or ""
+    return Verdict(reviewer, levels=levels, **found)

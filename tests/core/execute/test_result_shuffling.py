@@ -1,0 +1,111 @@
+"""Which results a trial gets from the samples before it (`results: shuffled`), in whatever order the calls arrive."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any
+
+from keval.execute.trial.result_shuffling import ResultShuffling, TrialResults
+from keval.plugin import TrialKey
+from keval.records.interventions import ShuffledResults
+
+
+def key(sample: str, agent: str = "one", condition: str = "shuffled") -> TrialKey:
+    return TrialKey(f"{agent}/{condition}/{sample}/1", agent, condition, sample, 1)
+
+
+def shuffling() -> ResultShuffling:
+    return ResultShuffling(["shuffled"], ["a", "b", "c", "d"])
+
+
+def begun(stack: ExitStack, of: ResultShuffling, sample: str, agent: str = "one") -> ShuffledResults:
+    results = stack.enter_context(of.trial(key(sample, agent)))
+    assert isinstance(results, TrialResults)
+    return results.attempt("docs")
+
+
+def result(said: str) -> Mapping[str, Any]:
+    return {"content": [{"type": "text", "text": said}]}
+
+
+def test_a_call_gets_the_donors_call_of_its_number_whichever_comes_first() -> None:
+    async def run() -> list[Any]:
+        of = shuffling()
+        with ExitStack() as stack:
+            a, b = begun(stack, of, "a"), begun(stack, of, "b")
+            waiting = [asyncio.create_task(b.take("search", number)) for number in (2, 1)]
+            await asyncio.sleep(0)
+            assert not any(task.done() for task in waiting)
+            a.give("search", result("first"))
+            a.give("search", result("second"))
+            return [await task for task in waiting]
+
+    assert [result("second"), result("first")] == asyncio.run(run())
+
+
+def test_a_donor_with_fewer_calls_gives_them_in_turn_once_it_has_ended() -> None:
+    async def run() -> Any:
+        of = shuffling()
+        with ExitStack() as stack:
+            with ExitStack() as earlier:
+                a = begun(earlier, of, "a")
+                a.give("search", result("first"))
+                b = begun(stack, of, "b")
+                waiting = asyncio.create_task(b.take("search", 3))
+                await asyncio.sleep(0)
+                assert not waiting.done()
+            return await waiting
+
+    assert result("first") == asyncio.run(run())
+
+
+def test_where_a_donor_did_not_call_the_tool_the_one_before_it_gives() -> None:
+    async def run() -> list[Any]:
+        of = shuffling()
+        with ExitStack() as first:
+            begun(first, of, "a").give("search", result("of a"))
+        with ExitStack() as second:
+            begun(second, of, "b").give("open", result("of b"))
+        with ExitStack() as third, ExitStack() as fourth:
+            begun(third, of, "c")
+            d = begun(fourth, of, "d")
+            waiting = [asyncio.create_task(d.take(tool, 1)) for tool in ("search", "open", "close")]
+            await asyncio.sleep(0)
+            third.close()
+            return [await task for task in waiting]
+
+    assert [result("of a"), result("of b"), None] == asyncio.run(run())
+
+
+def test_a_trial_that_is_attempted_again_gives_what_its_first_attempt_got() -> None:
+    async def run() -> list[Any]:
+        with ExitStack() as stack:
+            of = shuffling()
+            a = stack.enter_context(of.trial(key("a")))
+            assert a is not None
+            a.attempt("docs").give("search", result("once"))
+            again = a.attempt("docs")
+            again.give("search", result("twice"))
+            again.give("search", result("more"))
+            b = begun(stack, of, "b")
+            return [await b.take("search", number) for number in (1, 2)]
+
+    assert [result("once"), result("more")] == asyncio.run(run())
+
+
+def test_agents_do_not_share_and_the_first_sample_gets_nothing() -> None:
+    async def run() -> list[Any]:
+        of = shuffling()
+        with ExitStack() as stack:
+            first = begun(stack, of, "a")
+            first.give("search", result("of one"))
+            return [await begun(stack, of, "b", "two").take("search", 1), await first.take("search", 1)]
+
+    assert [None, None] == asyncio.run(run())
+
+
+def test_other_conditions_take_no_part() -> None:
+    with shuffling().trial(key("a", condition="real")) as results:
+        assert results is None

@@ -1,0 +1,54 @@
+"""Clients where the agent would be, which answer what a server asks."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import CallToolResult, CreateMessageResult, ElicitResult, ListRootsResult, Root, TextContent
+from pydantic import FileUrl
+
+
+@asynccontextmanager
+async def connected(url: str, options: dict[str, Any]) -> AsyncIterator[Client]:
+    async with (
+        httpx2.AsyncClient(verify=False, timeout=60) as http,
+        Client(streamable_http_client(url, http_client=http), **{"mode": "legacy", **options}) as client,
+    ):
+        yield client
+
+
+def said(result: CallToolResult) -> str:
+    return "".join(block.text for block in result.content if isinstance(block, TextContent))
+
+
+def answering(roots: str) -> dict[str, Any]:
+    """Return the callbacks of a client that samples, fills in forms with their message, and has one root."""
+
+    async def sample_model(context: Any, params: Any) -> CreateMessageResult:
+        return CreateMessageResult(role="assistant", content=TextContent(text="I think."), model="m")
+
+    async def ask_user(context: Any, params: Any) -> ElicitResult:
+        return ElicitResult(action="accept", content={"response": params.message.upper()})
+
+    return {"sampling_callback": sample_model, "elicitation_callback": ask_user, "list_roots_callback": _roots(roots)}
+
+
+def ordering() -> dict[str, Any]:
+    """Return the callbacks of a client that fills in the order of the server `modern`."""
+
+    async def ask_user(context: Any, params: Any) -> ElicitResult:
+        return ElicitResult(action="accept", content={"size": "large"})
+
+    return {"mode": "auto", "elicitation_callback": ask_user, "list_roots_callback": _roots("file:///mine")}
+
+
+def _roots(uri: str) -> Any:
+    async def list_roots(context: Any) -> ListRootsResult:
+        return ListRootsResult(roots=[Root(uri=FileUrl(uri), name="mine")])
+
+    return list_roots

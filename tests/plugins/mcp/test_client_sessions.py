@@ -1,0 +1,54 @@
+"""Clients that are no agents of a run use a server at one address."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+
+from keval import Sample
+from keval.plugin import McpServer
+from keval_mcp import Http
+from keval_mcp.tap.client_sessions import ClientSessions
+from tests.contexts import started
+
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}},
+}
+
+
+def test_a_client_that_listens_while_it_ends_its_session_ends_its_visit_once(
+    lasting: Callable[..., Http], sample: Sample
+) -> None:
+    visits: list[str] = []
+
+    async def run() -> list[Any]:
+        async with started(lasting(), "every") as source:
+
+            @asynccontextmanager
+            async def visit() -> AsyncIterator[McpServer]:
+                async with source.open(sample, "t") as context:
+                    visits.append("begun")
+                    yield context.servers[0]
+                visits.append("ended")
+
+            transport = httpx2.ASGITransport(ClientSessions(80, visit))
+            base = {"accept": "application/json, text/event-stream", "host": "127.0.0.1:80"}
+            async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=base) as http:
+                hello = await http.post("/mcp", json=HELLO)
+                own = {"mcp-session-id": hello.headers["mcp-session-id"]}
+                listening = asyncio.create_task(http.get("/mcp", headers=own))
+                await asyncio.sleep(0.05)
+                ended = await http.delete("/mcp", headers=own)
+                heard = await listening
+                gone = await http.post("/mcp", json=HELLO, headers=own)
+                return [hello.status_code, heard.status_code, ended.status_code, gone.status_code]
+
+    assert [200, 200, 200, 404] == asyncio.run(run())
+    assert ["begun", "ended"] == visits
