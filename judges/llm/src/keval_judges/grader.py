@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, ClassVar, Protocol
@@ -193,7 +194,7 @@ def _unscored(fault: str, failed: TrialError | None) -> TrialError:
 
 
 @attrs.define
-class LlmJudge:
+class LlmJudge(ABC):
     """What the judges of both vendors have in common: a grader, made when it is first needed."""
 
     providers: ClassVar[tuple[str, ...]]
@@ -225,6 +226,6 @@ class LlmJudge:
             self._grader = Grader(self._connect())
         return self._grader
 
+    @abstractmethod
     def _connect(self) -> Api:
         """Return the vendor's API at the model's endpoint."""
-        raise NotImplementedError
