@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from keval.analysis.stats.agreement import kappa_interval, weighted_kappa
-from keval.analysis.stats.intervals import FloatArray, IntArray
+from keval.analysis.stats.units import FloatArray, IntArray
 
 SIZES = (10, 20, 40, 100)
 ANSWERS = 2

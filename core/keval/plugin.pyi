@@ -235,10 +235,12 @@ from keval.analysis.outline import OutlineQuestion as OutlineQuestion
 from keval.analysis.follow import ArmProgress as ArmProgress, Follower as Follower, RunProgress as RunProgress
 from keval.analysis.reviews import review_findings as review_findings
 from keval.analysis.timeline import Lane as Lane, Step as Step, Timeline as Timeline, timelines as timelines
-from keval.analysis.stats.intervals import difference_interval as difference_interval, mean_interval as mean_interval
+from keval.analysis.stats.intervals import Values as Values, mean_intervals as mean_intervals
+from keval.analysis.stats.paired import Differences as Differences, paired_effects as paired_effects
 from keval.recording.recording import traffic_of as traffic_of
 from keval.report.report import Report as Report
-from keval.report.claims import Block as Block, Claim as Claim
+from keval.report.blocks import Block as Block
+from keval.report.claims import Claim as Claim
 from keval.report.effects import verdict_words as verdict_words
 from keval.report.terminal.comparison import arm_block as arm_block, comparison_block as comparison_block
 from keval.report.contexts import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -17,6 +17,7 @@ from keval.records.summary import ArmScore, ScorerScale
 from keval.store.run import Run
 
 if TYPE_CHECKING:
+    from keval.analysis.stats.effects import Drop, Families, Pair
     from keval.analysis.stats.findings import Findings
 
 
@@ -82,41 +83,85 @@ def compare_runs(run: Run, against: Run) -> Comparison:
 
     Raises RunError: they share no arm, no scorer or no sample with a score; or one of them cannot be read.
     """
-    from keval.analysis.stats.effects import adjust, changed, effect  # NumPy takes a tenth of a second to import
+    from keval.analysis.stats.effects import changed, effects_of  # NumPy takes a tenth of a second to import
 
-    numbers: dict[str, int] = {}
-    now, before = (
-        Summariser(each.manifest, numbers).read(each.trials(), each.scores()).findings() for each in (run, against)
-    )
-    names = list(numbers)
-    arms = [arm for arm in _arms(run.manifest) if arm in _arms(against.manifest)]
-    if not arms:
-        told = "; ".join(
-            f"{each.path} has {', '.join(' '.join(arm) for arm in _arms(each.manifest))}" for each in (run, against)
-        )
-        raise RunError(f"the runs share no agent and condition (compared by label): {told}")
-    entries = shared_scorers(run, against)
-    effects, changes = [], []
-    for agent, condition in arms:
-        for entry in entries:
-            ours = now.values(Arm(agent, condition, run.manifest.run), entry.scorer)
-            theirs = before.values(Arm(agent, condition, against.manifest.run), entry.scorer)
-            effects.append(effect("run", now.measure(entry), ours, theirs))
-            for sample, old, new in changed(ours, theirs):
-                changes.append(SampleChange(names[sample], agent, condition, *entry.scorer, old, new))
+    shared = _Shared.of(run, against)
+    effects = effects_of(shared.pairs, shared.families)
     if not any(found.n for found in effects):
         raise RunError(
             f"{run.path} and {against.path} have no sample in common that both have a score for; compare runs of one"
             " dataset, and see `keval report RUN` for what failed"
         )
-    scales = {entry.scorer: entry.scale for entry in entries}
+    changes = [
+        SampleChange(shared.samples[sample], pair.arm.arm.agent, pair.arm.arm.condition, *pair.measure.scorer, old, new)
+        for pair in shared.pairs
+        for sample, old, new in changed(pair.arm, pair.against)
+    ]
+    scales = {entry.scorer: entry.scale for entry in shared.scorers}
+    now, before = shared.findings
     return Comparison(
         runs=(_run(run.manifest, now), _run(against.manifest, before)),
-        scorers=tuple(ScorerScale(entry.metric, entry.judge, entry.scale) for entry in entries),
+        scorers=tuple(ScorerScale(entry.metric, entry.judge, entry.scale) for entry in shared.scorers),
         differences=(*what_differs(run.manifest, against.manifest), *_unanswered(now, before)),
-        effects=tuple(adjust(effects, scales)),
+        effects=effects,
         changes=tuple(sorted(changes, key=lambda change: _gain(change, scales[change.metric, change.judge]))),
     )
+
+
+def drops_between(run: Run, against: Run, allowed: float) -> tuple[list[Drop], tuple[ScorerScale, ...]]:
+    """Return by how much each arm of a run is worse than in another by each scorer, and their scales. Raises RunError.
+
+    Each drop is held against one that is `allowed`, in the units of its scale.
+    """
+    from keval.analysis.stats.effects import drops_of  # NumPy takes a tenth of a second to import
+
+    shared = _Shared.of(run, against)
+    scales = tuple(ScorerScale(entry.metric, entry.judge, entry.scale) for entry in shared.scorers)
+    return drops_of(shared.pairs, shared.families, allowed), scales
+
+
+@attrs.frozen
+class _Shared:
+    """What two runs share: their `scorers`, and by each the `pairs` of arms; `samples` has ids by number."""
+
+    findings: tuple[Findings, Findings]
+    samples: Sequence[str]
+    scorers: Sequence[ScorerEntry]
+    pairs: Sequence[Pair]
+
+    @classmethod
+    def of(cls, run: Run, against: Run) -> _Shared:
+        """Read two runs. Raises RunError: they share no arm or no scorer, or one of them cannot be read."""
+        from keval.analysis.stats.effects import Pair
+
+        numbers: dict[str, int] = {}
+        now, before = (
+            Summariser(each.manifest, numbers).read(each.trials(), each.scores()).findings() for each in (run, against)
+        )
+        arms = [arm for arm in _arms(run.manifest) if arm in _arms(against.manifest)]
+        if not arms:
+            told = "; ".join(
+                f"{each.path} has {', '.join(' '.join(arm) for arm in _arms(each.manifest))}" for each in (run, against)
+            )
+            raise RunError(f"the runs share no agent and condition (compared by label): {told}")
+        scorers = shared_scorers(run, against)
+        pairs = [
+            Pair(
+                "run",
+                now.measure(entry),
+                now.values(Arm(*arm, run.manifest.run), entry.scorer),
+                before.values(Arm(*arm, against.manifest.run), entry.scorer),
+            )
+            for arm in arms
+            for entry in scorers
+        ]
+        return cls((now, before), list(numbers), scorers, pairs)
+
+    @property
+    def families(self) -> Families:
+        """How effects between the runs are judged together."""
+        now, before = self.findings
+        return now.families(before)
 
 
 def _run(manifest: Manifest, found: Findings) -> RunArms:
@@ -275,8 +320,7 @@ def compare_arms(arm: RunArm, against: RunArm) -> ArmComparison:
     share no scorer.
     """
     # NumPy takes a tenth of a second to import
-    from keval.analysis.stats.effects import Kind, adjust, effect, paired_values
-    from keval.analysis.stats.summarise import Summariser
+    from keval.analysis.stats.effects import Kind, Pair, effects_of, paired_values
 
     for each in (arm, against):
         if each not in arms_of(each.run):
@@ -290,20 +334,24 @@ def compare_arms(arm: RunArm, against: RunArm) -> ArmComparison:
         theirs = Summariser(other.manifest, numbers).read(other.trials(), other.scores()).findings()
     names = list(numbers)
     kind: Kind = "run" if not is_one else "condition" if arm.agent == against.agent else "agent"
-    effects, scores = [], {}
     entries = shared_scorers(arm.run, against.run)
     here, there = (Arm(each.agent, each.condition, each.run.manifest.run) for each in (arm, against))
-    for entry in entries:
-        mine, others = ours.values(here, entry.scorer), theirs.values(there, entry.scorer)
-        effects.append(effect(kind, ours.measure(entry), mine, others))
-        scores[entry.scorer] = tuple(SampleScores(names[n], now, was) for n, was, now in paired_values(mine, others))
+    pairs = [
+        Pair(kind, ours.measure(entry), ours.values(here, entry.scorer), theirs.values(there, entry.scorer))
+        for entry in entries
+    ]
     return ArmComparison(
         arm,
         against,
         scorers=tuple(ScorerScale(entry.metric, entry.judge, entry.scale) for entry in entries),
-        effects=tuple(adjust(effects, {entry.scorer: entry.scale for entry in entries})),
+        effects=effects_of(pairs, ours.families(theirs)),
         means=(_of(here, ours.arms()), _of(there, theirs.arms())),
-        scores=scores,
+        scores={
+            pair.measure.scorer: tuple(
+                SampleScores(names[n], now, was) for n, was, now in paired_values(pair.arm, pair.against)
+            )
+            for pair in pairs
+        },
         differences=() if is_one else tuple(what_differs(arm.run.manifest, against.run.manifest)),
     )
 

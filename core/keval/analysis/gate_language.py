@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
 import attrs
@@ -210,14 +210,18 @@ def _unknown(text: str, names: Names) -> str:
 
 
 def _nearest(name: str, names: Names) -> str:
+    """Return a hint at the metric or resource that may be meant."""
+    return _hint(name, (*names.metrics, *RESOURCES))
+
+
+def _hint(name: str, known: Sequence[str]) -> str:
     """Return a hint at the metric that may be meant, be it of a vendor that was left out or named alone."""
-    of_vendor = [metric for metric in names.metrics if metric.startswith(f"{name}/")]
+    of_vendor = [metric for metric in known if metric.startswith(f"{name}/")]
     if of_vendor:
         return f", which is a vendor; name one of its metrics, such as {of_vendor[0]!r}"
-    meant = [metric for metric in names.metrics if metric.endswith(f"/{name}")]
+    meant = [metric for metric in known if metric.endswith(f"/{name}")]
     if meant:
         return f"; did you mean {meant[0]!r}?"
-    known = (*names.metrics, *RESOURCES)
     return suggestion(name, known) or f"; known are {', '.join(known)}"
 
 
@@ -262,6 +266,16 @@ def gate_problems(evaluation: Evaluation, scorers: Scorers, manifest: Manifest |
         run = Names.of(manifest)
         names = attrs.evolve(run, scorers=run.scorers | names.scorers)
     return read_gates(written, names)[1]
+
+
+def primary_problems(evaluation: Evaluation, scorers: Scorers) -> list[Problem]:
+    """Return the entries of `primary` that name no metric or rubric of the config."""
+    known = _names(evaluation, scorers).metrics
+    return [
+        evaluation.source.problem(("primary", position), f"no metric or rubric named {name!r}{_hint(name, known)}")
+        for position, name in enumerate(evaluation.header.primary)
+        if name not in known
+    ]
 
 
 def _names(evaluation: Evaluation, scorers: Scorers) -> Names:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import attrs
 
 from keval.analysis.expectations import ExpectationCheck
 from keval.analysis.gate_language import SHARES, Function, Gate, Names, Operator, parse
 from keval.errors import RunError
-from keval.records.effects import Effect
+from keval.records.effects import SURE, Effect
 from keval.records.models import Cost
 from keval.records.scores import Scale, Scorer
 from keval.records.summary import ArmScore, ArmTrials, GateResult, GateVerdict, Summary, UsageTotal
 from keval.store.run import Run
+
+if TYPE_CHECKING:
+    from keval.analysis.stats.effects import Drop
 
 RunOutcome: TypeAlias = Literal["passed", "gate failed", "incomplete"]
 
@@ -51,7 +55,8 @@ class Figure:
     """A figure with its 95 % interval. `lacks` says why it cannot decide, and is empty if it can.
 
     With `at_least`, a part of a total is unknown, and `value` is the rest. With `alike`, all samples have the same
-    value, which has no interval where a scale has no end. `counts` tells what the figure was made of.
+    value, which has no interval where a scale has no end. `counts` tells what the figure was made of. A mean has its
+    standard error over `n` samples, and a mean score the ends of its scale.
     """
 
     value: float | None = None
@@ -61,28 +66,32 @@ class Figure:
     counts: str = ""
     at_least: bool = False
     alike: bool = False
+    n: int = 0
+    stderr: float | None = None
+    scale: Scale | None = None
 
 
-def of_score(entry: ArmScore | None) -> Figure:
-    """Return the mean score of an arm."""
+def of_score(entry: ArmScore | None, scale: Scale | None = None) -> Figure:
+    """Return the mean score of an arm, on its scale."""
     if entry is None:
         return Figure(lacks="the run has no scores of this metric")
     lost = [f"{count} {what}" for count, what in ((entry.neutral, "neutral"), (entry.unscored, "unscored")) if count]
-    return _mean(entry.mean, entry.ci_low, entry.ci_high, entry.n, lost, alike=entry.stderr == 0)
+    found = _mean(entry.mean, entry.ci_low, entry.ci_high, entry.n, lost, stderr=entry.stderr)
+    return attrs.evolve(found, scale=scale)
 
 
 def of_effect(effect: Effect | None) -> Figure:
     """Return the mean difference of an arm to the baseline."""
     if effect is None:
         return Figure(lacks="the run has no effect of this arm against the baseline")
-    return _mean(effect.difference, effect.ci_low, effect.ci_high, effect.n, [], alike=effect.stderr == 0)
+    return _mean(effect.difference, effect.ci_low, effect.ci_high, effect.n, [], stderr=effect.stderr)
 
 
 def _mean(
-    value: float | None, low: float | None, high: float | None, n: int, lost: list[str], *, alike: bool
+    value: float | None, low: float | None, high: float | None, n: int, lost: list[str], *, stderr: float | None
 ) -> Figure:
     lacks = "" if n >= _FEWEST else f"too few samples: {', '.join([f'n = {n}', *lost])}"
-    return Figure(value, low, high, lacks=lacks, alike=alike)
+    return Figure(value, low, high, lacks=lacks, alike=stderr == 0, n=n, stderr=stderr)
 
 
 def of_share(metric: str, arm: ArmTrials) -> Figure:
@@ -266,18 +275,20 @@ def _of_resource(gate: Gate, arm: ArmTrials, summary: Summary) -> GateResult:
 
 
 def _of_scores(gate: Gate, arm: ArmTrials, summary: Summary) -> Iterator[GateResult]:
-    graded = [entry.scorer for entry in summary.scorers if entry.metric == gate.metric]
-    for scorer in graded:
+    graded = {entry.scorer: entry.scale for entry in summary.scorers if entry.metric == gate.metric}
+    for scorer, scale in graded.items():
         judge = scorer[1]
         if gate.judge not in (None, judge):
             continue
         named = judge if gate.judge is not None or len(graded) > 1 else None
         about = gate.about(arm.agent, arm.condition, named)
         kind: Literal["effect", "score"] = "effect" if gate.is_effect else "score"
-        figure = of_score(next((e for e in summary.arms if _is_of(e, arm, scorer)), None))
+        figure = of_score(next((e for e in summary.arms if _is_of(e, arm, scorer)), None), scale)
         if gate.is_effect:
             figure = of_effect(_at(arm, scorer, summary.effects))
-        yield _result(gate, figure, about, kind, arm=arm, judge=judge)
+        found = _result(gate, figure, about, kind, arm=arm, judge=judge)
+        exploratory = bool(summary.primary) and gate.metric not in summary.primary
+        yield attrs.evolve(found, exploratory=exploratory, flakes=_flakes(gate, figure, found.verdict))
 
 
 def _at(arm: ArmTrials, scorer: Scorer, effects: Iterable[Effect]) -> Effect | None:
@@ -348,12 +359,32 @@ def _holds(gate: Gate, value: float) -> bool:
     return gate.op in (">=", "<=") if near else _COMPARES[gate.op](value, gate.threshold)
 
 
+def _flakes(gate: Gate, figure: Figure, verdict: GateVerdict) -> float | None:
+    """Return the probability that another run decides otherwise, if the mean that was found is the true one.
+
+    Scores that all lie at the ends of their scale are binomial; other means are taken as normal. `None` if no mean
+    decides.
+    """
+    if gate.function != "mean" or verdict == "undecided" or figure.value is None or not figure.stderr:
+        return None
+    from scipy import special  # takes a tenth of a second to import
+
+    rises = gate.op in (">=", ">")
+    if figure.scale is not None and math.isfinite(figure.scale.high):
+        span = figure.scale.high - figure.scale.low
+        share = (figure.value - figure.scale.low) / span
+        if abs((figure.stderr / span) ** 2 * (figure.n - 1) - share * (1 - share)) < _HAIR:
+            at = (gate.threshold - figure.scale.low) / span * figure.n
+            # The most that still lies below the threshold.
+            below = math.ceil(at - _HAIR) - 1 if gate.op in (">=", "<") else math.floor(at + _HAIR)
+            low = float(special.bdtr(below, figure.n, share)) if below >= 0 else 0.0
+            return low if rises == (verdict == "held") else 1 - low
+    low = float(special.ndtr((gate.threshold - figure.value) / figure.stderr))
+    return low if rises == (verdict == "held") else 1 - low
+
+
 def _undecided(written: str, reason: str) -> GateResult:
     return GateResult(written, "undecided", None, None, None, "", reason, written=written)
-
-
-_FEWEST_ALIKE = 6
-"""Samples that show a change if all differ alike: the exact two-sided sign test has p = 2 * 0.5**6 = 0.03 there."""
 
 
 @attrs.frozen
@@ -365,34 +396,35 @@ class Regression:
 
     def results(self, run: Run) -> list[GateResult]:
         """Compare every arm and scorer that both runs have; undecided if there are none, or a run cannot be read."""
-        from keval.analysis.comparison import compare_runs  # needs NumPy, which takes a tenth of a second to import
+        from keval.analysis.comparison import drops_between  # needs NumPy, which takes a tenth of a second to import
 
         try:
-            found = compare_runs(run, self.against)
+            drops, scorers = drops_between(run, self.against, self.most)
         except RunError as error:
             return [_undecided_regression(self.against.id, str(error))]
-        scales = {entry.scorer: entry.scale for entry in found.scorers}
-        return decide_regressions(found.effects, scales, self.most)
+        scales = {entry.scorer: entry.scale for entry in scorers}
+        if not any(drop.effect.n for drop in drops):
+            told = f"{run.path} and {self.against.path} have no sample in common that both have a score for"
+            return [_undecided_regression(self.against.id, told)]
+        return decide_regressions(drops, scales, self.most)
 
 
-def decide_regressions(effects: Iterable[Effect], scales: Mapping[Scorer, Scale], most: float) -> list[GateResult]:
-    """Decide for each effect of kind `run` whether it is a drop, by the better direction of its scale.
+def decide_regressions(drops: Iterable[Drop], scales: Mapping[Scorer, Scale], most: float) -> list[GateResult]:
+    """Decide for each drop between two runs whether it is more than `most`.
 
-    It fails if the whole 95 % interval of the drop lies above `most`. Where neither run has a score, there is no gate.
+    Where neither run has a score, there is no gate.
     """
-    compared = (effect for effect in effects if effect.kind == "run" and (effect.n or effect.dropped))
-    return [_decide(effect, scales[effect.scorer], most) for effect in compared]
+    compared = (drop for drop in drops if drop.effect.n or drop.effect.dropped)
+    return [_decide(drop, scales[drop.effect.scorer], most) for drop in compared]
 
 
-def _decide(effect: Effect, scale: Scale, most: float) -> GateResult:
-    verdict: GateVerdict = "undecided"
-    reason = f"too few samples that both runs have: n = {effect.n}"
-    low, high = effect.ci_low, effect.ci_high
-    if low is None and effect.stderr == 0 and (effect.n >= _FEWEST_ALIKE or not effect.difference):
-        low = high = effect.difference  # that of every sample; there is no interval if the scale has no end
-    if low is not None and high is not None:
-        least = low if scale.better == "lower" else -high
-        verdict, reason = "failed" if least > most else "held", ""
+def _decide(drop: Drop, scale: Scale, most: float) -> GateResult:
+    effect = drop.effect
+    verdict, reason = _regression_verdict(drop, scale, most)
+    # Of the effect, as the verdicts of a report are: a drop of a scale where more is better is below 0.
+    low, high = drop.low, drop.high
+    if scale.better == "higher" and low is not None and high is not None:
+        low, high = -high, -low
     judge = f"@{effect.judge}" if effect.judge else ""
     metric = f"{effect.agent}:{effect.condition}/{effect.metric}{judge}"
     return GateResult(
@@ -401,6 +433,7 @@ def _decide(effect: Effect, scale: Scale, most: float) -> GateResult:
         value=effect.difference,
         ci_low=low,
         ci_high=high,
+        level=0.9,
         decided_on="interval",
         reason=reason,
         kind="regression",
@@ -410,7 +443,31 @@ def _decide(effect: Effect, scale: Scale, most: float) -> GateResult:
         judge=effect.judge,
         threshold=most,
         against=effect.against.run,
+        exploratory=effect.family == "exploratory",
     )
+
+
+def _regression_verdict(drop: Drop, scale: Scale, most: float) -> tuple[GateVerdict, str]:
+    """Return whether a drop is more than `most`, and if that is open, why.
+
+    It fails if its 90 % interval lies above `most` and it is significant, too, among all that are compared with it.
+    """
+    effect = drop.effect
+    if effect.verdict == "interim":
+        return "undecided", "a run is unfinished"
+    if drop.low is None or drop.high is None:
+        return "undecided", f"too few samples that both runs have: n = {effect.n}"
+    hair = _HAIR * max(1.0, abs(most))
+    if drop.high <= most + hair:
+        return "held", ""
+    unit = f" {scale.unit}" if scale.unit else ""
+    open_drop = f"a drop of {drop.high:.2g}{unit} is not excluded"
+    if drop.low <= most + hair:
+        return "undecided", open_drop
+    if drop.p_adjusted is not None and drop.p_adjusted > SURE:
+        told = f"p {drop.p_adjusted:.2f} after adjustment for {effect.family_size} comparisons"
+        return "undecided", f"{told}; {open_drop}"
+    return "failed", ""
 
 
 def _undecided_regression(against: str, reason: str) -> GateResult:

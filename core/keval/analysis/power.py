@@ -3,16 +3,57 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
 from keval.errors import ConfigError, suggestion
 from keval.plan.plan import Plan
-from keval.records.effects import Effect
+from keval.records.effects import SURE, Arm, Effect, Family
 from keval.records.manifest import Manifest
 from keval.records.scores import Scale, Scorer
 from keval.records.summary import ArmScore, ArmTrials, JudgingTotal, Summary, UsageTotal
+from keval.seams.interfaces import AgentChecker
+from keval.store.run import Run
+
+if TYPE_CHECKING:
+    from keval.analysis.stats.simulated_power import SimulatedRuns
+    from keval.analysis.stats.units import FloatArray
+
+
+@attrs.frozen(eq=False)
+class Pilot:
+    """An earlier run: what it was made of, what it found, and how much each question differed in each effect."""
+
+    manifest: Manifest
+    summary: Summary
+    differences: Mapping[tuple[Arm, Arm, Scorer], FloatArray]
+
+    @classmethod
+    def of(cls, run: Run) -> Pilot:
+        """Read a run. Raises RunError: it is damaged."""
+        from keval.analysis.stats.summarise import Summariser  # NumPy takes a tenth of a second to import
+
+        findings = Summariser(run.manifest).read(run.trials(), run.scores()).findings()
+        summary = run.summary()
+        sides = [
+            (effect.kind, Arm(effect.agent, effect.condition, run.id), effect.against) for effect in summary.effects
+        ]
+        pairs = findings.pairs(dict.fromkeys(sides))
+        found = {
+            (pair.arm.arm, pair.against.arm, pair.measure.scorer): pair.measure.differences(
+                pair.arm.values, pair.against.values
+            )[0].values
+            for pair in pairs
+        }
+        return cls(run.manifest, summary, found)
+
+    def differences_of(self, effect: Effect) -> FloatArray:
+        """Return how much each question differed in one of its effects."""
+        arm = Arm(effect.agent, effect.condition, self.manifest.run)
+        return self.differences[arm, effect.against, effect.scorer]
 
 
 @attrs.frozen
@@ -26,22 +67,23 @@ class Forecast:
     seconds: float | None
 
 
-def trials_for(plan: Plan, questions: int) -> int:
-    """Return how many trials so many questions take."""
-    return math.ceil(plan.trial_count * questions / len(plan.samples))
+def trials_for(plan: Plan, questions: int, repetitions: int | None = None) -> int:
+    """Return how many trials so many questions take, with the planned number of repetitions or another one."""
+    planned = plan.evaluation.execution.num_repetitions
+    return math.ceil(plan.trial_count * questions / len(plan.samples) * (repetitions or planned) / planned)
 
 
-def forecast(plan: Plan, questions: int, pilot: tuple[Manifest, Summary] | None) -> Forecast:
+def forecast(plan: Plan, questions: int, pilot: Pilot | None, repetitions: int | None = None) -> Forecast:
     """Return what so many questions would take at the pilot's rates."""
-    trials = trials_for(plan, questions)
+    trials = trials_for(plan, questions, repetitions)
     if pilot is None:
         return Forecast(questions, trials, None, None, None)
-    arms = {(arm.agent, arm.condition): arm for arm in pilot[1].trials if arm.trials}
+    arms = {(arm.agent, arm.condition): arm for arm in pilot.summary.trials if arm.trials}
     planned = [(agent.label, arm.label) for agent in plan.agents for arm in plan.arms]
     if not all(arm in arms for arm in planned):
         return Forecast(questions, trials, None, None, None)
     each = trials / len(planned)
-    judging = [judged for judged in pilot[1].judging if (judged.agent, judged.condition) in planned]
+    judging = [judged for judged in pilot.summary.judging if (judged.agent, judged.condition) in planned]
 
     def total(parts: Sequence[tuple[float | None, int]]) -> float | None:
         """Add up amounts that so many trials of the pilot took."""
@@ -59,7 +101,7 @@ def forecast(plan: Plan, questions: int, pilot: tuple[Manifest, Summary] | None)
         trials=trials,
         tokens=total([(_tokens(usage), count) for usage, count in usages]),
         usd=total([(None if spender.cost.unknown else spender.cost.usd, count) for spender, count in spent]),
-        seconds=_seconds(plan, trials, *pilot),
+        seconds=_seconds(plan, trials, pilot.manifest, pilot.summary),
     )
 
 
@@ -83,17 +125,25 @@ def _seconds(plan: Plan, trials: int, manifest: Manifest, pilot: Summary) -> flo
 
 @attrs.frozen
 class Assumption:
-    """A standard deviation of paired differences, as a share of the scale, and when that is so."""
+    """How questions differ where nothing is known: the `changes`, as shares of the scale, with how likely each is."""
 
     name: str
-    share: float
+    changes: Mapping[float, float]
     meaning: str
+
+    @property
+    def share(self) -> float:
+        """The standard deviation of the changes."""
+        return math.sqrt(sum(likely * change**2 for change, likely in self.changes.items()))
 
 
 ASSUMPTIONS = (
-    Assumption("worst", 1.0, "every question goes from one end of the scale to the other, half of them each way"),
-    # Differences of 0/1 scores are -1, 0 or 1, so their standard deviation is the root of the share that changes.
-    Assumption("usual", math.sqrt(0.2), "one question in five goes from failed to passed, or back"),
+    Assumption(
+        "worst",
+        {-1.0: 0.5, 1.0: 0.5},
+        "every question goes from one end of the scale to the other, half of them each way",
+    ),
+    Assumption("usual", {-1.0: 0.1, 0.0: 0.8, 1.0: 0.1}, "one question in five goes from failed to passed, or back"),
 )
 
 
@@ -114,15 +164,26 @@ class PowerTarget:
 
 
 @attrs.frozen
+class Design:
+    """So many repetitions, the questions that then show the effect, and what they take."""
+
+    repetitions: int
+    questions: int
+    expense: Forecast
+    cheapest: bool = False
+
+
+@attrs.frozen
 class MetricPower:
     """What the planned run can see by one metric. What is unknown is `None`, and `reason` says why.
 
     `sd` is the standard deviation of a question's difference at the planned repetitions, between the two arms for
     which it is largest: `agent` and `condition` name the one of the pilot, and `assumed` the assumption instead.
     `scored` is the share of questions that the metric has something to say about. `questions` are needed to see
-    `effect`, `trials` to ask them, and `questions_doubled` would be needed with twice the repetitions. `detectable` is
-    what the planned number of questions shows. `repetition_share` is the share of the variance that comes from
-    repetitions, which more of them reduce.
+    `effect`, and `trials` to ask them. `detectable` is what the planned number of questions shows. Both are at the
+    level of the `family`, in which `family_size` comparisons are judged together; `questions_primary` would be needed
+    if this were the only primary metric. `repetition_share` is the share of the variance that comes from repetitions,
+    which more of them reduce. `designs` weigh repetitions against questions, for the metrics that decide.
     """
 
     metric: str
@@ -135,11 +196,14 @@ class MetricPower:
     pilot_n: int | None = None
     sd: float | None = None
     scored: float | None = None
+    family: Family = "all"
+    family_size: int = 1
     questions: int | None = None
     trials: int | None = None
+    questions_primary: int | None = None
     detectable: float | None = None
     repetition_share: float | None = None
-    questions_doubled: int | None = None
+    designs: tuple[Design, ...] = ()
     reason: str = ""
 
 
@@ -160,24 +224,35 @@ class PowerPlan:
     needed: Forecast | None
 
 
-def plan_power(plan: Plan, wanted: PowerTarget, pilot: tuple[Manifest, Summary] | None = None) -> PowerPlan:
-    """Plan what a run must have to see an effect, and what it can see as it is. Each comparison is held to 5 % alone.
+def plan_power(plan: Plan, wanted: PowerTarget, pilot: Pilot | None = None) -> PowerPlan:
+    """Plan what a run must have to see an effect, and what it can see as it is, by the rule that gives the verdicts.
 
     Raises ConfigError: the plan compares nothing, or the pilot has none of its metrics.
     """
     if len(plan.arms) * len(plan.agents) < 2:
         raise ConfigError("the config has one agent under one condition, so there is nothing to compare; add another")
     scales = plan.scorers.scales()
-    if pilot is None:
-        metrics = [power for scorer, scale in scales.items() for power in _assumed(plan, wanted, scorer, scale)]
-    else:
-        found = {entry.scorer for entry in pilot[1].scorers}
-        if not found & scales.keys():
-            first = next(iter(scales))[0]
-            hint = suggestion(first, [metric for metric, _ in found])
-            raise ConfigError(f"the pilot {pilot[1].run} has none of the config's metrics, such as {first!r}{hint}")
-        metrics = [_piloted(plan, wanted, scorer, scale, pilot) for scorer, scale in scales.items()]
-    most = max((power.questions or 0 for power in metrics if power.assumed in (None, "usual")), default=0)
+    if pilot is not None and not (found := {entry.scorer for entry in pilot.summary.scorers}) & scales.keys():
+        first = next(iter(scales))[0]
+        hint = suggestion(first, [metric for metric, _ in found])
+        raise ConfigError(f"the pilot {pilot.summary.run} has none of the config's metrics, such as {first!r}{hint}")
+    families = _Families.of(plan)
+    metrics: list[MetricPower] = []
+    alike: dict[tuple[float, float, Family, int], list[MetricPower]] = {}
+    for scorer, scale in scales.items():
+        family, size = families.told(scorer[0])
+        about = MetricPower(*scorer, scale, family=family, family_size=size)
+        if pilot is not None:
+            metrics.append(_piloted(plan, wanted, families, about, pilot))
+            continue
+        # What is assumed is the same for all metrics of one scale.
+        key = (scale.low, scale.high, family, families.alone(scorer[0]))
+        if key not in alike:
+            alike[key] = [*_assumed(plan, wanted, families, about)]
+        metrics += [attrs.evolve(each, metric=scorer[0], judge=scorer[1], scale=scale) for each in alike[key]]
+    metrics = _with_designs(plan, wanted, metrics, pilot)
+    primary = [power for power in metrics if power.family == "primary"] or metrics
+    most = max((power.questions or 0 for power in primary if power.assumed in (None, "usual")), default=0)
     return PowerPlan(
         evaluation=plan.evaluation.name,
         power=wanted.power,
@@ -185,54 +260,79 @@ def plan_power(plan: Plan, wanted: PowerTarget, pilot: tuple[Manifest, Summary] 
         repetitions=plan.evaluation.execution.num_repetitions,
         agents=tuple(agent.label for agent in plan.agents),
         conditions=tuple(arm.label for arm in plan.arms),
-        pilot=pilot[1].run if pilot else None,
-        simulated=pilot[1].simulated if pilot else (),
+        pilot=pilot.summary.run if pilot else None,
+        simulated=pilot.summary.simulated if pilot else (),
         metrics=tuple(metrics),
         expense=forecast(plan, len(plan.samples), pilot),
         needed=forecast(plan, most, pilot) if most else None,
     )
 
 
-def _assumed(plan: Plan, wanted: PowerTarget, scorer: Scorer, scale: Scale) -> Iterator[MetricPower]:
+@attrs.frozen
+class _Families:
+    """How many comparisons are judged together: of each metric there are `comparisons`, by as many `scorers` each."""
+
+    comparisons: int
+    scorers: Mapping[str, int]
+    primary: frozenset[str]
+    seed: int
+
+    @classmethod
+    def of(cls, plan: Plan) -> _Families:
+        made = {label for tools in plan.evaluation.header.ablated.values() for label in tools.values()}
+        conditions = sum(arm.label not in made for arm in plan.arms)
+        agents = len(plan.agents)
+        # Conditions are what a run is about; agents are compared where there is one condition.
+        comparisons = (conditions - 1) * agents or (agents - 1) * conditions or 1
+        fixed = {item.label for item in plan.scorers.metrics if isinstance(item.plugin, AgentChecker)}
+        scorers = Counter(metric for metric, _ in plan.scorers.scales() if metric not in fixed)
+        primary = frozenset(plan.evaluation.header.primary) & scorers.keys()
+        return cls(comparisons, scorers, primary, plan.evaluation.execution.seed)
+
+    def told(self, metric: str) -> tuple[Family, int]:
+        """Return the family of a metric, and how many comparisons it has."""
+        family: Family = "all"
+        if self.primary:
+            family = "primary" if metric in self.primary else "exploratory"
+        of = [name for name in self.scorers if family == "all" or (name in self.primary) == (family == "primary")]
+        return family, self.comparisons * max(1, sum(self.scorers[name] for name in of))
+
+    def alone(self, metric: str) -> int:
+        """Return how many comparisons a metric has by itself."""
+        return self.comparisons * max(1, self.scorers.get(metric, 1))
+
+
+def _assumed(plan: Plan, wanted: PowerTarget, families: _Families, about: MetricPower) -> Iterator[MetricPower]:
     """Yield what a metric can see under each assumption."""
-    span = scale.high - scale.low
+    span = about.scale.high - about.scale.low
     if math.isinf(span):
-        yield MetricPower(*scorer, scale, reason="its scale is unbounded, so its scatter is unknown without a pilot")
+        yield attrs.evolve(about, reason="its scale is unbounded, so its scatter is unknown without a pilot")
         return
     for assumption in ASSUMPTIONS:
-        about = MetricPower(*scorer, scale, assumed=assumption.name, sd=assumption.share * span, scored=1.0)
-        yield _needed(plan, wanted, about, about.sd)
+        told = attrs.evolve(about, assumed=assumption.name, sd=assumption.share * span, scored=1.0)
+        changes = [(change * span, likely) for change, likely in assumption.changes.items()]
+        yield _needed(plan, wanted, families, told, changes)
 
 
-def _piloted(
-    plan: Plan, wanted: PowerTarget, scorer: Scorer, scale: Scale, run: tuple[Manifest, Summary]
-) -> MetricPower:
+def _piloted(plan: Plan, wanted: PowerTarget, families: _Families, about: MetricPower, pilot: Pilot) -> MetricPower:
     """Return what a metric can see if it scatters as in the pilot."""
-    manifest, pilot = run
-    known = [effect for effect in pilot.effects if effect.scorer == scorer and effect.stderr is not None]
+    scorer = (about.metric, about.judge)
+    known = [effect for effect in pilot.summary.effects if effect.scorer == scorer and effect.stderr is not None]
     planned = {(agent.label, arm.label) for agent in plan.agents for arm in plan.arms}
     # If the pilot compared none of the arms that are planned, others are the best there is.
     known = [effect for effect in known if {*_ends(effect)} <= planned] or known
     # Conditions are what a run is about; agents are compared where there is one condition.
     effects = [effect for effect in known if effect.kind == "condition"] or known
     if not effects:
-        return MetricPower(*scorer, scale, reason="the pilot has fewer than two questions that it scored in both arms")
-    arms = {(arm.agent, arm.condition): arm for arm in pilot.arms if arm.scorer == scorer}
-    graded = next((entry.repetitions for entry in manifest.scorers if entry.scorer == scorer), 1)
-    count_neutral = pilot.neutral == "count"
+        why = "the pilot has fewer than two questions that it scored in both arms"
+        told = any(each.scorer == scorer for each in pilot.summary.properties)
+        return attrs.evolve(about, reason="it is a property of each agent, which no answer changes" if told else why)
     repetitions = plan.evaluation.execution.num_repetitions
-
-    def scatter(effect: Effect, times: int) -> tuple[float, float | None]:
-        ours, theirs = (arms[end] for end in _ends(effect))
-        had = (ours.scored + ours.neutral * count_neutral) / (ours.n * graded)
-        return _sd(effect, [ours, theirs], had, times)
-
-    widest = max(effects, key=lambda effect: scatter(effect, repetitions)[0])
-    sd, share = scatter(widest, repetitions)
-    samples = manifest.dataset.samples or 0
-    about = MetricPower(
-        *scorer,
-        scale,
+    widest = max(effects, key=lambda effect: _scatter(pilot, effect, repetitions)[0])
+    sd, share = _scatter(pilot, widest, repetitions)
+    samples = pilot.manifest.dataset.samples or 0
+    about = attrs.evolve(
+        about,
         agent=widest.agent,
         condition=widest.condition,
         pilot_n=widest.n,
@@ -242,7 +342,28 @@ def _piloted(
     )
     if not sd:
         return attrs.evolve(about, reason="every question differed by the same in the pilot, which tells no scatter")
-    return _needed(plan, wanted, about, None if share is None else scatter(widest, 2 * repetitions)[0])
+    return _needed(plan, wanted, families, about, _scaled(pilot.differences_of(widest), sd))
+
+
+_Changes: TypeAlias = Sequence[tuple[float, float]]
+"""By how much questions differ, and how likely each is."""
+
+
+def _scaled(values: FloatArray, sd: float) -> _Changes:
+    """Return differences that scatter by `sd`; those that are 0 stay 0."""
+    import numpy as np  # takes a tenth of a second to import
+
+    now = float(np.std(values, ddof=1))
+    return [(float(value), 1.0) for value in values * (sd / now if now else 1.0)]
+
+
+def _scatter(pilot: Pilot, effect: Effect, times: int) -> tuple[float, float | None]:
+    """Return the standard deviation of a question's difference at so many repetitions, and the share due to these."""
+    arms = {(arm.agent, arm.condition): arm for arm in pilot.summary.arms if arm.scorer == effect.scorer}
+    graded = next((e.repetitions for e in pilot.manifest.scorers if e.scorer == effect.scorer), 1)
+    ours, theirs = (arms[end] for end in _ends(effect))
+    had = (ours.scored + ours.neutral * (pilot.summary.neutral == "count")) / (ours.n * graded)
+    return _sd(effect, [ours, theirs], had, times)
 
 
 def _ends(effect: Effect) -> tuple[tuple[str, str], tuple[str, str]]:
@@ -267,20 +388,32 @@ def _sd(effect: Effect, arms: Iterable[ArmScore], had: float, repetitions: int) 
     return math.sqrt(variance), within / repetitions / variance if variance else None
 
 
-def _needed(plan: Plan, wanted: PowerTarget, about: MetricPower, doubled: float | None) -> MetricPower:
-    """Add to what is known of a metric how many questions it needs, and what it sees as planned.
+def _runs(about: MetricPower, changes: _Changes, size: int, seed: int) -> SimulatedRuns:
+    """Return runs of questions that differ so, in which so many comparisons are judged together.
 
-    `doubled` is the standard deviation with twice the repetitions, if that is known.
+    The p of the only effect among so many is held against 5 % over their number, which is Holm's first step.
     """
-    from keval.analysis.stats.power import (  # SciPy takes a tenth of a second to import
-        minimal_detectable,
-        samples_needed,
-    )
+    import numpy as np  # takes a tenth of a second to import
 
-    sd, scored = about.sd or 0.0, about.scored or 1.0
+    from keval.analysis.stats.simulated_power import Differences, SimulatedRuns
+
+    values, weights = np.array(changes).T
+    seen = Differences(values, weights / weights.sum())
+    return SimulatedRuns(seen, about.scale.high - about.scale.low, SURE / size, seed)
+
+
+def _needed(
+    plan: Plan,
+    wanted: PowerTarget,
+    families: _Families,
+    about: MetricPower,
+    changes: _Changes,
+) -> MetricPower:
+    """Add to what is known of a metric how many questions it needs, and what it sees as planned."""
+    scored = about.scored or 1.0
+    runs = _runs(about, changes, about.family_size, families.seed)
     counting = math.floor(len(plan.samples) * scored + 1e-9)
-    detectable = minimal_detectable(sd / math.sqrt(counting), counting, power=wanted.power) if counting else None
-    about = attrs.evolve(about, detectable=detectable)
+    about = attrs.evolve(about, detectable=runs.detectable(counting, wanted.power))
     effect = wanted.on(about.scale)
     if effect is None:
         told = "an effect in percent needs a scale with two ends" if wanted.effect is not None else ""
@@ -288,16 +421,62 @@ def _needed(plan: Plan, wanted: PowerTarget, about: MetricPower, doubled: float 
     if effect > about.scale.high - about.scale.low:
         return attrs.evolve(about, effect=effect, reason="beyond the scale")
 
-    def questions(scatter: float) -> int | None:
-        found = samples_needed(scatter, effect, power=wanted.power)
+    def questions(of: SimulatedRuns) -> int | None:
+        found = of.questions(effect, wanted.power)
         return None if found is None else math.ceil(found / scored - 1e-9)
 
-    needed = questions(sd)
+    needed = questions(runs)
+    alone = families.alone(about.metric)
+    primary = None
+    if about.family == "all" and alone < about.family_size:
+        primary = questions(attrs.evolve(runs, alpha=SURE / alone))
     return attrs.evolve(
         about,
         effect=effect,
         questions=needed,
         trials=None if needed is None else trials_for(plan, needed),
-        questions_doubled=None if doubled is None or about.assumed else questions(doubled),
+        questions_primary=primary,
         reason="more than ten million questions" if needed is None else "",
     )
+
+
+_REPETITIONS = (1, 2, 3, 5)
+
+
+def _with_designs(
+    plan: Plan, wanted: PowerTarget, metrics: Sequence[MetricPower], pilot: Pilot | None
+) -> list[MetricPower]:
+    """Add what more and fewer repetitions would take, for the primary metrics, or else the one that needs most."""
+    known = [power for power in metrics if power.questions and power.repetition_share is not None]
+    decisive = [power for power in known if power.family == "primary"]
+    if not decisive and known:
+        decisive = [max(known, key=lambda power: power.questions or 0)]
+    if pilot is None:
+        return [*metrics]
+    return [attrs.evolve(p, designs=_designs(plan, wanted, p, pilot)) if p in decisive else p for p in metrics]
+
+
+def _designs(plan: Plan, wanted: PowerTarget, about: MetricPower, pilot: Pilot) -> tuple[Design, ...]:
+    widest = next(
+        effect
+        for effect in pilot.summary.effects
+        if (effect.scorer, effect.agent, effect.condition, effect.n)
+        == ((about.metric, about.judge), about.agent, about.condition, about.pilot_n)
+    )
+    found: list[Design] = []
+    for repetitions in sorted({*_REPETITIONS, plan.evaluation.execution.num_repetitions}):
+        changes = _scaled(pilot.differences_of(widest), _scatter(pilot, widest, repetitions)[0])
+        runs = _runs(about, changes, about.family_size, plan.evaluation.execution.seed)
+        questions = runs.questions(about.effect or 0.0, wanted.power)
+        if questions is not None:
+            asked = math.ceil(questions / (about.scored or 1.0) - 1e-9)
+            found.append(Design(repetitions, asked, forecast(plan, asked, pilot, repetitions)))
+    if not found:
+        return ()
+
+    def price(design: Design) -> float:
+        each = design.expense
+        return each.usd or each.tokens or each.trials
+
+    least = min(found, key=price)
+    return tuple(attrs.evolve(design, cheapest=design is least) for design in found)

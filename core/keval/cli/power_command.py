@@ -65,7 +65,7 @@ def command(
 
     Nothing is run. Without --pilot, it is assumed how much scores scatter.
     """
-    from keval.analysis.power import PowerTarget, plan_power
+    from keval.analysis.power import Pilot, PowerTarget, plan_power
     from keval.plan.build import make_plan
     from keval.report.terminal.planning import print_power
 
@@ -74,5 +74,5 @@ def command(
     plan = make_plan(select(evaluation, selection))
     size, is_share = effect or (None, False)
     found = find_run(pilot, output_dir) if pilot is not None else None
-    planned = plan_power(plan, PowerTarget(size, is_share, power), (found.manifest, found.summary()) if found else None)
+    planned = plan_power(plan, PowerTarget(size, is_share, power), Pilot.of(found) if found else None)
     print_json(to_plain(planned)) if as_json else print_power(planned, data_console())

@@ -172,6 +172,7 @@ class Execution:
 class Header:
     """The keys of an evaluation that stand alone. `public` names variables whose values are no secret.
 
+    `primary` names the metrics and rubrics that the run is to decide; the others are explored.
     `thresholds` maps a metric or rubric to the value from which a score passes, where repetitions are counted.
     `ablate` names conditions to run without each of their tools, too; `ablated` has the labels that this added.
     """
@@ -181,6 +182,7 @@ class Header:
     description: str | None = None
     baseline: str | None = None
     neutral: Literal["omit", "count"] = "omit"
+    primary: tuple[str, ...] = ()
     thresholds: Mapping[str, float] = attrs.field(factory=dict)
     public: tuple[str, ...] = ()
     ablate: tuple[str, ...] = ()

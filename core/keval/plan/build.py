@@ -46,6 +46,7 @@ def make_plan(
     arms = _arms(constructor, samples)
     unanswered = _check_recordings(evaluation, agents, dataset, samples, problems)
     _check_thresholds(constructor, scorers)
+    problems += _primary_problems(evaluation, scorers)
     _check_clusters(constructor, samples)
     lacking, notices = _missing_answers(evaluation, dataset, samples, scorers)
     problems += [*lacking, *_gate_problems(evaluation, scorers), *_expectation_problems(evaluation, dataset)]
@@ -73,7 +74,7 @@ def make_session_plan(evaluation: Evaluation) -> Plan:
     """
     needed = attrs.evolve(
         evaluation,
-        header=attrs.evolve(evaluation.header, thresholds={}),
+        header=attrs.evolve(evaluation.header, primary=(), thresholds={}),
         dataset=None,
         metrics=(),
         judges=(),
@@ -128,6 +129,15 @@ def _gate_problems(evaluation: Evaluation, scorers: Scorers, manifest: Manifest 
     from keval.analysis.gate_language import gate_problems  # only a config with gates needs it
 
     return gate_problems(evaluation, scorers, manifest)
+
+
+def _primary_problems(evaluation: Evaluation, scorers: Scorers) -> list[Problem]:
+    """Return which entries of `primary` name no metric or rubric."""
+    if not evaluation.header.primary:
+        return []
+    from keval.analysis.gate_language import primary_problems  # only a config that names some needs it
+
+    return primary_problems(evaluation, scorers)
 
 
 def _expectation_problems(evaluation: Evaluation, dataset: Dataset) -> Iterator[Problem]:

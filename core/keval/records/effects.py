@@ -10,12 +10,13 @@ import attrs
 
 from keval.records.scores import Scale, Scored
 
-Verdict: TypeAlias = Literal["better", "worse", "same", "unclear", "unknown"]
+Verdict: TypeAlias = Literal["better", "worse", "same", "unclear", "unknown", "interim"]
+Family: TypeAlias = Literal["all", "primary", "exploratory"]
 
 SURE = 0.05
 """The largest adjusted p of an effect that is called better or worse."""
 SMALL_SHARE = 0.05
-"""The share of a scale below which a difference does not matter."""
+"""The share of a scale within which means are called equivalent."""
 
 
 @attrs.frozen
@@ -46,17 +47,23 @@ class Effect(Scored):
 
     `kind` says what differs: the condition (against the baseline), the agent (against the first), or the run. `mean`
     and `against_mean` are those of the two arms over the `n` samples, and `dropped` counts samples that only one of
-    them has a score for. `ci_low` and `ci_high` are the 95 % interval, which `method` made; `t_low` to `bca_high` are
-    the paired-t interval and the bias-corrected bootstrap one, for comparison. `d` is Cohen's d for paired data. `p` is
-    that of `test`, and `p_adjusted` is Holm's over all effects of this kind in the run.
+    them has a score for. `ci_low` and `ci_high` are the 95 % interval. `worst_case` is what it would be if a question
+    that nobody asked could change by the whole scale; `None` for a scale without an end. `d` is Cohen's d for paired
+    data. `p` is that of no effect; it is below 0.05 where the interval excludes 0.
 
-    `mde` is the smallest difference that this many samples show with 80 % power, and no less than half the interval;
-    `needed` is how many samples would show the difference that was seen, `None` if all differ by the same. `bound_low`
-    and `bound_high` are the effect if every score that is lost had been the worst or the best; `None` where no more
-    than 5 % are lost, or the scale has no end.
+    `p_adjusted` is Holm's over the `family`, which has `family_size` effects of this kind in the run: `primary` those
+    on the metrics that the config names so, and `exploratory` the others; `all` if it names none. An effect that is 0
+    on every question is in no family.
 
-    `verdict` is `better` or `worse` if `p_adjusted` is at most 0.05 and the interval leaves out 0, `same` if the
-    interval lies within a twentieth of the scale around 0, else `unclear`; `unknown` without an interval.
+    `mde` is the smallest difference that this many samples show with 80 % power at the level of the first one in the
+    family, and no less than half the interval; `needed_samples` is between how many and how many samples would show the
+    difference that was seen, `None` below 10 samples, or if all differ by the same. `bound_low` and `bound_high` are
+    the effect if every score that is lost had been the worst or the best; `None` where no more than 5 % are lost, or
+    the scale has no end. `neutral_low` and `neutral_high` are the same if every neutral score had been, where the
+    shares of neutral scores in the two arms differ by more than 5 points.
+
+    `verdict` is `interim` in a run that is unfinished. Else it is `better` or `worse` if `p_adjusted` is at most 0.05,
+    `same` if the interval lies within a twentieth of the scale around 0, else `unclear`; `unknown` without an interval.
     """
 
     metric: str
@@ -74,19 +81,18 @@ class Effect(Scored):
     against_mean: float | None = None
     ci_low: float | None = None
     ci_high: float | None = None
-    method: str | None = None
-    t_low: float | None = None
-    t_high: float | None = None
-    bca_low: float | None = None
-    bca_high: float | None = None
+    worst_case: tuple[float, float] | None = None
     d: float | None = None
     p: float | None = None
-    test: str | None = None
     p_adjusted: float | None = None
+    family: Family | None = None
+    family_size: int = 0
     mde: float | None = None
-    needed: int | None = None
+    needed_samples: tuple[int, int] | None = None
     bound_low: float | None = None
     bound_high: float | None = None
+    neutral_low: float | None = None
+    neutral_high: float | None = None
     per_protocol: PerProtocol | None = None
     verdict: Verdict = "unknown"
 
@@ -109,9 +115,68 @@ class Interaction(Scored):
     stderr: float | None
     ci_low: float | None
     ci_high: float | None
-    method: str | None
     p: float | None
     p_adjusted: float | None
+
+
+@attrs.frozen
+class FamilyPower:
+    """What naming a primary metric would bring, where a run names none.
+
+    A difference that one comparison alone would show with a probability of 80 % is seen with `power` among as many
+    `comparisons` as are judged together, and with `primary_power` among the `primary_comparisons` of one metric.
+    """
+
+    comparisons: int
+    power: float
+    primary_comparisons: int
+    primary_power: float
+
+
+@attrs.frozen
+class ArmAverage:
+    """The average of one arm over metrics, each as a share of its scale, with its 95 % interval."""
+
+    agent: str
+    condition: str
+    average: float
+    ci_low: float | None
+    ci_high: float | None
+
+
+@attrs.frozen
+class AverageDifference:
+    """How much higher the average of one arm is than that of another, over the same metrics."""
+
+    agent: str
+    condition: str
+    against: Arm
+    difference: float
+    ci_low: float | None
+    ci_high: float | None
+
+
+@attrs.frozen
+class Averages:
+    """The averages of all arms over the same `metrics`; `left_out` are the other ones, with the reason.
+
+    They summarise, and decide nothing. `differences` are between the arms that share their agent or their condition.
+    """
+
+    metrics: tuple[str, ...]
+    left_out: Mapping[str, str]
+    arms: tuple[ArmAverage, ...] = ()
+    differences: tuple[AverageDifference, ...] = ()
+
+
+@attrs.frozen
+class AgentProperty(Scored):
+    """What a metric says of an agent whatever it answers, such as how much work the agent is to build."""
+
+    metric: str
+    judge: str | None
+    agent: str
+    value: float
 
 
 ContrastKind: TypeAlias = Literal["placebo", "ablation", "change"]

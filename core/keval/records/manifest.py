@@ -140,7 +140,7 @@ class ScorerEntry(Scored, Entry):
     `repetitions` is how often the judge grades an answer. `rubric` is the digest of the rubric, which the manifest's
     `rubrics` has. `digest` changes with anything that may change a score; only scores with this digest count.
     `options` are a metric's as written, and `defaults` those that the config did not write; a judge has an entry of its
-    own for both.
+    own for both. `of_agent` says that a metric reads the characteristics of agents.
     """
 
     metric: str
@@ -152,6 +152,7 @@ class ScorerEntry(Scored, Entry):
     options: Mapping[str, Any] = attrs.field(factory=dict)
     defaults: Mapping[str, Any] = attrs.field(factory=dict)
     threshold: float | None = None
+    of_agent: bool = False
 
     @property
     def pass_threshold(self) -> float | None:
@@ -220,6 +221,7 @@ class Manifest(Entry):
     resumed. `elapsed` is how many seconds the run was worked on, each time that it was resumed included, and scoring it
     again later not; `None` while trials are run, and for a run that was killed. `stopped` says why trials or judgements
     were left out, if a limit of the run did that. `play` says that a person asked the questions, in a play.
+    `primary` names the metrics and rubrics that the run is to decide.
     """
 
     run: str
@@ -251,6 +253,7 @@ class Manifest(Entry):
     recording: RecordingEntry | None = None
     replay: ReplayEntry | None = None
     play: bool = False
+    primary: tuple[str, ...] = ()
 
     def scorer(self, scorer: Scorer) -> ScorerEntry | None:
         """Return the entry of a scorer, if the run has it."""

@@ -8,7 +8,16 @@ from typing import Literal, TypeAlias
 
 import attrs
 
-from keval.records.effects import Contrast, Effect, Interaction, Repetitions, VarianceComponents
+from keval.records.effects import (
+    AgentProperty,
+    Averages,
+    Contrast,
+    Effect,
+    FamilyPower,
+    Interaction,
+    Repetitions,
+    VarianceComponents,
+)
 from keval.records.manifest import Entry, JudgeEntry, ReplayEntry
 from keval.records.models import Cost
 from keval.records.reviews import ReviewFindings
@@ -26,7 +35,9 @@ class GateResult:
     `gate` is the gate with the arm that it is about, and `written` the gate as written. `decided_on` is what was
     compared with the `threshold`, such as `mean` or `low`. `kind` says what the gate is about: scores, what trials use
     or how they end (a resource), an effect against the baseline, the expectations of samples, or the run `against`.
-    `ci_low` and `ci_high` are the 95 % interval of `value`. `reason` also tells the counts behind a share.
+    `ci_low` and `ci_high` are the interval of `value` at this `level`. `reason` also tells the counts behind a share.
+    A gate is `exploratory` if its metric is not among the primary ones that the config names. `flakes` is the
+    probability that another run of the same agent and context would get the other verdict, where a mean decides.
     """
 
     gate: str
@@ -45,6 +56,9 @@ class GateResult:
     threshold: float | None = None
     written: str | None = None
     against: str | None = None
+    level: float = 0.95
+    exploratory: bool = False
+    flakes: float | None = None
 
 
 @attrs.frozen
@@ -307,7 +321,10 @@ class Summary(Entry):
     and server whether trials shared it; it lacks those of which nothing is known. `tools` says how each tool was used,
     arm by arm. `contrasts` are conditions that differ from another one in what the config changes of their contexts.
     `replay` says from which recording a replayed run's answers are, and `play` that a person asked the questions.
-    `reviews` is what people said of answers.
+    `reviews` is what people said of answers. `primary` names the metrics that the run is to decide, and `properties`
+    are what metrics say of an agent whatever it answers, which is no effect. `averages` are over all metrics, and
+    `family_power` is what naming a primary metric would bring. Trials or scores of an `unfinished` run are yet to be
+    made.
     """
 
     run: str
@@ -336,6 +353,11 @@ class Summary(Entry):
     contrasts: tuple[Contrast, ...] = ()
     replay: ReplayEntry | None = None
     play: bool = False
+    primary: tuple[str, ...] = ()
+    properties: tuple[AgentProperty, ...] = ()
+    averages: Averages | None = None
+    unfinished: bool = False
+    family_power: FamilyPower | None = None
     reviews: ReviewFindings | None = None
 
     @property

@@ -1,33 +1,34 @@
-"""What the report claims: effects in blocks, sure ones and losses first, and what needs no row of its own."""
+"""What a report may say, and when: one table of statements, each with the condition under which it is printed.
+
+Terminal, Markdown and page say nothing of an effect that is not in this table.
+"""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 import attrs
 
-from keval.records.effects import SMALL_SHARE, Effect
-from keval.records.scores import Scale, Scorer, named_band
-from keval.records.summary import ArmScore, ScorerScale, Summary
-from keval.report.totals import lost_scores
-from keval.report.words import EXPENSE_UNITS, display_names, number, one_line, signed, with_units
+from keval.records.effects import SMALL_SHARE, SURE, AverageDifference, Effect, is_flat
+from keval.records.scores import Scale, named_band
+from keval.records.summary import Summary
+from keval.report.words import counted, decimals, number, signed
 
-T = TypeVar("T")
-K = TypeVar("K", bound=Hashable)
+About = TypeVar("About")
 
-_RANKS = {"worse": 0, "better": 1}
-_BY_NO_CONDITION = "not decided by a condition"
-_DUST = 1e-9
-"""Less than this is rounding: means of equal scores may differ by as much."""
-_NOTHING = "no question has a score in both arms"
-_DROPPED = "questions left out, because only one arm has a score for them"
-_UNSEEN = "no difference seen; this run could have seen"
-_BY_AGENT = "by the agent alone, the same on every question"
-_DECIMALS = {"seconds": 2, "tokens": 0, "usd": 4, "tool_calls": 1}
-"""How many decimals an expense is told with."""
+
+@attrs.frozen
+class Statement(Generic[About]):
+    """A sentence, or a part of one, with `{}` for what it is about, and the condition under which it may be printed.
+
+    `when` has the condition in words, and `holds` tests it.
+    """
+
+    says: str
+    when: str
+    holds: Callable[[About], bool]
 
 
 @attrs.frozen
@@ -65,210 +66,255 @@ class Claim:
         return now if now != named_band(self.scale.bands, against) else None
 
     @property
-    def clear(self) -> bool:
-        """Whether the interval excludes 0, and the p that is adjusted to the number of effects undoes that."""
-        effect = self.effect
-        if effect.verdict != "unclear" or effect.p_adjusted is None or effect.ci_low is None or effect.ci_high is None:
-            return False
-        return effect.ci_low > 0 or effect.ci_high < 0
+    def margin(self) -> float:
+        """How far from 0 a difference may be to be called none; infinite for a scale without an end."""
+        return SMALL_SHARE * (self.scale.high - self.scale.low)
 
     @property
-    def needed(self) -> int | None:
-        """How many questions would decide a claim that is undecided; `None` if that is no more than it has."""
-        effect = self.effect
-        undecided = effect.verdict == "unclear" and effect.needed is not None and effect.needed > effect.n
-        return effect.needed if undecided else None
+    def exploratory(self) -> bool:
+        """Whether the config names primary metrics, and this is another."""
+        return self.effect.family == "exploratory"
+
+    @property
+    def neutral_bounds(self) -> str:
+        """The effect if every neutral score had been the worst or the best."""
+        return self._between(self.effect.neutral_low, self.effect.neutral_high)
+
+    @property
+    def notes(self) -> list[str]:
+        """What was lost or left out, and what that may hide."""
+        effect, found = self.effect, [self.lost] if self.lost else []
+        if LOST_BOUNDS.holds(self):
+            found.append(LOST_BOUNDS.says.format(self._between(effect.bound_low, effect.bound_high)))
+        return found
+
+    def _between(self, low: float | None, high: float | None) -> str:
+        places = decimals(self.effect)
+        return f"{signed(low, places)} to {signed(high, places)}"
+
+    @property
+    def needed(self) -> tuple[int, int] | None:
+        """Between how many and how many questions would decide, more than there are; `None` if that is unknown."""
+        needed = self.effect.needed_samples
+        return None if needed is None else (max(needed[0], self.effect.n + 1), needed[1])
 
 
-@attrs.frozen
-class Block:
-    """Claims with one heading.
-
-    `remarks` are what shares a line: a heading and what it is true of. `labelled` says that there are several labels,
-    so that the title does not say which one a claim is for, and `about` what labels name: an `agent`, a `condition`, or
-    the tool that an arm is `without`.
-    """
-
-    title: str
-    claims: tuple[Claim, ...]
-    remarks: tuple[tuple[str, str], ...]
-    labelled: bool
-    about: Literal["agent", "condition", "without"] = "agent"
+def _excludes_0(effect: Effect) -> bool:
+    return effect.ci_low is not None and effect.ci_high is not None and (effect.ci_low > 0 or effect.ci_high < 0)
 
 
-def blocks(summary: Summary) -> tuple[Block, ...]:
-    """Return the blocks of a run: each condition against the baseline, then each agent against the first."""
-    conditions = grouped((e for e in summary.effects if e.kind == "condition"), lambda effect: effect.condition)
-    agents = grouped((e for e in summary.effects if e.kind == "agent"), lambda effect: effect.agent)
-    listed = list(dict.fromkeys(entry.agent for entry in summary.trials))
-    fixed, arms = _fixed(summary.arms), {summary.run: summary.arms}
-    found = []
-    for condition, effects in conditions.items():
-        claims = claims_of(effects, summary.scorers, arms, lambda effect: effect.agent)
-        title = f"{one_line(condition)} against {one_line(effects[0].against.condition)}"
-        alone = f", {one_line(effects[0].agent)}" if len(listed) > 1 and len({e.agent for e in effects}) == 1 else ""
-        block = block_of(title + alone, claims, dict.fromkeys(fixed, _BY_NO_CONDITION))
-        spent = [each for each in summary.expenses if each.kind == "condition" and each.condition == condition]
-        found.append(attrs.evolve(block, remarks=(*block.remarks, *costs(spent, several=len(listed) > 1))))
-    for agent, effects in agents.items():
-        claims = claims_of(effects, summary.scorers, arms, lambda effect: effect.condition)
-        under = {effect.condition for effect in effects}
-        alone = f", {one_line(effects[0].condition)}" if len(under) == 1 else ""
-        title = f"{one_line(agent)} against {one_line(effects[0].against.agent)}{alone}"
-        block = block_of(title, claims, dict.fromkeys(fixed, _BY_AGENT))
-        found.append(attrs.evolve(block, about="condition"))
-    return tuple(found)
+def _is_sure(claim: Claim) -> bool:
+    return claim.effect.verdict in ("better", "worse")
 
 
-def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """Return items by a key of theirs, in the order in which each key comes first."""
-    found: dict[K, list[T]] = {}
-    for item in items:
-        found.setdefault(key(item), []).append(item)
-    return found
+def _is_undecided(claim: Claim) -> bool:
+    return claim.effect.verdict == "unclear" and not is_flat(claim.effect)
 
 
-def claims_of(
-    effects: Iterable[Effect],
-    scorers: Iterable[ScorerScale],
-    arms: Mapping[str, Sequence[ArmScore]],
-    label: Callable[[Effect], str],
-) -> list[Claim]:
-    """Return effects as claims. `arms` has the scores of each run that they are of, by the run's id."""
-    scales = {entry.scorer: entry.scale for entry in scorers}
-    names = display_names(scales)
-    known = {(run, entry.agent, entry.condition, entry.scorer): entry for run, of in arms.items() for entry in of}
-
-    def claim(effect: Effect) -> Claim:
-        against, scale = effect.against, scales[effect.scorer]
-        sides = ((effect.run, effect.agent, effect.condition), (against.run, against.agent, against.condition))
-        of = [entry for run, *arm in sides if run and (entry := known.get((run, arm[0], arm[1], effect.scorer)))]
-        name = with_units(names[effect.scorer], scale)
-        return Claim(effect, name, one_line(label(effect)), scale, lost_scores(of), any(entry.n for entry in of))
-
-    return [claim(effect) for effect in effects]
+def _lacks_interval(claim: Claim) -> bool:
+    effect = claim.effect
+    return effect.verdict == "unknown" and effect.difference is not None and not _changed_nothing(claim)
 
 
-def block_of(title: str, claims: Sequence[Claim], fixed: Mapping[Scorer, str]) -> Block:
-    """Return a block whose claims have rows if they say something, and share lines if they do not.
-
-    `fixed` has the headings of the lines for metrics that what differs cannot change.
-    """
-    several = len({claim.label for claim in claims}) > 1
-    rows: list[Claim] = []
-    shared: dict[str, list[Claim]] = {}
-    small: list[Claim] = []
-    for claim in claims:
-        heading = fixed.get(claim.effect.scorer) or _heading(claim)
-        if not claim.scored:
-            continue
-        if heading:
-            shared.setdefault(heading, []).append(claim)
-        elif claim.effect.verdict == "unclear" and claim.effect.mde is not None and claim.size < SMALL_SHARE:
-            small.append(claim)
-        else:
-            rows.append(claim)
-    shared = dict(sorted(shared.items(), key=lambda item: item[0] == _NOTHING))
-    told = {_BY_AGENT: _means}
-    remarks = [(heading, _listed(group, claims, several, told.get(heading))) for heading, group in shared.items()]
-    if len(seen := {_could_see(claim) for claim in small}) == 1:
-        heading = f"{_UNSEEN} {seen.pop()} or more"
-        remarks.append((heading, _listed(small, claims, several)))
-    elif small:
-        remarks.append((f"{_UNSEEN} as much or more", _listed(small, claims, several, _could_see)))
-    if dropped := [claim for claim in rows if claim.effect.dropped]:
-        remarks.append((_DROPPED, _listed(dropped, claims, several, lambda claim: str(claim.effect.dropped))))
-    return Block(title, tuple(_sorted(rows)), tuple(remarks), several)
+def _changed_nothing(claim: Claim) -> bool:
+    return is_flat(claim.effect) or (claim.effect.n == 1 and claim.effect.difference == 0)
 
 
-def _heading(claim: Claim) -> str | None:
-    """Return the heading of the line that a claim shares with others, if it is not about an undecided difference."""
-    effect, scale = claim.effect, claim.scale
-    if effect.difference is None:
-        return _NOTHING
-    if effect.verdict == "same":
-        unit = f" {scale.unit}" if scale.unit else ""
-        return f"no difference as large as {SMALL_SHARE * (scale.high - scale.low):.2g}{unit}"
-    if abs(effect.difference) < _DUST and (effect.n == 1 or (effect.stderr is not None and effect.stderr < _DUST)):
-        return "no difference on any question"
-    return None
+def _rests_on_others(claim: Claim) -> bool:
+    worst = claim.effect.worst_case
+    return _is_sure(claim) and worst is not None and worst[0] <= 0 <= worst[1]
 
 
-def _name(claim: Claim) -> str:
-    return claim.name
+def _all(statement: Statement[Claim]) -> Callable[[Sequence[Claim]], bool]:
+    """Return the condition that a statement holds for each of some claims, of which there is one at least."""
+    return lambda claims: bool(claims) and all(statement.holds(claim) for claim in claims)
 
 
-def _could_see(claim: Claim) -> str:
+_SURE_WORDS = f"the p that is adjusted in its family is at most {SURE:g}, and the run is finished"
+_MARGIN_WORDS = (
+    f"the 95 % interval lies within {100 * SMALL_SHARE:.0f} % of the scale around 0, and the run is finished"
+)
+
+BETTER = Statement[Claim]("better", _SURE_WORDS, lambda claim: claim.effect.verdict == "better")
+WORSE = Statement[Claim]("worse", _SURE_WORDS, lambda claim: claim.effect.verdict == "worse")
+NO_DIFFERENCE = Statement[Claim](
+    "no difference as large as {}",
+    _MARGIN_WORDS,
+    lambda claim: claim.effect.verdict == "same" and not _changed_nothing(claim),
+)
+CANNOT_TELL = Statement[Claim]("cannot tell", "there is an interval, and none of the above holds", _is_undecided)
+INTERIM = Statement[Claim](
+    "interim",
+    "trials or scores are yet to be made, or a person asks",
+    lambda claim: claim.effect.verdict == "interim" and not _changed_nothing(claim),
+)
+ONE_QUESTION = Statement[Claim](
+    "one question", "a single question is compared", lambda claim: _lacks_interval(claim) and claim.effect.n == 1
+)
+NO_INTERVAL = Statement[Claim](
+    "no interval",
+    "several questions are compared, of a single source",
+    lambda claim: _lacks_interval(claim) and claim.effect.n > 1,
+)
+UNCHANGED = Statement[Claim](
+    "no difference on any question", "every question has the same score in both arms", _changed_nothing
+)
+NOTHING_SHARED = Statement[Claim](
+    "no question has a score in both arms",
+    "the two arms share no scored question",
+    lambda claim: claim.effect.difference is None,
+)
+ADJUSTED = Statement[Claim](
+    "adjusted p {:.2f}",
+    "the interval excludes 0, but the adjusted p is larger",
+    lambda claim: _is_undecided(claim) and _excludes_0(claim.effect) and claim.effect.p_adjusted is not None,
+)
+NEEDED = Statement[Claim](
+    "{:,} to {:,} questions would",
+    "it cannot tell, from 10 questions on; the ends are those of the interval of the standard deviation",
+    lambda claim: (
+        _is_undecided(claim)
+        and claim.effect.needed_samples is not None
+        and claim.effect.needed_samples[1] > claim.effect.n
+    ),
+)
+COULD_SEE = Statement[Claim](
+    "cannot tell; 80 of 100 such runs would see",
+    f"it cannot tell, and the difference is below {100 * SMALL_SHARE:.0f} % of the scale; at the level of the family",
+    lambda claim: _is_undecided(claim) and claim.effect.mde is not None and claim.size < SMALL_SHARE,
+)
+RESTS_ON_OTHERS = Statement[Claim](
+    "sure only if no other question changes by more than these do",
+    "the verdict is sure, and one question that changed by the whole scale could undo it",
+    _rests_on_others,
+)
+EXPLORATORY = Statement[Claim](
+    "exploratory", "the config names primary metrics, and this is none", lambda claim: claim.exploratory
+)
+DROPPED = Statement[Claim](
+    "questions left out, because only one arm has a score for them",
+    "an arm has scores for questions that the other has none for",
+    lambda claim: claim.effect.dropped > 0,
+)
+LOST_BOUNDS = Statement[Claim](
+    "{} if every lost score had been the worst or the best",
+    "more than 5 % of the scores are lost, and the scale has an end",
+    lambda claim: claim.effect.bound_low is not None,
+)
+NEUTRAL_BOUNDS = Statement[Claim](
+    "neutral more often in one arm; if every neutral score had been the worst or the best",
+    "the shares of neutral scores differ by more than 5 points between the arms, and the scale has an end",
+    lambda claim: claim.effect.neutral_low is not None,
+)
+
+IMPROVES = Statement[Sequence[Claim]]("{subject} {metrics}.", BETTER.when, _all(BETTER))
+GOT_WORSE = Statement[Sequence[Claim]]("{metric} {changed} by {amounts}.", WORSE.when, _all(WORSE))
+NOT_DECIDED = Statement[Sequence[Claim]](
+    "This run does not decide {whether} {metrics}.", CANNOT_TELL.when, _all(CANNOT_TELL)
+)
+EQUIVALENT = Statement[Sequence[Claim]](
+    f"{{between}}: no difference as large as {100 * SMALL_SHARE:.0f} % of the scale in {{metrics}}.",
+    NO_DIFFERENCE.when,
+    _all(NO_DIFFERENCE),
+)
+NOT_CHANGED = Statement[Sequence[Claim]](
+    "{between}, {metrics} did not change ({questions}).", UNCHANGED.when, _all(UNCHANGED)
+)
+TOO_FEW = Statement[Sequence[Claim]](
+    "{between}: {metrics}; too few questions for an interval.",
+    "questions differ, and there is no interval",
+    lambda claims: bool(claims) and all(_lacks_interval(claim) for claim in claims),
+)
+INCOMPARABLE = Statement[Sequence[Claim]](
+    "{between}: no comparison is possible, because no question has a score in both arms.",
+    "of no metric a question has a score in both arms",
+    _all(NOTHING_SHARED),
+)
+SO_FAR = Statement[Sequence[Claim]]("{between}, so far: {metrics}.", INTERIM.when, _all(INTERIM))
+COSTS = Statement[Effect](
+    "{who} costs {amounts} more per answer.",
+    "the 95 % interval of the cost is above 0",
+    lambda effect: _excludes_0(effect) and (effect.difference or 0.0) > 0,
+)
+SAVES = Statement[Effect](
+    "{who} costs {amounts} less per answer.",
+    "the 95 % interval of the cost is below 0",
+    lambda effect: _excludes_0(effect) and (effect.difference or 0.0) < 0,
+)
+IS_THAN = Statement[Sequence[Claim]](
+    "{agent} is {traits} than {against} ({where}).",
+    _SURE_WORDS,
+    lambda claims: bool(claims) and all(_is_sure(claim) for claim in claims),
+)
+NO_CLEAR_DIFFERENCE = Statement[Sequence[Claim]](
+    "No clear difference between {agent} and {against} ({where}).",
+    "no difference is sure",
+    lambda claims: not any(_is_sure(claim) for claim in claims),
+)
+INFORMATION_HELPS = Statement[Sequence[Claim]](
+    "{metrics}. The information in the results helps, beyond the effect of a longer prompt and more turns.",
+    "the placebo is surely worse on these metrics",
+    _all(WORSE),
+)
+INFORMATION_HARMS = Statement[Sequence[Claim]](
+    "{metrics}. The placebo scores better on these metrics, so the information in the results does harm.",
+    "the placebo is surely better on these metrics",
+    _all(BETTER),
+)
+NO_CLEAR_INFORMATION = Statement[Sequence[Claim]](
+    "{metrics}. This run shows no clear difference between {real} and its placebo{whose}.",
+    NO_CLEAR_DIFFERENCE.when,
+    NO_CLEAR_DIFFERENCE.holds,
+)
+TOOLS_MISSED = Statement[Sequence[Claim]](
+    "Leaving out these tools of {of} makes scores worse: {tools}.",
+    "scores without the tool are surely worse",
+    _all(WORSE),
+)
+TOOLS_NOT_MISSED = Statement[Sequence[Claim]](
+    "Leaving out {tools} has no clear effect in this run.",
+    "no score without the tool is surely worse",
+    lambda claims: not any(WORSE.holds(claim) for claim in claims),
+)
+HIGHEST_AVERAGE = Statement[Sequence[AverageDifference]](
+    "{winner} is highest, by {lead}",
+    "the interval of its lead over each other arm is above 0, and the run is finished",
+    lambda leads: bool(leads) and all(lead.ci_low is not None and lead.ci_low > 0 for lead in leads),
+)
+NO_HIGHEST_AVERAGE = Statement[Sequence[AverageDifference]](
+    "none is surely highest: {lead}",
+    "the interval of a lead includes 0, and the run is finished",
+    lambda leads: not HIGHEST_AVERAGE.holds(leads),
+)
+PRIMARY_WOULD = Statement[Summary](
+    "{} comparisons are judged together: a difference that one alone would show in 80 of 100 runs is seen in {:.0f}."
+    " One metric under `primary:` would see it in {:.0f}.",
+    "the config names no primary metric, and several metrics are compared",
+    lambda summary: summary.family_power is not None,
+)
+
+STATEMENTS: Mapping[str, Statement[Any]] = {
+    name: value for name, value in list(globals().items()) if isinstance(value, Statement)
+}
+"""Every statement by its name."""
+
+
+def least_seen(claim: Claim) -> str:
+    """Return the difference that such a run would see."""
     unit = f" {claim.scale.unit}" if claim.scale.unit else ""
     return f"{number(claim.effect.mde or 0.0)}{unit}"
 
 
-def _listed(
-    group: Sequence[Claim], every: Sequence[Claim], several: bool, told: Callable[[Claim], str] | None = None
-) -> str:
-    """Return the names of metrics, each with its values and the labels that it is meant for, unless that is all."""
-    whole = Counter(claim.name for claim in every)
-    parts = []
-    for name, claims in grouped(group, _name).items():
-        values = dict.fromkeys(told(claim) for claim in claims) if told else {}
-        if told is None or len(values) == 1:
-            of = f" ({', '.join(claim.label for claim in claims)})" if several and len(claims) < whole[name] else ""
-            parts.append(f"{name} {next(iter(values), '')}".rstrip() + of)
-        else:
-            parts.append(f"{name} {', '.join(f'{told(claim)} ({claim.label})' for claim in claims)}")
-    return "; ".join(parts) if any(", " in part for part in parts) else ", ".join(parts)
+def word(claim: Claim) -> str:
+    """Return the verdict on a claim in a word or two."""
+    return next(each.says for each in _VERDICTS if each.holds(claim))
 
 
-def _means(claim: Claim) -> str:
-    effect = claim.effect
-    if effect.mean is None or effect.against_mean is None:
-        return ""
-    if effect.mean == effect.against_mean:
-        return number(effect.mean)
-    return f"{number(effect.against_mean)} → {number(effect.mean)}"
+_VERDICTS = (UNCHANGED, BETTER, WORSE, INTERIM, NO_DIFFERENCE, CANNOT_TELL, ONE_QUESTION, NO_INTERVAL, NOTHING_SHARED)
 
 
-def _sorted(claims: Sequence[Claim]) -> list[Claim]:
-    """Return claims with those about one metric together: metrics with a loss first, then by certainty and size."""
-
-    def order(group: Sequence[Claim]) -> tuple[int, float]:
-        rank = min(_RANKS.get(claim.effect.verdict, 2) for claim in group)
-        return rank, -max(claim.size for claim in group if _RANKS.get(claim.effect.verdict, 2) == rank)
-
-    return [claim for group in sorted(grouped(claims, _name).values(), key=order) for claim in group]
-
-
-def _fixed(arms: Iterable[ArmScore]) -> frozenset[Scorer]:
-    """Return the metrics that each agent has one value of on every question under all conditions, not all the same."""
-    by_scorer: dict[Scorer, dict[str, list[ArmScore]]] = {}
-    for arm in arms:
-        by_scorer.setdefault(arm.scorer, {}).setdefault(arm.agent, []).append(arm)
-
-    def constant(found: Sequence[ArmScore]) -> bool:
-        known = [arm.mean for arm in found if arm.mean is not None and arm.n > 1 and (arm.stderr or 0.0) < _DUST]
-        return len(known) == len(found) > 1 and max(known) - min(known) < _DUST
-
-    return frozenset(
-        scorer
-        for scorer, agents in by_scorer.items()
-        if all(map(constant, agents.values()))
-        and len({round(found[0].mean or 0.0, 9) for found in agents.values()}) > 1
-    )
-
-
-def costs(expenses: Iterable[Effect], *, several: bool) -> Iterator[tuple[str, str]]:
-    """Yield as a remark what a trial costs more, where that is known; with the names of agents if there are several."""
-    by_agent: dict[str, list[str]] = {}
-    for effect in expenses:
-        if effect.difference:
-            places, unit = _DECIMALS[effect.metric], EXPENSE_UNITS[effect.metric]
-            told = f"{signed(effect.difference, places)} {unit}"
-            if effect.ci_low is not None and effect.ci_high is not None:
-                told += f" [{signed(effect.ci_low, places)}, {signed(effect.ci_high, places)}]"
-            by_agent.setdefault(effect.agent, []).append(told)
-    if by_agent:
-        whose = {agent: f"{one_line(agent)} " if several else "" for agent in by_agent}
-        yield (
-            "change in cost per trial",
-            "; ".join(f"{whose[agent]}{', '.join(told)}" for agent, told in by_agent.items()),
-        )
+def interim_words(summary: Summary) -> str:
+    """Return that a run is unfinished, and how far it has come."""
+    done = sum(arm.trials for arm in summary.trials)
+    of = f"{done:,} of {counted(summary.planned, 'trial')}" if done < summary.planned else counted(done, "trial")
+    return f"{INTERIM.says}, {of}"

@@ -9,13 +9,25 @@ import attrs
 
 from keval.records.effects import Contrast, Effect
 from keval.records.summary import Summary
-from keval.report.claims import Block, Claim, block_of, blocks, claims_of, costs, grouped
+from keval.report.blocks import Block, block_of, blocks, claims_of, costs, grouped
+from keval.report.claims import (
+    BETTER,
+    EXPLORATORY,
+    INFORMATION_HARMS,
+    INFORMATION_HELPS,
+    IS_THAN,
+    NO_CLEAR_DIFFERENCE,
+    NO_CLEAR_INFORMATION,
+    TOOLS_MISSED,
+    TOOLS_NOT_MISSED,
+    WORSE,
+    Claim,
+)
 from keval.report.contexts import call_words, intervention_words
-from keval.report.words import display_names, interval, joined, number, one_line, signed
+from keval.report.words import interval, joined, number, one_line, signed
 
 _MOST = 3
 """Metrics, or tools, that one sentence names."""
-_SURE = ("better", "worse")
 
 
 def all_blocks(summary: Summary) -> tuple[Block, ...]:
@@ -48,27 +60,26 @@ def _ablations(summary: Summary) -> dict[str, list[Contrast]]:
     return grouped((each for each in summary.contrasts if each.kind == "ablation"), lambda each: each.against)
 
 
-def _missed(summary: Summary, group: Sequence[Contrast]) -> list[tuple[Contrast, list[Effect]]]:
+def _missed(summary: Summary, group: Sequence[Contrast]) -> list[tuple[Contrast, list[Claim]]]:
     """Return the tools of one condition with the effects of their absence that are surely for the worse.
 
     The tool whose absence costs most comes first, as a share of a scale.
     """
-    found = [(each, [effect for effect in each.effects if effect.verdict == "worse"]) for each in group]
+    found = [(each, [claim for claim in _claims(summary, each) if WORSE.holds(claim)]) for each in group]
+    return sorted(found, key=lambda item: max((claim.size for claim in item[1]), default=0.0), reverse=True)
 
-    def most(item: tuple[Contrast, list[Effect]]) -> float:
-        claims = claims_of(item[1], summary.scorers, {}, lambda effect: effect.agent)
-        return max((claim.size for claim in claims), default=0.0)
 
-    return sorted(found, key=most, reverse=True)
+def _claims(summary: Summary, contrast: Contrast) -> list[Claim]:
+    return claims_of(contrast.effects, summary.scorers, {summary.run: summary.arms}, lambda effect: effect.agent)
 
 
 def _changed(summary: Summary, contrast: Contrast) -> Block:
-    claims = claims_of(contrast.effects, summary.scorers, {summary.run: summary.arms}, lambda effect: effect.agent)
-    block = block_of(f"{one_line(contrast.condition)} against {one_line(contrast.against)}", claims, {})
+    title = f"{one_line(contrast.condition)} against {one_line(contrast.against)}"
+    block = block_of(title, _claims(summary, contrast))
     several = len({entry.agent for entry in summary.trials}) > 1
     remarks = [*block.remarks, *costs(contrast.expenses, several=several)]
     remarks.append(("changed", "; ".join(_words(contrast.changes))))
-    if contrast.kind == "placebo":
+    if contrast.kind == "placebo" and not summary.unfinished:
         found = _placebo(summary, contrast)
         remarks += [(f"effect of the information{worth.agent}", worth.told) for worth in found]
     return attrs.evolve(block, remarks=tuple(remarks))
@@ -88,13 +99,14 @@ def _ranking(summary: Summary, of: str, group: Sequence[Contrast]) -> Block:
     several = len({entry.agent for entry in summary.trials}) > 1
     claims = (claim for each in group for claim in _of_tool(summary, each, several=several))
     by_name = grouped(claims, lambda claim: claim.name)
-    telling = [name for name, found in by_name.items() if any(claim.effect.verdict in _SURE for claim in found)]
+    telling = [name for name, found in by_name.items() if any(map(_is_sure, found))]
     shown = telling or list(by_name)[:1]
     rows = [claim for name in shown for claim in sorted(by_name[name], key=_worth)]
     remarks: list[tuple[str, str]] = []
     if others := [name for name in by_name if name not in shown]:
         remarks.append(("metrics that no left-out tool measurably changes", ", ".join(others)))
-    if unmissed := [_tool(each) for each, worse in _missed(summary, group) if not worse]:
+    unmissed = [_tool(each) for each, worse in _missed(summary, group) if not worse]
+    if unmissed and not summary.unfinished:
         remarks.append(("tools with no measured effect", ", ".join(unmissed)))
     title = f"{one_line(of)} without one of its tools, compared with {one_line(of)}"
     return Block(title, tuple(rows), tuple(remarks), labelled=True, about="without")
@@ -105,7 +117,7 @@ def _of_tool(summary: Summary, contrast: Contrast, *, several: bool) -> list[Cla
         return f"{contrast.tool} ({effect.agent})" if several else str(contrast.tool)
 
     # What matters of a rank is its order; how many questions would decide each is among the data.
-    effects = [attrs.evolve(effect, needed=None) for effect in contrast.effects]
+    effects = [attrs.evolve(effect, needed_samples=None) for effect in contrast.effects]
     return claims_of(effects, summary.scorers, {summary.run: summary.arms}, label)
 
 
@@ -135,81 +147,89 @@ class _Worth:
 
 def _placebo(summary: Summary, contrast: Contrast) -> Iterator[_Worth]:
     """Yield what the real results are worth beside those of the placebo, agent by agent."""
-    names = display_names(entry.scorer for entry in summary.scorers)
     real, placebo = one_line(contrast.against), one_line(contrast.condition)
     results = "; ".join(text for added in contrast.changes.values() for text in call_words(added))
     agents = dict.fromkeys(effect.agent for effect in contrast.effects)
     for agent in agents:
         whose = f" ({one_line(agent)})" if len(agents) > 1 else ""
-        effects = [e for e in contrast.effects if e.agent == agent and e.difference is not None]
-        # An effect is that of the placebo, so a loss of it is what the real results are worth.
-        helped = [effect for effect in effects if effect.verdict == "worse"]
-        harmed = [effect for effect in effects if effect.verdict == "better"]
+        claims = [
+            claim
+            for claim in _claims(summary, contrast)
+            if claim.effect.agent == agent and claim.effect.difference is not None
+        ]
         of = f"{real} compared with its placebo {placebo}{whose} ({results})"
-        if helped:
-            meaning = "The information in the results helps, beyond the effect of a longer prompt and more turns."
-            yield _Worth(of, whose, f"{_turned(helped, names)}. {meaning}")
-        if harmed:
-            meaning = "The placebo scores better on these metrics, so the information in the results does harm."
-            yield _Worth(of, whose, f"{_turned(harmed, names)}. {meaning}")
-        if effects and not (helped or harmed):
-            meaning = f"This run shows no clear difference between {real} and its placebo{whose}."
-            yield _Worth(of, whose, f"{_turned(effects, names)}. {meaning}")
+        # An effect is that of the placebo, so a loss of it is what the real results are worth.
+        for statement, sure in ((INFORMATION_HELPS, WORSE), (INFORMATION_HARMS, BETTER)):
+            if found := [claim for claim in claims if sure.holds(claim)]:
+                yield _Worth(of, whose, statement.says.format(metrics=_turned(found)))
+        if claims and NO_CLEAR_INFORMATION.holds(claims):
+            told = NO_CLEAR_INFORMATION.says.format(metrics=_turned(claims), real=real, whose=whose)
+            yield _Worth(of, whose, told)
+
+
+def _is_sure(claim: Claim) -> bool:
+    return BETTER.holds(claim) or WORSE.holds(claim)
 
 
 def _difference(summary: Summary, contrast: Contrast) -> str:
     """Say in what a changed condition is surely better and worse than the one that it was changed from."""
-    names = display_names(entry.scorer for entry in summary.scorers)
-    several = len({effect.agent for effect in contrast.effects}) > 1
+    claims = _claims(summary, contrast)
+    several = len({claim.label for claim in claims}) > 1
     parts = []
-    for verdict in _SURE:
-        found = [effect for effect in contrast.effects if effect.verdict == verdict]
+    for statement in (BETTER, WORSE):
+        found = [claim for claim in claims if statement.holds(claim)]
         told = [
-            f"{names[effect.scorer]} ({f'{one_line(effect.agent)} ' if several else ''}{signed(effect.difference)})"
-            for effect in found[:_MOST]
+            f"{_metric(claim)} ({f'{claim.label} ' if several else ''}{signed(claim.effect.difference)})"
+            for claim in found[:_MOST]
         ]
         more = [f"{len(found) - _MOST} more"] if len(found) > _MOST else []
-        parts += [f"{verdict} in {', '.join([*told, *more])}"] if told else []
-    changed, before = one_line(contrast.condition), one_line(contrast.against)
-    words = "; ".join(_words(contrast.changes))
-    if parts:
-        return f"{changed} is {' and '.join(parts)} than {before} ({words})."
-    return f"No clear difference between {changed} and {before} ({words})."
+        parts += [f"{statement.says} in {', '.join([*told, *more])}"] if told else []
+    clear = IS_THAN if parts else NO_CLEAR_DIFFERENCE
+    return clear.says.format(
+        agent=one_line(contrast.condition),
+        against=one_line(contrast.against),
+        traits=" and ".join(parts),
+        where="; ".join(_words(contrast.changes)),
+    )
 
 
-def _turned(effects: Sequence[Effect], names: Mapping[Any, str]) -> str:
+def _turned(claims: Sequence[Claim]) -> str:
     """Return effects the other way round, each with its interval."""
     parts = []
-    for effect in effects[:_MOST]:
-        difference = -(effect.difference or 0.0)
+    for claim in claims[:_MOST]:
+        effect = claim.effect
         ends = [None if end is None else -end for end in (effect.ci_high, effect.ci_low)]
         told = interval(ends[0], ends[1], signs=True)
-        parts.append(f"{names[effect.scorer]} {signed(difference)}{f' [{told}]' if told else ''} (n={effect.n})")
-    more = [f"{len(effects) - _MOST} more"] if len(effects) > _MOST else []
+        parts.append(
+            f"{_metric(claim)} {signed(-(effect.difference or 0.0))}{f' [{told}]' if told else ''} (n={effect.n})"
+        )
+    more = [f"{len(claims) - _MOST} more"] if len(claims) > _MOST else []
     return ", ".join([*parts, *more])
 
 
 def _absence(summary: Summary, of: str, group: Sequence[Contrast]) -> Iterator[str]:
     """Yield which tools of a condition are missed, the most missed first, and which are not."""
-    names = display_names(entry.scorer for entry in summary.scorers)
     ranked = _missed(summary, group)
     costly = [(each, worse) for each, worse in ranked if worse]
     if costly:
-        told = "; ".join(_costs(costly, names))
-        yield f"Leaving out these tools of {one_line(of)} makes scores worse: {told}."
+        yield TOOLS_MISSED.says.format(of=one_line(of), tools="; ".join(_costs(costly)))
     if idle := [_tool(each) for each, worse in ranked if not worse]:
         which = _or(idle) if costly else f"any tool of {one_line(of)} ({', '.join(idle)})"
-        yield f"Leaving out {which} has no clear effect in this run."
+        yield TOOLS_NOT_MISSED.says.format(tools=which)
 
 
-def _costs(costly: Iterable[tuple[Contrast, list[Effect]]], names: Mapping[Any, str]) -> Iterator[str]:
+def _costs(costly: Iterable[tuple[Contrast, list[Claim]]]) -> Iterator[str]:
     for each, worse in costly:
         told = ", ".join(
-            f"{names[effect.scorer]} by {number(abs(effect.difference or 0.0))}"
-            f" [{interval(effect.ci_low, effect.ci_high, signs=True)}]"
-            for effect in worse[:_MOST]
+            f"{_metric(claim)} by {number(abs(claim.effect.difference or 0.0))}"
+            f" [{interval(claim.effect.ci_low, claim.effect.ci_high, signs=True)}]"
+            for claim in worse[:_MOST]
         )
         yield f"without {_tool(each)} {told} worse"
+
+
+def _metric(claim: Claim) -> str:
+    return f"{claim.name} ({EXPLORATORY.says})" if EXPLORATORY.holds(claim) else claim.name
 
 
 def _or(parts: Sequence[str]) -> str:

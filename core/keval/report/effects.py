@@ -9,7 +9,8 @@ import attrs
 from rich.cells import cell_len
 from rich.text import Text
 
-from keval.report.claims import Block, Claim
+from keval.report.blocks import Block
+from keval.report.claims import ADJUSTED, BETTER, CANNOT_TELL, EXPLORATORY, NEEDED, WORSE, Claim, word
 from keval.report.words import aligned, bracketed, decimals, folded, interval_of, number, padded, signed
 
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
@@ -89,7 +90,7 @@ def _step(largest: float) -> float:
     return next((unit * step for step in _STEPS if largest / (unit * step) <= 10), unit * 10)
 
 
-_STYLES = {"better": "green", "worse": "red"}
+_STYLES = {BETTER.says: "green", WORSE.says: "red", CANNOT_TELL.says: "yellow"}
 _CAPTION = "difference, 95 % interval, paired by question"
 _GAP = 2
 
@@ -177,26 +178,23 @@ def _known(value: float | None, places: int) -> str:
 
 def _verdict(claim: Claim) -> tuple[str, str]:
     """Return the verdict in a word or two, and its colour."""
-    effect = claim.effect
-    if effect.verdict in _STYLES:
-        return effect.verdict, _STYLES[effect.verdict]
-    if effect.verdict == "unclear":
-        return "cannot tell", "yellow"
-    return ("one question" if effect.n == 1 else "no interval"), "dim"
+    told = word(claim)
+    return told, _STYLES.get(told, "dim")
 
 
 def verdict_words(claim: Claim) -> str:
     """Return the verdict with all that it tells beyond its word."""
-    return f"{_verdict(claim)[0]}{_beyond(claim, 2)}"
+    mark = f" ({EXPLORATORY.says})" if EXPLORATORY.holds(claim) else ""
+    return f"{word(claim)}{_beyond(claim, 2)}{mark}"
 
 
 def _beyond(claim: Claim, wording: int) -> str:
     """Return what a verdict tells beyond its word."""
-    if claim.needed is not None and wording > 1:
-        return f": {claim.needed:,} questions would"
-    if claim.effect.verdict == "unclear" and wording > 1 and claim.effect.p_adjusted is not None:
-        return f": adjusted p {claim.effect.p_adjusted:.2f}"
-    if claim.band and wording and claim.effect.verdict in _STYLES:
+    if wording > 1 and ADJUSTED.holds(claim):
+        return f": {ADJUSTED.says.format(claim.effect.p_adjusted)}"
+    if wording > 1 and claim.needed is not None and NEEDED.holds(claim):
+        return f": {NEEDED.says.format(*claim.needed)}"
+    if claim.band and wording and (BETTER.holds(claim) or WORSE.holds(claim)):
         return f", now {claim.band}"
     return ""
 
@@ -236,7 +234,7 @@ def _axis(claims: Sequence[Claim], every: Sequence[Claim], width: int) -> Axis |
     scales = {_span(claim) for claim in claims}
     percent = len(scales) > 1
     alike = [claim for claim in every if (not math.isinf(claim.scale.high) if percent else _span(claim) in scales)]
-    sure = [claim for claim in alike if claim.effect.verdict in _STYLES] or alike
+    sure = [claim for claim in alike if BETTER.holds(claim) or WORSE.holds(claim)] or alike
     known = [point for claim in sure for point in _points(claim, percent=percent) if point is not None]
     known += [point for claim in alike if (point := _points(claim, percent=percent)[1]) is not None]
     room = max(map(abs, known), default=0.0) / 4
@@ -293,8 +291,12 @@ def _heading(block: Block, layout: _Layout, axis: Axis | None, width: int, *, fi
 
 def _block(block: Block, rows: Sequence[_Row], layout: _Layout, axis: Axis | None, width: int) -> Iterator[Text]:
     last = None
+    explored = False
     for row in rows:
         claim = row.claim
+        if claim.exploratory and not explored:
+            explored = True
+            yield Text(f"{' ' * _GAP}{EXPLORATORY.says}:", "dim")
         if layout.stacked and claim.name != last:
             yield from (Text(line) for line in folded(claim.name, width, indent=_GAP))
         yield from _lines(row, layout, axis, width, named=claim.name != last)
@@ -307,9 +309,10 @@ def _block(block: Block, rows: Sequence[_Row], layout: _Layout, axis: Axis | Non
 def _unsaid(claims: Sequence[Claim], layout: _Layout) -> Iterator[tuple[str, str]]:
     """Yield what verdicts had no room to tell: how many questions would decide, and why a clear interval does not."""
     whole = [(claim, f"{claim.name}{f' ({claim.label})' if layout.label else ''}") for claim in claims]
-    if needed := [f"{name} {claim.needed:,}" for claim, name in whole if claim.needed]:
-        yield "questions needed to decide", ", ".join(needed)
-    if clear := [f"{name} {claim.effect.p_adjusted:.2f}" for claim, name in whole if claim.clear and not claim.needed]:
+    needed = [(claim.needed, name) for claim, name in whole if NEEDED.holds(claim) and not ADJUSTED.holds(claim)]
+    if needed:
+        yield "questions needed to decide", ", ".join(f"{name} {of[0]:,} to {of[1]:,}" for of, name in needed if of)
+    if clear := [f"{name} {claim.effect.p_adjusted:.2f}" for claim, name in whole if ADJUSTED.holds(claim)]:
         yield "not significant after adjustment for the number of effects", ", ".join(clear)
 
 
@@ -324,18 +327,13 @@ def _lines(row: _Row, layout: _Layout, axis: Axis | None, width: int, *, named: 
     line.append(padded(_bar(claim, axis), layout.plot) + " " * _GAP if layout.plot else "", row.style)
     line.append(row.verdict, row.style)
     line.append(_beyond(claim, layout.wording))
+    notes = claim.notes
     if claim.lost and line.cell_len + _GAP + cell_len(claim.lost) <= width:
         yield line.append(" " * _GAP + claim.lost, "yellow")
-        lost = []
+        notes = notes[1:]
     else:
         line.rstrip()
         line.truncate(width, overflow="ellipsis")
         yield line
-        lost = [claim.lost] if claim.lost else []
-    effect = claim.effect
-    if effect.bound_low is not None and effect.bound_high is not None:
-        places = decimals(effect)
-        bounds = f"{signed(effect.bound_low, places)} to {signed(effect.bound_high, places)}"
-        lost.append(f"{bounds} if every lost score had been the worst or the best")
-    for text in folded("; ".join(lost), width, indent=3 * _GAP, hanging=3 * _GAP):
+    for text in folded("; ".join(notes), width, indent=3 * _GAP, hanging=3 * _GAP):
         yield Text(text, "yellow")

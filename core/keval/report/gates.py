@@ -17,6 +17,8 @@ _ORDER = ("failed", "undecided", "held")
 _STYLES = {"held": "green", "failed": "bold red", "undecided": "yellow"}
 _LABEL = "gates  "
 _MOST_DIGITS = 6
+_SELDOM = 0.01
+"""From which probability on it is told that another run would decide otherwise."""
 
 
 class GateRow(NamedTuple):
@@ -94,8 +96,11 @@ def unmet_texts(unmet: Sequence[UnmetExpectation], most: int = 20) -> list[str]:
 
 
 def _detail(result: GateResult) -> str:
-    """Return what was found, and why a gate is undecided."""
-    return "; ".join(filter(None, (_found(result), result.reason)))
+    """Return what was found, why a gate is undecided, and how often another run would decide otherwise."""
+    flakes = result.flakes or 0.0
+    told = f"another run would decide otherwise in {100 * flakes:.0f} of 100" if flakes >= _SELDOM else ""
+    mark = "exploratory" if result.exploratory else ""
+    return "; ".join(filter(None, (_found(result), result.reason, told, mark)))
 
 
 def _found(result: GateResult) -> str:
@@ -106,7 +111,8 @@ def _found(result: GateResult) -> str:
         return value
     low, high = _number(result, result.ci_low), _number(result, result.ci_high)
     if result.op is None or result.decided_on in ("low", "high"):
-        return f"{value}, {low} to {high}"
+        level = "" if result.level == 0.95 else f" ({100 * result.level:.0f} % interval)"
+        return f"{value}, {low} to {high}{level}"
     return f"{value}, low end {low}" if result.op in (">=", ">") else f"{value}, high end {high}"
 
 

@@ -14,7 +14,7 @@ from keval.records.effects import Effect
 from keval.records.reviews import JudgeAgreementWithPeople, ReviewFindings
 from keval.records.scores import Scale, Scorer
 from keval.records.summary import ArmScore, Summary, ToolUse
-from keval.report.claims import Block
+from keval.report.blocks import Block, property_texts
 from keval.report.contexts import ServerDifference, server_differences
 from keval.report.contrasts import all_blocks
 from keval.report.gates import GateRow, gate_rows, unmet_texts
@@ -112,6 +112,11 @@ class Report:
     def blocks(self) -> tuple[Block, ...]:
         """The effects as claims: of conditions, agents, contrasts and ablations."""
         return all_blocks(self.summary)
+
+    @property
+    def properties(self) -> Sequence[str]:
+        """What metrics say of agents whatever they answer, a text for each metric."""
+        return property_texts(self.summary)
 
     @property
     def expenses(self) -> Sequence[tuple[str, Effect]]:

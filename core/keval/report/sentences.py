@@ -5,14 +5,42 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from keval.records.effects import SMALL_SHARE, Effect, better_share, is_flat
+from keval.records.effects import Effect, better_share
 from keval.records.scores import Scale, Scorer
 from keval.records.summary import Summary
-from keval.report.claims import grouped
+from keval.report.blocks import grouped
+from keval.report.claims import (
+    BETTER,
+    CANNOT_TELL,
+    COSTS,
+    COULD_SEE,
+    EQUIVALENT,
+    EXPLORATORY,
+    GOT_WORSE,
+    IMPROVES,
+    INCOMPARABLE,
+    INTERIM,
+    IS_THAN,
+    NEEDED,
+    NO_CLEAR_DIFFERENCE,
+    NO_DIFFERENCE,
+    NO_INTERVAL,
+    NOT_CHANGED,
+    NOT_DECIDED,
+    NOTHING_SHARED,
+    ONE_QUESTION,
+    SAVES,
+    SO_FAR,
+    TOO_FEW,
+    UNCHANGED,
+    WORSE,
+    Claim,
+    interim_words,
+)
 from keval.report.contrasts import contrast_sentences
 from keval.report.terminal.overview import replay_sentences
 from keval.report.totals import dropped_sentences
-from keval.report.words import EXPENSE_UNITS, counted, display_names, joined, number, signed
+from keval.report.words import EXPENSE_UNITS, counted, display_names, interval_of, joined, number, signed
 
 _MOST = 3
 """Metrics that one sentence names; the others are counted."""
@@ -23,12 +51,13 @@ _FEW = 10
 def sentences(summary: Summary) -> list[str]:
     """Tell what a run found: per condition what got better, what got worse, what it costs, and what stays open.
 
-    Losses are never left out. Nothing is said of better or worse without an interval.
+    Losses are never left out. Nothing is said of better or worse in a run that is unfinished.
     """
     told = _Told(summary)
     groups = [*_compared(summary.effects)]
-    found = [sentence for group in groups if group[0].kind != "agent" for sentence in told.effects(group)]
-    found += contrast_sentences(summary)
+    found = [f"{_capital(interim_words(summary))}."] if summary.unfinished and summary.effects else []
+    found += [sentence for group in groups if group[0].kind != "agent" for sentence in told.effects(group)]
+    found += [] if summary.unfinished else contrast_sentences(summary)
     found += told.agents([group for group in groups if group[0].kind == "agent"])
     if not summary.effects:
         found += told.arms()
@@ -57,62 +86,82 @@ class _Told:
 
     def effects(self, group: Sequence[Effect]) -> Iterator[str]:
         """Yield the sentences about one condition, or one arm of another run."""
-        known = [effect for effect in group if effect.difference is not None]
-        differing = [effect for effect in known if not is_flat(effect)]
-        small = [e for e in differing if e.verdict == "unclear" and self._size(e) < SMALL_SHARE]
-        open_ones = [effect for effect in differing if effect not in small]
-        by = {
-            verdict: self._grouped(effect for effect in open_ones if effect.verdict == verdict)
-            for verdict in ("better", "worse", "unclear", "same", "unknown")
-        }
+        every = [self._claim(effect) for effect in group]
+        decisive = [claim for claim in every if not EXPLORATORY.holds(claim)]
         first = group[0]
-        if by["better"]:
-            yield f"{_subject(first)} {self._list(by['better'])}{_on(by['better'])}."
-        for scorer, effects in by["worse"].items():
-            allowance = ", ".join(self._loss(effect) for effect in effects)
-            yield f"{_capital(self._names[scorer])} {_worse(first)} by {allowance}."
-        if by["unknown"]:
-            listed = f"{self._list(by['unknown'])}{_on(by['unknown'])}"
-            few = all(effect.n < 2 for effects in by["unknown"].values() for effect in effects)
-            why = "too few questions for an interval" if few else "the interval is unknown"
-            yield f"{_capital(_between(first))}: {listed}; {why}."
-        if not known:
-            why = "no comparison is possible, because no question has a score in both arms"
-            yield f"{_capital(_between(first))}: {why}."
-        yield from self._costs(first, "It" if by["better"] else first.condition)
-        if by["unclear"]:
-            yield f"This run does not decide {_whether(first)} {self._open(by['unclear'])}."
-        if small and not any(by.values()):
-            unseen = self._few(effect.scorer for effect in small)
-            yield f"{_capital(_between(first))}: no difference found in {joined(unseen)}."
-        flat = [effect for effect in known if is_flat(effect)]
-        level = self._grouped(effect for effect in flat if effect.verdict == "same" and not differing)
-        if same := [*by["same"], *level]:
-            yield f"{_capital(_between(first))}: no difference that matters in {joined(self._few(same))}."
-        if unmoved := self._grouped(effect for effect in flat if effect.verdict != "same" and not differing):
-            yield f"{_capital(_between(first))}, {joined(self._few(unmoved))} did not change ({_span(unmoved)})."
+        better, worse = (self._grouped(claim for claim in decisive if each.holds(claim)) for each in (BETTER, WORSE))
+        if better:
+            yield IMPROVES.says.format(subject=_subject(first), metrics=f"{self._list(better)}{_on(better)}")
+        for claims in worse.values():
+            yield self._loss_of(claims)
+        explored = [claim for claim in every if EXPLORATORY.holds(claim)]
+        if gains := self._grouped(claim for claim in explored if BETTER.holds(claim)):
+            told = IMPROVES.says.format(subject=_subject(first), metrics=f"{self._list(gains)}{_on(gains)}")
+            yield f"{_capital(EXPLORATORY.says)}: {told}"
+        for claims in self._grouped(claim for claim in explored if WORSE.holds(claim)).values():
+            yield f"{_capital(EXPLORATORY.says)}: {self._loss_of(claims)}"
+        few = self._grouped(claim for claim in every if ONE_QUESTION.holds(claim) or NO_INTERVAL.holds(claim))
+        if few:
+            yield TOO_FEW.says.format(between=_capital(_between(first)), metrics=f"{self._list(few)}{_on(few)}")
+        if all(NOTHING_SHARED.holds(claim) for claim in every):
+            yield INCOMPARABLE.says.format(between=_capital(_between(first)))
+        if so_far := self._grouped(claim for claim in every if INTERIM.holds(claim)):
+            yield SO_FAR.says.format(between=_capital(_between(first)), metrics=self._so_far(so_far))
+        yield from self._costs(first, "It" if better else first.condition)
+        undecided = [claim for claim in decisive if CANNOT_TELL.holds(claim)]
+        # Of small ones, a sentence tells only if there is nothing larger to tell of.
+        large = [claim for claim in undecided if not COULD_SEE.holds(claim)]
+        if told_open := large or ([] if better or worse else undecided):
+            yield NOT_DECIDED.says.format(whether=_whether(first), metrics=self._open(self._grouped(told_open)))
+        if same := self._grouped(claim for claim in decisive if NO_DIFFERENCE.holds(claim)):
+            yield EQUIVALENT.says.format(between=_capital(_between(first)), metrics=joined(self._few(same)))
+        flat = [claim for claim in every if UNCHANGED.holds(claim)]
+        if flat and len(flat) == len([claim for claim in every if not NOTHING_SHARED.holds(claim)]):
+            unmoved = self._grouped(flat)
+            yield NOT_CHANGED.says.format(
+                between=_capital(_between(first)), metrics=joined(self._few(unmoved)), questions=_span(unmoved)
+            )
+
+    def _loss_of(self, claims: Sequence[Claim]) -> str:
+        effects = [claim.effect for claim in claims]
+        return GOT_WORSE.says.format(
+            metric=_capital(self._names[effects[0].scorer]),
+            changed=_worse(effects[0]),
+            amounts=", ".join(map(self._loss, effects)),
+        )
+
+    def _claim(self, effect: Effect) -> Claim:
+        return Claim(effect, self._names[effect.scorer], "", self._scales[effect.scorer])
+
+    def _so_far(self, metrics: Mapping[Scorer, Sequence[Claim]]) -> str:
+        parts = [
+            f"{self._names[scorer]} "
+            + ", ".join(
+                f"{self._gain(claim.effect)} {interval_of(claim.effect, ends=True)}".rstrip() for claim in claims
+            )
+            for scorer, claims in [*metrics.items()][:_MOST]
+        ]
+        return "; ".join([*parts, *_more(len(metrics))])
 
     def agents(self, groups: Iterable[Sequence[Effect]]) -> Iterator[str]:
         """Yield what agents are surely better and worse in than the first, in one sentence where conditions agree."""
         under: dict[tuple[str, str, str], list[str]] = {}
-        for first, *others in groups:
-            key = (first.agent, first.against.agent, self._traits([first, *others]))
-            under.setdefault(key, []).append(first.condition)
+        for group in groups:
+            claims = [self._claim(effect) for effect in group]
+            if not any(INTERIM.holds(claim) for claim in claims):
+                key = (group[0].agent, group[0].against.agent, self._traits(claims))
+                under.setdefault(key, []).append(group[0].condition)
         for (agent, against, traits), conditions in under.items():
-            where = f"({', '.join(conditions)})"
-            yield (
-                f"{agent} is {traits} than {against} {where}."
-                if traits
-                else f"No clear difference between {agent} and {against} {where}."
-            )
+            statement = IS_THAN if traits else NO_CLEAR_DIFFERENCE
+            yield statement.says.format(agent=agent, against=against, traits=traits, where=", ".join(conditions))
 
-    def _traits(self, group: Sequence[Effect]) -> str:
+    def _traits(self, claims: Sequence[Claim]) -> str:
         """Return in what an agent is better and worse; an empty text if nothing is sure."""
         parts = []
-        for verdict in ("better", "worse"):
-            metrics = self._grouped(effect for effect in group if effect.verdict == verdict)
-            if traits := [self._trait(effect) for effects in metrics.values() for effect in effects]:
-                parts.append(f"{verdict} in {joined(traits)}")
+        for statement in (BETTER, WORSE):
+            metrics = self._grouped(claim for claim in claims if statement.holds(claim))
+            if traits := [self._trait(claim) for found in metrics.values() for claim in found]:
+                parts.append(f"{statement.says} in {joined(traits)}")
         return " and ".join(parts)
 
     def arms(self) -> Iterator[str]:
@@ -126,19 +175,15 @@ class _Told:
             if means:
                 yield f"{agent} with {condition}: {joined([*means, *more])}."
 
-    def _grouped(self, effects: Iterable[Effect]) -> dict[Scorer, list[Effect]]:
-        """Return effects by scorer, the largest for its scale first."""
-        found = grouped(effects, lambda effect: effect.scorer)
-        return dict(sorted(found.items(), key=lambda item: -max(map(self._size, item[1]))))
+    def _grouped(self, claims: Iterable[Claim]) -> dict[Scorer, list[Claim]]:
+        """Return claims by scorer, the largest for its scale first."""
+        found = grouped(claims, lambda claim: claim.effect.scorer)
+        return dict(sorted(found.items(), key=lambda item: -max(map(_size, item[1]))))
 
-    def _size(self, effect: Effect) -> float:
-        share = better_share(effect.difference or 0.0, self._scales[effect.scorer])
-        return abs(share) if share is not None else 0.0
-
-    def _list(self, metrics: Mapping[Scorer, Sequence[Effect]]) -> str:
+    def _list(self, metrics: Mapping[Scorer, Sequence[Claim]]) -> str:
         parts = [
-            f"{self._names[scorer]} by {', '.join(map(self._gain, effects))}"
-            for scorer, effects in [*metrics.items()][:_MOST]
+            f"{self._names[scorer]} by {', '.join(self._gain(claim.effect) for claim in claims)}"
+            for scorer, claims in [*metrics.items()][:_MOST]
         ]
         return "; ".join([*parts, *_more(len(metrics))])
 
@@ -149,8 +194,9 @@ class _Told:
         notes = [*self._agent(effect), counted(effect.n, "question")]
         return f"{number(abs(effect.difference or 0.0))}{self._unit(effect)}{_in_brackets(notes)}"
 
-    def _trait(self, effect: Effect) -> str:
-        return f"{self._names[effect.scorer]} ({signed(effect.difference)}{self._unit(effect)})"
+    def _trait(self, claim: Claim) -> str:
+        effect, mark = claim.effect, f", {EXPLORATORY.says}" if EXPLORATORY.holds(claim) else ""
+        return f"{self._names[effect.scorer]} ({signed(effect.difference)}{self._unit(effect)}{mark})"
 
     def _agent(self, effect: Effect) -> list[str]:
         return [effect.agent] if effect.kind == "condition" and len(self._agents) > 1 else []
@@ -159,17 +205,17 @@ class _Told:
         unit = self._scales[effect.scorer].unit
         return f" {unit}" if unit else ""
 
-    def _open(self, metrics: Mapping[Scorer, Sequence[Effect]]) -> str:
+    def _open(self, metrics: Mapping[Scorer, Sequence[Claim]]) -> str:
         parts = []
-        for scorer, effects in [*metrics.items()][:_MOST]:
-            needed = max((effect.needed or 0) for effect in effects)
-            would = needed > max(effect.n for effect in effects)
-            notes = (
-                [e.agent for e in effects]
-                if effects[0].kind == "condition" and len(effects) < len(self._agents)
-                else []
-            )
-            notes += [f"{needed:,} questions would"] if would else []
+        for scorer, claims in [*metrics.items()][:_MOST]:
+            effects = [claim.effect for claim in claims]
+            of_some = effects[0].kind == "condition" and len(effects) < len(self._agents)
+            notes = [effect.agent for effect in effects] if of_some else []
+            # Of several agents, the range is from the least to the most that any of them needs.
+            needed = [claim.needed for claim in claims if claim.needed is not None and NEEDED.holds(claim)]
+            if needed:
+                ends = zip(*needed, strict=True)
+                notes.append(NEEDED.says.format(*(pick(end) for pick, end in zip((min, max), ends, strict=True))))
             parts.append(f"{self._names[scorer]}{_in_brackets(notes)}")
         return joined([*parts, *_more(len(metrics))], last="or")
 
@@ -178,25 +224,23 @@ class _Told:
         return [*names[:_MOST], f"{len(names) - _MOST} more"] if len(names) > _MOST else names
 
     def _costs(self, like: Effect, who: str) -> Iterator[str]:
-        """Yield what the condition costs more, and what it saves, where the interval excludes 0; `who` names it."""
-        more: list[str] = []
-        less: list[str] = []
-        for name in EXPENSE_UNITS:
-            found = [
-                e
-                for e in self._summary.expenses
-                if e.metric == name and e.kind == like.kind and e.condition == like.condition
-                if e.difference is not None and e.ci_low is not None and e.ci_high is not None
-                if e.ci_low > 0 or e.ci_high < 0
+        """Yield what the condition costs more, and what it saves; `who` names it."""
+        if self._summary.unfinished:
+            return
+        alike = [e for e in self._summary.expenses if (e.kind, e.condition) == (like.kind, like.condition)]
+        for statement in (COSTS, SAVES):
+            amounts = [
+                _amount([abs(effect.difference or 0.0) for effect in found], name)
+                for name in EXPENSE_UNITS
+                if (found := [each for each in alike if each.metric == name and statement.holds(each)])
             ]
-            for rising, costs in ((True, more), (False, less)):
-                sizes = [abs(e.difference or 0.0) for e in found if ((e.difference or 0.0) > 0) == rising]
-                if sizes:
-                    costs.append(_amount(sizes, name))
-        if more:
-            yield f"{who} costs {joined(more)} more per answer."
-        if less:
-            yield f"{who} costs {joined(less)} less per answer."
+            if amounts:
+                yield statement.says.format(who=who, amounts=joined(amounts))
+
+
+def _size(claim: Claim) -> float:
+    share = better_share(claim.effect.difference or 0.0, claim.scale)
+    return abs(share) if share is not None else 0.0
 
 
 def _subject(effect: Effect) -> str:
@@ -227,15 +271,15 @@ def _whether(effect: Effect) -> str:
     return f"whether {effect.agent} with {effect.condition} changed since run {effect.against.run} in"
 
 
-def _on(metrics: Mapping[Scorer, Sequence[Effect]]) -> str:
+def _on(metrics: Mapping[Scorer, Sequence[Claim]]) -> str:
     """Return on how many questions effects are, if these are few."""
-    few = any(effect.n < _FEW for effects in metrics.values() for effect in effects)
+    few = any(claim.effect.n < _FEW for claims in metrics.values() for claim in claims)
     return f", on {_span(metrics)}" if few else ""
 
 
-def _span(metrics: Mapping[Scorer, Sequence[Effect]]) -> str:
+def _span(metrics: Mapping[Scorer, Sequence[Claim]]) -> str:
     """Return on how many questions effects are: from the fewest to the most."""
-    counts = sorted({effect.n for effects in metrics.values() for effect in effects})
+    counts = sorted({claim.effect.n for claims in metrics.values() for claim in claims})
     most = counted(counts[-1], "question")
     return most if len(counts) == 1 else f"{counts[0]:,} to {most}"
 

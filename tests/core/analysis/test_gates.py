@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import attrs
@@ -11,8 +10,8 @@ import pytest
 from keval import Scale, Summary
 from keval.analysis.gate_language import Names, parse
 from keval.analysis.gates import decide, decide_regressions
+from keval.analysis.stats.effects import Drop
 from keval.plugin import Arm, ArmScore, ArmTrials, Cost, Effect, GateResult, ScorerScale
-from keval.records.scores import Scorer
 from keval.records.summary import Compliance, GivenUp, JudgingTotal, UsageTotal
 
 ARMS = [(agent, condition) for agent in ("a", "b") for condition in ("base", "docs")]
@@ -234,50 +233,81 @@ def test_shares_are_told_with_their_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("better", "low", "high", "most", "expected"),
+    ("ends", "p", "most", "expected", "reason"),
     [
-        ("higher", -0.3, -0.1, 0.0, "failed"),
-        ("higher", -0.3, -0.1, 0.1, "held"),
-        ("higher", -0.3, -0.1, 0.05, "failed"),
-        ("higher", -0.3, 0.1, 0.0, "held"),
-        ("higher", 0.1, 0.3, 0.0, "held"),
-        ("lower", 0.1, 0.3, 0.0, "failed"),
-        ("lower", 0.1, 0.3, 0.2, "held"),
-        ("lower", -0.3, -0.1, 0.0, "held"),
-        ("higher", None, None, 0.0, "undecided"),
+        ((0.1, 0.3), 0.01, 0.0, "failed", ""),
+        ((0.1, 0.3), 0.2, 0.0, "undecided", "p 0.20 after adjustment for 6 comparisons; a drop of 0.3 is not excluded"),
+        ((-0.1, 0.3), 0.4, 0.0, "undecided", "a drop of 0.3 is not excluded"),
+        ((-0.3, -0.1), 0.99, 0.0, "held", ""),
+        ((-0.3, 0.0), 0.9, 0.0, "held", ""),
+        ((0.1, 0.3), 0.9, 0.3, "held", ""),
+        ((0.1, 0.3), 0.9, 0.2, "undecided", "a drop of 0.3 is not excluded"),
+        ((None, None), None, 0.0, "undecided", "too few samples that both runs have: n = 10"),
     ],
 )
-def test_a_drop_is_a_regression_if_its_whole_interval_lies_beyond_what_is_allowed(
-    better: Any, low: float | None, high: float | None, most: float, expected: str
+def test_a_regression_fails_if_the_drop_is_surely_more_than_allowed(
+    ends: tuple[float, float] | tuple[None, None],
+    p: float | None,
+    most: float,
+    expected: str,
+    reason: str,
 ) -> None:
-    against = attrs.evolve(effect("a", "m", None, ci_low=low, ci_high=high), kind="run", against=Arm("a", "docs", "x"))
+    against = attrs.evolve(effect("a", "m", None, family_size=6), kind="run", against=Arm("a", "docs", "x"))
 
-    (result,) = decide_regressions([against, effect("b", "m", None)], {("m", None): Scale(better=better)}, most)
-
-    assert (expected, "x", f"a:docs/m no more than {most:g} worse than in x") == (
-        result.verdict,
-        result.against,
-        result.gate,
+    higher, lower = (
+        decide_regressions([Drop(against, *ends, p)], {("m", None): Scale(better=better)}, most)[0]
+        for better in ("higher", "lower")
     )
+
+    for result in (higher, lower):
+        assert (expected, reason, "x", f"a:docs/m no more than {most:g} worse than in x", 0.9) == (
+            result.verdict,
+            result.reason,
+            result.against,
+            result.gate,
+            result.level,
+        )
+    assert ends == (lower.ci_low, lower.ci_high)
+    assert [None if end is None else -end for end in ends] == [higher.ci_high, higher.ci_low]
+
+
+def test_a_regression_of_an_unfinished_run_is_undecided() -> None:
+    interim = attrs.evolve(effect("a", "m", None), kind="run", verdict="interim")
+
+    (result,) = decide_regressions([Drop(interim, 0.1, 0.3, 0.01)], {("m", None): Scale()}, 0.0)
+
+    assert ("undecided", "a run is unfinished") == (result.verdict, result.reason)
 
 
 @pytest.mark.parametrize(
-    ("n", "difference", "expected"),
-    [(6, 1.0, "failed"), (6, -1.0, "held"), (5, 1.0, "undecided"), (2, 0.0, "held"), (6, 0.5, "held")],
+    ("mean", "stderr", "scale", "text", "flakes"),
+    [
+        (0.85, (0.85 * 0.15 / 9) ** 0.5, Scale(), "m >= 0.8", 0.1798),  # of ten 0/1 scores, seven or fewer pass
+        (0.85, (0.85 * 0.15 / 9) ** 0.5, Scale(), "m > 0.8", 0.4557),
+        (0.7, (0.7 * 0.3 / 9) ** 0.5, Scale(), "m >= 0.8", 0.3828),
+        (0.85, 0.05, Scale(), "m >= 0.8", 0.1587),
+        (4.4, 0.2, Scale(1, 5), "m >= 4", 0.0228),
+        (0.85, 0.0, Scale(), "m >= 0.8", None),
+        (0.85, 0.05, Scale(), "low(m) >= 0.7", None),
+    ],
 )
-def test_samples_that_all_differ_alike_decide_without_an_interval(n: int, difference: float, expected: str) -> None:
-    alike = effect("a", "m", None, n=n, difference=difference, stderr=0.0, ci_low=None, ci_high=None)
-    scales: dict[Scorer, Scale] = {("m", None): Scale(0, math.inf, better="lower")}
+def test_a_mean_says_how_often_another_run_would_decide_otherwise(
+    mean: float, stderr: float, scale: Scale, text: str, flakes: float | None
+) -> None:
+    arms = [attrs.evolve(score(*arm, "m", None), mean=mean, stderr=stderr) for arm in ARMS]
+    found = attrs.evolve(SUMMARY, arms=tuple(arms), scorers=(ScorerScale("m", None, scale),))
+    names = Names(("a", "b"), ("base", "docs"), "base", {("m", None): scale})
 
-    (result,) = decide_regressions([attrs.evolve(alike, kind="run")], scales, 0.5)
+    result = decide([parse(f"a:docs/{text}" if "(" not in text else text, names)], found)[0]
 
-    assert (expected, difference) == (result.verdict, result.value)
+    assert pytest.approx(flakes, abs=1e-4) == result.flakes
 
 
 def test_what_neither_run_has_is_no_gate() -> None:
     lost = attrs.evolve(effect("a", "m", None, n=0, ci_low=None, ci_high=None), kind="run")
 
-    found = decide_regressions([lost, attrs.evolve(lost, dropped=4)], {("m", None): Scale()}, 0.0)
+    drops = [Drop(each, None, None, None) for each in (lost, attrs.evolve(lost, dropped=4))]
+    found = decide_regressions(drops, {("m", None): Scale()}, 0.0)
 
     assert [("undecided", "too few samples that both runs have: n = 0")] == [
         (each.verdict, each.reason) for each in found

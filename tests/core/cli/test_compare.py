@@ -23,8 +23,7 @@ one: every arm against the same of BEFORE
                                                              -0.4      0           +0.6
   rating  baseline   0.46 → 0.75  +0.29 [-0.33, +0.60]  n=6    ├───────┼──────●───────┤  cannot tell
           with_docs  0.46 → 0.75  +0.29 [-0.33, +0.60]  n=6    ├───────┼──────●───────┤  cannot tell
-  questions needed to decide: rating (baseline) 10, rating (with_docs) 10
-  no difference seen; this run could have seen 3.24 characters or more: characters
+  cannot tell; 80 of 100 such runs would see 4.53 characters or more: characters
 
 got worse (4 scores of samples)
   d  one baseline   rating      0.75 → 0.50   -0.25

@@ -328,8 +328,10 @@ def test_a_run_that_is_surely_worse_than_another_fails(regressed: tuple[Project,
 
     same = project.keval("report", before, "--fail-on-regression", before)
     outcome = project.keval("run", "eval.yaml", "--fail-on-regression", before)
-    most = ("--max-regression", "0.4")
-    allowed = project.keval("report", "latest", "--fail-on-regression", before, *most)
+    allowed, doubtful, strict = (
+        project.keval("report", "latest", "--fail-on-regression", before, "--max-regression", *most)
+        for most in (("0.5",), ("0.4",), ("0.4", "--strict"))
+    )
     better = project.keval("report", before, "--fail-on-regression", json_run(project))
 
     assert (2, True) == (same.code, "a run cannot be compared with itself" in same.stderr)
@@ -339,6 +341,8 @@ def test_a_run_that_is_surely_worse_than_another_fails(regressed: tuple[Project,
     ]
     assert 0 == allowed.code
     assert [f"no regression against {before} held (2 means compared)"] == lines(allowed.stdout)
+    assert (0, 1) == (doubtful.code, strict.code)
+    assert "undecided (-0.34, -0.44 to -0.21 (90 % interval); a drop of 0.44 is not" in doubtful.stdout
     assert 0 == better.code
 
 

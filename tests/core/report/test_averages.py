@@ -1,126 +1,111 @@
-"""The average over all metrics: what counts, with which weight, and who wins by it."""
+"""The average over all metrics: what counts, with which weight, and which arm is highest."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
-import attrs
+import numpy as np
 import pytest
 
-from keval import Scale, Summary
-from keval.plugin import Arm, ArmScore, ArmTrials, Effect, ScorerScale
-from keval.records.scores import Scorer
-from keval.records.summary import GivenUp, UsageTotal
-from keval.report.averages import Winner, average_lines, averages
+from keval import Scale
+from keval.analysis.stats.averages import averages_of
+from keval.analysis.stats.score_sums import Sums
+from keval.records.effects import Arm
+from keval.records.manifest import ScorerEntry
+from keval.report.averages import winners
 from tests.conftest import Project
 
-SCALES = {
-    ("share", None): Scale(0, 1),
-    ("errors", None): Scale(0, 10, better="lower"),
-    ("tone", "one"): Scale(1, 5),
-    ("tone", "two"): Scale(1, 5),
-    ("seconds", None): Scale(0, math.inf, better="lower"),
-}
-MEANS = {
-    "baseline": {("share", None): 0.5, ("errors", None): 5.0, ("tone", "one"): 3.0, ("tone", "two"): 3.0},
-    "docs": {("share", None): 0.7, ("errors", None): 2.0, ("tone", "one"): 5.0, ("tone", "two"): 4.0},
-}
-
-T = 2.306
-"""How many standard errors a 95 % interval reaches with 8 degrees of freedom."""
+SCORERS = (
+    ScorerEntry("share", None, Scale(0, 1)),
+    ScorerEntry("errors", None, Scale(0, 10, better="lower")),
+    ScorerEntry("tone", "one", Scale(1, 5)),
+    ScorerEntry("tone", "two", Scale(1, 5)),
+    ScorerEntry("seconds", None, Scale(0, math.inf, better="lower")),
+)
 
 
-def span(scorer: Scorer) -> float:
-    return SCALES[scorer].high - SCALES[scorer].low
+def values(*columns: list[float | None]) -> list[object]:
+    """What each scorer found in an arm, sample by sample; `None` is no score."""
+    found = []
+    for column in columns:
+        sums = Sums()
+        for sample, value in enumerate(column):
+            if value is not None:
+                sums.add(sample, value)
+        found.append(sums.values())
+    return found
 
 
-def summary(means: Mapping[str, Mapping[Scorer, float]], stderr: float, paired: float | None) -> Summary:
-    arms = [
-        ArmScore(
-            "a",
-            condition,
-            *scorer,
-            9,
-            value,
-            stderr * span(scorer),
-            None,
-            9,
-            0,
-            0,
-            0,
-            {},
-            0,
-            ci_low=value - T * stderr * span(scorer),
-            ci_high=value + T * stderr * span(scorer),
-        )
-        for condition, found in means.items()
-        for scorer, value in found.items()
-    ]
-    effects = [
-        Effect(
-            *scorer,
-            "a",
-            "docs",
-            Arm("a", "baseline"),
-            9,
-            0.0,
-            paired * span(scorer),
-            ci_low=-T * paired * span(scorer),
-            ci_high=T * paired * span(scorer),
-        )
-        for scorer in means["docs"]
-        if paired is not None
-    ]
-    trials = [
-        ArmTrials("a", condition, 9, 0, 0, {}, None, None, UsageTotal(), GivenUp(), None, None) for condition in means
-    ]
-    scorers = [ScorerScale(*scorer, scale) for scorer, scale in SCALES.items()]
-    return Summary(
-        run="r",
-        evaluation="e",
-        baseline="baseline",
-        neutral="omit",
-        planned=18,
-        scorers=tuple(scorers),
-        trials=tuple(trials),
-        arms=tuple(arms),
-        effects=tuple(effects),
-    )
+BASE, DOCS = Arm("a", "baseline"), Arm("a", "docs")
+FLAT = [[0.5] * 4, [5.0] * 4, [3.0] * 4, [3.0] * 4, [1.0] * 4]
 
 
 def test_metrics_count_as_shares_of_their_scale_and_a_rubric_once() -> None:
-    found = averages(summary(MEANS, 0.01, None))
+    docs = values([0.6, 0.8, 0.7, 0.7], [2.0] * 4, [5.0] * 4, [4.0] * 4, [9.0] * 4)
+
+    found = averages_of(SCORERS, {BASE: values(*FLAT), DOCS: docs}, 4, None)
 
     shares = {arm.condition: round(arm.average, 9) for arm in found.arms}
     assert {"baseline": 0.5, "docs": round((0.7 + 0.8 + (1.0 + 0.75) / 2) / 3, 9)} == shares
     assert (("share", "errors", "tone"), {"seconds": "its scale has no end"}) == (found.metrics, found.left_out)
 
 
-@pytest.mark.parametrize(
-    ("stderr", "paired", "winner"),
-    [
-        (0.05, None, "docs"),  # a lead of 0.29 and an error of 2.31 * 0.05 * sqrt(2)
-        (0.12, None, None),
-        (0.12, 0.05, "docs"),  # pairing removes what the arms share
-        (0.05, 0.16, None),
-    ],
-)
-def test_nobody_wins_by_less_than_the_error(stderr: float, paired: float | None, winner: str | None) -> None:
-    found = averages(summary(MEANS, stderr, paired))
+def test_the_difference_of_averages_has_the_interval_over_questions() -> None:
+    """Scores of a question rise and fall together, so that metrics do not make the error smaller by their number."""
+    rng = np.random.default_rng(3)
+    hard = rng.normal(0, 0.1, 40)
+    scorers = [ScorerEntry(name, None, Scale(0, 1)) for name in "abcdefgh"]
+    ours = values(*([*(0.6 + hard)] for _ in scorers))
+    theirs = values(*([0.5] * 40 for _ in scorers))
 
-    assert (Winner("condition", "a", winner),) == found.winners
+    found = averages_of(scorers, {BASE: theirs, DOCS: ours}, 40, None).differences[0]
+
+    mean, reach = 0.1 + hard.mean(), 2.0227 * hard.std(ddof=1) / 40**0.5
+    assert found.ci_low is not None
+    assert found.ci_high is not None
+    assert (pytest.approx(mean), True) == (found.difference, found.difference - found.ci_low >= reach * 0.999)
+    assert (found.ci_high - found.ci_low) < 2.3 * reach
+
+
+def test_a_question_counts_as_much_as_in_the_means_that_are_shown() -> None:
+    """A metric has scores for one of four questions, and still counts a half."""
+    scorers = [ScorerEntry(name, None, Scale(0, 1)) for name in ("all", "one")]
+    ours, theirs = values([0.5] * 4, [1.0, None, None, None]), values([0.5] * 4, [0.0, None, None, None])
+
+    found = averages_of(scorers, {BASE: theirs, DOCS: ours}, 4, None)
+
+    assert {"baseline": 0.25, "docs": 0.75} == {arm.condition: arm.average for arm in found.arms}
+    assert pytest.approx(0.5) == found.differences[0].difference
+
+
+def test_a_metric_that_an_arm_has_no_mean_of_is_left_out_and_said() -> None:
+    lacking = values([0.7] * 4, [None] * 4, [5.0] * 4, [4.0] * 4, [9.0] * 4)
+
+    found = averages_of(SCORERS, {BASE: values(*FLAT), DOCS: lacking}, 4, None)
+
+    assert {"errors": "an arm has no mean of it", "seconds": "its scale has no end"} == found.left_out
+
+
+def test_the_highest_is_ahead_of_each_other_arm() -> None:
+    more = Arm("a", "more")
+    third = values([0.71, 0.69, 0.7, 0.7], *FLAT[1:])
+    docs = values([0.7, 0.7, 0.69, 0.7], *FLAT[1:])
+
+    (best,) = winners(averages_of(SCORERS, {BASE: values(*FLAT), DOCS: docs, more: third}, 4, None))
+
+    assert ("condition", "a", "more", False) == (best.among, best.within, best.winner, best.sure)
+    assert ["docs", "baseline"] == [lead.against.condition for lead in best.leads]
 
 
 @pytest.mark.parametrize(
     ("docs", "told"),
     [
-        ([0.50] * 6, "; no winner: the difference is within the error"),  # all differ alike, and the interval is wide
-        ([0.45, 0.55, 0.52, 0.48, 0.43, 0.57], "; docs wins"),  # and the length of answers, which is the same
+        ([0.25, 0.75, 0.25, 0.85, 0.15, 0.25], "; none is surely highest: +0.08 [-0.07, +0.29]"),
+        ([0.45, 0.55, 0.52, 0.48, 0.43, 0.57], "; docs is highest, by +0.13 [+0.03, +0.15]"),
     ],
-    ids=["alike", "scattered"],
+    ids=["open", "sure"],
 )
-def test_the_error_is_that_of_the_interval_but_where_nothing_differs(
+def test_an_arm_is_highest_if_the_interval_over_questions_says_so(
     project: Project, docs: list[float], told: str
 ) -> None:
     answers = [("baseline", [0.25] * 6), ("docs", docs)]
@@ -144,24 +129,16 @@ def test_the_error_is_that_of_the_interval_but_where_nothing_differs(
     assert told in outcome.stdout
 
 
-def test_a_metric_that_an_arm_has_no_mean_of_is_left_out_and_said() -> None:
-    lacking = {**MEANS, "docs": {scorer: mean for scorer, mean in MEANS["docs"].items() if scorer[0] != "errors"}}
+def test_one_metric_or_one_arm_has_no_average(project: Project) -> None:
+    project.write(
+        q_jsonl='{"id": "a", "question": "?"}\n',
+        one_jsonl='{"id": "a", "condition": "docs", "response": "0.5"}\n',
+        eval_yaml="""
+            dataset: {path: q.jsonl}
+            agents: {one: {type: recorded, path: one.jsonl}}
+            conditions: {docs: {}}
+            metrics: [number/rating, double/length]
+        """,
+    )
 
-    heading, line = average_lines(summary(lacking, 0.01, None))
-
-    left_out = {"errors": "an arm has no mean of it", "seconds": "its scale has no end"}
-    assert left_out == averages(summary(lacking, 0.01, None)).left_out
-    assert "Average over 2 of 4 metrics as shares of their scales, no more than a summary:" == heading
-    assert "  a: baseline 0.50, docs 0.79; docs wins" == line
-
-
-def test_one_metric_has_no_average() -> None:
-    found = summary(MEANS, 0.01, None)
-
-    assert [] == average_lines(attrs.evolve(found, scorers=found.scorers[:1]))
-
-
-def test_one_arm_has_no_average() -> None:
-    alone = summary({"baseline": MEANS["baseline"], "docs": {}}, 0.01, None)
-
-    assert [] == average_lines(attrs.evolve(alone, trials=alone.trials[:1]))
+    assert "Average over" not in project.keval("run", "eval.yaml").stdout

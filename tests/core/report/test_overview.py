@@ -12,7 +12,18 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from keval.records.effects import Arm, Effect, Interaction, PerProtocol, VarianceComponents
+from keval.records.effects import (
+    AgentProperty,
+    Arm,
+    ArmAverage,
+    AverageDifference,
+    Averages,
+    Effect,
+    FamilyPower,
+    Interaction,
+    PerProtocol,
+    VarianceComponents,
+)
 from keval.records.manifest import JudgeEntry
 from keval.records.models import Cost
 from keval.records.scores import Scale
@@ -92,19 +103,44 @@ def summary(**changes: Any) -> Summary:
         arms=tuple(scores),
         effects=(
             effect(("acme/accuracy", None), "ada", 0.45, 0.97, 0.08, verdict="better"),
-            effect(("acme/accuracy", None), "bob", 0.6, 0.68, 0.12, verdict="unclear", needed=31, mde=0.2, dropped=2),
+            effect(
+                ("acme/accuracy", None),
+                "bob",
+                0.6,
+                0.68,
+                0.12,
+                verdict="unclear",
+                needed_samples=(20, 31),
+                mde=0.2,
+                dropped=2,
+            ),
             effect(("acme/answer_time", None), "ada", 1.25, 3.5, 0.5, verdict="worse", bound_low=1.0, bound_high=4.0),
             effect(("acme/answer_time", None), "bob", 1.0, 0.5, 0.25, verdict="better"),
             effect(("acme/style", None), "ada", 0.5, 0.51, 0.02, verdict="same"),
             effect(("acme/style", None), "bob", 0.5, 0.51, 0.02, verdict="same"),
-            effect(("other/style", None), "ada", 0.5, 0.53, 0.15, verdict="unclear", mde=0.15, needed=900),
+            effect(
+                ("other/style", None), "ada", 0.5, 0.53, 0.15, verdict="unclear", mde=0.15, needed_samples=(400, 900)
+            ),
             effect(("other/style", None), "bob", 0.5, 0.6, 0.0, ci_low=None, ci_high=None),
             effect(("tone", "strict"), "ada", 3.0, 4.0, 0.4, verdict="better"),
             effect(("tone", "kind"), "ada", 3.0, 3.1, 0.1, verdict="same"),
-            effect(("acme/effort", None), "ada", 0.2, 0.2, 0.0, verdict="same"),
-            effect(("acme/effort", None), "bob", 0.9, 0.9, 0.0, verdict="same"),
             Effect("acme/calls", None, "ada", "docs", Arm("ada", "baseline"), 0, None, None),
         ),
+        properties=tuple(AgentProperty("acme/effort", None, agent, value) for agent, value in effort.items()),
+        averages=Averages(
+            ("acme/accuracy", "tone"),
+            {"acme/answer_time": "its scale has no end"},
+            tuple(
+                ArmAverage(agent, condition, 0.4 + 0.2 * (condition == "docs"), 0.3, 0.7) for agent, condition in arms
+            ),
+            (
+                AverageDifference("ada", "docs", Arm("ada", "baseline"), 0.2, 0.1, 0.3),
+                AverageDifference("bob", "docs", Arm("bob", "baseline"), 0.2, -0.1, 0.5),
+                AverageDifference("bob", "baseline", Arm("ada", "baseline"), 0.0, -0.1, 0.1),
+                AverageDifference("bob", "docs", Arm("ada", "docs"), 0.0, -0.1, 0.1),
+            ),
+        ),
+        family_power=FamilyPower(10, 0.4, 2, 0.7),
     )
     return attrs.evolve(found, **changes)
 
@@ -142,7 +178,7 @@ def with_all_else() -> Summary:
     tokens = effect(("tokens", None), "ada", 100.0, 912.0, 40.0)
     sure = Interaction(
         *("acme/accuracy", None, "docs", "baseline", "bob", "ada", 12),
-        *(-0.44, 0.05, -0.55, -0.33, "t", 0.001, 0.004),
+        *(-0.44, 0.05, -0.55, -0.33, 0.001, 0.004),
     )
     unsure = attrs.evolve(sure, metric="acme/style", p_adjusted=0.2)
     cost = Cost(0.0421, 3)
@@ -189,6 +225,9 @@ docs against baseline, ada                  difference, 95 % interval, paired by
   change in cost per trial: ada +1.40 s [+1.20, +1.60], +812 tokens [+772, +852]
 
 docs does more for ada than for bob: accuracy by +0.44 [+0.33, +0.55] (n=12)
+properties of agents, which no answer changes: effort ada 0.20, bob 0.90
+10 comparisons are judged together: a difference that one alone would show in 80 of 100 runs is seen
+  in 40. One metric under `primary:` would see it in 70.
 More questions would narrow the intervals.
 neutral scores (nothing to judge), excluded from the means: all of calls
 3 scores have no value (2 because the scorer failed): keval show --unscored
@@ -197,9 +236,9 @@ docs: the rows above include all trials (intention to treat). With only the tria
   as required (per protocol; biased, because these trials are not a random sample): accuracy (ada)
   +0.60 [+0.50, +0.70] n=9 in place of +0.52
 strict flagged unverified claims in 6 of 24 judgements: keval show --sample
-Average over 5 of 7 metrics as shares of their scales, no more than a summary:
-  ada: baseline 0.32, docs 0.32; no winner: the difference is within the error
-  bob: baseline 0.45, docs 0.45; no winner: the difference is within the error
+Average over 2 of 3 metrics as shares of their scales, no more than a summary:
+  ada: baseline 0.40, docs 0.60; docs is highest, by +0.20 [+0.10, +0.30]
+  bob: baseline 0.40, docs 0.60; none is surely highest: +0.20 [-0.10, +0.50]
 4 trials were not run: budget used: 92 of 92 trials.
   ada docs: 2 × agent: timeout
 
@@ -262,6 +301,7 @@ def test_a_run_of_one_arm_shows_its_means() -> None:
         for place, entry in enumerate(arms)
     ]
 
+    found = attrs.evolve(found, properties=(), averages=None, family_power=None)
     shown = lines(attrs.evolve(found, effects=(), trials=found.trials[:1], arms=tuple(known), planned=24), 80)
 
     assert MEANS.splitlines() == shown

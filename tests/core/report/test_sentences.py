@@ -76,16 +76,22 @@ def test_more_than_three_gains_are_counted() -> None:
     ("found", "sentence"),
     [
         (
-            effect("tone", 0.1, "unclear", needed=44),
-            "This run does not decide whether docs changes tone (44 questions would).",
+            effect("tone", 0.1, "unclear", needed_samples=(20, 44)),
+            "This run does not decide whether docs changes tone (31 to 44 questions would).",
         ),
-        (effect("tone", 0.1, "unclear", needed=4), "This run does not decide whether docs changes tone."),
-        (effect("tone", 0.04, "unclear", needed=900), "With docs against none: no difference found in tone."),
-        (effect("tone", 0.01, "same"), "With docs against none: no difference that matters in tone."),
         (
-            effect("tone", 0.0, "same", stderr=0.0),
-            "With docs against none: no difference that matters in tone.",
+            effect("tone", 0.1, "unclear", needed_samples=(2, 30)),
+            "This run does not decide whether docs changes tone.",
         ),
+        (
+            effect("tone", 0.04, "unclear", mde=0.2, needed_samples=(400, 900)),
+            "This run does not decide whether docs changes tone (400 to 900 questions would).",
+        ),
+        (
+            effect("tone", 0.01, "same"),
+            "With docs against none: no difference as large as 5 % of the scale in tone.",
+        ),
+        (effect("tone", 0.0, "same", stderr=0.0), "With docs against none, tone did not change (30 questions)."),
         (effect("tone", 0.0, "unclear", stderr=0.0), "With docs against none, tone did not change (30 questions)."),
         (effect("tone", 0.0, "unknown", n=1, stderr=None), "With docs against none, tone did not change (1 question)."),
         (
@@ -98,7 +104,7 @@ def test_more_than_three_gains_are_counted() -> None:
         ),
         (
             effect("tone", 0.4, "unknown", n=12, stderr=0.0),
-            "With docs against none: tone by +0.40; the interval is unknown.",
+            "With docs against none: tone by +0.40; too few questions for an interval.",
         ),
         (
             effect("tone", None, "unknown", n=0),

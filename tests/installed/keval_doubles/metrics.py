@@ -4,11 +4,13 @@ import math
 import sys
 import threading
 import time
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 import attrs
 
 from keval import Scale, Score, Trial
+from keval.plugin import FieldError
 
 
 @attrs.frozen
@@ -83,6 +85,24 @@ class Rating:
         if trial.output == "unscored":
             return Score(None, "cannot say")
         return Score(float(trial.output), "as the answer says")
+
+
+class Balance(Rating):
+    """The number that the answer is, on a scale that is much wider than answers differ."""
+
+    scale: ClassVar[Scale] = Scale(-100, 100)
+
+
+class Effort:
+    """How much work an agent is, by its characteristics; an answer that is this word takes none."""
+
+    def check_characteristics(self, characteristics: Mapping[str, object]) -> Iterable[FieldError]:
+        return ()
+
+    def score(self, trial: Trial) -> Score:
+        if trial.output == "effortless":
+            return Score(0.0, "as the answer says")
+        return Score(float(str(trial.characteristics.get("effort", 0.5))), "as its author says")
 
 
 class Meets:

@@ -13,7 +13,8 @@ from typing import TypeAlias
 import attrs
 import numpy as np
 
-from keval.analysis.stats.intervals import FloatArray, IntArray, difference_interval, t_quantile
+from keval.analysis.stats.paired import Differences, paired_effects
+from keval.analysis.stats.units import FloatArray, IntArray, t_quantile
 from keval.records.manifest import Manifest, ScorerEntry
 from keval.records.reviews import (
     JudgeAgreementWithPeople,
@@ -216,7 +217,7 @@ def judge_with_people(
     kappa, reason = _kappa(people, judge)
     ends = kappa_interval(people, judge, questions)
     above = np.bincount(questions, judge - people) / np.bincount(questions)
-    bias = difference_interval(above, span=entry.scale.high - entry.scale.low)
+    bias = paired_effects([Differences(above, span=entry.scale.high - entry.scale.low)])[0]
     given = {*people.tolist(), *judge.tolist()}
     shown = sorted({*given, *levels} if len(levels) <= _MOST_LEVELS else given)
     names = [name for name, _ in Counter(one.person for one in graded).most_common()]
@@ -234,8 +235,8 @@ def judge_with_people(
         same=float(np.mean(people == judge)),
         near=float(np.mean(np.abs(people - judge) <= 1)),
         bias=float(np.mean(above)),
-        bias_low=bias.low if bias else None,
-        bias_high=bias.high if bias else None,
+        bias_low=bias.low,
+        bias_high=bias.high,
         levels=tuple(int(level) for level in shown),
         confusion=_confusion(people, judge, np.array(shown)),
         people=tuple(_with_one(entry, graded, name) for name in names) if len(names) > 1 else (),
@@ -265,7 +266,7 @@ def kappa_interval(first: FloatArray, second: FloatArray, questions: IntArray) -
         return None
     logs = np.log(apart / n / by_chance)
     pseudo = count * logs[0] - (count - 1) * logs[1:]
-    reach = t_quantile(count - 1, 0.95) * float(np.std(pseudo, ddof=1)) / count**0.5
+    reach = float(t_quantile(count - 1, 0.95)) * float(np.std(pseudo, ddof=1)) / count**0.5
     return 1 - float(np.exp(logs[0] + reach)), 1 - float(np.exp(logs[0] - reach))
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 import attrs
 import numpy as np
 
-from keval.analysis.stats.intervals import FloatArray, IntArray
-from keval.analysis.stats.paired import PairedEffect, holm, paired
-from keval.analysis.stats.power import minimal_detectable, samples_needed
+from keval.analysis.stats.paired import Differences, PairedEffect, Rule, holm, paired_effects
+from keval.analysis.stats.power import minimal_detectable, needed_between
 from keval.analysis.stats.score_sums import SampleValues
-from keval.records.effects import SMALL_SHARE, SURE, Arm, Effect, Interaction, PerProtocol, Verdict
+from keval.analysis.stats.units import FloatArray, IntArray, t_quantile
+from keval.records.effects import SMALL_SHARE, SURE, Arm, Effect, Family, Interaction, PerProtocol, Verdict, is_flat
 from keval.records.scores import Scale, Scorer
 
 
@@ -54,19 +54,23 @@ def manski_bounds(arm: Observed, against: Observed, *, low: float, high: float) 
 Kind: TypeAlias = Literal["condition", "agent", "run"]
 
 _LOST = 0.05
-"""The share of lost samples from which an effect has bounds."""
+"""The share of lost scores, or by how much shares of neutral ones differ, from which an effect has bounds."""
+_FEWEST = 10
+"""Samples below which their scatter is too uncertain to say how many would show a difference."""
 
 
 @attrs.frozen(eq=False)
 class ArmValues:
     """What one scorer found in one arm, by sample, and how many trials of a sample have no score due to a failure.
 
-    `compliant` has the compliant trials alone; it is `None` where the condition requires no use of tools.
+    `neutral` counts trials whose score is neutral and left out. `compliant` has the compliant trials alone; it is
+    `None` where the condition requires no use of tools.
     """
 
     arm: Arm
     values: SampleValues
     lost: Counter[int] = attrs.field(factory=Counter)
+    neutral: Counter[int] = attrs.field(factory=Counter)
     compliant: SampleValues | None = None
 
 
@@ -82,27 +86,75 @@ class Measure:
     clusters: IntArray | None
     seed: int
 
-    def compare(self, arm: SampleValues, against: SampleValues) -> tuple[PairedEffect, IntArray]:
-        """Compare the means of two arms on the samples that both have; return these samples, too."""
+    def differences(self, arm: SampleValues, against: SampleValues) -> tuple[Differences, IntArray]:
+        """Return the differences of two arms on the samples that both have, and these samples."""
         shared, ours, theirs = np.intersect1d(arm.samples, against.samples, assume_unique=True, return_indices=True)
-        found = paired(
-            arm.means[ours],
-            against.means[theirs],
-            clusters=None if self.clusters is None else self.clusters[shared],
-            low=self.scale.low,
-            high=self.scale.high,
-            seed=self.seed,
+        found = Differences(
+            arm.means[ours] - against.means[theirs],
+            None if self.clusters is None else self.clusters[shared],
+            self.scale.high - self.scale.low,
         )
         return found, shared
 
 
-def effect(kind: Kind, measure: Measure, arm: ArmValues, against: ArmValues) -> Effect:
-    """Return the effect of an arm against another. Its p is not adjusted, and it has no verdict yet."""
-    found, shared = measure.compare(arm.values, against.values)
-    ends = found.interval
-    # Differences that are all equal tell nothing of how others would scatter.
-    sd = found.stderr * found.n**0.5 if found.stderr else None
-    bounds = _bounds(measure.scale, arm, against)
+@attrs.frozen(eq=False)
+class Pair:
+    """An arm and the one that it is compared with, by one scorer."""
+
+    kind: Kind
+    measure: Measure
+    arm: ArmValues
+    against: ArmValues
+
+
+@attrs.frozen
+class Families:
+    """How effects are judged together: which metrics are `primary`, none if the config names none.
+
+    An effect of a run that is `unfinished` has no verdict yet.
+    """
+
+    primary: frozenset[str] = frozenset()
+    unfinished: bool = False
+
+    def of(self, metric: str) -> Family:
+        """Return the family of a metric."""
+        if not self.primary:
+            return "all"
+        return "primary" if metric in self.primary else "exploratory"
+
+
+def effects_of(pairs: Sequence[Pair], families: Families) -> tuple[Effect, ...]:
+    """Return the effect of each pair, with its p adjusted for the number of effects in its family, and its verdict."""
+    rows: list[Differences] = []
+    shared: list[IntArray] = []
+    for pair in pairs:
+        differences, samples = pair.measure.differences(pair.arm.values, pair.against.values)
+        rows.append(differences)
+        shared.append(samples)
+    complying = [number for number, pair in enumerate(pairs) if pair.arm.compliant is not None]
+    for number in complying:
+        pair = pairs[number]
+        arm, against = (each.compliant or each.values for each in (pair.arm, pair.against))
+        rows.append(pair.measure.differences(arm, against)[0])
+    found = paired_effects(rows)
+    per_protocol = dict(zip(complying, found[len(pairs) :], strict=True))
+    told = [
+        _effect(pair, one, samples, per_protocol.get(number))
+        for number, (pair, one, samples) in enumerate(zip(pairs, found, shared, strict=False))
+    ]
+    scales = {pair.measure.scorer: pair.measure.scale for pair in pairs}
+    df = [one.df for one in found[: len(pairs)]]
+    return tuple(
+        _judged(each, families, scales, freedom) for each, freedom in zip(_adjusted(told, families), df, strict=True)
+    )
+
+
+def _effect(pair: Pair, found: PairedEffect, shared: IntArray, compliant: PairedEffect | None) -> Effect:
+    """Return an effect as far as it is known without the others."""
+    arm, against, measure = pair.arm, pair.against, pair.measure
+    low, high = _bounds(measure.scale, arm, against) or (None, None)
+    neutral_low, neutral_high = _neutral_bounds(measure.scale, arm, against) or (None, None)
     return Effect(
         metric=measure.scorer[0],
         judge=measure.scorer[1],
@@ -110,57 +162,145 @@ def effect(kind: Kind, measure: Measure, arm: ArmValues, against: ArmValues) -> 
         condition=arm.arm.condition,
         run=arm.arm.run,
         against=against.arm,
-        kind=kind,
+        kind=pair.kind,
         n=found.n,
         dropped=len(arm.values.samples) + len(against.values.samples) - 2 * found.n,
         mean=_mean_on(arm.values, shared),
         against_mean=_mean_on(against.values, shared),
         difference=found.difference,
         stderr=found.stderr,
-        ci_low=ends.low if ends else None,
-        ci_high=ends.high if ends else None,
-        method=ends.method if ends else None,
-        t_low=found.t_low,
-        t_high=found.t_high,
-        bca_low=found.bca_low,
-        bca_high=found.bca_high,
+        ci_low=found.low,
+        ci_high=found.high,
+        worst_case=found.worst_case,
         d=found.d,
         p=found.p,
-        test=found.test,
-        mde=_detectable(found),
-        needed=None if sd is None or found.difference is None else samples_needed(sd, found.difference),
-        bound_low=bounds[0] if bounds else None,
-        bound_high=bounds[1] if bounds else None,
-        per_protocol=_per_protocol(measure, arm, against),
+        bound_low=low,
+        bound_high=high,
+        neutral_low=neutral_low,
+        neutral_high=neutral_high,
+        per_protocol=None
+        if compliant is None
+        else PerProtocol(compliant.n, compliant.difference, compliant.low, compliant.high),
     )
 
 
-def interaction(measure: Measure, baseline: str, ours: Sequence[ArmValues], theirs: Sequence[ArmValues]) -> Interaction:
-    """Return how much more a condition does for an agent than for another; its p is not adjusted yet.
+def _adjusted(effects: Sequence[Effect], families: Families) -> list[Effect]:
+    """Adjust p in each family. A difference that is 0 on every question can be no false positive, and is in none.
 
-    `ours` are the arm and the baseline of the agent, `theirs` those of the other agent.
+    Source: Tarone, A modified Bonferroni method for discrete data, Biometrics 46 (1990), 515-522.
     """
-    mine, first = (_difference(arm.values, against.values) for arm, against in (ours, theirs))
-    span = measure.scale.high - measure.scale.low
-    wide = attrs.evolve(measure, scale=Scale(-span, span) if np.isfinite(span) else measure.scale)
-    found, _ = wide.compare(mine, first)
-    ends = found.interval
-    return Interaction(
-        metric=measure.scorer[0],
-        judge=measure.scorer[1],
-        condition=ours[0].arm.condition,
-        baseline=baseline,
-        agent=ours[0].arm.agent,
-        against_agent=theirs[0].arm.agent,
-        n=found.n,
-        difference=found.difference,
-        stderr=found.stderr,
-        ci_low=ends.low if ends else None,
-        ci_high=ends.high if ends else None,
-        method=ends.method if ends else None,
-        p=found.p,
-        p_adjusted=None,
-    )
+    members: dict[tuple[str, Family], list[int]] = {}
+    adjusted = [attrs.evolve(each, p_adjusted=each.p) for each in effects]
+    for number, each in enumerate(effects):
+        if each.p is not None and not is_flat(each):
+            members.setdefault((each.kind, families.of(each.metric)), []).append(number)
+    for (_, family), numbers in members.items():
+        for number, p in zip(numbers, holm([effects[number].p for number in numbers]), strict=True):
+            adjusted[number] = attrs.evolve(effects[number], p_adjusted=p, family=family, family_size=len(numbers))
+    return adjusted
+
+
+def _judged(found: Effect, families: Families, scales: Mapping[Scorer, Scale], df: float | None) -> Effect:
+    """Return an effect with its verdict, and with what it could have seen at the level of its family."""
+    verdict: Verdict = "interim" if families.unfinished else _verdict(found, scales[found.scorer])
+    if found.stderr is None or df is None or found.difference is None:
+        return attrs.evolve(found, verdict=verdict)
+    alpha = SURE / max(1, found.family_size)
+    seen = [minimal_detectable(found.stderr, df, alpha=alpha)] if found.stderr else []
+    if found.ci_low is not None and found.ci_high is not None:
+        # Where few questions differ, their standard error is too small.
+        wider = float(t_quantile(df, 1 - alpha) / t_quantile(df, 1 - SURE))
+        seen.append((found.ci_high - found.ci_low) / 2 * wider)
+    sd = found.stderr * math.sqrt(found.n)
+    needed = needed_between(sd, df, found.difference, alpha=alpha) if sd and found.n >= _FEWEST else None
+    return attrs.evolve(found, verdict=verdict, mde=max(seen, default=None), needed_samples=needed)
+
+
+@attrs.frozen
+class Drop:
+    """By how much an effect is for the worse, and how sure that is more than a drop that is allowed.
+
+    `low` and `high` are the 90 % interval of the drop: either end is a bound of 95 %. `p_adjusted` is the one-sided p
+    of a drop that is no larger than what is allowed, adjusted in the effect's family.
+    """
+
+    effect: Effect
+    low: float | None
+    high: float | None
+    p_adjusted: float | None
+
+
+def drops_of(pairs: Sequence[Pair], families: Families, allowed: float) -> list[Drop]:
+    """Return by how much the arm of each pair is worse, held against a drop that is `allowed`."""
+    effects = effects_of(pairs, families)
+    rule = Rule.on([pair.measure.differences(pair.arm.values, pair.against.values)[0] for pair in pairs])
+    sign = np.array([1.0 if pair.measure.scale.better == "lower" else -1.0 for pair in pairs])
+    low, high = rule.interval(1 - 2 * SURE)
+    center = sign * allowed
+    p = rule.p(center) / 2
+    p = np.where(sign * (rule.moments.mean - center) > 0, p, 1 - p)
+    known = [None if math.isnan(each) else float(each) for each in p]
+    adjusted: list[float | None] = [None] * len(pairs)
+    for family in {effect.family for effect in effects} - {None}:
+        numbers = [number for number, effect in enumerate(effects) if effect.family == family]
+        for number, one in zip(numbers, holm([known[number] for number in numbers]), strict=True):
+            adjusted[number] = one
+    found = []
+    for effect, worse, ends, one in zip(effects, sign, zip(low, high, strict=True), adjusted, strict=True):
+        if math.isnan(ends[0]):
+            # On a scale without an end, there is no interval if nothing changed.
+            nothing = 0.0 if is_flat(effect) and effect.n > 1 else None
+            found.append(Drop(effect, nothing, nothing, None))
+        else:
+            least, most = sorted(float(worse * end) for end in ends)
+            found.append(Drop(effect, least, most, one))
+    return found
+
+
+@attrs.frozen(eq=False)
+class Crossed:
+    """Two agents under a condition and under the baseline: `ours` has the arms of one, `theirs` of the other agent."""
+
+    measure: Measure
+    baseline: str
+    ours: tuple[ArmValues, ArmValues]
+    theirs: tuple[ArmValues, ArmValues]
+
+
+def interactions_of(crossed: Sequence[Crossed], families: Families) -> tuple[Interaction, ...]:
+    """Return how much more each condition does for an agent than for another, with p adjusted by family."""
+    rows = []
+    for each in crossed:
+        mine, other = (_difference(arm.values, against.values) for arm, against in (each.ours, each.theirs))
+        differences, _ = each.measure.differences(mine, other)
+        rows.append(attrs.evolve(differences, span=2 * differences.span))
+    told = [
+        Interaction(
+            metric=each.measure.scorer[0],
+            judge=each.measure.scorer[1],
+            condition=each.ours[0].arm.condition,
+            baseline=each.baseline,
+            agent=each.ours[0].arm.agent,
+            against_agent=each.theirs[0].arm.agent,
+            n=found.n,
+            difference=found.difference,
+            stderr=found.stderr,
+            ci_low=found.low,
+            ci_high=found.high,
+            p=found.p,
+            p_adjusted=found.p,
+        )
+        for each, found in zip(crossed, paired_effects(rows), strict=True)
+    ]
+    for family in dict.fromkeys(families.of(each.metric) for each in told):
+        numbers = [
+            number
+            for number, each in enumerate(told)
+            if families.of(each.metric) == family and (each.difference or each.stderr)
+        ]
+        for number, p in zip(numbers, holm([told[number].p for number in numbers]), strict=True):
+            told[number] = attrs.evolve(told[number], p_adjusted=p)
+    return tuple(told)
 
 
 def changed(arm: ArmValues, against: ArmValues) -> Iterator[tuple[int, float, float]]:
@@ -176,66 +316,48 @@ def paired_values(arm: ArmValues, against: ArmValues) -> Iterator[tuple[int, flo
         yield int(sample), float(old), float(new)
 
 
-def adjust(effects: Iterable[Effect], scale_of: Mapping[Scorer, Scale]) -> list[Effect]:
-    """Adjust the p of each kind of effects for their number, and give each effect its verdict."""
-    families: dict[str, list[Effect]] = {}
-    for each in effects:
-        families.setdefault(each.kind, []).append(each)
-    adjusted: list[Effect] = []
-    for family in families.values():
-        for each, p in zip(family, holm([each.p for each in family]), strict=True):
-            told = attrs.evolve(each, p_adjusted=p)
-            adjusted.append(attrs.evolve(told, verdict=_verdict(told, scale_of[each.scorer])))
-    return adjusted
-
-
-def adjust_interactions(interactions: Sequence[Interaction]) -> list[Interaction]:
-    """Adjust the p of interactions for their number."""
-    family = holm([each.p for each in interactions])
-    return [attrs.evolve(each, p_adjusted=p) for each, p in zip(interactions, family, strict=True)]
-
-
 def _verdict(found: Effect, scale: Scale) -> Verdict:
     if found.difference is None or found.ci_low is None or found.ci_high is None:
         return "unknown"
-    # The interval and the test may disagree where few samples differ; then nothing is sure.
-    apart = found.ci_low > 0 or found.ci_high < 0
-    if apart and found.p_adjusted is not None and found.p_adjusted <= SURE:
+    if found.p_adjusted is not None and found.p_adjusted <= SURE:
         return "better" if (found.difference > 0) == (scale.better == "higher") else "worse"
-    small = SMALL_SHARE * (scale.high - scale.low)
-    return "same" if np.isfinite(small) and max(-found.ci_low, found.ci_high) <= small else "unclear"
-
-
-def _per_protocol(measure: Measure, arm: ArmValues, against: ArmValues) -> PerProtocol | None:
-    if arm.compliant is None:
-        return None
-    found, _ = measure.compare(arm.compliant, against.compliant or against.values)
-    ends = found.interval
-    return PerProtocol(found.n, found.difference, ends.low if ends else None, ends.high if ends else None)
+    margin = SMALL_SHARE * (scale.high - scale.low)
+    return "same" if np.isfinite(margin) and max(-found.ci_low, found.ci_high) <= margin else "unclear"
 
 
 def _bounds(scale: Scale, arm: ArmValues, against: ArmValues) -> tuple[float, float] | None:
     """Return the bounds of the effect, if more than a twentieth of the scores are lost and the scale has an end."""
-    samples = np.array(sorted({*arm.values.samples, *against.values.samples, *arm.lost, *against.lost}), np.int64)
-    ours, theirs = _observed(arm, samples), _observed(against, samples)
+    ours, theirs = _observed(arm, against)
     if lost_share(ours, theirs) <= _LOST:
         return None
     return manski_bounds(ours, theirs, low=scale.low, high=scale.high)
 
 
-def _observed(arm: ArmValues, samples: IntArray) -> Observed:
-    """Return what is known of an arm on these samples, which are all that it has a score for or lost one of."""
+def _neutral_bounds(scale: Scale, arm: ArmValues, against: ArmValues) -> tuple[float, float] | None:
+    """Return the bounds of the effect for any neutral and lost score, if the shares of neutral ones differ.
+
+    Whether there was something to judge is decided by the answer, so that arms may be compared on unlike questions.
+    """
+    shares = [
+        each.neutral.total() / max(1, each.neutral.total() + int(each.values.counts.sum())) for each in (arm, against)
+    ]
+    if abs(shares[0] - shares[1]) <= _LOST:
+        return None
+    ours, theirs = _observed(*(attrs.evolve(each, lost=each.lost + each.neutral) for each in (arm, against)))
+    return manski_bounds(ours, theirs, low=scale.low, high=scale.high)
+
+
+def _observed(*arms: ArmValues) -> list[Observed]:
+    """Return what is known of arms on all samples that any of them has a score for or lost one of."""
+    samples = np.array(sorted({sample for arm in arms for sample in (*arm.values.samples, *arm.lost)}), np.int64)
+    return [_observed_on(arm, samples) for arm in arms]
+
+
+def _observed_on(arm: ArmValues, samples: IntArray) -> Observed:
     at = np.searchsorted(samples, arm.values.samples)
     sums, scored = np.zeros(len(samples)), np.zeros(len(samples), np.int64)
     sums[at], scored[at] = arm.values.means * arm.values.counts, arm.values.counts
     return Observed(sums, scored, np.array([arm.lost[int(sample)] for sample in samples], np.int64))
-
-
-def _detectable(found: PairedEffect) -> float | None:
-    """Return the smallest difference that is seen with 80 % power, which is no less than half the interval."""
-    by_t = minimal_detectable(found.stderr, found.n, found.df) if found.stderr else None
-    half = (found.interval.high - found.interval.low) / 2 if found.interval else None
-    return max((least for least in (by_t, half) if least is not None), default=None)
 
 
 def _mean_on(values: SampleValues, samples: IntArray) -> float | None:

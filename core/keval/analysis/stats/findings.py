@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from array import array
 from collections import Counter
@@ -11,21 +10,34 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import attrs
 import numpy as np
 
+from keval.analysis.stats.averages import averages_of
 from keval.analysis.stats.contrasts import ablated, contrasts_of
 from keval.analysis.stats.cost_effectiveness import EXPENSES, Expenses
 from keval.analysis.stats.effects import (
     ArmValues,
+    Crossed,
+    Families,
     Kind,
     Measure,
-    adjust,
-    adjust_interactions,
-    effect,
-    interaction,
+    Pair,
+    effects_of,
+    interactions_of,
 )
-from keval.analysis.stats.intervals import estimate, mean_interval
+from keval.analysis.stats.intervals import Interval, Values, estimate, mean_intervals
+from keval.analysis.stats.power import power_among
 from keval.analysis.stats.score_sums import Cell, SampleValues
 from keval.analysis.stats.variance import advice, flip_rate, pass_all_k, pass_at_k, pooled_sd, variance_components
-from keval.records.effects import Arm, Contrast, Effect, Interaction, Repetitions, VarianceComponents
+from keval.records.effects import (
+    AgentProperty,
+    Arm,
+    Averages,
+    Contrast,
+    Effect,
+    FamilyPower,
+    Interaction,
+    Repetitions,
+    VarianceComponents,
+)
 from keval.records.manifest import Manifest, ScorerEntry
 from keval.records.scores import Scale, Scorer, named_band
 from keval.records.summary import ArmScore
@@ -36,7 +48,8 @@ class Findings:
 
     `compliant` has the scores of compliant trials alone, of arms that require the use of tools. `failed` counts
     failed trials by the number of their sample, `answered` counts trials that did not fail, `expenses` are what the
-    answers took, and `clusters` has the number of the source of each sample. The attribute `answered` is of all arms.
+    answers took, and `clusters` has the number of the source of each sample. The attribute `answered` is of all arms,
+    and `unfinished` says that trials or scores are yet to be made.
     """
 
     def __init__(
@@ -64,13 +77,20 @@ class Findings:
         made = {label for tools in ablated(manifest).values() for label in tools.values()}
         self._compared = {key: arm for key, arm in self._arms.items() if arm.condition not in made}
         self._values: dict[tuple[Arm, Scorer], ArmValues] = {}
+        self.unfinished = self._is_unfinished()
+        self._properties = self._find_properties()
+        self._compared_scorers = [entry for entry in manifest.scorers if entry.scorer not in self._properties]
 
     def values(self, arm: Arm, scorer: Scorer) -> ArmValues:
         """Return what a scorer found in an arm, by sample."""
         if (arm, scorer) not in self._values:
             cell, compliant = self._cells[arm][scorer], self._compliant.get(arm)
             self._values[arm, scorer] = ArmValues(
-                arm, cell.values(), cell.lost() + self._failed[arm], compliant[scorer].values() if compliant else None
+                arm,
+                cell.values(),
+                cell.lost() + self._failed[arm],
+                cell.left_out(),
+                compliant[scorer].values() if compliant else None,
             )
         return self._values[arm, scorer]
 
@@ -78,9 +98,42 @@ class Findings:
         """Return how a scorer's values are compared."""
         return Measure(entry.scorer, entry.scale, self._clusters, self.manifest.seed)
 
+    def families(self, *others: Findings) -> Families:
+        """Return how effects are judged together in this run, or between it and others."""
+        unfinished = any(each.unfinished for each in (self, *others))
+        return Families(frozenset(self.manifest.primary), unfinished)
+
+    def pairs(self, arms: Iterable[tuple[Kind, Arm, Arm]]) -> list[Pair]:
+        """Return the first arm of each pair with the second, by each scorer."""
+        return [
+            Pair(kind, self.measure(entry), self.values(arm, entry.scorer), self.values(against, entry.scorer))
+            for kind, arm, against in arms
+            for entry in self._compared_scorers
+        ]
+
     def arms(self) -> tuple[ArmScore, ...]:
         """Return the mean score of each arm by each scorer."""
-        return tuple(self._arm(arm, entry) for arm in self._cells for entry in self._scorers)
+        cells = [(arm, entry) for arm in self._cells for entry in self._scorers]
+        values = [self._valued(self.values(arm, entry.scorer).values, entry) for arm, entry in cells]
+        return tuple(
+            self._arm(*cell, row, ends) for cell, row, ends in zip(cells, values, mean_intervals(values), strict=True)
+        )
+
+    def properties(self) -> tuple[AgentProperty, ...]:
+        """Return what metrics say of each agent whatever it answers."""
+        return tuple(
+            AgentProperty(*scorer, agent, value)
+            for scorer, by_agent in self._properties.items()
+            for agent, value in by_agent.items()
+        )
+
+    def averages(self) -> Averages:
+        """Return the average over all metrics of each arm that is compared, and how far averages differ."""
+        values = {
+            arm: [self.values(arm, entry.scorer).values for entry in self._scorers] for arm in self._compared.values()
+        }
+        numbers = [each.samples.max(initial=-1) for found in values.values() for each in found]
+        return averages_of(self._scorers, values, int(max(numbers, default=-1)) + 1, self._clusters)
 
     def effects(self) -> tuple[Effect, ...]:
         """Return the effects of each condition against the baseline, and of each agent against the first."""
@@ -88,12 +141,18 @@ class Findings:
 
     def between(self, pairs: Iterable[tuple[Kind, Arm, Arm]]) -> tuple[Effect, ...]:
         """Return the effects of the first arm of each pair against the second, by each scorer."""
-        found = [
-            effect(kind, self.measure(entry), self.values(arm, entry.scorer), self.values(against, entry.scorer))
-            for kind, arm, against in pairs
-            for entry in self._scorers
-        ]
-        return tuple(adjust(found, {entry.scorer: entry.scale for entry in self._scorers}))
+        return effects_of(self.pairs(pairs), self.families())
+
+    def family_power(self, effects: Sequence[Effect]) -> FamilyPower | None:
+        """Return what a primary metric would bring; `None` if there is one, or nothing to choose from."""
+        kind = effects[0].kind if effects else ""
+        judged = [each for each in effects if each.kind == kind and each.family == "all" and each.n > 1]
+        comparisons = len(judged)
+        primary = max(Counter(each.scorer for each in judged).values(), default=0)
+        if comparisons <= primary:
+            return None
+        df = float(np.median([each.n - 1 for each in judged]))
+        return FamilyPower(comparisons, power_among(comparisons, df), primary, power_among(primary, df))
 
     def expenses(self) -> tuple[Effect, ...]:
         """Return the same effects on what an answer takes, as far as both arms are known."""
@@ -104,15 +163,15 @@ class Findings:
         scale = Scale(0.0, math.inf, better="lower")
         measures = {name: Measure((name, None), scale, self._clusters, self.manifest.seed) for name in EXPENSES}
         found = [
-            effect(kind, measure, *(ArmValues(each, self._expenses[each].values(name)) for each in (arm, against)))
+            Pair(kind, measure, *(ArmValues(each, self._expenses[each].values(name)) for each in (arm, against)))
             for kind, arm, against in pairs
             for name, measure in measures.items()
         ]
-        return tuple(adjust([each for each in found if each.n], {each.scorer: scale for each in measures.values()}))
+        families = Families(unfinished=self.unfinished)
+        return tuple(each for each in effects_of(found, families) if each.n)
 
     def contrasts(self) -> tuple[Contrast, ...]:
         """Return each condition against the one that it was changed from, where that is not the baseline's effect."""
-        scales = {entry.scorer: entry.scale for entry in self._scorers}
         wanted = [
             each
             for each in contrasts_of(self.manifest)
@@ -121,43 +180,50 @@ class Findings:
         found: list[Contrast] = []
         for kind in dict.fromkeys(each.kind for each in wanted):
             of_kind = [each for each in wanted if each.kind == kind]
-            counts = [[*self._contrasted(each)] for each in of_kind]
-            adjusted = iter(adjust([one for effects in counts for one in effects], scales))
-            for each, effects in zip(of_kind, counts, strict=True):
-                told = tuple(itertools.islice(adjusted, len(effects)))
-                found.append(attrs.evolve(each, effects=told, expenses=self.spent(self._sides(each))))
+            sides = [side for each in of_kind for side in self._sides(each)]
+            effects, expenses = self.between(sides), self.spent(sides)
+            for each in of_kind:
+                found.append(attrs.evolve(each, effects=_of(each, effects), expenses=_of(each, expenses)))
         return tuple(found)
 
     def _sides(self, contrast: Contrast) -> Iterator[tuple[Kind, Arm, Arm]]:
         for agent in self.manifest.agents:
             yield "condition", self._arms[agent, contrast.condition], self._arms[agent, contrast.against]
 
-    def _contrasted(self, contrast: Contrast) -> Iterator[Effect]:
-        for _, arm, against in self._sides(contrast):
-            for entry in self._scorers:
-                ours, theirs = self.values(arm, entry.scorer), self.values(against, entry.scorer)
-                yield effect("condition", self.measure(entry), ours, theirs)
-
     def interactions(self) -> tuple[Interaction, ...]:
         """Return how much more each condition does for each agent than for the first."""
         first, baseline = next(iter(self.manifest.agents)), self.manifest.baseline
-        found = [
-            interaction(
+        crossed = [
+            Crossed(
                 self.measure(entry),
                 baseline,
-                [self.values(self._arms[agent, label], entry.scorer) for label in (condition, baseline)],
-                [self.values(self._arms[first, label], entry.scorer) for label in (condition, baseline)],
+                self._with_baseline(agent, condition, entry),
+                self._with_baseline(first, condition, entry),
             )
             for agent, condition in self._compared
             if agent != first and condition != baseline
-            for entry in self._scorers
+            for entry in self._compared_scorers
         ]
-        return tuple(adjust_interactions(found))
+        return interactions_of(crossed, self.families())
 
-    def variance(self) -> tuple[VarianceComponents, ...]:
-        """Return where the variance of each scorer that gave a score comes from, pooled over arms."""
-        found = ((entry, [self.values(arm, entry.scorer).values for arm in self._cells]) for entry in self._scorers)
-        return tuple(variance(entry, arms) for entry, arms in found if any(len(arm.samples) for arm in arms))
+    def _with_baseline(self, agent: str, condition: str, entry: ScorerEntry) -> tuple[ArmValues, ArmValues]:
+        arm, against = (self._arms[agent, label] for label in (condition, self.manifest.baseline))
+        return self.values(arm, entry.scorer), self.values(against, entry.scorer)
+
+    def variance(self, effects: Iterable[Effect]) -> tuple[VarianceComponents, ...]:
+        """Return where the variance of each scorer that gave a score comes from, pooled over arms and effects."""
+        kinds: dict[Scorer, dict[str, list[float]]] = {}
+        for each in effects:
+            if each.stderr is not None:
+                kinds.setdefault(each.scorer, {}).setdefault(each.kind, []).append(each.stderr**2 * each.n)
+        found = []
+        for entry in self._scorers:
+            arms = [self.values(arm, entry.scorer).values for arm in self._cells]
+            if any(len(arm.samples) for arm in arms):
+                # Conditions are what a run is about; agents are compared where there is one condition.
+                differences = next(iter(kinds.get(entry.scorer, {}).values()), None)
+                found.append(variance(entry, arms, None if differences is None else float(np.mean(differences))))
+        return tuple(found)
 
     def _pairs(self) -> Iterator[tuple[Kind, Arm, Arm]]:
         """Yield the arms that are compared: a kind, an arm, and the one that it is held against."""
@@ -169,12 +235,37 @@ class Findings:
             if agent != first:
                 yield "agent", arm, self._arms[first, condition]
 
-    def _arm(self, arm: Arm, entry: ScorerEntry) -> ArmScore:
-        values, cell = self.values(arm, entry.scorer).values, self._cells[arm][entry.scorer]
+    def _valued(self, values: SampleValues, entry: ScorerEntry) -> Values:
         clusters = None if self._clusters is None else self._clusters[values.samples]
-        found = estimate(values.means, clusters)
-        ends = mean_interval(values.means, clusters=clusters, low=entry.scale.low, high=entry.scale.high)
+        return Values(values.means, clusters, entry.scale.low, entry.scale.high)
+
+    def _missing(self, arm: Arm, entry: ScorerEntry) -> int:
+        cell = self._cells[arm][entry.scorer]
         expected = self._answered[arm] * entry.repetitions
+        return max(0, expected - cell.scored - cell.neutral - cell.unscored)
+
+    def _is_unfinished(self) -> bool:
+        """Return whether trials or scores are yet to be made; in a play, a person may always ask once more."""
+        tried = self.answered + sum(failed.total() for failed in self._failed.values())
+        missing = (self._missing(arm, entry) for arm in self._cells for entry in self._scorers)
+        return self.manifest.play or tried < self.manifest.trials or any(missing)
+
+    def _find_properties(self) -> dict[Scorer, dict[str, float]]:
+        """Return the value for each agent of the metrics that read its characteristics and found them alike always."""
+        found: dict[Scorer, dict[str, float]] = {}
+        for entry in self._scorers:
+            if entry.of_agent:
+                by_agent: dict[str, list[SampleValues]] = {}
+                for arm in self._cells:
+                    by_agent.setdefault(arm.agent, []).append(self.values(arm, entry.scorer).values)
+                means = {agent: np.concatenate([each.means for each in of]) for agent, of in by_agent.items()}
+                if all(len(values) and np.ptp(values) < _DUST for values in means.values()):
+                    found[entry.scorer] = {agent: float(values[0]) for agent, values in means.items()}
+        return found
+
+    def _arm(self, arm: Arm, entry: ScorerEntry, values: Values, ends: Interval | None) -> ArmScore:
+        cell = self._cells[arm][entry.scorer]
+        found = estimate(values.values, values.clusters)
         return ArmScore(
             agent=arm.agent,
             condition=arm.condition,
@@ -190,14 +281,23 @@ class Findings:
             failed=cell.failed,
             failures=dict(cell.failures.counts),
             failure_messages=dict(cell.failures.messages),
-            missing=max(0, expected - cell.scored - cell.neutral - cell.unscored),
+            missing=self._missing(arm, entry),
             ci_low=ends.low if ends else None,
             ci_high=ends.high if ends else None,
             method=ends.method if ends else None,
-            repetitions=repetitions(entry, values),
+            repetitions=repetitions(entry, self.values(arm, entry.scorer).values),
         )
 
 
+def _of(contrast: Contrast, effects: Iterable[Effect]) -> tuple[Effect, ...]:
+    """Return the effects of a contrast among those of all."""
+    return tuple(
+        each for each in effects if (each.condition, each.against.condition) == (contrast.condition, contrast.against)
+    )
+
+
+_DUST = 1e-9
+"""Less than this is rounding."""
 _MOST = 10
 """The largest k of pass@k and pass^k that is told."""
 
@@ -222,8 +322,8 @@ def repetitions(entry: ScorerEntry, values: SampleValues) -> Repetitions | None:
     )
 
 
-def variance(entry: ScorerEntry, arms: Sequence[SampleValues]) -> VarianceComponents:
-    """Return where the variance of a scorer comes from, pooled over the arms."""
+def variance(entry: ScorerEntry, arms: Sequence[SampleValues], difference: float | None) -> VarianceComponents:
+    """Return where the variance of a scorer comes from, pooled over the arms; `difference` is as `advice` takes it."""
     found = variance_components([arm.graded for arm in arms])
     samples = np.mean([len(arm.samples) for arm in arms])
     trials = sum(int(arm.counts.sum()) for arm in arms)
@@ -239,5 +339,6 @@ def variance(entry: ScorerEntry, arms: Sequence[SampleValues]) -> VarianceCompon
             samples=float(samples),
             repetitions=trials / max(1.0, float(samples) * len(arms)),
             gradings=gradings / max(1, trials),
+            difference=difference,
         ),
     )

@@ -1,4 +1,8 @@
-"""How much one arm differs from another on the same samples, with intervals and a test."""
+"""How much one arm differs from another on the same samples: one rule, whose interval and p cannot disagree.
+
+The rule needs no assumption about the shape of differences but one: no question that nobody asked changes by more than
+those that were asked do.
+"""
 
 from __future__ import annotations
 
@@ -7,127 +11,155 @@ from collections.abc import Sequence
 
 import attrs
 import numpy as np
-from scipy import special
 
-from keval.analysis.stats.intervals import (
-    FloatArray,
-    IntArray,
-    Interval,
-    bca_interval,
-    difference_interval,
-    hall,
-    moments,
-    scatters_little,
-    t_quantile,
-)
+from keval.analysis.stats.units import FloatArray, IntArray, Moments, Units, moments
+from keval.analysis.stats.weighted_means import WeightedMeans
 
-_MOST_FLIPPED = 12
+
+@attrs.frozen(eq=False)
+class Differences:
+    """Paired differences, one per sample, of scores on a scale as wide as `span`, which may be infinite.
+
+    Samples with the same number in `clusters` are not independent; `None` if all are.
+    """
+
+    values: FloatArray
+    clusters: IntArray | None = None
+    span: float = math.inf
 
 
 @attrs.frozen
 class PairedEffect:
-    """A mean paired difference over `n` samples; what too few samples leave unknown is `None`.
+    """A mean paired difference over `n` samples; what too few samples or clusters leave unknown is `None`.
 
-    `interval` is the headline, `t_low` to `bca_high` are the plain paired-t and the BCa bootstrap interval. `d` is
-    Cohen's d for paired data: the difference over the standard deviation of the differences (Cohen 1988, section
-    2.3.5, d_z). `p` is that of `test`: `mcnemar_mid_p`, `paired_t`, `skew_t`, `sign_flip` or `sign`.
+    `low` and `high` are the interval, and `p` is that of no effect, two-sided: it is below 0.05 where the 95 % interval
+    excludes 0. `worst_case` is the interval if nothing but the scale bounds what a question that nobody asked may
+    change by. `d` is Cohen's d for paired data: the difference over the standard deviation of the differences (Cohen
+    1988, section 2.3.5, d_z).
     """
 
     n: int
     difference: float | None
     stderr: float | None = None
     df: float | None = None
-    interval: Interval | None = None
-    t_low: float | None = None
-    t_high: float | None = None
-    bca_low: float | None = None
-    bca_high: float | None = None
-    d: float | None = None
+    low: float | None = None
+    high: float | None = None
     p: float | None = None
-    test: str | None = None
+    worst_case: tuple[float, float] | None = None
+    d: float | None = None
 
 
-def paired(
-    arm: FloatArray, against: FloatArray, *, clusters: IntArray | None = None, low: float, high: float, seed: int
-) -> PairedEffect:
-    """Compare two arms, with one value per sample each, aligned by sample, on a scale from `low` to `high`.
+@attrs.frozen(eq=False)
+class Rule:
+    """The rule on rows of independent units, a row for each effect; `span` is how wide the scale of each is.
+
+    `skew_t` knows how differences scatter, and the weighted mean what few of them leave unknown: it gives the units
+    random weights, and as much to one more unit, which changes by as much as those units do on average that change,
+    for the better or for the worse. Interval and p are the more careful ones of both. Of the 0/1 scores of single
+    trials, the p of the weighted mean is McNemar's exact mid-p. NaN for a row of fewer than two units, and for one in
+    which nothing changes on a scale without an end.
+    """
+
+    units: Units
+    span: FloatArray
+    moments: Moments
+
+    @classmethod
+    def of(cls, units: Units, span: FloatArray) -> Rule:
+        """Return the rule on these units."""
+        return cls(units, span, moments(units))
+
+    @classmethod
+    def on(cls, rows: Sequence[Differences]) -> Rule:
+        """Return the rule on differences, a row for each."""
+        return cls.of(Units.of((row.values, row.clusters) for row in rows), np.array([row.span for row in rows]))
+
+    def p(self, center: FloatArray | float = 0.0) -> FloatArray:
+        """Return the two-sided p-value of each mean being `center`, which may be another one for each."""
+        below, center = np.full(len(self.span), np.nan), np.broadcast_to(center, len(self.span))
+        known = self._known
+        below[known] = self._weighted(self._unseen)[known].probability_below(center[known])
+        both = np.fmax(self.moments.skew_t_p(center), 2 * np.minimum(below, 1 - below))
+        return np.where(np.isnan(self.moments.stderr), np.nan, both)
+
+    def interval(self, level: float) -> tuple[FloatArray, FloatArray]:
+        """Return the lower and the upper end of each interval."""
+        low, high = self.moments.skew_t(level)
+        known, unknown = self._known, np.full(len(self.span), np.nan)
+        weighted = self._weighted(self._unseen)[known]
+        ends = []
+        for found, share, outer in ((low, (1 - level) / 2, np.minimum), (high, (1 + level) / 2, np.maximum)):
+            end = unknown.copy()
+            end[known] = outer(found[known], weighted.quantiles(share))
+            ends.append(end)
+        return ends[0], ends[1]
+
+    def worst_case(self, level: float) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of each interval if what nobody asked may change by the whole scale; NaN without an end.
+
+        Source: Gaffke, Three test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative
+        variable, Mathematical Methods of Statistics 14 (2005), 451-467; Learned-Miller and Thomas, A new confidence
+        interval for the mean of a bounded random variable, arXiv 1905.06208.
+        """
+        known = np.flatnonzero(np.isfinite(self.span) & ~np.isnan(self.moments.stderr))
+        ends = []
+        for sign, share in ((-1, (1 - level) / 2), (1, (1 + level) / 2)):
+            end = np.full(len(self.span), np.nan)
+            beyond = sign * self.span[:, None] * np.ones(2)
+            end[known] = self._weighted(beyond)[known].quantiles(share)
+            ends.append(end)
+        return ends[0], ends[1]
+
+    @property
+    def _change(self) -> FloatArray:
+        """How much a unit that nobody saw changes by: as those that change on average, or the whole scale."""
+        usual = self.units.usual_size()
+        return np.where(np.isnan(usual), self.span, usual)
+
+    @property
+    def _unseen(self) -> FloatArray:
+        return np.asarray(self._change[:, None] * np.array([-1.0, 1.0]))
+
+    @property
+    def _known(self) -> IntArray:
+        return np.flatnonzero(np.isfinite(self._change) & ~np.isnan(self.moments.stderr))
+
+    def _weighted(self, unseen: FloatArray) -> WeightedMeans:
+        return WeightedMeans(self.units, unseen)
+
+
+def paired_effects(rows: Sequence[Differences], level: float = 0.95) -> list[PairedEffect]:
+    """Estimate the mean of each row of paired differences.
 
     Pairing removes the variance that comes from how hard each question is. Source: Miller, Adding Error Bars to Evals,
     arXiv 2411.00640, section 4.2 (paired differences).
     """
-    differences = arm - against
-    n = len(differences)
-    found = moments(differences, clusters)
-    if found is None:
-        return PairedEffect(n, float(np.mean(differences)) if n else None)
-    reach = t_quantile(found.df, 0.95) * found.stderr
-    bca = bca_interval(differences, clusters=clusters, seed=seed)
-    sd = float(np.std(differences, ddof=1)) if found.stderr else 0.0
-    tested = p_value(arm, against, clusters=clusters, low=low, high=high)
-    return PairedEffect(
-        n=n,
-        difference=found.mean,
-        stderr=found.stderr,
-        df=found.df,
-        interval=difference_interval(differences, clusters=clusters, span=high - low),
-        t_low=found.mean - reach,
-        t_high=found.mean + reach,
-        bca_low=bca[0] if bca else None,
-        bca_high=bca[1] if bca else None,
-        d=found.mean / sd if sd else None,
-        p=tested[0] if tested else None,
-        test=tested[1] if tested else None,
-    )
-
-
-def p_value(
-    arm: FloatArray, against: FloatArray, *, clusters: IntArray | None = None, low: float, high: float
-) -> tuple[float, str] | None:
-    """Return the two-sided p-value of no effect, and the test that it is of; `None` for fewer than two samples."""
-    differences = arm - against
-    found = moments(differences, clusters)
-    if found is None:
-        return None
-    scale = (low, high)
-    if clusters is None and np.all(np.isin(arm, scale)) and np.all(np.isin(against, scale)):
-        return mcnemar_mid_p(int(np.sum(differences > 0)), int(np.sum(differences < 0))), "mcnemar_mid_p"
-    if found.stderr and not scatters_little(differences, clusters):
-        # As the interval, which is never narrower than that of t.
-        t = found.mean / found.stderr
-        plain, corrected = (2 * float(special.stdtr(found.df, -abs(x))) for x in (t, hall(t, found.skewness)))
-        return (plain, "paired_t") if plain >= corrected else (corrected, "skew_t")
-    sums = differences if clusters is None else np.bincount(np.unique(clusters, return_inverse=True)[1], differences)
-    changed = sums[np.abs(sums) > 1e-12 * np.max(np.abs(sums), initial=0.0)]
-    if len(changed) <= _MOST_FLIPPED:
-        return sign_flip_p(changed), "sign_flip"
-    above = int(np.sum(changed > 0))
-    rarer = min(above, len(changed) - above)
-    return min(1.0, 2 * float(special.bdtr(rarer, len(changed), 0.5))), "sign"
-
-
-def mcnemar_mid_p(better: int, worse: int) -> float:
-    """Return the two-sided mid-p value of McNemar's exact test, from the samples that changed either way.
-
-    Source: Fagerland, Lydersen and Laake, The McNemar test for binary matched-pairs data, BMC Medical Research
-    Methodology 13:91 (2013): the exact conditional p-value less the probability of what was seen.
-    """
-    changed, rarer = better + worse, min(better, worse)
-    log_seen = special.gammaln(changed + 1) - special.gammaln(better + 1) - special.gammaln(worse + 1)
-    seen = math.exp(float(log_seen) - changed * math.log(2))
-    return min(1.0, 2 * float(special.bdtr(rarer, changed, 0.5)) - seen)
-
-
-def sign_flip_p(differences: FloatArray) -> float:
-    """Return the two-sided p-value of the exact permutation test that flips the signs of differences, at most 20.
-
-    Without an effect, each difference is as likely to have either sign. Source: Fisher, The Design of Experiments
-    (1935), section 21.
-    """
-    if not len(differences):
-        return 1.0
-    signs = 1 - 2 * (np.arange(2 ** len(differences))[:, None] >> np.arange(len(differences)) & 1)
-    sums = np.abs(signs @ differences)
-    return float(np.mean(sums >= sums[0] * (1 - 1e-9)))
+    if not rows:
+        return []
+    rule = Rule.on(rows)
+    found = rule.moments
+    low, high = rule.interval(level)
+    worst, best = rule.worst_case(level)
+    worst, best = np.minimum(worst, low), np.maximum(best, high)
+    columns = zip(rows, found.mean, found.stderr, found.df, low, high, rule.p(), worst, best, strict=True)
+    effects = []
+    for row, *figures in columns:
+        mean, stderr, df, lower, upper, p, least, most = (None if math.isnan(x) else float(x) for x in figures)
+        sd = float(np.std(row.values, ddof=1)) if stderr else 0.0
+        effects.append(
+            PairedEffect(
+                len(row.values),
+                mean,
+                stderr,
+                df,
+                low=lower,
+                high=upper,
+                p=p,
+                worst_case=None if least is None or most is None else (least, most),
+                d=mean / sd if sd and mean is not None else None,
+            )
+        )
+    return effects
 
 
 def holm(p: Sequence[float | None]) -> list[float | None]:

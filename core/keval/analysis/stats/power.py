@@ -29,23 +29,17 @@ def power_of(sd: float, difference: float, n: int, *, alpha: float = 0.05) -> fl
     return _power(abs(difference) / sd * math.sqrt(n), n - 1, alpha)
 
 
-def minimal_detectable(
-    stderr: float, n: int, df: float | None = None, *, power: float = 0.8, alpha: float = 0.05
-) -> float | None:
-    """Return the smallest difference that a comparison with this standard error shows with the given power.
+def minimal_detectable(stderr: float, df: float, *, power: float = 0.8, alpha: float = 0.05) -> float:
+    """Return the smallest difference that a comparison with this standard error shows with the given power."""
+    return _noncentrality(df, power, alpha) * stderr
 
-    `df` are the degrees of freedom if they are not n - 1. `None` for fewer than two samples.
+
+def power_among(comparisons: int, df: float, *, alone: float = 0.8, alpha: float = 0.05) -> float:
+    """Return the power of one of so many comparisons that are judged together, for what one `alone` shows so often.
+
+    Holm's first step, which is the strictest, holds each p against `alpha` over their number.
     """
-    df = n - 1 if df is None else df
-    if n < 2 or df <= 0:
-        return None
-    low, high = 0.0, 1.0
-    while _power(high, df, alpha) < power:
-        low, high = high, 2 * high
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _power(middle, df, alpha) < power else (low, middle)
-    return high * stderr
+    return _power(_noncentrality(df, alone, alpha), df, alpha / comparisons)
 
 
 def samples_needed(sd: float, difference: float, *, power: float = 0.8, alpha: float = 0.05) -> int | None:
@@ -67,6 +61,28 @@ def samples_needed(sd: float, difference: float, *, power: float = 0.8, alpha: f
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def needed_between(sd: float, df: float, difference: float, *, alpha: float = 0.05) -> tuple[int, int] | None:
+    """Return between how many and how many samples show a difference with 80 % power, as far as `sd` is known.
+
+    The ends are for those of the 95 % interval of a standard deviation that was estimated with so many degrees of
+    freedom: `sd` times the root of df over a quantile of chi-square. `None` as `samples_needed`.
+    """
+    least, most = (sd * math.sqrt(df / float(special.chdtri(df, tail))) for tail in (0.025, 0.975))
+    ends = [samples_needed(each, difference, alpha=alpha) for each in (least, most)]
+    return None if ends[0] is None or ends[1] is None else (ends[0], ends[1])
+
+
+def _noncentrality(df: float, power: float, alpha: float) -> float:
+    """Return how many standard errors a difference must have for this power."""
+    low, high = 0.0, 1.0
+    while _power(high, df, alpha) < power:
+        low, high = high, 2 * high
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _power(middle, df, alpha) < power else (low, middle)
     return high
 
 

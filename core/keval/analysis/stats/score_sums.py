@@ -19,7 +19,7 @@ from keval.records.scores import ScoreLine
 from keval.records.summary import FailureTally
 
 if TYPE_CHECKING:
-    from keval.analysis.stats.intervals import FloatArray, IntArray
+    from keval.analysis.stats.units import FloatArray, IntArray
     from keval.analysis.stats.variance import Graded
 
 
@@ -102,6 +102,7 @@ class Cell:
         self._passes = passes(entry)
         self._samples = Sums()
         self._lost: dict[str, int] = {}
+        self._left_out: dict[str, int] = {}
         # Trials by their id, if a judge grades more than once: a trial counts once.
         self._trials: dict[str, int] | None = {} if entry.repetitions > 1 else None
         self._sample_of = array("L")
@@ -120,6 +121,7 @@ class Cell:
         self.neutral += neutral
         self.scored += not neutral
         if neutral and not self._count_neutral:
+            self._left_out[line.trial] = sample
             return
         if self._trials is None:
             self._samples.add(sample, value, passed=self._passes(value))
@@ -132,6 +134,10 @@ class Cell:
     def lost(self) -> Counter[int]:
         """Return by sample how many trials were answered and have no value, because the scorer failed."""
         return Counter(sample for trial, sample in self._lost.items() if trial not in (self._trials or ()))
+
+    def left_out(self) -> Counter[int]:
+        """Return by sample how many trials have no value because there was nothing to judge."""
+        return Counter(sample for trial, sample in self._left_out.items() if trial not in (self._trials or ()))
 
     def values(self) -> SampleValues:
         """Return what was found, by sample."""

@@ -165,6 +165,7 @@ class Summariser:
     def summary(self) -> Summary:
         """Return the summary of everything that was added."""
         manifest, findings = self.manifest, self.findings()
+        effects = findings.effects()
         return Summary(
             run=manifest.run,
             evaluation=manifest.evaluation,
@@ -174,6 +175,10 @@ class Summariser:
             simulated=manifest.simulated,
             replay=manifest.replay,
             play=manifest.play,
+            primary=manifest.primary,
+            properties=findings.properties(),
+            averages=findings.averages(),
+            unfinished=findings.unfinished,
             unpriced=self._rates.unpriced,
             scorers=tuple(ScorerScale(entry.metric, entry.judge, entry.scale) for entry in manifest.scorers),
             judges=manifest.judges,
@@ -183,11 +188,12 @@ class Summariser:
                 manifest.scorers,
                 {(arm.agent, arm.condition): tally.expenses for arm, tally in self._tallies.items()},
             ),
-            effects=findings.effects(),
+            effects=effects,
+            family_power=findings.family_power(effects),
             expenses=findings.expenses(),
             interactions=findings.interactions(),
             contrasts=findings.contrasts(),
-            variance=findings.variance(),
+            variance=findings.variance(effects),
             judging=self.judging(),
             agreement=self._agreement.summary(),
             reviews=self._reviews.findings() if self._reviews else None,

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 from scipy import special
 
-from keval.analysis.stats.intervals import FloatArray, IntArray
+from keval.analysis.stats.units import FloatArray, IntArray
 
 
 def pass_at_k(n: IntArray, c: IntArray, k: int) -> float | None:
@@ -139,23 +139,27 @@ def _ratio(above: float, below: float) -> float | None:
     return above / below if below > 0 else None
 
 
-def advice(components: Components, *, samples: float, repetitions: float, gradings: float) -> str:
-    """Return one sentence on what would make the standard error of an arm's mean smaller.
+def advice(
+    components: Components, *, samples: float, repetitions: float, gradings: float, difference: float | None = None
+) -> str:
+    """Return one sentence on what would make the standard error of a difference smaller; of a mean, if none is known.
 
-    `samples`, `repetitions` per sample and `gradings` per trial are the present counts.
+    `samples`, `repetitions` per sample and `gradings` per trial are the present counts, and `difference` is the
+    variance of the samples' differences between two arms. It has the repetitions and gradings of both arms, and what is
+    left is how differently questions change; how hard they are is not part of it.
     """
     if components.question is None:
         return "Ask more questions: results on one question do not generalise."
-    parts = {
-        "question": (components.question or 0.0) / samples,
-        "repetition": (components.repetition or 0.0) / (samples * repetitions),
-        "judging": (components.judging or 0.0) / (samples * repetitions * gradings),
-    }
+    arms, what = (1, "a mean") if difference is None else (2, "a difference")
+    repeated = arms * (components.repetition or 0.0) / repetitions
+    judged = arms * (components.judging or 0.0) / (repetitions * gradings)
+    rest = components.question if difference is None else max(0.0, difference - repeated - judged)
+    parts = {"question": rest, "repetition": repeated, "judging": judged}
     total = sum(parts.values())
     if total <= 0:
         return "All scores are the same, so neither more questions nor more repetitions help."
     most = max(parts, key=lambda part: parts[part])
-    share = f"{parts[most] / total:.0%} of the variance of a mean comes from"
+    share = f"{parts[most] / total:.0%} of the variance of {what} comes from"
     if most == "judging":
         return f"Have answers graded more often: {share} the judge, who grades the same answer differently."
     if most == "repetition":

@@ -35,6 +35,7 @@ from keval.records.servers import ServerListing, ToolListing
 from keval.records.transcript import Blob
 from keval.redaction import Redactor
 from keval.seams import registry
+from keval.seams.interfaces import AgentChecker
 from keval.seams.registry import Component
 from keval.store.scores import ScoringSpec
 from keval.store.serialization import to_plain
@@ -117,6 +118,7 @@ def describe_run(
         seed=evaluation.execution.seed,
         baseline=evaluation.baseline,
         neutral=evaluation.header.neutral,
+        primary=_primary(evaluation, plan.scorers),
         config=config,
         config_file=evaluation.source.name,
         config_folder=str(evaluation.source.base),
@@ -139,6 +141,12 @@ def describe_run(
         prices=prices,
     )
     return _with_simulated(manifest)
+
+
+def _primary(evaluation: Evaluation, scorers: Scorers) -> tuple[str, ...]:
+    """Return the primary metrics that the run scores; a flag may have left some out."""
+    scored = {metric for metric, _ in scorers.scales()}
+    return tuple(metric for metric in evaluation.header.primary if metric in scored)
 
 
 def _open_variables(evaluation: Evaluation, config: Mapping[str, Any]) -> dict[str, str | None]:
@@ -257,6 +265,7 @@ def _scorers(
     specs = {each.label: each for each in evaluation.metrics}
     metrics = {item.label: _options(item, specs, redact) for item in scorers.metrics}
     digests = {rubric.name: digest for digest, rubric in rubrics.items()}
+    of_agent = {item.label for item in scorers.metrics if isinstance(item.plugin, AgentChecker)}
     return tuple(
         ScorerEntry(
             metric=metric,
@@ -267,6 +276,7 @@ def _scorers(
             digest=spec.digests[metric, judge],
             **({} if judge else metrics[metric]),
             threshold=evaluation.header.thresholds.get(metric),
+            of_agent=metric in of_agent,
         )
         for (metric, judge), scale in scorers.scales().items()
     )

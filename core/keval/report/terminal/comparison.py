@@ -16,7 +16,7 @@ from keval.analysis.run_diff import Change, DifferentItem, RunDiff, Tally
 from keval.records.effects import Effect
 from keval.records.summary import Summary
 from keval.report.averages import mean_lines
-from keval.report.claims import Block, block_of, blocks, claims_of
+from keval.report.blocks import Block, block_of, blocks, claims_of
 from keval.report.effects import effect_lines
 from keval.report.terminal.console import print_sections, safe
 from keval.report.terminal.messages import foreign
@@ -152,7 +152,7 @@ def arm_block(found: ArmComparison) -> Block:
     arm, against = found.arm, found.against
     means = {arm.run.manifest.run: found.means[0]}
     means[against.run.manifest.run] = (*means.get(against.run.manifest.run, ()), *found.means[1])
-    return block_of("", claims_of(found.effects, found.scorers, means, lambda effect: effect.agent), {})
+    return block_of("", claims_of(found.effects, found.scorers, means, lambda effect: effect.agent))
 
 
 def comparison_block(found: Comparison) -> Block:
@@ -167,7 +167,7 @@ def comparison_block(found: Comparison) -> Block:
     claims = claims_of(found.effects, found.scorers, {now.run: now.arms, before.run: before.arms}, label)
     alone = [next(iter(of)) for of in (agents, conditions) if len(of) == 1]
     arms = one_line(f"{', '.join(alone)}: every arm" if len(alone) == 1 else " ".join(alone) or "every arm")
-    return block_of(f"{arms} against the same of {one_line(before.run)}", claims, {})
+    return block_of(f"{arms} against the same of {one_line(before.run)}", claims)
 
 
 def _changes(found: Comparison, width: int) -> Iterator[Text]:

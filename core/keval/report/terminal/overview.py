@@ -14,7 +14,8 @@ from keval.records.effects import SURE, Interaction
 from keval.records.manifest import ReplayEntry
 from keval.records.summary import Summary
 from keval.report.averages import average_lines, mean_lines
-from keval.report.claims import Block
+from keval.report.blocks import Block, property_texts
+from keval.report.claims import PRIMARY_WOULD, WORSE, interim_words
 from keval.report.contrasts import all_blocks
 from keval.report.effects import effect_lines
 from keval.report.gates import gate_lines, unmet_lines
@@ -68,14 +69,17 @@ def _hints(found: Sequence[Block], run: Path, width: int) -> Iterator[Text]:
     claims = [claim for block in found for claim in block.claims]
     commands = [["keval", "report", name, "--html", "report.html"]]
     if claims:
-        worst = next((claim for claim in claims if claim.effect.verdict == "worse"), claims[0])
+        worst = next((claim for claim in claims if WORSE.holds(claim)), claims[0])
         commands.insert(0, ["keval", "show", name, "--worst", worst.effect.metric])
     lines = flowed([foreign(shlex.join(command)) for command in commands], width - 7, gap=" | ")
     yield from (Text(f"{'more' if row == 0 else '':<7}{line}", "dim") for row, line in enumerate(lines))
 
 
 def _remarks(summary: Summary, run: Path, *, under_way: bool) -> Iterator[Text]:
+    yield from _interim(summary)
     yield from _interactions(summary)
+    yield from _properties(summary)
+    yield from _primary(summary)
     yield from _advice(summary)
     yield from _neutral(summary)
     yield from unscored_lines(summary)
@@ -141,20 +145,52 @@ def _advice(summary: Summary) -> Iterator[Text]:
         yield safe(f"{first.advice.removesuffix('.')}{whose}.")
 
 
+def _interim(summary: Summary) -> Iterator[Text]:
+    """Yield how far an unfinished run has come, which is why it has no verdicts."""
+    if summary.unfinished and summary.effects:
+        yield Text(f"{interim_words(summary)}: intervals without verdicts, as trials or scores are yet to be made.")
+
+
+def _properties(summary: Summary) -> Iterator[Text]:
+    """Yield what metrics say of agents whatever they answer."""
+    if told := property_texts(summary):
+        yield safe(f"properties of agents, which no answer changes: {'; '.join(told)}", "dim")
+
+
+def _primary(summary: Summary) -> Iterator[Text]:
+    """Yield what it would bring to name a primary metric."""
+    power = summary.family_power
+    if power is not None and PRIMARY_WOULD.holds(summary):
+        yield Text(PRIMARY_WOULD.says.format(power.comparisons, 100 * power.power, 100 * power.primary_power), "dim")
+
+
 def _neutral(summary: Summary) -> Iterator[Text]:
-    """Yield how many scores of each metric are neutral."""
+    """Yield how many scores of each metric are neutral in each arm."""
     names = display_names(entry.scorer for entry in summary.scorers)
-    neutral: Counter[str] = Counter()
-    scores: Counter[str] = Counter()
+    counts: dict[str, dict[tuple[str, str], tuple[int, int]]] = {}
     for entry in summary.arms:
-        neutral[names[entry.scorer]] += entry.neutral
-        scores[names[entry.scorer]] += entry.scored + entry.neutral + entry.unscored
-    some = [f"{name} {count} of {scores[name]}" for name, count in neutral.items() if 0 < count < scores[name]]
-    whole = [name for name, count in neutral.items() if count and count == scores[name]]
-    some += [f"all of {', '.join(whole)}"] if whole else []
-    if some:
+        by_arm = counts.setdefault(names[entry.scorer], {})
+        before, of = by_arm.get((entry.agent, entry.condition), (0, 0))
+        made = entry.scored + entry.neutral + entry.unscored
+        by_arm[entry.agent, entry.condition] = (before + entry.neutral, of + made)
+    told: list[str] = []
+    whole: list[str] = []
+    for name, arms in counts.items():
+        if not any(neutral for neutral, _ in arms.values()):
+            continue
+        if all(neutral == of for neutral, of in arms.values()):
+            whole.append(name)
+        elif len(totals := {of for _, of in arms.values()}) == 1:
+            told.append(f"{name} {', '.join(str(neutral) for neutral, _ in arms.values())} of {totals.pop()}")
+        else:
+            told.append(f"{name} {', '.join(f'{neutral} of {of}' for neutral, of in arms.values())}")
+    of_arms = bool(told)
+    told += [f"all of {', '.join(whole)}"] if whole else []
+    if told:
         use = "included in" if summary.neutral == "count" else "excluded from"
-        yield Text(f"neutral scores (nothing to judge), {use} the means: {', '.join(some)}", "dim")
+        labels = dict.fromkeys(f"{entry.agent} {entry.condition}" for entry in summary.arms)
+        where = f" ({', '.join(labels)})" if of_arms and len(labels) > 1 else ""
+        yield safe(f"neutral scores (nothing to judge), {use} the means{where}: {'; '.join(told)}", "dim")
 
 
 def _per_protocol(summary: Summary) -> Iterator[Text]:

@@ -16,7 +16,7 @@ from keval.plan.plan import Plan
 from keval.records.models import dollars
 from keval.report.terminal.console import safe
 from keval.report.terminal.tools import sharing_text
-from keval.report.words import time_span
+from keval.report.words import counted, time_span
 from keval.seams.interfaces import PlansSharing
 
 _MOST = 20
@@ -164,7 +164,7 @@ def print_power(plan: PowerPlan, console: Console) -> None:
         table.add_column(size, justify="right")
         table.add_column("trials", justify="right")
     table.add_column(f"{plan.questions} questions show", justify="right")
-    told = [power for power in plan.metrics if power.sd]
+    told = sorted((power for power in plan.metrics if power.sd), key=lambda power: power.family != "primary")
     for names, power in _rows(told):
         figures = [f"{power.sd:.2f}"]
         if sizes:
@@ -174,7 +174,7 @@ def print_power(plan: PowerPlan, console: Console) -> None:
         table.add_row(safe(names), *figures)
     if told:
         console.print(table)
-    for line in (*_untold(plan), *_notes(plan), *_expenses(plan)):
+    for line in (*_untold(plan), *_notes(plan), *_designs(plan), *_expenses(plan)):
         console.print(safe(line))
 
 
@@ -188,18 +188,21 @@ def _rows(told: list[MetricPower]) -> Iterator[tuple[str, MetricPower]]:
     """Yield names and figures; metrics of one scale have the same ones where the scatter is assumed."""
     for power in told:
         if power.assumed is None:
-            scored = "" if power.scored in (None, 1.0) else f" (scores {power.scored:.0%})"
-            yield f"{_name(power)}{scored}", power
+            notes = [] if power.scored in (None, 1.0) else [f"scores {power.scored:.0%}"]
+            notes += [] if power.family == "all" else [power.family]
+            told_of = f" ({', '.join(notes)})" if notes else ""
+            yield f"{_name(power)}{told_of}", power
     alike = sorted((power for power in told if power.assumed), key=_kind)
     for _, group in groupby(alike, key=_kind):
         same = list(group)
         scale = same[0].scale
         who = _name(same[0]) if len(same) == 1 else f"{len(same)} metrics"
-        yield f"{who} from {scale.low:g} to {scale.high:g}, {same[0].assumed} case", same[0]
+        family = "" if same[0].family == "all" else f", {same[0].family}"
+        yield f"{who} from {scale.low:g} to {scale.high:g}, {same[0].assumed} case{family}", same[0]
 
 
-def _kind(power: MetricPower) -> tuple[float, float, str]:
-    return power.scale.low, power.scale.high, power.assumed or ""
+def _kind(power: MetricPower) -> tuple[bool, float, float, str]:
+    return power.family != "primary", power.scale.low, power.scale.high, power.assumed or ""
 
 
 def _name(power: MetricPower) -> str:
@@ -217,8 +220,10 @@ def _untold(plan: PowerPlan) -> Iterator[str]:
 def _notes(plan: PowerPlan) -> Iterator[str]:
     yield (
         f"Scatter is the standard deviation of a question's difference between two arms. The power is {plan.power:.0%},"
-        " and each comparison stands alone at 5 %: with many, the adjusted verdicts need more."
+        f" by simulation of the rule that gives the verdicts, {_judged(plan)}."
     )
+    if fewer := _primary(plan):
+        yield f"As the only metric under `primary:`, it would need fewer questions: {fewer}."
     if plan.pilot is None:
         yield "It is assumed here, not measured; --pilot RUN takes it from an earlier run:"
         for assumption in sorted(ASSUMPTIONS, key=lambda assumption: assumption.share):
@@ -235,7 +240,8 @@ def _notes(plan: PowerPlan) -> Iterator[str]:
     shares = {_name(power): power for power in plan.metrics if power.sd}
     helped = [power for power in shares.values() if (power.repetition_share or 0.0) >= _NOTABLE]
     if helped:
-        yield f"More repetitions help; their share of the variance: {', '.join(map(_repeated, helped))}."
+        each = ", ".join(f"{_name(power)} {power.repetition_share:.0%}" for power in helped)
+        yield f"More repetitions help; their share of the variance: {each}."
     if any(power.repetition_share is None for power in shares.values()):
         yield "The pilot has one repetition, so it is unknown whether more repetitions help."
     elif shares and len(helped) < len(shares):
@@ -243,18 +249,44 @@ def _notes(plan: PowerPlan) -> Iterator[str]:
         yield f"Only more questions help with {rest}."
 
 
-def _repeated(power: MetricPower) -> str:
-    """Return how much of a metric's variance is due to repetitions, and what twice as many of them bring."""
-    needed = power.questions_doubled
-    doubled = f" ({needed:,} question{'' if needed == 1 else 's'} with twice as many)" if needed else ""
-    return f"{_name(power)} {power.repetition_share:.0%}{doubled}"
+def _judged(plan: PowerPlan) -> str:
+    """Return how many comparisons are judged together."""
+    sizes = {power.family: power.family_size for power in plan.metrics}
+    if "all" in sizes:
+        count = sizes["all"]
+        return "with one comparison" if count == 1 else f"with {count} comparisons that are judged together"
+    told = [f"{sizes[family]} {family}" for family in ("primary", "exploratory") if family in sizes]
+    return f"with {' and '.join(told)} comparisons, which are judged apart"
+
+
+def _primary(plan: PowerPlan) -> str:
+    """Return how many questions each metric would need as the only primary one."""
+    needed = {
+        _name(power): power.questions_primary
+        for power in plan.metrics
+        if power.questions_primary is not None and power.assumed in (None, "usual")
+    }
+    if plan.pilot is None and needed:
+        return f"{next(iter(needed.values())):,} in the usual case"
+    return ", ".join(f"{name} {count:,}" for name, count in needed.items())
+
+
+def _designs(plan: PowerPlan) -> Iterator[str]:
+    """Yield what more and fewer repetitions would take, for the metrics that decide."""
+    for power in plan.metrics:
+        if power.designs:
+            yield f"{_name(power)}, repetitions against questions:"
+        for design in power.designs:
+            mark = " (cheapest)" if design.cheapest else ""
+            yield f"  {counted(design.repetitions, 'repetition')}: {_expense(design.expense, known=True)}{mark}"
 
 
 def _expenses(plan: PowerPlan) -> Iterator[str]:
     known = plan.pilot is not None
     yield f"as planned: {_expense(plan.expense, known=known)}"
     if plan.needed is not None:
-        yield f"for every metric{'' if known else ' in the usual case'}: {_expense(plan.needed, known=known)}"
+        which = "every primary metric" if any(power.family == "primary" for power in plan.metrics) else "every metric"
+        yield f"for {which}{'' if known else ' in the usual case'}: {_expense(plan.needed, known=known)}"
     if plan.pilot is None:
         yield "Tokens, price and time are unknown without a pilot."
 

@@ -24,9 +24,10 @@ _VERDICT_STYLES = {"better": "green", "worse": "red"}
 _VERDICTS = {
     "better": "better",
     "worse": "worse",
-    "same": "no difference",
+    "same": "equivalent",
     "unclear": "cannot tell",
     "unknown": "no interval",
+    "interim": "interim",
 }
 
 

@@ -15,7 +15,7 @@ from keval.records.effects import Effect, Repetitions
 from keval.records.scores import Scale, Scorer
 from keval.records.summary import ArmScore, Summary
 from keval.report.averages import average_lines
-from keval.report.claims import grouped
+from keval.report.blocks import grouped
 from keval.report.reviews import confusion_tables, judging_lines, review_lines
 from keval.report.terminal.console import safe
 from keval.report.terminal.overview import replay_lines

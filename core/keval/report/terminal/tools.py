@@ -16,7 +16,7 @@ from keval.execute.bringup.preflight import ContextToolListings
 from keval.records.manifest import ServerEntry
 from keval.records.servers import ServerListing, Sharing, ToolListing
 from keval.records.summary import Summary, ToolUse
-from keval.report.claims import grouped
+from keval.report.blocks import grouped
 from keval.report.contexts import call_words, change_lines, definition_tokens, instruction_tokens
 from keval.report.terminal.console import safe
 from keval.report.terminal.messages import foreign

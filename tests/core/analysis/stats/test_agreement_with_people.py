@@ -8,7 +8,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score, confusion_matrix
 
 from keval.analysis.stats.agreement import Graded, judge_with_people, kappa_interval, weighted_kappa
-from keval.analysis.stats.intervals import FloatArray, IntArray
+from keval.analysis.stats.units import FloatArray, IntArray
 from keval.records.manifest import ScorerEntry
 from keval.records.scores import Scale
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -43,7 +44,9 @@ def evaluated(project: Project, answers: Answers, more: str = "", samples: Seque
         )
     conditions = "\n".join(f"  {condition}: {{}}" for condition in dict.fromkeys(condition for _, condition in answers))
     listed = "\n".join(f"  {agent}: {{type: recorded, path: {agent}.jsonl}}" for agent in agents)
-    config = f"agents:\n{listed}\nconditions:\n{conditions}\nmetrics: [number/rating]\n{more}"
+    config = f"agents:\n{listed}\nconditions:\n{conditions}\n{more}"
+    if "metrics:" not in more:
+        config = f"metrics: [number/rating]\n{config}"
     if "dataset:" not in more:
         config = f"dataset: {{path: q.jsonl}}\n{config}"
     (project.root / "eval.yaml").write_text(config, encoding="utf-8")
@@ -74,10 +77,13 @@ def test_an_effect_is_what_a_paired_test_says(project: Project) -> None:
         effect["mean"],
         effect["against_mean"],
     )
-    assert pytest.approx((ends.low, ends.high)) == (effect["t_low"], effect["t_high"])
     assert pytest.approx(statistics.fmean(differences) / statistics.stdev(differences)) == effect["d"]
-    assert effect["ci_low"] <= effect["difference"] <= effect["ci_high"]
-    assert effect["bca_low"] < effect["difference"] < effect["bca_high"]
+    # The interval is never narrower than that of t, and never wider than what the scale leaves possible.
+    assert effect["ci_low"] <= ends.low + 1e-9
+    assert ends.high - 1e-9 <= effect["ci_high"]
+    assert effect["worst_case"][0] < effect["ci_low"]
+    assert effect["ci_high"] < effect["worst_case"][1]
+    assert effect["p"] >= expected.pvalue - 1e-9
 
 
 def test_every_kind_of_effect_is_a_family_of_its_own(project: Project) -> None:
@@ -169,22 +175,61 @@ def test_lost_samples_are_told_and_bound_the_effect(project: Project) -> None:
     )
 
 
-def test_what_is_the_same_what_is_worse_and_what_nobody_can_tell(project: Project) -> None:
-    summary = evaluated(
-        project,
-        {
-            ("one", "baseline"): once(AFTER),
-            ("one", "same"): once([0.51, 0.59, 0.4, 0.91, 0.99, 0.6]),
-            ("one", "worse"): once(BEFORE),
-            ("one", "unclear"): once([0.9, 0.2, 0.8, 0.1, 0.7, 0.3]),
-        },
+def test_neutral_scores_bound_the_effect_where_arms_have_unlike_shares(project: Project) -> None:
+    """Whether there is something to judge is decided by the answer, so that arms may be held to unlike questions."""
+    after = ["neutral", *AFTER[1:]]
+
+    alike = evaluated(project, {("one", "baseline"): once(["neutral", *BEFORE[1:]]), ("one", "with_docs"): once(after)})
+    unlike = evaluated(project, {("one", "baseline"): once(BEFORE), ("one", "with_docs"): once(after)})
+
+    kept = [AFTER[n] - BEFORE[n] for n in range(1, 6)]
+    assert (None, None) == (alike["effects"][0]["neutral_low"], alike["effects"][0]["neutral_high"])
+    assert pytest.approx(((sum(kept) - BEFORE[0]) / 6, (sum(kept) + 1 - BEFORE[0]) / 6)) == (
+        unlike["effects"][0]["neutral_low"],
+        unlike["effects"][0]["neutral_high"],
     )
 
-    verdicts = {effect["condition"]: effect for effect in summary["effects"]}
-    told = {name: effect["verdict"] for name, effect in verdicts.items()}
-    assert {"same": "same", "worse": "worse", "unclear": "unclear"} == told
-    assert verdicts["unclear"]["needed"] > 6
-    assert verdicts["unclear"]["mde"] > abs(verdicts["unclear"]["difference"])
+
+def test_primary_metrics_are_judged_first_and_by_themselves(project: Project) -> None:
+    after = [f"{value}{'0' * digits}" for digits, value in enumerate(AFTER)]
+    arms = {("one", "baseline"): once(BEFORE), ("one", "with_docs"): once(after)}
+    metrics = "metrics: [number/rating, double/length, double/characters, basic/contains: {all_of: [x]}]"
+
+    together = evaluated(project, arms, metrics)
+    apart = evaluated(project, arms, f"{metrics}\nprimary: [number/rating]")
+
+    def told(summary: Any) -> dict[str, tuple[str | None, int]]:
+        return {e["metric"]: (e["family"], e["family_size"]) for e in summary["effects"]}
+
+    # No answer contains an x, and such an effect is in no family.
+    assert {None: 1, "all": 3} == Counter(family for family, _ in told(together).values())
+    assert ("primary", 1) == told(apart)["number/rating"]
+    assert {(None, 0), ("exploratory", 2)} == {of for name, of in told(apart).items() if name != "number/rating"}
+    of = "number/rating"
+    first, second = (next(e for e in each["effects"] if e["metric"] == of) for each in (together, apart))
+    assert first["p"] == second["p"] == second["p_adjusted"] < first["p_adjusted"]
+    assert (None, ["number/rating"]) == (apart["family_power"], apart["primary"])
+    power = together["family_power"]
+    assert (3, 1) == (power["comparisons"], power["primary_comparisons"])
+    assert 0.5 < power["power"] < power["primary_power"] == pytest.approx(0.8, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("after", "verdict"),
+    [
+        ([0.51, 0.59, 0.4, 0.91, 0.99, 0.6], "same"),
+        ([value / 10 for value in AFTER], "worse"),
+        ([0.9, 0.2, 0.8, 0.1, 0.7, 0.3], "unclear"),
+    ],
+)
+def test_what_is_the_same_what_is_worse_and_what_nobody_can_tell(
+    project: Project, after: Sequence[float], verdict: str
+) -> None:
+    summary = evaluated(project, {("one", "baseline"): once(AFTER), ("one", "with_docs"): once(after)})
+
+    (effect,) = summary["effects"]
+    assert (verdict, None) == (effect["verdict"], effect["needed_samples"])  # six questions are too few to say
+    assert effect["mde"] > (abs(effect["difference"]) if verdict == "unclear" else 0)
 
 
 def test_differences_that_are_all_equal_do_not_show_how_little_could_be_seen(project: Project) -> None:
@@ -192,7 +237,8 @@ def test_differences_that_are_all_equal_do_not_show_how_little_could_be_seen(pro
 
     (effect,) = evaluated(project, arms)["effects"]
 
-    assert (0.0, None, "unclear") == (effect["stderr"], effect["needed"], effect["verdict"])
+    assert (0.0, None, "better") == (effect["stderr"], effect["needed_samples"], effect["verdict"])
+    assert pytest.approx(0.5**6) == effect["p"]
     assert pytest.approx((effect["ci_high"] - effect["ci_low"]) / 2) == effect["mde"]
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from evalconfidence import ItemResult, compare, standard_error
 
-from keval.analysis.stats.intervals import FloatArray, estimate
-from keval.analysis.stats.paired import paired
+from keval.analysis.stats.intervals import estimate
+from keval.analysis.stats.units import FloatArray, Units, moments, t_quantile
 
 
 def items(model: str, values: FloatArray) -> list[ItemResult]:
@@ -22,9 +22,11 @@ def test_paired_effects_and_clustered_errors_are_the_same() -> None:
     rng = np.random.default_rng(8)
     arm, against = rng.random(40), rng.random(40)
 
-    found = paired(arm, against, low=0, high=1, seed=1)
+    found = moments(Units.of([(arm - against, None)]))
+    reach = float((t_quantile(found.df, 0.95) * found.stderr)[0])
     clustered = estimate(arm, np.arange(40) // 5)
 
     theirs = compare(items("a", arm), items("b", against))
-    assert pytest.approx((theirs.diff, *theirs.ci_diff), rel=1e-9) == (found.difference, found.t_low, found.t_high)
+    mean = float(found.mean[0])
+    assert pytest.approx((theirs.diff, *theirs.ci_diff), rel=1e-9) == (mean, mean - reach, mean + reach)
     assert pytest.approx(standard_error(items("a", arm)).se_clustered, rel=1e-9) == clustered.stderr

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from keval.analysis.stats.intervals import FloatArray
+from keval.analysis.stats.units import FloatArray
 from keval.analysis.stats.variance import Components, Graded, advice, variance_components
 
 

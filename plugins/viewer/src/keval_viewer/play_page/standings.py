@@ -10,13 +10,6 @@ import attrs
 from keval.plugin import ArmScore, Effect, display_names, interval_of, is_flat, number, signed, with_units
 from keval_viewer.play import Column, Standings
 
-_WORDS = {
-    "better": "better",
-    "worse": "worse",
-    "same": "no difference that matters",
-    "unclear": "cannot tell yet",
-    "unknown": "",
-}
 _EXPENSES = {
     "seconds": ("time (s)", 2),
     "tokens": ("tokens", 0),
@@ -30,8 +23,8 @@ _EXPENSES = {
 class Standing:
     """A column's mean by one scorer, with the difference from the column that all are held against.
 
-    `spread` is the interval of the mean, and `n` the number of questions behind it, unless it is all. `words` say what
-    the difference comes to; they are empty for the column that the others are held against.
+    `spread` is the interval of the mean, and `n` the number of questions behind it, unless it is all. `words` say that
+    all questions differ alike. There is no verdict: who asks on until a difference shows would always find one.
     """
 
     mean: str
@@ -39,7 +32,6 @@ class Standing:
     n: int | None = None
     difference: str = ""
     interval: str = ""
-    verdict: str = ""
     words: str = ""
 
 
@@ -114,7 +106,7 @@ def _standing(arm: ArmScore | None, effect: Effect | None, questions: int) -> St
 def _with_difference(standing: Standing, effect: Effect | None, places: int) -> Standing:
     if effect is None or effect.difference is None:
         return standing
-    if is_flat(effect) or not round(effect.difference, places):
+    if is_flat(effect):
         return attrs.evolve(standing, words="the same")
     if effect.n > 1 and not effect.stderr:
         return attrs.evolve(standing, difference=signed(effect.difference, places), words="on every question")
@@ -122,8 +114,6 @@ def _with_difference(standing: Standing, effect: Effect | None, places: int) -> 
         standing,
         difference=signed(effect.difference, places),
         interval=interval_of(effect, ends=False),
-        verdict=effect.verdict,
-        words=_WORDS[effect.verdict],
     )
 
 

@@ -80,6 +80,7 @@ def effects(report: Report) -> Markup:
         every=[*summary.effects, *(effect for contrast in summary.contrasts for effect in contrast.effects)],
         names=report.names,
         expenses=report.expenses,
+        properties=report.properties,
     )
 
 
@@ -95,6 +96,7 @@ def forest(block: Block, effects: Sequence[Effect]) -> Markup:
         every=effects,
         names=display_names(dict.fromkeys(effect.scorer for effect in effects)),
         expenses=(),
+        properties=(),
     )
 
 

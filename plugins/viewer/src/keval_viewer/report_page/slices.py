@@ -10,7 +10,16 @@ import numpy as np
 from markupsafe import Markup
 
 from keval import Scale
-from keval.plugin import OutlineQuestion, QuestionComparison, Report, Scorer, difference_interval, mean_interval
+from keval.plugin import (
+    Differences,
+    OutlineQuestion,
+    QuestionComparison,
+    Report,
+    Scorer,
+    Values,
+    mean_intervals,
+    paired_effects,
+)
 from keval_viewer.report_page.rendering import render
 
 MOST_SLICES = 12
@@ -110,15 +119,10 @@ def _rows(report: Report, comparison: QuestionComparison, members: Sequence[Sequ
     for scorer, name in report.names.items():
         found = values.get(scorer, {})
         if any(found.values()):
-            scale, paired = report.scales[scorer], comparison.against is not None
             cells = [[number for number in slice_ if number in found] for slice_ in members]
-            yield _Row(
-                name,
-                [
-                    _slice([found[n] for n in cell], [sources[n] for n in cell], scale, paired=paired) if cell else None
-                    for cell in cells
-                ],
-            )
+            filled = [([found[n] for n in cell], [sources[n] for n in cell]) for cell in cells if cell]
+            told = iter(_slices(filled, report.scales[scorer], paired=comparison.against is not None))
+            yield _Row(name, [next(told) if cell else None for cell in cells])
 
 
 def _sources(report: Report) -> list[int]:
@@ -132,12 +136,16 @@ def _sources(report: Report) -> list[int]:
     return found
 
 
-def _slice(values: Sequence[float], sources: Sequence[int], scale: Scale, *, paired: bool) -> _Slice:
-    """Estimate a mean difference, or the mean of an arm, from one value and source per question."""
-    found = np.array(values)
-    clusters = np.array(sources, np.int64) if len({*sources}) < len(sources) else None
+def _slices(cells: Sequence[tuple[Sequence[float], Sequence[int]]], scale: Scale, *, paired: bool) -> Iterator[_Slice]:
+    """Estimate mean differences, or the means of an arm, each from one value and source per question."""
+    found = [
+        (np.array(values), np.array(sources, np.int64) if len({*sources}) < len(sources) else None)
+        for values, sources in cells
+    ]
     if paired:
-        ends = difference_interval(found, clusters=clusters, span=scale.high - scale.low)
-    else:
-        ends = mean_interval(found, clusters=clusters, low=scale.low, high=scale.high)
-    return _Slice(len(values), float(np.mean(found)), ends.low if ends else None, ends.high if ends else None)
+        for each in paired_effects([Differences(*row, scale.high - scale.low) for row in found]):
+            yield _Slice(each.n, each.difference or 0.0, each.low, each.high)
+        return
+    intervals = mean_intervals([Values(*row, scale.low, scale.high) for row in found])
+    for (values, _), ends in zip(found, intervals, strict=True):
+        yield _Slice(len(values), float(np.mean(values)), ends.low if ends else None, ends.high if ends else None)

@@ -1,0 +1,189 @@
+"""Verdicts through the commands: cases whose interval, p, words and gates must say the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from tests.conftest import Project
+
+THIRD = 1 / 3
+
+
+def write(project: Project, name: str, metric: str, arms: dict[str, Sequence[float]], more: str = "") -> None:
+    """Write an evaluation of recorded answers that are numbers, in each condition one for each question."""
+    count = len(next(iter(arms.values())))
+    project.write(
+        **{
+            "q_jsonl": "".join(json.dumps({"id": f"q{n}", "question": "?"}) + "\n" for n in range(count)),
+            f"{name}_jsonl": "".join(
+                json.dumps({"id": f"q{n}", "condition": condition, "response": str(value)}) + "\n"
+                for condition, values in arms.items()
+                for n, value in enumerate(values)
+            ),
+            f"{name}_yaml": "\n".join(
+                [
+                    "dataset: {path: q.jsonl}",
+                    f"agents: {{one: {{type: recorded, path: {name}.jsonl}}}}",
+                    f"conditions: {{{', '.join(f'{condition}: {{}}' for condition in arms)}}}",
+                    f"metrics: [{metric}]",
+                    more,
+                ]
+            ),
+        }
+    )
+
+
+CASES = {
+    "all by 0.2 on a wide scale": ("number/balance", [0.0] * 40, [-0.2] * 40),
+    "all by 0.1": ("number/rating", [0.5] * 20, [0.4] * 20),
+    "half by a third": ("number/rating", [0.5] * 16, [0.5] * 8 + [0.5 - THIRD] * 8),
+    "and four unchanged ones": ("number/rating", [0.5] * 20, [0.5] * 12 + [0.5 - THIRD] * 8),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_questions_that_lose_alike_are_worse_and_a_regression(project: Project, case: str) -> None:
+    metric, before, after = CASES[case]
+    write(project, "old", metric, {"baseline": before, "docs": before})
+    write(project, "new", metric, {"baseline": before, "docs": after})
+    old = project.keval("run", "old.yaml", "--json").data["run"]
+
+    ran = project.keval("run", "new.yaml", "--json", "--fail-on-regression", old)
+    report = project.keval("report", "latest", "--fail-on-regression", old)
+    compared = project.keval("compare", "--json", old, "latest")
+    page = project.root / "report.html"
+    project.keval("report", "latest", "--html", str(page))
+
+    (effect,) = ran.data["effects"]
+    assert (1, "worse") == (ran.code, effect["verdict"])
+    assert effect["ci_high"] < 0
+    assert effect["p"] < 0.05
+    assert {"docs": "failed", "baseline": "undecided"} == {g["condition"]: g["verdict"] for g in ran.data["gates"]}
+    assert "worse" in report.stdout
+    assert "cannot tell" not in report.stdout
+    assert {"docs": "worse", "baseline": "unclear"} == {e["condition"]: e["verdict"] for e in compared.data["effects"]}
+    assert ">worse" in page.read_text(encoding="utf-8")
+
+
+def test_a_verdict_that_one_unlike_question_could_undo_says_so(project: Project) -> None:
+    write(project, "few", "number/rating", {"baseline": [0.5] * 20, "docs": [0.4] * 20})
+    write(project, "much", "number/rating", {"baseline": [0.9] * 20, "docs": [0.4] * 20})
+
+    few, much = (project.keval("run", f"{name}.yaml") for name in ("few", "much"))
+
+    note = "sure only if no other question changes by more than these do: rating"
+    assert (True, False) == (note in few.stdout, note in much.stdout)
+
+
+def test_primary_metrics_stand_before_exploratory_ones(project: Project) -> None:
+    arms = {"baseline": [0.5] * 12, "docs": [0.9] * 12}
+    write(project, "eval", "number/balance, number/rating", arms, "primary: [number/rating]")
+
+    outcome = project.keval("run", "eval.yaml", "--fail-under", "number/balance >= 0.1")
+    comment = project.keval("report", "latest", "--markdown")
+
+    rows = [line.strip() for line in outcome.stdout.splitlines() if line.startswith("  ")]
+    primary, mark, explored = (
+        next(n for n, row in enumerate(rows) if row.startswith(start))
+        for start in ("rating", "exploratory:", "balance")
+    )
+    assert primary < mark < explored
+    assert "exploratory)" in next(line for line in outcome.stdout.splitlines() if "number/balance >= 0.1" in line)
+    assert "judged together" not in outcome.stdout
+    assert "better (exploratory)" in comment.stdout
+    assert "- docs improves rating by +0.40.\n- Exploratory: docs improves balance by +0.40." in comment.stdout
+
+
+def test_a_config_without_a_primary_metric_is_told_what_one_would_bring(project: Project) -> None:
+    rises = [0.5 + 0.02 * n for n in range(12)]
+    write(project, "eval", "number/balance, number/rating", {"baseline": [0.5] * 12, "docs": rises})
+
+    outcome = project.keval("run", "eval.yaml")
+
+    told = " ".join(outcome.stdout.split())
+    assert "2 comparisons are judged together" in told
+    assert "One metric under `primary:` would see it in 80." in told
+
+
+@pytest.mark.parametrize(
+    ("named", "hint"),
+    [
+        ("number/ratin", "did you mean 'number/rating'?"),
+        ("number", "which is a vendor; name one of its metrics, such as 'number/balance'"),
+        ("rating", "did you mean 'number/rating'?"),
+        ("usd", "known"),
+    ],
+)
+def test_a_primary_metric_that_is_not_scored_is_refused_where_it_stands(
+    project: Project, named: str, hint: str
+) -> None:
+    write(project, "eval", "number/balance, number/rating", {"baseline": [0.5] * 4}, f"primary:\n  - {named}")
+
+    outcome = project.keval("run", "eval.yaml")
+
+    assert 2 == outcome.code
+    assert outcome.stderr.startswith(f"error: eval.yaml:6:5: no metric or rubric named '{named}'")
+    assert hint in outcome.stderr
+
+
+def test_a_selection_may_leave_out_the_primary_metric(project: Project) -> None:
+    arms = {"baseline": [0.5] * 4, "docs": [0.6] * 4}
+    write(project, "eval", "number/balance, number/rating", arms, "primary: [number/rating]")
+
+    outcome = project.keval("run", "eval.yaml", "--json", "--metric", "number/balance")
+
+    assert (0, []) == (outcome.code, outcome.data["primary"])
+    assert ["all"] == [effect["family"] for effect in outcome.data["effects"]]
+
+
+def test_an_unfinished_run_has_intervals_and_no_verdicts(project: Project) -> None:
+    rises = [0.5 + 0.02 * (n % 5) for n in range(20)]
+    write(project, "eval", "number/rating", {"baseline": [0.1] * 20, "docs": rises}, "budget: {trials: 24}")
+    whole = project.keval("run", "eval.yaml", "--json", "--budget", "trials=40").data["run"]
+
+    outcome = project.keval("run", "eval.yaml", "--fail-on-regression", whole)
+    data = project.keval("report", "latest", "--json").data
+    comment = project.keval("report", "latest", "--markdown").stdout
+
+    assert 3 == outcome.code
+    assert ["interim"] == [effect["verdict"] for effect in data["effects"]]
+    assert data["effects"][0]["ci_low"] > 0
+    assert "interim, 24 of 40 trials: intervals without verdicts" in " ".join(outcome.stdout.split())
+    assert "Interim, 24 of 40 trials." in comment
+    assert "With docs against baseline, so far: rating +0." in comment
+    assert "undecided (2 means: a run is unfinished)" in " ".join(outcome.stdout.split())
+    for word in ("better", "worse", "cannot tell", "improves", "highest", "costs"):
+        assert word not in outcome.stdout
+        assert word not in comment.partition("### Questions")[0]
+
+
+def test_what_no_answer_changes_is_a_property_and_no_effect(project: Project) -> None:
+    def agents(first: str) -> None:
+        project.write(
+            q_jsonl="".join(json.dumps({"id": f"q{n}", "question": "?"}) + "\n" for n in range(4)),
+            one_jsonl="".join(
+                json.dumps({"id": f"q{n}", "response": first if not n else "."}) + "\n" for n in range(4)
+            ),
+            eval_yaml="""
+                dataset: {path: q.jsonl}
+                agents:
+                  one: {type: recorded, path: one.jsonl, characteristics: {effort: 0.25}}
+                  two: {type: recorded, path: one.jsonl, characteristics: {effort: 0.75}}
+                conditions: {baseline: {}, docs: {}}
+                metrics: [number/effort]
+            """,
+        )
+
+    agents(".")
+    constant = project.keval("run", "eval.yaml")
+    data: Any = project.keval("report", "latest", "--json").data
+    agents("effortless")
+    varying = project.keval("report", project.keval("run", "eval.yaml", "--json").data["run"], "--json").data
+
+    assert ([], {"one": 0.25, "two": 0.75}) == (data["effects"], {p["agent"]: p["value"] for p in data["properties"]})
+    assert "properties of agents, which no answer changes: effort one 0.25, two 0.75" in constant.stdout
+    assert ([], 4) == (varying["properties"], len(varying["effects"]))

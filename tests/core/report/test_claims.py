@@ -1,0 +1,127 @@
+"""The table of statements: each is printed where its condition holds, and nowhere else."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from keval import Scale, Summary
+from keval.records.effects import Arm, AverageDifference, Effect, FamilyPower
+from keval.report.claims import STATEMENTS, Claim, word
+
+SURE: dict[str, Any] = {"difference": 0.3, "ci_low": 0.2, "ci_high": 0.4, "p_adjusted": 0.001, "verdict": "better"}
+LOST: dict[str, Any] = {"difference": -0.3, "ci_low": -0.4, "ci_high": -0.2, "p_adjusted": 0.001, "verdict": "worse"}
+NONE: dict[str, Any] = {"difference": 0.01, "ci_low": -0.03, "ci_high": 0.05, "p_adjusted": 0.6, "verdict": "same"}
+OPEN: dict[str, Any] = {"difference": 0.1, "ci_low": -0.1, "ci_high": 0.3, "p_adjusted": 0.3, "verdict": "unclear"}
+SMALL: dict[str, Any] = {**OPEN, "difference": 0.04, "mde": 0.2}
+CLEAR: dict[str, Any] = {**OPEN, "ci_low": 0.01, "p_adjusted": 0.2}
+PART: dict[str, Any] = {**SURE, "verdict": "interim"}
+FLAT: dict[str, Any] = {"difference": 0.0, "stderr": 0.0, "verdict": "unclear", "ci_low": -0.1, "ci_high": 0.1}
+ONE: dict[str, Any] = {"difference": 0.3, "n": 1, "stderr": None, "verdict": "unknown"}
+SOURCE: dict[str, Any] = {"difference": 0.3, "n": 4, "stderr": None, "verdict": "unknown"}
+ABSENT: dict[str, Any] = {"difference": None, "n": 0, "stderr": None, "verdict": "unknown"}
+
+
+def claim(parts: dict[str, Any], **more: Any) -> Claim:
+    found = Effect("acme/tone", None, "one", "docs", Arm("one", "none"), 30, 0.0, 0.05)
+    return Claim(attrs.evolve(found, **{**parts, **more}), "tone", "one", Scale())
+
+
+def lead(low: float) -> AverageDifference:
+    return AverageDifference("one", "docs", Arm("one", "none"), 0.1, low, 0.2)
+
+
+def cost(low: float, high: float) -> Effect:
+    return attrs.evolve(claim(SURE).effect, difference=(low + high) / 2, ci_low=low, ci_high=high)
+
+
+RUN = Summary(run="r", evaluation="e", baseline="none", neutral="omit", planned=1)
+NOT_SURE = [claim(NONE), claim(OPEN), claim(PART), claim(FLAT), claim(ONE), claim(ABSENT)]
+EXAMPLES: dict[str, tuple[list[Any], list[Any]]] = {
+    "BETTER": ([claim(SURE)], [claim(LOST), *NOT_SURE]),
+    "WORSE": ([claim(LOST)], [claim(SURE), *NOT_SURE]),
+    "NO_DIFFERENCE": ([claim(NONE)], [claim(SURE), claim(OPEN), claim(SMALL), claim({**NONE, **FLAT})]),
+    "CANNOT_TELL": ([claim(OPEN), claim(SMALL), claim(CLEAR)], [claim(SURE), claim(NONE), claim(PART), claim(FLAT)]),
+    "INTERIM": ([claim(PART)], [claim(SURE), claim(OPEN), claim(FLAT)]),
+    "ONE_QUESTION": ([claim(ONE)], [claim(SOURCE), claim(ABSENT), claim(ONE, difference=0.0)]),
+    "NO_INTERVAL": ([claim(SOURCE)], [claim(ONE), claim(ABSENT), claim(OPEN)]),
+    "UNCHANGED": ([claim(FLAT), claim(ONE, difference=0.0)], [claim(NONE), claim(ONE), claim(FLAT, stderr=0.01)]),
+    "NOTHING_SHARED": ([claim(ABSENT)], [claim(ONE), claim(FLAT)]),
+    "ADJUSTED": ([claim(CLEAR)], [claim(OPEN), claim(SURE), claim(CLEAR, p_adjusted=None)]),
+    "NEEDED": (
+        [claim(OPEN, needed_samples=(20, 44))],
+        [claim(OPEN), claim(OPEN, needed_samples=(20, 30)), claim(SURE, needed_samples=(20, 44))],
+    ),
+    "COULD_SEE": ([claim(SMALL)], [claim(SMALL, mde=None), claim(SMALL, difference=0.06), claim(NONE, mde=0.2)]),
+    "RESTS_ON_OTHERS": (
+        [claim(SURE, worst_case=(-0.1, 0.5)), claim(LOST, worst_case=(-0.5, 0.0))],
+        [claim(SURE, worst_case=(0.1, 0.5)), claim(SURE), claim(OPEN, worst_case=(-0.1, 0.5))],
+    ),
+    "EXPLORATORY": ([claim(SURE, family="exploratory")], [claim(SURE, family="primary"), claim(SURE, family="all")]),
+    "DROPPED": ([claim(SURE, dropped=2)], [claim(SURE)]),
+    "LOST_BOUNDS": ([claim(SURE, bound_low=0.0, bound_high=0.5)], [claim(SURE)]),
+    "NEUTRAL_BOUNDS": ([claim(SURE, neutral_low=0.0, neutral_high=0.5)], [claim(SURE)]),
+    "IMPROVES": ([[claim(SURE)] * 2], [[], [claim(SURE), claim(OPEN)], [claim(LOST)]]),
+    "GOT_WORSE": ([[claim(LOST)]], [[], [claim(LOST), claim(OPEN)], [claim(SURE)]]),
+    "NOT_DECIDED": ([[claim(OPEN)]], [[], [claim(OPEN), claim(SURE)], [claim(NONE)]]),
+    "EQUIVALENT": ([[claim(NONE)]], [[], [claim(NONE), claim(SMALL)]]),
+    "NOT_CHANGED": ([[claim(FLAT)]], [[], [claim(FLAT), claim(NONE)]]),
+    "TOO_FEW": ([[claim(ONE), claim(SOURCE)]], [[], [claim(ONE), claim(OPEN)]]),
+    "INCOMPARABLE": ([[claim(ABSENT)]], [[], [claim(ABSENT), claim(ONE)]]),
+    "SO_FAR": ([[claim(PART)]], [[], [claim(PART), claim(SURE)]]),
+    "COSTS": ([cost(0.1, 0.3)], [cost(-0.1, 0.3), cost(-0.3, -0.1)]),
+    "SAVES": ([cost(-0.3, -0.1)], [cost(-0.3, 0.1), cost(0.1, 0.3)]),
+    "IS_THAN": ([[claim(SURE), claim(LOST)]], [[], [claim(SURE), claim(OPEN)]]),
+    "NO_CLEAR_DIFFERENCE": ([[claim(OPEN), claim(NONE)]], [[claim(OPEN), claim(LOST)]]),
+    "INFORMATION_HELPS": ([[claim(LOST)]], [[], [claim(SURE)], [claim(OPEN)]]),
+    "INFORMATION_HARMS": ([[claim(SURE)]], [[], [claim(LOST)], [claim(OPEN)]]),
+    "NO_CLEAR_INFORMATION": ([[claim(OPEN)]], [[claim(OPEN), claim(SURE)]]),
+    "TOOLS_MISSED": ([[claim(LOST)]], [[], [claim(SURE)], [claim(OPEN)]]),
+    "TOOLS_NOT_MISSED": ([[claim(OPEN), claim(SURE)]], [[claim(OPEN), claim(LOST)]]),
+    "HIGHEST_AVERAGE": ([[lead(0.01), lead(0.1)]], [[], [lead(0.0)], [lead(0.1), lead(-0.1)]]),
+    "NO_HIGHEST_AVERAGE": ([[lead(-0.1), lead(0.1)]], [[lead(0.1)]]),
+    "PRIMARY_WOULD": ([attrs.evolve(RUN, family_power=FamilyPower(28, 0.4, 2, 0.7))], [RUN]),
+}
+"""For each statement, what it may be said of, and what it must not be said of."""
+
+
+def test_every_statement_has_examples() -> None:
+    assert EXAMPLES.keys() == STATEMENTS.keys()
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_statement_is_printed_only_where_its_condition_holds(name: str) -> None:
+    statement, (true, false) = STATEMENTS[name], EXAMPLES[name]
+
+    assert [True] * len(true) == [statement.holds(each) for each in true]
+    assert [False] * len(false) == [statement.holds(each) for each in false]
+
+
+def test_every_claim_has_one_verdict() -> None:
+    """No two of the words of a verdict hold for one claim, and one always does."""
+    verdicts = ("BETTER", "WORSE", "NO_DIFFERENCE", "CANNOT_TELL", "INTERIM", "ONE_QUESTION", "NO_INTERVAL")
+    verdicts += ("UNCHANGED", "NOTHING_SHARED")
+    claims = [claim(each) for each in (SURE, LOST, NONE, OPEN, SMALL, CLEAR, PART, FLAT, ONE, SOURCE, ABSENT)]
+
+    for each in claims:
+        holding = [name for name in verdicts if STATEMENTS[name].holds(each)]
+        assert 1 == len(holding)
+        assert STATEMENTS[holding[0]].says == word(each)
+
+
+def test_a_scale_without_an_end_has_no_margin() -> None:
+    endless = attrs.evolve(claim(NONE), scale=Scale(0, math.inf))
+
+    assert math.isinf(endless.margin)
+
+
+def test_the_documentation_lists_every_statement_with_its_condition() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "reading-results.md").read_text(encoding="utf-8")
+
+    listed = [line for line in page.splitlines() if line.startswith("| `") and line.count("|") == 3]
+
+    assert [] == [each for each in STATEMENTS.values() if f"| `{each.says}` | {each.when} |" not in listed]
