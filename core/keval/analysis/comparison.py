@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from keval.analysis.stats.summarise import Summariser
+from keval.analysis.stats.summarise import Summariser, numbered
 from keval.errors import RunError
 from keval.records.effects import Arm, Effect
 from keval.records.manifest import AgentEntry, JudgeEntry, Manifest, ReplayEntry, ScorerEntry
@@ -134,9 +134,10 @@ class _Shared:
         """Read two runs. Raises RunError: they share no arm or no scorer, or one of them cannot be read."""
         from keval.analysis.stats.effects import Pair
 
-        numbers: dict[str, int] = {}
+        numbers = numbered(run.samples.ids, against.samples.ids)
         now, before = (
-            Summariser(each.manifest, numbers).read(each.trials(), each.scores()).findings() for each in (run, against)
+            Summariser(each.manifest, numbers).read(each.trials(), each.scores_as_made()).findings()
+            for each in (run, against)
         )
         arms = [arm for arm in _arms(run.manifest) if arm in _arms(against.manifest)]
         if not arms:
@@ -325,13 +326,13 @@ def compare_arms(arm: RunArm, against: RunArm) -> ArmComparison:
     for each in (arm, against):
         if each not in arms_of(each.run):
             raise RunError(f"{each.run.path} has no agent {each.agent!r} under the condition {each.condition!r}")
-    numbers: dict[str, int] = {}
+    numbers = numbered(arm.run.samples.ids, against.run.samples.ids)
     is_one = arm.run.path == against.run.path
-    ours = Summariser(arm.run.manifest, numbers).read(arm.run.trials(), arm.run.scores()).findings()
+    ours = Summariser(arm.run.manifest, numbers).read(arm.run.trials(), arm.run.scores_as_made()).findings()
     theirs = ours
     if not is_one:
         other = against.run
-        theirs = Summariser(other.manifest, numbers).read(other.trials(), other.scores()).findings()
+        theirs = Summariser(other.manifest, numbers).read(other.trials(), other.scores_as_made()).findings()
     names = list(numbers)
     kind: Kind = "run" if not is_one else "condition" if arm.agent == against.agent else "agent"
     entries = shared_scorers(arm.run, against.run)

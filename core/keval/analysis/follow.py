@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import attrs
 
-from keval.analysis.stats.summarise import Summariser
+from keval.analysis.stats.summarise import Summariser, numbered
 from keval.errors import RunError
 from keval.files import open_input, undamaged
 from keval.records.manifest import Manifest, is_current
@@ -234,7 +234,8 @@ class Reading:
         self.run = Run(path)
         self.manifest = self.run.manifest
         self.finished = 0
-        self._summariser = Summariser(self.manifest)
+        self._numbers: dict[str, int] = {}
+        self._summariser = Summariser(self.manifest, self._numbers)
         self._scorers = {entry.scorer: entry for entry in self.manifest.scorers}
         self._counts = Counts()
         self._trials = Tail(self.run.trials_file)
@@ -309,6 +310,8 @@ class Reading:
         self._scores |= {file: Tail(file) for file in added}
 
     def _add_trial(self, trial: Trial) -> None:
+        if not self._numbers:
+            self._numbers |= numbered(self.run.samples.ids)  # trials come as they finish, and intervals draw by numbers
         self._summariser.add_trial(trial)
         self.finished += 1
         counts = self._counts

@@ -71,7 +71,7 @@ def read_outline(run: Run) -> Outline:
         found.size += _size(trial)
     order = [name for name in run.samples.ids if name in counts]
     index = {name: number for number, name in enumerate(order)}
-    values = _values(run.manifest, _counted(run.scores(), counts), index)
+    values = _values(run.manifest, _counted(run.scores_as_made(), counts), index)
     questions = tuple(
         OutlineQuestion(
             id=name,

@@ -34,9 +34,10 @@ class Pilot:
     @classmethod
     def of(cls, run: Run) -> Pilot:
         """Read a run. Raises RunError: it is damaged."""
-        from keval.analysis.stats.summarise import Summariser  # NumPy takes a tenth of a second to import
+        from keval.analysis.stats.summarise import Summariser, numbered  # NumPy takes a tenth of a second to import
 
-        findings = Summariser(run.manifest).read(run.trials(), run.scores()).findings()
+        summariser = Summariser(run.manifest, numbered(run.samples.ids))
+        findings = summariser.read(run.trials(), run.scores_as_made()).findings()
         summary = run.summary()
         sides = [
             (effect.kind, Arm(effect.agent, effect.condition, run.id), effect.against) for effect in summary.effects

@@ -156,7 +156,7 @@ def _missed(run: Run, summary: Summary) -> str:
     if any(REPLAY_MISS in kind for arm in summary.trials for kind in arm.failures):
         failed = ((trial.id, trial.failure) for trial in run.trials() if trial.failure is not None)
     elif any(REPLAY_MISS in kind for arm in summary.arms for kind in arm.failures):
-        lines = run.scores_file.read()
+        lines = run.scores()
         failed = ((f"{line.judge} of {line.trial}", line.failure) for line in lines if line.failure is not None)
     else:
         return ""

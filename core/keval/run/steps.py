@@ -156,14 +156,14 @@ async def execute_and_score(run: ActiveRun, plan: Plan, done: Collection[str] = 
             told = await _execute(run, plan, done, submit)
         run.ready.exchange.try_again("judge", backlog.down)
         if backlog.left:
-            await backlog.score(trial for trial in run.run.trials() if trial.id in backlog.left)
+            await backlog.score(trial for trial in run.run.trials_as_finished() if trial.id in backlog.left)
         _end(run, told, run.working.total())
 
 
 async def score(run: ActiveRun, *, missing: bool = False) -> None:
     """Score all trials of a finished run; with `missing`, only make the scores that it lacks. Raises RunError."""
     with _scoring(run, missing=missing) as backlog:
-        await backlog.score(run.run.trials())
+        await backlog.score(run.run.trials_as_finished())
         _end(run, "", run.manifest.elapsed)
 
 

@@ -11,14 +11,14 @@ from importlib import import_module
 from itertools import accumulate
 from pathlib import Path
 from sys import intern
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 import orjson
 
 from keval.dataset.samples import Samples
 from keval.errors import RunError, suggestion
-from keval.files import LineFile, read_input, read_json, read_lines, undamaged
+from keval.files import LineFile, read_input, read_json, read_lines, read_sorted, undamaged
 from keval.records.manifest import Manifest, is_current
 from keval.records.reviews import Review, answer_digest, standing
 from keval.records.scores import ScoreLine
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 
 _CHUNK = 1 << 20
+_FIRST, _REST = b'{"id":', b',"output":'
+"""How the line of a trial begins, and what follows when it has said which trial it is."""
 
 
 def open_run(run: str | Path = "latest", root: str | Path = "results") -> Run:
@@ -75,7 +77,8 @@ def list_runs(root: Path) -> list[Run]:
 class Run:
     """One run on disk, for reading. Creating the object reads nothing.
 
-    Trials and scores are read as they are iterated over, so that memory does not grow with a run.
+    Trials and scores are read as they are iterated over, and only their places are in memory. They come repetition by
+    repetition, in the order of the dataset and then of the conditions and agents, however they were run.
     """
 
     path: Path
@@ -110,7 +113,9 @@ class Run:
         read = self.trials() if trials is None else trials
         from keval.analysis.stats.summarise import summarise  # NumPy takes a tenth of a second to import
 
-        return summarise(self.manifest, read, self._known_scores(), [*self.reviews_file.read()])
+        return summarise(
+            self.manifest, self.samples.ids, read, self._known(self.scores_file.read()), [*self.reviews_file.read()]
+        )
 
     def written_summary(self) -> Summary | None:
         """Return summary.json as the last command that finished wrote it; `None` without one. Raises RunError."""
@@ -119,6 +124,10 @@ class Run:
 
     def trials(self) -> Iterator[Trial]:
         """Read the finished trials one by one. An incomplete last line, as a power cut leaves it, is ignored."""
+        return read_sorted(self.trials_file, lambda line: self._rank(_head(line)), self.read_trial)
+
+    def trials_as_finished(self) -> Iterator[Trial]:
+        """Read the same trials in the order in which they finished, which is that of the file."""
         return read_lines(self.trials_file, self.read_trial)
 
     def count_trials(self, known: tuple[int, int] = (0, 0)) -> tuple[int, int]:
@@ -137,14 +146,16 @@ class Run:
         return read_lines(self.path / "retried.jsonl", self.read_trial)
 
     def scores(self) -> Iterator[ScoreLine]:
-        """Read the scores that count, one by one: those by the scorers as the manifest has them."""
-        scorers = {entry.scorer: entry for entry in self.manifest.scorers}
-        return (line for line in self._known_scores() if is_current(line, scorers.get(line.scorer)))
+        """Read the scores that count, trial by trial: those by the scorers as the manifest has them."""
+        return self._current(self._known(self.scores_file.read_sorted(self._rank)))
+
+    def scores_as_made(self) -> Iterator[ScoreLine]:
+        """Read the same scores in the order in which they were made, which is that of the file."""
+        return self._current(self._known(self.scores_file.read()))
 
     def scores_of(self, trial: str) -> list[ScoreLine]:
         """Read the scores of a trial that count. Raises RunError."""
-        scorers = {entry.scorer: entry for entry in self.manifest.scorers}
-        return [line for line in self._scores_by_trial(trial) if is_current(line, scorers.get(line.scorer))]
+        return [*self._current(self._scores_by_trial(trial))]
 
     def reviews(self) -> list[Review]:
         """Return what people said of the answers as they are, and did not replace or withdraw. Raises RunError."""
@@ -235,15 +246,33 @@ class Run:
             raise ValueError(f"the run has no condition {trial.condition!r}")
         return trial
 
-    def _known_scores(self) -> Iterator[ScoreLine]:
+    def _current(self, lines: Iterable[ScoreLine]) -> Iterator[ScoreLine]:
+        scorers = {entry.scorer: entry for entry in self.manifest.scorers}
+        return (line for line in lines if is_current(line, scorers.get(line.scorer)))
+
+    def _known(self, lines: Iterable[ScoreLine]) -> Iterator[ScoreLine]:
+        """Pass on scores. Raises RunError at one of an agent or a condition that the run does not have."""
         agents, conditions = self.manifest.agents, self.manifest.conditions
-        for line in self.scores_file.read():
+        for line in lines:
             if line.agent not in agents or line.condition not in conditions:
                 told = f"a score of the agent {line.agent!r} under the condition {line.condition!r}"
                 raise RunError(
                     f"{self.scores_file.path} is damaged: it has {told}, which the run does not have; remove it"
                 )
             yield line
+
+    def _rank(self, line: Mapping[str, Any]) -> int:
+        """Return the place of a trial among all, by its line or that of a score; last of all if it is damaged."""
+        rank = int(line["repetition"])
+        for places, key in zip(self._places, ("sample", "condition", "agent"), strict=True):
+            rank = rank * (len(places) + 1) + places.get(line[key], len(places))
+        return rank
+
+    @cached_property
+    def _places(self) -> tuple[Mapping[str, int], ...]:
+        """The places of samples, conditions and agents by their names."""
+        named = (self.manifest.conditions, self.manifest.agents)
+        return (self.samples.positions, *({name: place for place, name in enumerate(each)} for each in named))
 
     @cached_property
     def _scores_by_trial(self) -> Callable[[str], Iterator[ScoreLine]]:
@@ -289,6 +318,13 @@ class TrialsFile:
 
 
 def _key(line: bytes) -> TrialKey:
-    data = orjson.loads(line)
+    data = _head(line)
     agent, condition, sample = (intern(str(data[name])) for name in ("agent", "condition", "sample"))
     return TrialKey(str(data["id"]), agent, condition, sample, int(data["repetition"]))
+
+
+def _head(line: bytes) -> Mapping[str, Any]:
+    """Return of which trial a line is, without reading the rest of it if that stands first, as keval writes it."""
+    end = line.find(_REST) if line.startswith(_FIRST) else -1
+    found: Mapping[str, Any] = orjson.loads(line if end < 0 else line[:end] + b"}")
+    return found

@@ -15,12 +15,12 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from sys import intern
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import attrs
 import orjson
 
-from keval.files import LineFile, explained, read_lines, replacing, undamaged, write_all
+from keval.files import LineFile, explained, read_lines, read_sorted, replacing, undamaged, write_all
 from keval.records.scores import ScoreLine, Scorer
 from keval.store.serialization import read_score
 
@@ -110,8 +110,19 @@ class ScoresFile:
 
     def read(self) -> Iterator[ScoreLine]:
         """Read the scores one by one: those of passes that have ended, or of the first pass while none has."""
-        files = [self.path] if self.path.exists() else self._unfinished()
-        return chain.from_iterable(read_lines(file, read_score) for file in files)
+        return chain.from_iterable(read_lines(file, read_score) for file in self._counting())
+
+    def read_sorted(self, rank: Callable[[Mapping[str, Any]], int]) -> Iterator[ScoreLine]:
+        """Read the same scores trial by trial, by the rank of the trial, which is told from any of its lines."""
+        last, found = "", 0
+
+        def rank_of(line: bytes) -> int:
+            nonlocal last, found
+            if (trial := _trial_of(line)) != last:
+                last, found = trial, rank(orjson.loads(line))
+            return found
+
+        return chain.from_iterable(read_sorted(file, rank_of, read_score) for file in self._counting())
 
     def files(self) -> list[Path]:
         """Return the files that have scores: that of passes that have ended, then those of passes that have not."""
@@ -119,7 +130,7 @@ class ScoresFile:
 
     def by_trial(self) -> Callable[[str], Iterator[ScoreLine]]:
         """Return a function that reads the scores of a trial. It holds their positions, and no score, in memory."""
-        files = [self.path] if self.path.exists() else self._unfinished()
+        files = self._counting()
         places: dict[str, list[tuple[int, int]]] = {}
         lines: list[LineFile] = []
         for number, file in enumerate(files):
@@ -168,6 +179,10 @@ class ScoresFile:
             with explained(self.path):
                 os.fsync(file.fileno())
         self._settle(current, spec, missing=missing)
+
+    def _counting(self) -> list[Path]:
+        """Return the files whose scores are the run's."""
+        return [self.path] if self.path.exists() else self._unfinished()
 
     def _current(self, spec: ScoringSpec) -> Path:
         return self.path.with_name(f".scores.{spec.key}.jsonl")

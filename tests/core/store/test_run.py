@@ -14,6 +14,7 @@ import pytest
 from filelock import FileLock
 
 from keval import RunError, open_run
+from keval.plugin import Follower, arms_of, compare_arms
 from keval.records.summary import Summary
 from keval.store.serialization import from_plain, to_plain
 from tests.conftest import Project
@@ -94,6 +95,78 @@ def test_everything_of_a_run_is_read(notes: Project) -> None:
     assert to_plain(run.summary()) == notes.read("summary.json")
     with pytest.raises(RunError, match=r"did you mean 'scripted/with_notes/bb/2'\?"):
         run.trial("scripted/with_notes/bb/3")
+
+
+def test_trials_and_scores_are_read_in_the_order_of_the_dataset_however_they_were_run(notes: Project) -> None:
+    pytest.importorskip("pyarrow")
+    notes.keval("score", "latest", "--metric", "double/neutral")  # which stands behind all other scores
+    ids = [
+        f"scripted/{condition}/{sample}/{repetition}"
+        for repetition in (1, 2)
+        for sample in ("a", "bb", "ccc")
+        for condition in ("baseline", "with_notes")
+    ]
+    metrics = ["double/length", "double/grade", "double/brevity", "double/neutral"]
+    trials = open_run().trials_file
+    trials.write_bytes(b"".join(reversed(trials.read_bytes().splitlines(keepends=True))))
+
+    run = open_run()
+
+    finished = [trial["id"] for trial in notes.lines("trials.jsonl")]
+    assert ids != finished == [trial.id for trial in run.trials_as_finished()]
+    assert ids == [trial.id for trial in run.trials()] == run.to_arrow("trials").column("id").to_pylist()
+    made, scored = ([f"{line.trial} {line.metric}" for line in lines] for lines in (run.scores_as_made(), run.scores()))
+    assert [f"{line['trial']} {line['metric']}" for line in notes.lines("scores.jsonl")] == made != scored
+    assert [f"{name} {metric}" for name in ids for metric in metrics] == scored
+    shown = [line.split()[0] for line in notes.keval("show", "latest").stdout.splitlines() if "scripted/" in line]
+    assert ids == shown
+
+
+def test_a_run_whose_lines_another_program_wrote_is_read_in_the_same_order(notes: Project) -> None:
+    run = open_run()
+    before = [*run.trials()], [*run.known_trials]
+
+    lines = [json.dumps(line, sort_keys=True, separators=(",", ":")) + "\n" for line in notes.lines("trials.jsonl")]
+    run.trials_file.write_text("".join(lines), encoding="utf-8")
+
+    again = open_run()
+    assert before == ([*again.trials()], [*again.known_trials])
+
+
+def test_the_summary_is_the_same_in_whatever_order_trials_finished(notes: Project) -> None:
+    config = CONFIG.replace("num_repetitions: 2", "num_repetitions: 2, seed: 5")
+    questions = [{"id": f"q{n}", "question": "?", "level": 2, "says": "long " * (1 + n * n % 7 * 4)} for n in range(9)]
+    notes.write(eval_yaml=config, questions_jsonl="".join(json.dumps(question) + "\n" for question in questions))
+    notes.keval("run", "eval.yaml", "-o", "more")
+    run = open_run("latest", root=notes.root / "more")
+    trials, scores = run.trials_file, run.scores_file.path
+    lines = trials.read_bytes().splitlines(keepends=True)
+    lines = [line for line in lines if b"/q0/1" not in line]  # a sample may lack its first repetition
+    trials.write_bytes(b"".join(lines))
+    expected = open_run(run.path).summary()
+
+    trials.write_bytes(b"".join(reversed(lines)))
+    scores.write_bytes(b"".join(reversed(scores.read_bytes().splitlines(keepends=True))))
+    follower = Follower(run.path)
+    follower.advance()
+
+    baseline, with_notes = arms_of(open_run(run.path))
+    lengths = compare_arms(with_notes, baseline).scores["double/length", None]
+    assert [f"q{n}" for n in range(9)] == [each.sample for each in lengths]
+    (effect,) = (effect for effect in expected.effects if effect.metric == "double/length")
+    assert effect.bca_low != effect.bca_high
+    assert to_plain(expected) == to_plain(open_run(run.path).summary()) == to_plain(follower.summary())
+
+
+def test_a_damaged_line_is_told_by_its_own_number(notes: Project) -> None:
+    lines = open_run().trials_file.read_text(encoding="utf-8").splitlines(keepends=True)
+
+    for number, damage in [(4, "{}\n"), (9, lines[8].replace('"messages":[', '"messages":[7,'))]:
+        text = "".join([*lines[: number - 1], damage, *lines[number:]])
+        open_run().trials_file.write_text(text, encoding="utf-8")
+
+        with pytest.raises(RunError, match=rf"trials\.jsonl:{number}: this line is damaged"):
+            [*open_run().trials()]
 
 
 def test_scores_that_do_not_count_are_left_out(notes: Project) -> None:

@@ -84,7 +84,6 @@ class Measure:
     scorer: Scorer
     scale: Scale
     clusters: IntArray | None
-    seed: int
 
     def differences(self, arm: SampleValues, against: SampleValues) -> tuple[Differences, IntArray]:
         """Return the differences of two arms on the samples that both have, and these samples."""

@@ -96,7 +96,7 @@ class Findings:
 
     def measure(self, entry: ScorerEntry) -> Measure:
         """Return how a scorer's values are compared."""
-        return Measure(entry.scorer, entry.scale, self._clusters, self.manifest.seed)
+        return Measure(entry.scorer, entry.scale, self._clusters)
 
     def families(self, *others: Findings) -> Families:
         """Return how effects are judged together in this run, or between it and others."""
@@ -161,7 +161,7 @@ class Findings:
     def spent(self, pairs: Iterable[tuple[Kind, Arm, Arm]]) -> tuple[Effect, ...]:
         """Return the effects of the first arm of each pair against the second on what an answer takes."""
         scale = Scale(0.0, math.inf, better="lower")
-        measures = {name: Measure((name, None), scale, self._clusters, self.manifest.seed) for name in EXPENSES}
+        measures = {name: Measure((name, None), scale, self._clusters) for name in EXPENSES}
         found = [
             Pair(kind, measure, *(ArmValues(each, self._expenses[each].values(name)) for each in (arm, against)))
             for kind, arm, against in pairs

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from keval.analysis.stats.agreement import JudgeAgreement
@@ -25,10 +26,19 @@ if TYPE_CHECKING:
 
 
 def summarise(
-    manifest: Manifest, trials: Iterable[Trial], scores: Iterable[ScoreLine], reviews: Sequence[Review] = ()
+    manifest: Manifest,
+    samples: Sequence[str],
+    trials: Iterable[Trial],
+    scores: Iterable[ScoreLine],
+    reviews: Sequence[Review] = (),
 ) -> Summary:
-    """Summarise a run; its trials and scores are read once."""
-    return Summariser(manifest, reviews=reviews).read(trials, scores).summary()
+    """Summarise a run; its trials and scores are read once. `samples` are their ids, in the order of the dataset."""
+    return Summariser(manifest, numbered(samples), reviews=reviews).read(trials, scores).summary()
+
+
+def numbered(*samples: Sequence[str]) -> dict[str, int]:
+    """Number the samples of runs by their ids, in the order of the first run's dataset."""
+    return {name: number for number, name in enumerate(dict.fromkeys(chain(*samples)))}
 
 
 def _review_tally(manifest: Manifest, reviews: Sequence[Review]) -> ReviewTally | None:
@@ -54,7 +64,8 @@ def _servers(manifest: Manifest) -> Iterator[tuple[str, Mapping[str, Sharing]]]:
 class Summariser:
     """Takes a run's trials and scores one by one. A trial comes before its scores; otherwise the order is free.
 
-    `numbers` numbers the samples by their id; runs that are compared share it. `reviews` are all lines of reviews.
+    `numbers` are those of samples by their ids, which others are added to; runs that are compared share it. `reviews`
+    are all lines of reviews.
     """
 
     def __init__(

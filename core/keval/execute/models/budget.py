@@ -90,7 +90,7 @@ class RunBudget:
         run_budget = cls(budget)
         run_budget.price(manifest)
         if budget != Budget():
-            for trial in chain(run.retried_trials(), run.trials()):
+            for trial in chain(run.retried_trials(), run.trials_as_finished()):
                 run_budget._count_trial(trial)
             last: tuple[str, str | None, Judgement] | None = None
             for line in run.scores_file.read():

@@ -102,7 +102,7 @@ class _Rows:
 
 
 def _write_rows(run: Run, records: Mapping[str, Record], rows: Mapping[str, _Rows], threshold: float) -> None:
-    """Write every score to its agent's file, in the order of scores.jsonl, most of a trial's together."""
+    """Write every score to its agent's file, trial by trial."""
     manifest = run.manifest
     scorers = {entry.scorer: entry for entry in manifest.scorers}
     simulated = {label: judge.simulated for label, judge in manifest.judges.items()}

@@ -48,7 +48,7 @@ def _table(request: Request) -> Response:
 
 
 def trial_table(run: Run) -> bytes:
-    """Return the trials of a run in the order in which they ended.
+    """Return the trials of a run in the order of its dataset.
 
     The JSON has a list per column. `sample`, `agent` and `condition` hold indexes into `samples` (id and question),
     `agents` and `conditions`. `scores` has a list for each of the `metrics`: a value, `"n"` for a neutral one, `null`

@@ -210,7 +210,7 @@ const begin = ({ agents, conditions, samples, metrics, trials, scores }) => {
     const button = element("button", { type: "button", text: head.textContent });
     button.addEventListener("click", () => {
       const { sort } = head.dataset;
-      // The largest first, except for names; then the other way round; then as they ended.
+      // The largest first, except for names; then the other way round; then in the order of the dataset.
       const ways = ["sample", "agent", "condition", "repetition", "failure"].includes(sort) ? [sort, `-${sort}`, ""] : [`-${sort}`, sort, ""];
       state.sort = ways[(ways.indexOf(state.sort) + 1) % 3];
       write();
